@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ironcurtain.errors import ConfigurationError, UsageError
+from ironcurtain.home.faults import wrong
 from ironcurtain.home.layout import Home, person_home, read_configuration
 from ironcurtain.home.lines import Place
 from ironcurtain.home.sections import Audit
 from ironcurtain.home.settings import BUILT_IN_AGENT, Effective, Settings, load
-from ironcurtain.home.structured import wrong
 from ironcurtain.llm.registry import BACKENDS, check_backend
 from ironcurtain.process.accounts import session_account
 from ironcurtain.providers.rules import check_providers

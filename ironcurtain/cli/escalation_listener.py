@@ -61,8 +61,8 @@ async def listen(reactor: Any, where: Home, environ: Mapping[str, str]) -> int:
     from ironcurtain.errors import Unavailable
     from ironcurtain.files.locks import FileLock, Held
     from ironcurtain.home.registry import SessionRegistry
+    from ironcurtain.terminal.guard import Guard
     from ironcurtain.terminal.local import LocalTerminal
-    from ironcurtain.terminal.raw import Guard
 
     where.prepare()
     lock = FileLock(where.listener_lock)

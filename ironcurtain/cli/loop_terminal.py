@@ -7,11 +7,12 @@ from typing import Any
 from ironcurtain.loop.agent import LoopAgent
 from ironcurtain.loop.interrupts import Action
 from ironcurtain.terminal.attachment import Attachment
+from ironcurtain.terminal.guard import Guard
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.keys import INTERRUPT, QUIT, ForwardedInput, Keys
 from ironcurtain.terminal.local import LocalTerminal
 from ironcurtain.terminal.model import Mode
-from ironcurtain.terminal.raw import Guard, RawMode
+from ironcurtain.terminal.raw import RawMode
 
 OUTPUT = 1
 """Standard output: standard input may be something else."""

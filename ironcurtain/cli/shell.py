@@ -126,14 +126,17 @@ def _in_terminal(request: Mapping[str, Any], config_file: Path | None, trace: bo
     from ironcurtain.home.layout import read_configuration
     from ironcurtain.home.settings import load
     from ironcurtain.shell.early import EarlyShell
+    from ironcurtain.shell.inheritance import unchecked_approval
     from ironcurtain.shell.starting import options_of, shell_start
-    from ironcurtain.terminal.raw import RawMode
 
     where = find_home(os.environ, os.geteuid())
     path = config_file or where.config
     settings = load(str(path), read_configuration(path), os.environ).settings
-    start = shell_start(options_of(request), settings, os.environ, str(where.traces), lambda n: os.urandom(n).hex())
-    early = EarlyShell(start, RawMode())
+    approval = unchecked_approval(Path(request.get("policy", where.policy)))
+    start = shell_start(
+        options_of(request), settings, os.environ, str(where.traces), approval, lambda n: os.urandom(n).hex()
+    )
+    early = EarlyShell(start)
     try:
         if trace:
             click.echo(f"trace {start.trace.trace_id}", err=True)

@@ -10,7 +10,8 @@ from typing import Annotated
 import msgspec
 
 from ironcurtain.errors import Unavailable
-from ironcurtain.home.structured import check_version, convert, parse_toml
+from ironcurtain.home.parsing import parse_toml
+from ironcurtain.home.structured import check_version, convert
 
 FORMAT_VERSION = 1
 """Format version of ``versions.toml``; newer ones are refused."""

@@ -15,7 +15,8 @@ import msgspec
 
 from ironcurtain.audit.chain import timestamp
 from ironcurtain.escalation.model import Escalation, Outcome
-from ironcurtain.home.structured import convert, parse_json
+from ironcurtain.home.parsing import parse_json
+from ironcurtain.home.structured import convert
 from ironcurtain.text.display import one_line
 
 RESPONSE_LIMIT = 64 * 1024

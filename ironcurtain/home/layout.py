@@ -6,7 +6,6 @@ Directories have mode 0700 and files 0600; :mod:`~ironcurtain.files.atomic` writ
 
 from __future__ import annotations
 
-import hashlib
 import os
 import pwd
 import stat
@@ -14,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from zlib import crc32
 
 from ironcurtain.errors import ConfigurationError, UsageError
 from ironcurtain.home.session_paths import RunPaths, SessionPaths
@@ -212,7 +212,7 @@ def find_home(environ: Mapping[str, str], uid: int) -> Home:
     if not nearest.is_dir():
         what = f"the home {path}" if nearest == path else f"the home {path} cannot be made: {nearest}"
         raise UsageError(f"{what} is not a directory: move that file away, or set IRONCURTAIN_HOME")
-    mark = hashlib.sha256(os.fsencode(path)).hexdigest()[:8]
+    mark = f"{crc32(os.fsencode(path)):08x}"
     base = environ.get("XDG_RUNTIME_DIR", "")
     runtime = Path(base, f"ironcurtain-{mark}") if base else Path(f"/tmp/ironcurtain-{uid}-{mark}")
     return Home(path, runtime)

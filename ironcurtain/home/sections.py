@@ -233,10 +233,13 @@ class Shell(Section, frozen=True):
     :param command_seconds: how long one command may take, as ``plan_seconds`` says it of a whole plan.
     :param max_tokens_per_session: tokens, in and out together.
     :param hook_seconds: how long one hook may take.
+    :param share_policy: whether agents that it starts on other machines are told what it may do. All hosts that you
+        log in to with ssh from this shell can read that.
     """
 
     command: str = ""
     integration: bool = True
+    share_policy: bool = True
     confirm_mode: Literal["auto", "each", "plan"] = "plan"
     backends: tuple[str, ...] = ()
     max_plan_steps: Count = 50

@@ -35,7 +35,7 @@ from ironcurtain.home.sections import (
     Terminal,
     UndoSettings,
 )
-from ironcurtain.home.structured import check_version, convert, parse_toml, wrong
+from ironcurtain.home.structured import check_version, convert
 
 FORMAT_VERSION = 1
 """Format version of ``config.toml``; newer ones are refused."""
@@ -101,7 +101,11 @@ def load(source: str, text: str | None, environ: Mapping[str, str]) -> Effective
     :param text: its content; ``None`` if there is no such file.
     :raises ConfigurationError: a setting is unknown or has a wrong value; the message names file, line and field.
     """
-    parsed = parse_toml(source, text) if text is not None else {}
+    parsed: dict[str, Any] = {}
+    if text is not None:
+        from ironcurtain.home.parsing import parse_toml
+
+        parsed = parse_toml(source, text)
     check_version(source, parsed, FORMAT_VERSION, text or "")
     _check_keys(source, parsed.get("providers"), text or "")
     convert(source, parsed, Settings, text or "")
@@ -129,6 +133,8 @@ def _check_keys(source: str, providers: Any, text: str) -> None:
             [field for field in key if field not in KeySettings.__struct_fields__] if isinstance(key, dict) else [""]
         )
         if wrong_fields:
+            from ironcurtain.home.faults import wrong
+
             raise wrong(source, NO_LITERAL_KEY, text, ("providers", name, "key", *filter(None, wrong_fields[:1])))
 
 

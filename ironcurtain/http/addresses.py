@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 BASE_URL = (
@@ -34,6 +33,8 @@ def keeps_secrets(url: str) -> bool:
 
 def is_loopback(host: str) -> bool:
     """:returns: whether a host is given as an address of this machine itself: 127.0.0.0/8 or ::1."""
+    from ipaddress import ip_address
+
     try:
         address = ip_address(host)
     except ValueError:

@@ -38,7 +38,8 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import deferLater
 
 from ironcurtain.errors import ConfigurationError
-from ironcurtain.home.structured import check_version, convert, parse_toml
+from ironcurtain.home.parsing import parse_toml
+from ironcurtain.home.structured import check_version, convert
 from ironcurtain.llm.model import (
     Block,
     ModelError,

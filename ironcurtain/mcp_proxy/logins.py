@@ -14,7 +14,8 @@ from ironcurtain.errors import NotAllowed, NotFound, UsageError
 from ironcurtain.files.atomic import write_atomically
 from ironcurtain.files.locks import FileLock, locked
 from ironcurtain.home.layout import private_directory, read_configuration
-from ironcurtain.home.structured import convert, parse_json
+from ironcurtain.home.parsing import parse_json
+from ironcurtain.home.structured import convert
 from ironcurtain.mcp_proxy.servers_config import BACKEND_NAME
 from ironcurtain.secrets.redaction import Secret
 

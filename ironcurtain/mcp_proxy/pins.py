@@ -24,7 +24,8 @@ from ironcurtain.errors import ConfigurationError, NotFound, StaleDecision, Unav
 from ironcurtain.files.atomic import write_atomically
 from ironcurtain.files.locks import locked
 from ironcurtain.home.layout import private_directory, read_configuration
-from ironcurtain.home.structured import check_version, convert, parse_json
+from ironcurtain.home.parsing import parse_json
+from ironcurtain.home.structured import check_version, convert
 from ironcurtain.mcp_proxy.servers_config import BACKEND_NAME
 from ironcurtain.text.display import has_hidden_text, one_line, paragraphs
 

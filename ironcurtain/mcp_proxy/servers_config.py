@@ -22,7 +22,9 @@ from urllib.parse import urlsplit
 import msgspec
 
 from ironcurtain.errors import ConfigurationError
-from ironcurtain.home.structured import check_version, convert, parse_json, wrong
+from ironcurtain.home.faults import wrong
+from ironcurtain.home.parsing import parse_json
+from ironcurtain.home.structured import check_version, convert
 from ironcurtain.http.addresses import keeps_secrets
 from ironcurtain.secrets.redaction import Secret
 

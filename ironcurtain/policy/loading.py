@@ -16,9 +16,11 @@ import msgspec
 from msgspec import Struct
 
 from ironcurtain.errors import ConfigurationError
+from ironcurtain.home.faults import wrong
 from ironcurtain.home.layout import read_configuration
 from ironcurtain.home.lines import Place
-from ironcurtain.home.structured import check_version, convert, parse_json, parse_toml, wrong
+from ironcurtain.home.parsing import parse_json, parse_toml
+from ironcurtain.home.structured import check_version, convert
 from ironcurtain.policy.annotations import Annotations, Conditional, ServerAnnotations, ToolAnnotation
 from ironcurtain.policy.lists import DynamicList
 from ironcurtain.policy.roles import Role

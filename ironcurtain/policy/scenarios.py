@@ -10,8 +10,10 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from ironcurtain.errors import ConfigurationError
+from ironcurtain.home.faults import wrong
 from ironcurtain.home.layout import read_configuration
-from ironcurtain.home.structured import check_version, convert, parse_toml, wrong
+from ironcurtain.home.parsing import parse_toml
+from ironcurtain.home.structured import check_version, convert
 from ironcurtain.policy.engine import PolicyEngine
 from ironcurtain.policy.files import AssumedFiles
 from ironcurtain.policy.pathmap import AGENT_WORKSPACE

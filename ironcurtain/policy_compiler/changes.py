@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from ironcurtain.errors import ConfigurationError
-from ironcurtain.home.structured import parse_toml
+from ironcurtain.home.parsing import parse_toml
 from ironcurtain.policy.annotations import Annotations
 from ironcurtain.policy.rules import Rule
 from ironcurtain.policy.written import annotation_toml, rule_toml

@@ -10,7 +10,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ironcurtain.errors import ConfigurationError, IronCurtainError
-from ironcurtain.home.structured import convert, parse_json
+from ironcurtain.home.parsing import parse_json
+from ironcurtain.home.structured import convert
 from ironcurtain.policy import Annotations, Policy
 from ironcurtain.policy.check import check
 from ironcurtain.policy.rules import Rule

@@ -13,8 +13,8 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from ironcurtain.errors import ConfigurationError
+from ironcurtain.home.faults import wrong
 from ironcurtain.home.sections import Provider
-from ironcurtain.home.structured import wrong
 from ironcurtain.http.addresses import BASE_URL, is_base_url
 from ironcurtain.llm.dialects import DIALECTS
 from ironcurtain.providers.endpoints import BadPath, Endpoint, canonical, parse_endpoint

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from ironcurtain.session import events
+from ironcurtain.traces.context import SPAN_BYTES, TRACE_BYTES
 from ironcurtain.traces.otlp import Attribute, Export, ExportedSpan
-from ironcurtain.traces.trace import SPAN_BYTES, TRACE_BYTES
 
 UNKNOWN = "unknown"
 """The outcome of what had not ended when the session did."""

@@ -15,8 +15,9 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from ironcurtain.command_rules import Pattern, PatternError, parse_pattern
+from ironcurtain.home.faults import wrong
 from ironcurtain.home.lines import Place
-from ironcurtain.home.structured import convert, wrong
+from ironcurtain.home.structured import convert
 from ironcurtain.policy.lists import pattern_problem
 from ironcurtain.policy.verdict import Decision
 

@@ -29,6 +29,9 @@ MARK_SECONDS = 0.3
 GRACE_SECONDS = 5.0
 """How long a command has after SIGINT, and again after SIGTERM, before it is ended by force."""
 
+TYPED_SECONDS = 1.0
+"""How long the shell has, after an interrupt, to begin a command that was typed; then the line is cancelled."""
+
 LOOK_SECONDS = 0.05
 """How often it is looked whether a command has the terminal, after an interrupt that came before it had."""
 
@@ -212,21 +215,32 @@ class CommandRunner:
             await self._waiting
 
     def interrupt(self) -> None:
-        """As Ctrl-C in the shell."""
-        if self._stage in (_Stage.TYPED, _Stage.RUNNING):
-            self._stopped = self._stopped or StepOutcome.INTERRUPTED
+        """
+        As Ctrl-C in the shell. The terminal then drops what the shell has not read yet, and without the end of a paste
+        fish takes all keys for more of it: hence a command that was typed gets the interrupt when it has begun.
+        """
+        if self._stage not in (_Stage.TYPED, _Stage.RUNNING):
+            return
+        before, self._stopped = self._stopped, self._stopped or StepOutcome.INTERRUPTED
+        if self.running:
             self._look_later(signal.SIGINT)
+            self._cancel()
+        elif before is None:
+            self._timers.append(self._clock.callLater(TYPED_SECONDS, self._cancel_typed))
+
+    def _cancel_typed(self) -> None:
+        if self._stage is _Stage.TYPED:
             self._cancel()
 
     def _look_later(self, number: signal.Signals) -> None:
         """A shell that starts a job has the terminal until the job takes it: what is sent meanwhile misses the job."""
-        if self._stage is _Stage.TYPED or self._pty.in_foreground:
+        if self._pty.in_foreground:
             self._timers.append(self._clock.callLater(LOOK_SECONDS, self._look, number, LOOKS - 1))
 
     def _look(self, number: signal.Signals, looks: int) -> None:
         if self.running and not self._pty.in_foreground:
             self._pty.signal_foreground(number)
-        elif self._stage in (_Stage.TYPED, _Stage.RUNNING) and looks:
+        elif self.running and looks:
             self._timers.append(self._clock.callLater(LOOK_SECONDS, self._look, number, looks - 1))
 
     def _cancel(self) -> None:
@@ -272,6 +286,8 @@ class CommandRunner:
         self.at_prompt = False
         if self._stage is _Stage.TYPED:
             self._enter(_Stage.RUNNING)
+            if self._stopped is not None:
+                self.interrupt()
 
     def command_ended(self, status: int) -> None:
         """For the reader of the shell."""

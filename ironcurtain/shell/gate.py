@@ -28,6 +28,7 @@ from ironcurtain.commandline import CommandLine, Match, SimpleCommand, Word, rea
 from ironcurtain.commandline.reading import SIZE_LIMIT
 from ironcurtain.policy.verdict import Decision, Resource, Verdict
 from ironcurtain.shell.approval import Approval
+from ironcurtain.shell.inheritance import VARIABLE
 from ironcurtain.shell.permissions import (
     FilePermissions,
     NetworkPermissions,
@@ -39,8 +40,8 @@ from ironcurtain.shell.permissions import (
 )
 from ironcurtain.shell.reversal import reversal_of
 
-_HOME_CHANGED = re.compile(r"(?<![$\w{/.])(?:IRONCURTAIN_HOME|HOME)\b(?!/)")
-"""A variable that says where our home is, in another place than an expansion."""
+_HOME_CHANGED = re.compile(rf"(?<![$\w{{/.])(?:IRONCURTAIN_HOME|HOME|{VARIABLE})\b(?!/)")
+"""A variable that says where our home is, or what this agent may do, in another place than an expansion."""
 
 _BACKGROUND = re.compile(r"(?<![&>|])&(?![&>])")
 

@@ -20,7 +20,6 @@ from ironcurtain.llm.model import TokenUsage
 from ironcurtain.llm.registry import Chosen
 from ironcurtain.llm.tokens import count_tokens
 from ironcurtain.mcp_proxy.admission import CallAdmission
-from ironcurtain.policy import Policy
 from ironcurtain.services.line_sinks import FileSink
 from ironcurtain.session import events
 from ironcurtain.session.budget import Accounting, BudgetLimits, BudgetMeter
@@ -49,7 +48,7 @@ from ironcurtain.shell.wrapped import WrappedShell
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.model import ScreenModel
 from ironcurtain.traces.sinks import make_sink
-from ironcurtain.traces.trace import recent
+from ironcurtain.traces.span import recent
 
 NAME = KIND
 
@@ -117,8 +116,15 @@ class _Making:
         self._scrubber = Scrubber(core.services.redactor, environ, self._settings.context.scrub)
         self._instruction = ""
         self._chosen: Chosen | None = None
-        traces = str(core.services.home.traces)
-        self._start = started or shell_start(self._options, self._settings, environ, traces, secrets.token_hex)
+        self._policy = ToolFiles.chosen(core.services.home, core.request.options).load_policy()
+        self._start = started or shell_start(
+            self._options,
+            self._settings,
+            environ,
+            str(core.services.home.traces),
+            self._policy.approval,
+            secrets.token_hex,
+        )
         self._trace = self._start.trace
 
     def agent(
@@ -147,12 +153,11 @@ class _Making:
 
     def _assistant(self, agent: ShellAgent, wrapped: WrappedShell, runner: CommandRunner) -> Assistant:
         core, own = self._core, self._settings.shell
-        policy = self._policy()
-        gate = self._gate(policy, wrapped)
+        gate = self._gate(wrapped)
         hooks = Hooks(self._reactor, core.services.home.hooks, self._environ, own.hook_seconds, os.geteuid())
         parts = PlanParts(
             judge=HookedJudge(gate, hooks, lambda: self._instruction, agent.tell),
-            admission=self._admission(policy),
+            admission=self._admission(),
             escalations=core.escalations,
             runner=runner,
             clock=self._reactor,
@@ -211,15 +216,12 @@ class _Making:
             export=services.export(telemetry),
         )
 
-    def _policy(self) -> Policy:
-        return ToolFiles.chosen(self._core.services.home, self._core.request.options).load_policy()
-
-    def _gate(self, policy: Policy, wrapped: WrappedShell) -> NarrowedGate:
+    def _gate(self, wrapped: WrappedShell) -> NarrowedGate:
         """
-        :raises ConfigurationError: a policy is wrong or cannot be read.
+        :raises ConfigurationError: a policy above is wrong or cannot be read.
         :raises SessionError: too many agents are above this one.
         """
-        above = policies_above(self._core.services.home)
+        policy, above = self._policy, policies_above(self._core.services.home, self._environ)
         if max(above.depth, self._trace.depth) > DEEPEST_AGENT:
             raise SessionError("SESSION_INIT_FAILED", f"over {DEEPEST_AGENT} agents have started one another")
         protected, directory = session_protected(self._core, self._environ), self._options.directory
@@ -234,9 +236,9 @@ class _Making:
             own, [gate(tables, "the policy above") for tables in above.tables if tables != policy.approval]
         )
 
-    def _admission(self, policy: Policy) -> CallAdmission:
+    def _admission(self) -> CallAdmission:
         core = self._core
-        version = hashlib.sha256(msgspec.json.encode(policy.approval, order="deterministic")).hexdigest()[:16]
+        version = hashlib.sha256(msgspec.json.encode(self._policy.approval, order="deterministic")).hexdigest()[:16]
         return CallAdmission(
             session_id=core.id,
             audit=core.audit,

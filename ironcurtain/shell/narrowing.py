@@ -2,13 +2,12 @@
 Agents that agents start may do no more than those above them.
 
 The kernel says which processes are above this one, which no variable changes, and each agent of a shell leaves its
-tables in its session's directory, which is protected.
+tables in its session's directory, which is protected. Only those of agents on other machines come as a variable.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -21,6 +20,7 @@ from ironcurtain.home.session_paths import SessionPaths
 from ironcurtain.policy.verdict import SEVERITY, Decision, Verdict
 from ironcurtain.process.identity import processes_above
 from ironcurtain.shell.gate import CommandGate
+from ironcurtain.shell.inheritance import SIZE_LIMIT, AgentPolicies, policies_in
 
 DEEPEST_AGENT = 8
 """How many agents may be above one."""
@@ -28,37 +28,19 @@ DEEPEST_AGENT = 8
 KIND = "shell"
 """Of sessions whose agents leave their tables."""
 
-SIZE_LIMIT = 4 * 1024 * 1024
-"""Most bytes of a file of tables."""
 
-
-class AgentPolicies(msgspec.Struct, frozen=True):
+def policies_above(home: Home, environ: Mapping[str, str]) -> AgentPolicies:
     """
-    What the agents above one may do, or one and those above it.
-
-    :param tables: ``[approval]`` of each; equal ones once.
-    :param depth: how many agents these are.
-    """
-
-    tables: tuple[dict[str, Any], ...] = ()
-    depth: int = 0
-
-    def joined(self, tables: dict[str, Any]) -> AgentPolicies:
-        """:returns: with one more agent, which has these tables."""
-        more = () if tables in self.tables else (tables,)
-        return AgentPolicies((*self.tables, *more), self.depth + 1)
-
-
-def policies_above(home: Home) -> AgentPolicies:
-    """
+    :param environ: of this process, which an agent on another machine may have passed on.
     :returns: what the agents may do that are above this process.
     :raises ConfigurationError: one is there, and its tables cannot be read.
     """
+    found = policies_in(environ)
     agents = {entry.pid: entry for entry in SessionRegistry(home.registry).live() if entry.kind == KIND}
     for pid in processes_above():
         if pid in agents:
-            return _read(home.session(agents[pid].session_id))
-    return AgentPolicies()
+            return _read(home.session(agents[pid].session_id)).merged(found)
+    return found
 
 
 def leave_policies(paths: SessionPaths, policies: AgentPolicies) -> None:

@@ -11,11 +11,12 @@ from typing import Any, Literal
 
 import msgspec
 
-from ironcurtain.errors import UsageError
+from ironcurtain.errors import ConfigurationError, UsageError
 from ironcurtain.home.sections import Context
 from ironcurtain.home.settings import Settings
+from ironcurtain.shell.inheritance import VARIABLE, as_variable, policies_in
 from ironcurtain.shell_integration.preparation import Prepared, prepare
-from ironcurtain.traces.trace import TraceContext, join_trace, with_sink
+from ironcurtain.traces.context import TraceContext, join_trace, with_sink
 
 NONCE_BYTES = 16
 """Length of the nonce of a shell's marks."""
@@ -66,11 +67,17 @@ class ShellStart:
 
 
 def shell_start(
-    options: ShellOptions, settings: Settings, environ: Mapping[str, str], traces: str, new_id: Callable[[int], str]
+    options: ShellOptions,
+    settings: Settings,
+    environ: Mapping[str, str],
+    traces: str,
+    approval: Mapping[str, Any],
+    new_id: Callable[[int], str],
 ) -> ShellStart:
     """
     :param environ: ours, which is the user's.
     :param traces: path of the file of spans where the settings name none.
+    :param approval: what its agent may do: ``[approval]`` of the policy.
     :param new_id: gives random bytes in hexadecimal, such as ``secrets.token_hex``.
     """
     own, nonce = settings.shell, new_id(NONCE_BYTES)
@@ -78,10 +85,19 @@ def shell_start(
     words = [options.program] if options.program else shlex.split(own.command) or [_login_shell(environ)]
     given = {name: value for name, value in environ.items() if name not in ("COLUMNS", "LINES")}
     given |= trace.environment() if trace.sink is not None else {}
+    given |= _passed_on(environ, approval) if own.share_policy else {}
     args = (*words[1:], *options.args)
     if not own.integration:
         return ShellStart(Prepared((words[0], *args), given, False, "shell.integration is false"), nonce, trace)
     return ShellStart(prepare(words[0], args, given, nonce, _asked(settings.context)), nonce, trace)
+
+
+def _passed_on(environ: Mapping[str, str], approval: Mapping[str, Any]) -> dict[str, str]:
+    """:returns: what agents that this one starts on other machines are told."""
+    try:
+        return {VARIABLE: as_variable(policies_in(environ).joined(approval))}
+    except ConfigurationError:  # as it is, it stops them too
+        return {}
 
 
 def _asked(context: Context) -> tuple[str, ...]:

@@ -21,8 +21,9 @@ from ironcurtain.shell.messages import (
     StepOutcome,
     StepStarted,
 )
+from ironcurtain.traces.context import SPAN_BYTES, TraceContext
 from ironcurtain.traces.otlp import Export, from_shell
-from ironcurtain.traces.trace import SPAN_BYTES, Span, TraceContext, TracedAction, moment, written
+from ironcurtain.traces.span import Span, TracedAction, moment, written
 
 
 @dataclass(slots=True)

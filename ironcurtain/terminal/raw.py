@@ -1,6 +1,6 @@
 """
-Raw mode of this process's terminal, and its restoration on every exit, including SIGKILL. Without Twisted, so that it
-can begin before that is imported.
+Raw mode of this process's terminal, and its restoration on every exit; after SIGKILL,
+:mod:`~ironcurtain.terminal.guard` restores it. Without Twisted, so that it can begin before that is imported.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import atexit
 import os
 import signal
-import subprocess
 import termios
 import tty
 from collections.abc import Callable
@@ -128,48 +127,3 @@ def _open_again(descriptor: int) -> int:
         return os.open(os.ttyname(descriptor), flags)
     except OSError:  # it belongs to another account, as after su
         return os.open("/dev/tty", flags)
-
-
-_SCRIPT = """
-trap '' HUP INT QUIT TERM TSTP TTIN TTOU
-read -r word
-test "$word" = done && exit
-stty "$1" <"$2"
-printf %s "$3" >"$2"
-"""
-"""
-A shell script that waits for a word on standard input. If this process dies, the word is missing and the terminal is
-restored.
-"""
-
-_DONE = b"done\n"
-
-
-class Guard:
-    """Restores the terminal if this process is killed, using a small process that waits for that."""
-
-    def __init__(self) -> None:
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def begin(self, descriptor: int) -> None:
-        """
-        From now on, the terminal will be restored to its current state. If the process cannot be started, nothing is
-        done.
-
-        :param descriptor: descriptor of the terminal, before it is changed.
-        """
-        with suppress(OSError, subprocess.CalledProcessError):
-            name = os.ttyname(descriptor)
-            saved = subprocess.run(["stty", "-g"], stdin=descriptor, capture_output=True, check=True, text=True).stdout
-            self._process = subprocess.Popen(
-                ["/bin/sh", "-c", _SCRIPT, "sh", saved.strip(), name, RESTORE.decode()],
-                stdin=subprocess.PIPE,
-                env={"PATH": os.environ.get("PATH", os.defpath)},
-                start_new_session=True,
-            )
-
-    def end(self) -> None:
-        """The terminal was restored, or will not be changed again. Can be called twice."""
-        process, self._process = self._process, None
-        if process is not None:
-            process.communicate(_DONE)

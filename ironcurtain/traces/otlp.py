@@ -16,7 +16,8 @@ from urllib.parse import unquote
 import msgspec
 
 from ironcurtain import __version__
-from ironcurtain.traces.trace import SPAN_BYTES, TRACE_BYTES, Span
+from ironcurtain.traces.context import SPAN_BYTES, TRACE_BYTES
+from ironcurtain.traces.span import Span
 
 TEXT_LIMIT: Final = 200
 """Most characters of a text in an attribute: names, which an MCP server may have chosen."""

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ironcurtain.services.line_sinks import FileSink, JournalSink, LineSink, OutputSink, SyslogSink
-from ironcurtain.traces.trace import SPAN_BEGINS, SinkChoice
+from ironcurtain.traces.context import SinkChoice
+from ironcurtain.traces.span import SPAN_BEGINS
 
 
 def make_sink(choice: SinkChoice, output: Callable[[bytes], None]) -> LineSink:

@@ -11,7 +11,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.home.lines import json_places, line_of
-from ironcurtain.home.structured import check_version, convert, parse_json, parse_toml
+from ironcurtain.home.parsing import parse_json, parse_toml
+from ironcurtain.home.structured import check_version, convert
 
 KEYS = st.sampled_from(("name", "inner", "table", "many", "count", "x", "a.b", "[0]", "...", "a`b", ""))
 VALUES = st.recursive(

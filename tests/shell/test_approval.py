@@ -12,7 +12,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from ironcurtain.configuration import check_files
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.home.layout import find_home
-from ironcurtain.home.structured import parse_toml
+from ironcurtain.home.parsing import parse_toml
 from ironcurtain.policy.verdict import Decision
 from ironcurtain.shell.approval import Approval, read_approval
 

@@ -15,9 +15,8 @@ from ironcurtain.errors import NotFound
 from ironcurtain.shell.early import EarlyShell
 from ironcurtain.shell.starting import ShellStart
 from ironcurtain.shell_integration.preparation import Prepared
-from ironcurtain.terminal.raw import RawMode
 from ironcurtain.terminal.sequences import RESTORE
-from ironcurtain.traces.trace import TraceContext
+from ironcurtain.traces.context import TraceContext
 from tests.shell.wrapped import NONCE
 from tests.terminal.ptys import ENVIRON
 
@@ -37,8 +36,8 @@ class EarlyTests(SynchronousTestCase):
 
     def start(self, script: str) -> EarlyShell:
         prepared = Prepared(("sh", "-c", script), ENVIRON, True)
-        early = EarlyShell(ShellStart(prepared, NONCE, TraceContext("1", "2")), RawMode(self.terminal))
-        early.begin(self.terminal)
+        early = EarlyShell(ShellStart(prepared, NONCE, TraceContext("1", "2")), self.terminal)
+        early.begin()
         return early
 
     def shows(self, text: bytes) -> None:
@@ -112,5 +111,5 @@ class EarlyTests(SynchronousTestCase):
     def test_there_is_no_such_shell(self) -> None:
         prepared = Prepared(("no-such-shell",), ENVIRON, True)
         start = ShellStart(prepared, NONCE, TraceContext("1", "2"))
-        self.assertRaises(NotFound, EarlyShell, start, RawMode(self.terminal))
+        self.assertRaises(NotFound, EarlyShell, start, self.terminal)
         self.assertEqual(termios.tcgetattr(self.terminal), self.before)

@@ -19,6 +19,7 @@ from ironcurtain.shell.execution import (
     LOOKS,
     MARK_SECONDS,
     PROMPT_SECONDS,
+    TYPED_SECONDS,
     Capture,
     CommandResult,
     CommandRunner,
@@ -243,10 +244,14 @@ class RunTests(ShellTestCase):
     def test_an_interrupt_counts_before_the_command_has_begun(self) -> None:
         self.shell.deaf = True
         running = self.run_command()
-        self.runner.interrupt()
-        self.assertTrue(self.shell.written.endswith(b"\x03"))
+        for _ in range(2):
+            self.runner.interrupt()
+        self.assertTrue(self.shell.written.endswith(b"\r"))  # the terminal would drop what the shell has not read
+        self.clock.advance(TYPED_SECONDS)
+        self.assertTrue(self.shell.written.endswith(b"\r\x03"))
         self.shell.prompt()
         self.assertEqual(self.successResultOf(running).outcome, StepOutcome.INTERRUPTED)
+        self.assertEqual(self.waiting(), [])
 
     @given(
         st.lists(

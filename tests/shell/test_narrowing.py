@@ -15,7 +15,8 @@ from ironcurtain.home.layout import find_home
 from ironcurtain.home.registry import SessionEntry, SessionRegistry
 from ironcurtain.policy.verdict import SEVERITY, Decision
 from ironcurtain.process.identity import identify
-from ironcurtain.shell.narrowing import DEEPEST_AGENT, AgentPolicies, NarrowedGate, leave_policies, policies_above
+from ironcurtain.shell.inheritance import VARIABLE, AgentPolicies, as_variable
+from ironcurtain.shell.narrowing import DEEPEST_AGENT, NarrowedGate, leave_policies, policies_above
 from tests.audit.doubles import scratch
 from tests.cli.cases import ProductCase
 from tests.shell.test_gate import HERE, gate
@@ -75,6 +76,8 @@ class EscapeTests(SynchronousTestCase):
             "export HOME=/tmp/x",
             "export 'IRONCURTAIN_H'OME=/tmp/x",
             "unset IRONCURTAIN_HOME",
+            f"env -u {VARIABLE} ironcurtain shell",
+            f"{VARIABLE}= ssh host",
             "env -i ironcurtain shell",
             "setsid ironcurtain shell -c x",
             "ssh host ironcurtain shell -c x",
@@ -117,21 +120,28 @@ class AboveTests(SynchronousTestCase):
     def test_none_is_above(self) -> None:
         self.agent("ours", os.getpid())
         self.agent("other", os.getppid(), kind="loop")
-        self.assertEqual(policies_above(self.home), AgentPolicies())
+        self.assertEqual(policies_above(self.home, {}), AgentPolicies())
 
     def test_what_it_left_is_read(self) -> None:
         self.agent("parent", os.getppid())
         both = AgentPolicies().joined(NARROW).joined(NARROW).joined(WIDE)
         self.assertEqual((both.tables, both.depth), ((NARROW, WIDE), 3))
         leave_policies(self.home.session("parent"), both)
-        self.assertEqual(policies_above(self.home), both)
+        self.assertEqual(policies_above(self.home, {}), both)
         self.assertEqual(self.home.session("parent").agent_policies.stat().st_mode & 0o777, 0o600)
+
+    def test_agents_on_other_machines_count_too(self) -> None:
+        self.agent("parent", os.getppid())
+        leave_policies(self.home.session("parent"), AgentPolicies().joined(NARROW))
+        far = AgentPolicies().joined(WIDE).joined(NARROW)
+        found = policies_above(self.home, {VARIABLE: as_variable(far)})
+        self.assertEqual(found, AgentPolicies((NARROW, WIDE), 2))
 
     def test_what_cannot_be_read_is_an_error(self) -> None:
         self.agent("parent", os.getppid())
-        self.assertRaises(ConfigurationError, policies_above, self.home)
+        self.assertRaises(ConfigurationError, policies_above, self.home, {})
         self.home.session("parent").agent_policies.write_bytes(b'{"tables": 1}')
-        self.assertRaises(ConfigurationError, policies_above, self.home)
+        self.assertRaises(ConfigurationError, policies_above, self.home, {})
 
 
 class ProductTests(ProductCase):

@@ -131,7 +131,7 @@ class OneInstructionTests(PipeCase):
         self.assertEqual(kept, [])
 
 
-class ProtocolTests(PipeCase):
+class SpokenCase(PipeCase):
     """NDJSON on both sides."""
 
     def begin(self, *turns: dict[str, Any]) -> None:
@@ -159,6 +159,10 @@ class ProtocolTests(PipeCase):
         output, errors = self.process.communicate()
         self.said += map(json.loads, (output or "").splitlines())
         return self.process.returncode, errors
+
+
+class ProtocolTests(SpokenCase):
+    """Messages and actions."""
 
     def test_a_conversation(self) -> None:
         self.begin(plan("touch one", "touch two"), plan("touch three"), THANKS, plan("touch four"))

@@ -11,6 +11,7 @@ from twisted.internet.defer import Deferred, DeferredList, succeed
 
 from ironcurtain.errors import SessionError, StaleDecision, UsageError
 from ironcurtain.escalation import Outcome
+from ironcurtain.shell.execution import TYPED_SECONDS
 from ironcurtain.shell.messages import (
     Approval,
     ApprovalRequested,
@@ -320,6 +321,7 @@ class RunTests(PlanTestCase):
         self.shell.deaf = True
         self.begin("allow x", confirm=ConfirmMode.AUTO)
         self.plan.receive(Kill())
+        self.clock.advance(TYPED_SECONDS)
         self.assertTrue(self.shell.written.endswith(b"\x03"))
         self.shell.prompt()
         self.assertEqual(self.outcomes(), [StepOutcome.INTERRUPTED])

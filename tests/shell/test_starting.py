@@ -8,6 +8,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import UsageError
 from ironcurtain.home.settings import load
+from ironcurtain.shell.inheritance import VARIABLE, AgentPolicies, as_variable, policies_in
 from ironcurtain.shell.starting import ShellOptions, ShellStart, options_of, shell_start
 from ironcurtain.shell_integration.preparation import NONCE
 
@@ -17,7 +18,8 @@ ENVIRON = {"SHELL": "/bin/bash", "COLUMNS": "80", "LINES": "24", "EDITOR": "vi"}
 def start(settings: str = "", environ: Mapping[str, str] = ENVIRON, **options: object) -> ShellStart:
     """:returns: how it is started, with ids of zeros."""
     chosen = options_of({"shell": {"directory": "/work", **options}})
-    return shell_start(chosen, load("config.toml", settings, {}).settings, environ, "/traces", lambda size: "00" * size)
+    own = load("config.toml", settings, {}).settings
+    return shell_start(chosen, own, environ, "/traces", {"default": "deny"}, lambda size: "00" * size)
 
 
 class StartingTests(SynchronousTestCase):
@@ -49,6 +51,15 @@ class StartingTests(SynchronousTestCase):
         self.assertEqual((found.trace.trace_id, found.trace.parent_span), ("ab", "cd"))
         self.assertEqual(found.prepared.environ["UA_PARENT_SPAN_ID"], "cd")
         self.assertNotIn("UA_PARENT_SPAN_ID", start("[telemetry]\nenabled = false", above).prepared.environ)
+
+    def test_agents_on_other_machines_are_told_what_this_one_may_do(self) -> None:
+        above = {**ENVIRON, VARIABLE: as_variable(AgentPolicies().joined({"default": "ask"}))}
+        told = policies_in(start(environ=above).prepared.environ)
+        self.assertEqual(told, AgentPolicies(({"default": "ask"}, {"default": "deny"}), 2))
+        self.assertNotIn(VARIABLE, start("[shell]\nshare_policy = false").prepared.environ)
+
+    def test_what_cannot_be_read_is_passed_on_as_it_is(self) -> None:
+        self.assertEqual(start(environ={**ENVIRON, VARIABLE: "x"}).prepared.environ[VARIABLE], "x")
 
     def test_options(self) -> None:
         self.assertEqual(options_of({"shell": {"directory": "/"}}), ShellOptions(directory="/"))

@@ -22,8 +22,8 @@ from ironcurtain.shell.messages import (
     StepStarted,
 )
 from ironcurtain.shell.tracer import Tracer
+from ironcurtain.traces.context import TraceContext
 from ironcurtain.traces.otlp import ExportedSpan
-from ironcurtain.traces.trace import TraceContext
 
 
 class Lines:

@@ -12,7 +12,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.home.settings import load
 from ironcurtain.traces.otlp import TEXT_LIMIT, ExportedSpan, from_shell, header_values, request_body
-from ironcurtain.traces.trace import Span, TracedAction, moment
+from ironcurtain.traces.span import Span, TracedAction, moment
 
 
 def sent(span: ExportedSpan) -> dict[str, Any]:

@@ -3,8 +3,8 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.services.line_sinks import FileSink, JournalSink, OutputSink, SyslogSink
+from ironcurtain.traces.context import SinkChoice
 from ironcurtain.traces.sinks import make_sink
-from ironcurtain.traces.trace import SinkChoice
 
 
 class SinkTests(SynchronousTestCase):

@@ -8,21 +8,8 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.home.sections import Telemetry
-from ironcurtain.traces.trace import (
-    DEEPEST,
-    SPAN_BEGINS,
-    TEXT_LIMIT,
-    SinkChoice,
-    Span,
-    TraceContext,
-    TracedAction,
-    join_trace,
-    moment,
-    recent,
-    sink_from_url,
-    with_sink,
-    written,
-)
+from ironcurtain.traces.context import DEEPEST, SinkChoice, TraceContext, join_trace, sink_from_url, with_sink
+from ironcurtain.traces.span import SPAN_BEGINS, TEXT_LIMIT, Span, TracedAction, moment, recent, written
 
 START = 1_767_225_600.0  # 2026-01-01
 SPAN = Span(

@@ -1,22 +1,18 @@
 """
-Traces: what agents of shells did, and which of them started which.
+The place of an agent in a trace, which tells which agents of shells started which.
 
-An agent finds its place in a trace in its environment and gives its own to what it starts, so that the tree of
-processes is the tree of the trace. For itself and for each instruction it writes a span, a line of JSON.
+An agent finds its place in its environment and gives its own to what it starts, so that the tree of processes is the
+tree of the trace.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import Final, Literal, get_args
 from urllib.parse import quote, unquote
-
-import msgspec
 
 from ironcurtain.home.sections import Telemetry
 
@@ -27,12 +23,6 @@ SPAN_BYTES: Final = 8
 
 DEEPEST: Final = 1000
 """The highest depth that is believed."""
-
-TEXT_LIMIT: Final = 2000
-"""Most characters of an instruction or a command in a span."""
-
-SPAN_BEGINS: Final = b'{"trace_id":"'
-"""What every line of :func:`written` begins with."""
 
 _ID: Final = re.compile(r"[0-9a-f]{1,32}")
 
@@ -128,91 +118,3 @@ def with_sink(context: TraceContext, telemetry: Telemetry, traces: str) -> Trace
     path = os.path.abspath(os.path.expanduser(telemetry.path)) if telemetry.path else traces
     configured = SinkChoice(telemetry.sink, path if telemetry.sink == "file" else "")
     return replace(context, sink=context.sink or configured)
-
-
-class TracedAction(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="shell"):
-    """
-    A command that ran, or was not allowed to.
-
-    :param exit: its status, if it has one.
-    """
-
-    command: str
-    exit: int | None
-    duration_ms: int
-
-
-class Span(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    What an agent did for one instruction, or in all.
-
-    :param start: as ISO 8601 says it, as is ``end``.
-    :param instruction: empty for the span of the agent itself.
-    :param approval: who let its commands run: ``policy``, ``human``, both with a comma, or empty.
-    :param result: ``success``, ``failure``, ``denied``, ``interrupted``.
-    :param feedback: what the user thought of it, as far as they showed it.
-    """
-
-    trace_id: str
-    span_id: str
-    parent_span: str
-    pid: int
-    host: str
-    start: str
-    end: str
-    instruction: str
-    backend: str
-    model: str
-    actions: tuple[TracedAction, ...]
-    tokens_in: int
-    tokens_out: int
-    approval: str
-    result: str
-    feedback: str = ""
-
-
-def moment(seconds: float) -> str:
-    """:param seconds: since 1970."""
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def written(span: Span, scrub: Callable[[str], str], *, anonymize: bool) -> bytes:
-    """
-    :param scrub: takes secrets out of a text.
-    :param anonymize: whether texts are replaced by hashes, in which the trace's id is mixed: equal texts of a trace can
-        be recognised, and no others.
-    :returns: a span as one line.
-    """
-
-    def text(value: str) -> str:
-        if anonymize:
-            digest = hashlib.sha256(f"{span.trace_id} {value}".encode("utf-8", "replace")).hexdigest()
-            return f"sha256:{digest[:16]}" if value else ""
-        return scrub(value)[:TEXT_LIMIT]
-
-    actions = tuple(msgspec.structs.replace(action, command=text(action.command)) for action in span.actions)
-    kept = msgspec.structs.replace(
-        span, instruction=text(span.instruction), feedback="" if anonymize else text(span.feedback), actions=actions
-    )
-    return msgspec.json.encode(kept) + b"\n"
-
-
-class _Started(msgspec.Struct):
-    start: datetime
-
-
-def recent(lines: bytes, now: float, days: int) -> bytes:
-    """
-    :param lines: of a file of spans.
-    :param now: seconds since 1970.
-    :returns: those that began within so many days; what is no span is left out.
-    """
-    oldest = now - days * 86400
-    return b"".join(line for line in lines.splitlines(keepends=True) if _began(line) >= oldest)
-
-
-def _began(line: bytes) -> float:
-    try:
-        return msgspec.json.decode(line, type=_Started).start.timestamp()
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError):
-        return 0.0

@@ -1,0 +1,63 @@
+"""Parse TOML and JSON, with errors that name file and line."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from typing import Any
+
+import msgspec
+
+from ironcurtain.errors import ConfigurationError
+from ironcurtain.home.lines import Place, json_places
+
+_TOML_PLACE = re.compile(r" \(at line (\d+), column \d+\)$")
+_TOML_END = " (at end of document)"
+
+
+def parse_toml(source: str, text: str) -> dict[str, Any]:
+    """
+    :param source: the file's name, for messages.
+    :raises ConfigurationError: the text is not TOML.
+    """
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as e:
+        place = _TOML_PLACE.search(str(e))
+        line = int(place.group(1)) if place else len(text.splitlines()) if str(e).endswith(_TOML_END) else None
+        detail = _TOML_PLACE.sub("", str(e)).removesuffix(_TOML_END)
+        raise ConfigurationError(source, f"not TOML: {detail}", line=line) from None
+
+
+def parse_json(source: str, data: bytes) -> Any:
+    """
+    :param source: the file's name, for messages.
+    :raises ConfigurationError: the bytes are not JSON, or an object has a key twice: parsers use either the first or
+        the last, so that a reviewer may see the other one.
+    """
+
+    def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            twice = next(key for number, (key, _) in enumerate(pairs) if key in dict(pairs[:number]))
+            detail = f"{json.dumps(twice)} occurs twice in one object: remove one of them"
+            raise ConfigurationError(source, detail, line=_line_of_second(data.decode(), twice))
+        return found
+
+    try:
+        json.loads(data, object_pairs_hook=members)  # msgspec silently uses the last one
+        return msgspec.json.decode(data)
+    except json.JSONDecodeError as e:
+        raise ConfigurationError(source, f"not JSON: {e.msg}", line=e.lineno) from None
+    except (ValueError, msgspec.DecodeError, RecursionError) as e:
+        raise ConfigurationError(source, f"not JSON: {e}") from None
+
+
+def _line_of_second(text: str, key: str) -> int | None:
+    seen: set[Place] = set()
+    for number, place in json_places(text):
+        if place[-1] == key and place in seen:
+            return number
+        seen.add(place)
+    return None
