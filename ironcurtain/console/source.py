@@ -18,8 +18,7 @@ from ironcurtain.escalation.model import Outcome
 from ironcurtain.escalation.watcher import DirectoryWatcher
 from ironcurtain.home.registry import SessionEntry, SessionRegistry
 from ironcurtain.operations.api import OnEvent, OversightApi, SessionApi
-from ironcurtain.operations.model import EscalationView, PermissionView
-from ironcurtain.operations.operations import Name
+from ironcurtain.operations.model import EscalationView, Name, PermissionView
 from ironcurtain.session.events import (
     EscalationApproved,
     EscalationClosed,

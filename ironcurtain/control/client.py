@@ -26,8 +26,7 @@ from ironcurtain.http.connections import QuietConnectionPool
 from ironcurtain.http.sse import EventParser
 from ironcurtain.operations import Principal
 from ironcurtain.operations.api import OnEvent
-from ironcurtain.operations.model import EscalationView, PermissionView, Reloaded
-from ironcurtain.operations.operations import Name
+from ironcurtain.operations.model import EscalationView, Name, PermissionView, Reloaded
 from ironcurtain.session.events import OWNER_GONE, Missed, Stamped, StateChanged
 from ironcurtain.session.model import Reply, SessionInfo, SessionRequest, Ticket, Turn, Usage
 from ironcurtain.session.snapshots import UndoReport

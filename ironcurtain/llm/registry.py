@@ -5,10 +5,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
-from twisted.internet.interfaces import IReactorTime
 
 from ironcurtain.errors import ConfigurationError, UsageError
 from ironcurtain.home.sections import Model
@@ -16,8 +15,10 @@ from ironcurtain.http.addresses import BASE_URL, is_base_url
 from ironcurtain.llm.dialects import DIALECTS, family_of
 from ironcurtain.llm.fallback import FallbackClient
 from ironcurtain.llm.model import ModelClient
-from ironcurtain.llm.script import ScriptedModelClient, load_script
 from ironcurtain.secrets.redaction import Secret
+
+if TYPE_CHECKING:
+    from twisted.internet.interfaces import IReactorTime
 
 BACKENDS = (*DIALECTS, "scripted", "subprocess")
 """
@@ -149,7 +150,7 @@ def provider_for(
         return Chosen(_scripted(argument or table.script, surroundings), model or table.model or "scripted")
     if name == "subprocess":
         return Chosen(_command(argument, surroundings), model or table.model)
-    # TLS and HTTP are slow to import (0.3 s), and a scripted session does not need them.
+    # Twisted, TLS and HTTP are slow to import (0.3 s); most commands only look which backends there are.
     from ironcurtain.http.trust import VerifyingPolicy
     from ironcurtain.llm.http_provider import HttpModelClient
 
@@ -209,9 +210,11 @@ def _table(name: str, table: Mapping[str, Any], source: str) -> ProviderTable:
         raise ConfigurationError(source, str(e), field=f"providers.{name}") from None
 
 
-def _scripted(path: str, surroundings: ModelSurroundings) -> ScriptedModelClient:
+def _scripted(path: str, surroundings: ModelSurroundings) -> ModelClient:
     if not path:
         raise UsageError("the scripted backend needs a file: --backend scripted:FILE")
+    from ironcurtain.llm.script import ScriptedModelClient, load_script
+
     return ScriptedModelClient(load_script(path), surroundings.clock)
 
 

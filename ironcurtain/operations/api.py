@@ -7,16 +7,18 @@ The operations for one principal: the interface of every front end, in this proc
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ironcurtain.escalation import Outcome
-from ironcurtain.operations.model import EscalationView, PermissionView
-from ironcurtain.operations.operations import Name, Operations
+from ironcurtain.operations.model import EscalationView, Name, PermissionView
 from ironcurtain.operations.principal import Principal
 from ironcurtain.session.events import Stamped
 from ironcurtain.session.model import Reply, SessionInfo, SessionRequest, Turn
-from ironcurtain.session.session import Session
-from ironcurtain.session.snapshots import UndoReport
+
+if TYPE_CHECKING:
+    from ironcurtain.operations.operations import Operations
+    from ironcurtain.session.session import Session
+    from ironcurtain.session.snapshots import UndoReport
 
 OnEvent = Callable[[Stamped], None]
 

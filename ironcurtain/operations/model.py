@@ -11,6 +11,9 @@ from ironcurtain.escalation.permission import Permission
 from ironcurtain.home.settings import Settings, flatten
 from ironcurtain.policy.verdict import Reversal
 
+Name = int | str
+"""A session's number or id."""
+
 
 class EscalationView(msgspec.Struct, frozen=True, kw_only=True):
     """

@@ -9,7 +9,7 @@ from twisted.logger import Logger
 
 from ironcurtain.errors import NotFound, NotShown, StaleDecision
 from ironcurtain.escalation import Escalation, Outcome
-from ironcurtain.operations.model import EscalationView, PermissionView, Reloaded, permission_view, view
+from ironcurtain.operations.model import EscalationView, Name, PermissionView, Reloaded, permission_view, view
 from ironcurtain.operations.principal import Principal, Role
 from ironcurtain.session.events import Stamped
 from ironcurtain.session.manager import SessionManager
@@ -18,9 +18,6 @@ from ironcurtain.session.session import Session
 from ironcurtain.session.snapshots import UndoReport
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.model import Mode
-
-Name = int | str
-"""A session's number or id."""
 
 LOOK = "'ironcurtain escalations show {0}' shows it (over SSH: escalations show {0})"
 """The command that shows an escalation completely."""

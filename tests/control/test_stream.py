@@ -12,7 +12,8 @@ from twisted.trial.unittest import TestCase
 from ironcurtain.control.client import ControlClient
 from ironcurtain.control.server import listen
 from ironcurtain.operations import Principal
-from ironcurtain.operations.operations import Name, Operations
+from ironcurtain.operations.model import Name
+from ironcurtain.operations.operations import Operations
 from ironcurtain.session import events
 from ironcurtain.session.events import KEPT
 from tests.audit.doubles import scratch
