@@ -348,7 +348,8 @@ class BeginningTests(TerminalCase):
         self.as_before()
 
     def test_terminated(self) -> None:
-        (self.product.person / ".bashrc").write_text("kill $PPID; sleep 1000\n")
+        answered = "printf '\\e[5n'; read -rsd n"  # by the terminal, so that the relay is there
+        (self.product.person / ".bashrc").write_text(f"{answered}; kill $PPID; sleep 1000\n")
         self.run_it()
         self.terminal.wait("^status 143$")
         self.as_before()
