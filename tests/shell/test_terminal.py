@@ -7,11 +7,13 @@ import os
 import shlex
 import signal
 import time
+import tomllib
 from pathlib import Path
 from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from ironcurtain.shell.inheritance import VARIABLE, AgentPolicies, policies_in
 from ironcurtain.shell_screen.question import SETTLE_SECONDS
 from tests.product import Product
 from tests.tmux import Tmux
@@ -341,6 +343,13 @@ class BeginningTests(TerminalCase):
         self.assertIn("bye", self.terminal.wait("^status 5$"))
         self.as_before()
 
+    def test_what_other_machines_are_told_of_the_policy(self) -> None:
+        (self.product.person / ".bashrc").write_text(f"echo ${VARIABLE} >told; exit 5\n")
+        self.run_it()
+        self.terminal.wait("^status 5$")
+        told = policies_in({VARIABLE: (self.product.project / "told").read_text().strip()})
+        self.assertEqual(told, AgentPolicies((tomllib.loads(POLICY)["approval"],), 1))
+
     def test_a_session_that_cannot_start(self) -> None:
         (self.product.home / "policy.toml").write_text("version = 1\nno_such = 1\n")
         self.run_it()
@@ -349,7 +358,8 @@ class BeginningTests(TerminalCase):
 
     def test_terminated(self) -> None:
         answered = "printf '\\e[5n'; read -rsd n"  # by the terminal, so that the relay is there
-        (self.product.person / ".bashrc").write_text(f"{answered}; kill $PPID; sleep 1000\n")
+        program = 'sh -c "kill $PPID; exec sleep 1000"'  # bash may start one more program after a hang-up
+        (self.product.person / ".bashrc").write_text(f"{answered}; {program}\n")
         self.run_it()
         self.terminal.wait("^status 143$")
         self.as_before()
