@@ -227,6 +227,13 @@ class BashFilesTests(ShellCase):
             caught=["macro"],
         )
         self.lines("", "bind '\"\\C-m\": accept-line'", "# bound again", caught=["bound again"])
+        more = (f'"\\C-x{key}": accept-line' for key in ("a", ", ", '\\"', "\\C-e", "b", "c"))
+        self.lines(
+            "; ".join(f"bind '{binding}'" for binding in more),
+            ("# one more key\x18a", "key"),
+            ('# quote\x18"', "quote"),
+            caught=["one more key", "quote"],
+        )
 
     def test_history_settings(self) -> None:
         self.lines("HISTCONTROL=ignoreboth HISTIGNORE='#*'", "# one", "# one", " echo blank", caught=["one", "one"])
