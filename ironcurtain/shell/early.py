@@ -56,13 +56,11 @@ class EarlyShell:
 
         :raises NoTerminal: it is not a terminal.
         """
-        from ironcurtain.terminal.raw import RawMode
-
-        self._raw = RawMode(self._descriptor)
         from ironcurtain.shell.relay import Relay
         from ironcurtain.terminal.guard import Guard
+        from ironcurtain.terminal.raw import RawMode
 
-        self._guard = Guard()
+        self._raw, self._guard = RawMode(self._descriptor), Guard()
         self._guard.begin(self._descriptor)
         self._raw.begin()
         self._raw.on_resize(lambda: set_size(self._master, *self.raw.size()))
