@@ -61,7 +61,11 @@ EDITS = {
 }
 
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers(-9, 9) | st.floats(allow_nan=False) | st.text(max_size=5),
+    st.none()
+    | st.booleans()
+    | st.integers(-9, 9)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from("ab\n"), inner, max_size=2),
     max_leaves=4,
 )
