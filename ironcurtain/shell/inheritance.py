@@ -66,8 +66,8 @@ def policies_in(environ: Mapping[str, str]) -> AgentPolicies:
             raise ValueError("it is cut off or too long")
         return msgspec.json.decode(data, type=AgentPolicies)
     except (Base64Error, ValueError, zlib.error, msgspec.DecodeError, RecursionError) as e:
-        why = "what the agent above this one may do cannot be read, so that this one does not start"
-        raise ConfigurationError(f"environment variable {VARIABLE}", f"{why}: {e}") from e
+        why = f"what the agents above this one may do cannot be read ({e}): unset it if no agent started this one"
+        raise ConfigurationError(f"environment variable {VARIABLE}", why) from e
 
 
 def as_variable(policies: AgentPolicies) -> str:
