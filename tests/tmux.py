@@ -54,6 +54,11 @@ class Tmux:
         return self.run("capture-pane", "-p")
 
     @property
+    def device(self) -> str:
+        """The path of the terminal."""
+        return self.run("display-message", "-p", "#{pane_tty}").strip()
+
+    @property
     def flags(self) -> tuple[str, ...]:
         """Where the cursor is, and how the terminal is set: :data:`FLAGS`."""
         names = ("cursor_x", "cursor_y", *FLAGS)

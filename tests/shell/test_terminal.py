@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 import signal
+import subprocess
 import time
 import tomllib
 from pathlib import Path
@@ -229,7 +230,9 @@ class EndTests(TerminalCase):
         os.kill(self.pid, signal.SIGKILL)
         # The user's shell may print before the terminal is restored, when a new line does not begin at the left edge.
         self.terminal.wait("^ *status 137$")
-        self.terminal.type("stty -g >again; cmp before again && echo as be''fore")
+        before, device = (self.product.project / "before").read_text(), self.terminal.device
+        self.terminal.until(lambda: subprocess.check_output(["stty", "-g", "-F", device], text=True) == before)
+        self.terminal.type("echo as be''fore")
         self.terminal.wait("^as before")
 
 
