@@ -33,7 +33,10 @@ TYPED_SECONDS = 1.0
 """How long the shell has, after an interrupt, to begin a command that was typed; then the line is cancelled."""
 
 LOOK_SECONDS = 0.05
-"""How often it is looked whether a command has the terminal, after an interrupt that came before it had."""
+"""
+How often it is looked whether a command has the terminal, after an interrupt that came before it had; and how long it
+has the handlers of the shell at most.
+"""
 
 LOOKS = 60
 """How often at most."""
@@ -143,6 +146,7 @@ class CommandRunner:
         self._show: Callable[[bytes], None] = lambda data: None
         self._status: int | None = None
         self._stopped: StepOutcome | None = None
+        self._began = 0.0
         self._timers: list[IDelayedCall] = []
         self.pasting = self.at_prompt = self._left_over = False
         self.line: Callable[[str], str | None] = lambda command: command
@@ -217,31 +221,48 @@ class CommandRunner:
     def interrupt(self) -> None:
         """
         As Ctrl-C in the shell. The terminal then drops what the shell has not read yet, and without the end of a paste
-        fish takes all keys for more of it: hence a command that was typed gets the interrupt when it has begun.
+        fish takes all keys for more of it: hence a command that was typed gets the interrupt when it has begun. A job
+        that takes the terminal has the shell's handlers for a moment: it gets the interrupt after that.
         """
         if self._stage not in (_Stage.TYPED, _Stage.RUNNING):
             return
         before, self._stopped = self._stopped, self._stopped or StepOutcome.INTERRUPTED
         if self.running:
-            self._look_later(signal.SIGINT)
-            self._cancel()
+            early = self._began + LOOK_SECONDS - self._clock.seconds()
+            self._timers.append(self._clock.callLater(max(0.0, early), self._interrupt_running))
         elif before is None:
             self._timers.append(self._clock.callLater(TYPED_SECONDS, self._cancel_typed))
+
+    def _interrupt_running(self) -> None:
+        if self.running:
+            self._look_later(signal.SIGINT)
+            self._cancel()
 
     def _cancel_typed(self) -> None:
         if self._stage is _Stage.TYPED:
             self._cancel()
 
     def _look_later(self, number: signal.Signals) -> None:
-        """A shell that starts a job has the terminal until the job takes it: what is sent meanwhile misses the job."""
+        """
+        A shell that starts a job has the terminal until the job takes it: what is sent meanwhile misses the job, and
+        what is sent just then may still find the shell's handlers in it.
+        """
         if self._pty.in_foreground:
-            self._timers.append(self._clock.callLater(LOOK_SECONDS, self._look, number, LOOKS - 1))
+            self._look_again(number, LOOKS, taken=False)
 
-    def _look(self, number: signal.Signals, looks: int) -> None:
-        if self.running and not self._pty.in_foreground:
+    def _look_again(self, number: signal.Signals, looks: int, *, taken: bool) -> None:
+        if looks:
+            self._timers.append(self._clock.callLater(LOOK_SECONDS, self._look, number, looks - 1, taken))
+
+    def _look(self, number: signal.Signals, looks: int, taken: bool) -> None:
+        """:param taken: whether the job had the terminal already when it was looked before."""
+        if not self.running:
+            return
+        has_it = not self._pty.in_foreground
+        if has_it and taken:
             self._pty.signal_foreground(number)
-        elif self.running and looks:
-            self._timers.append(self._clock.callLater(LOOK_SECONDS, self._look, number, looks - 1))
+        else:
+            self._look_again(number, looks, taken=has_it)
 
     def _cancel(self) -> None:
         self._ask_later()
@@ -286,6 +307,7 @@ class CommandRunner:
         self.at_prompt = False
         if self._stage is _Stage.TYPED:
             self._enter(_Stage.RUNNING)
+            self._began = self._clock.seconds()
             if self._stopped is not None:
                 self.interrupt()
 

@@ -367,6 +367,7 @@ class EndTests(AssistantTestCase):
         self.plan("sleep 9", "ls")
         self.allow()
         self.act(Interrupt())
+        self.clock.advance(1)
         self.assertEqual((self.done().error, self.shell.ran), (CANCELLED, ["sleep 9"]))
         self.still_valid()
         results = [block for each in self.model.requests[-1].messages for block in each.content]

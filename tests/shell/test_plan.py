@@ -11,7 +11,7 @@ from twisted.internet.defer import Deferred, DeferredList, succeed
 
 from ironcurtain.errors import SessionError, StaleDecision, UsageError
 from ironcurtain.escalation import Outcome
-from ironcurtain.shell.execution import TYPED_SECONDS
+from ironcurtain.shell.execution import LOOK_SECONDS, TYPED_SECONDS
 from ironcurtain.shell.messages import (
     Approval,
     ApprovalRequested,
@@ -284,6 +284,7 @@ class RunTests(PlanTestCase):
         self.begin("sleep 9", "ls")
         self.say("allow")
         self.plan.receive(Interrupt())
+        self.clock.advance(LOOK_SECONDS)
         self.assertEqual(self.outcomes(), [StepOutcome.INTERRUPTED, StepOutcome.NOT_RUN])
         self.assertEqual(self.plan.ending, PlanEnding.CANCELLED)
 
