@@ -233,8 +233,8 @@ class Shell(Section, frozen=True):
     :param command_seconds: how long one command may take, as ``plan_seconds`` says it of a whole plan.
     :param max_tokens_per_session: tokens, in and out together.
     :param hook_seconds: how long one hook may take.
-    :param share_policy: whether agents that it starts on other machines are told what it may do. All hosts that you
-        log in to with ssh from this shell can read that.
+    :param share_policy: whether agents that it starts on other machines are told what it may do. Commands of this shell
+        can read that, and all hosts that you log in to with ssh from it.
     """
 
     command: str = ""
