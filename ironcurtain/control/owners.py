@@ -21,6 +21,7 @@ from ironcurtain.home.layout import Home
 from ironcurtain.home.registry import SessionRegistry
 from ironcurtain.operations.model import EscalationView, PermissionView
 from ironcurtain.process.identity import identify
+from ironcurtain.session.elsewhere import begins
 from ironcurtain.session.model import SessionInfo
 
 T = TypeVar("T")
@@ -94,7 +95,7 @@ class Owners:
 
     async def of_session(self, name: str, terminal: bool = False) -> tuple[ControlClient, int]:
         """
-        :param name: a session's number or id, or ``last`` for the newest open one.
+        :param name: a session's number, id or beginning of an id, or ``last`` for the newest open one.
         :param terminal: whether ``last`` is restricted to sessions with a terminal.
         :returns: the process that has it, and its number.
         :raises NotFound: there is no such session.
@@ -105,7 +106,8 @@ class Owners:
             running = [(i, client) for i, client in every if i.state != "closed" and (i.terminal or not terminal)]
             named = sorted(running, key=lambda pair: -pair[0].number)
         else:  # it may have been resumed in another process
-            named = [pair for pair in every if name in (str(pair[0].number), pair[0].id)]
+            named = [pair for pair in every if name == str(pair[0].number) or begins(name, pair[0].id)]
+            named = named if len({info.id for info, _ in named}) == 1 else []
             named.sort(key=lambda pair: pair[0].state == "closed")
         if not named:
             what = f"session{' with a terminal' if terminal else ''} that runs" if name == "last" else f"session {name}"

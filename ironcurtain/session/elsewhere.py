@@ -17,9 +17,6 @@ from ironcurtain.files.atomic import write_atomically
 from ironcurtain.home.layout import Home
 from ironcurtain.home.session_paths import SessionPaths
 
-SHORTEST_ID = 4
-"""Characters that name a session by the beginning of its id."""
-
 
 class Elsewhere(msgspec.Struct, frozen=True, kw_only=True):
     """
@@ -55,7 +52,7 @@ def elsewhere(home: Home) -> Iterator[Elsewhere]:
 
 def session_directory(home: Home, name: str, suits: Callable[[str], bool] | None = None) -> SessionPaths:
     """
-    :param name: a session's number, id, beginning of an id (at least :data:`SHORTEST_ID`), or ``last``.
+    :param name: a session's number, id, beginning of an id (see :func:`begins`), or ``last``.
     :param suits: returns whether ``last`` can be a session of a kind; ``None``: of any kind.
     :raises NotFound: there is no such session.
     """
@@ -66,16 +63,16 @@ def session_directory(home: Home, name: str, suits: Callable[[str], bool] | None
     if name == "last" and found:
         return max(found.values(), key=lambda pair: pair[0])[1]
     chosen = [paths for number, paths in found.values() if str(number) == name]
-    chosen = chosen or [paths for key, (_, paths) in found.items() if _is_id(name, key)]
+    chosen = chosen or [paths for key, (_, paths) in found.items() if begins(name, key)]
     if len(chosen) != 1:
         what = name if name != "last" else "yet" if suits is None else "that could go on"
         raise NotFound(f"there is no session {what} in {home.sessions}")
     return chosen[0]
 
 
-def _is_id(name: str, session_id: str) -> bool:
-    """:returns: whether a name is an id or the beginning of it: long enough that a number without a session is none."""
-    return name == session_id or (len(name) >= SHORTEST_ID and session_id.startswith(name))
+def begins(name: str, session_id: str) -> bool:
+    """:returns: whether a name is an id or its beginning. Digits alone are a number, even if no session has it."""
+    return name == session_id or (name != "" and not name.isdigit() and session_id.startswith(name))
 
 
 def snapshots(home: Home) -> Iterator[dict[str, Any]]:

@@ -136,13 +136,13 @@ class TextTests(ReplayCase):
         self.assertEqual(self.product.run("replay", "./some.cast", "--at", "33:20").stdout, "second é\nthird\n")
 
     def test_a_session_s_own(self) -> None:
-        for number, name in ((1, "aaaaa"), (2, "bbbbb"), (3, "ccccc")):
+        for number, name in ((1, "aaaa"), (2, "bbbb"), (3, "cccc")):
             paths = SessionPaths(self.product.home / "sessions" / name)
             paths.directory.mkdir(parents=True)
             paths.snapshot.write_text(json.dumps({"id": name, "number": number}))
             if number != 3:
                 self.record(paths.recording, columns=70 + number)
-        for word, columns in (("1", 71), ("bbbb", 72)):
+        for word, columns in (("1", 71), ("bbb", 72)):
             self.assertEqual(self.product.json("replay", word, "--markers")["columns"], columns)
         done = self.product.run("replay")
         self.assertEqual(done.returncode, 69)

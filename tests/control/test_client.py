@@ -321,6 +321,7 @@ class OwnersTests(TestCase):
         self.assertEqual(again, view)
         self.assertEqual((await client.sessions())[0].id, session.id)
         _, number = await owners.of_session(session.id)
+        self.assertEqual((await owners.of_session(session.id[:9]))[1], number)
         self.assertEqual((await owners.of_session("last"))[1], number)
         await self.assertFailure(Deferred.fromCoroutine(owners.of_session("last", terminal=True)), NotFound)
         await self.assertFailure(Deferred.fromCoroutine(owners.of_session("nope")), NotFound)

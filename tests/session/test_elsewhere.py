@@ -52,10 +52,10 @@ class ElsewhereTests(SynchronousTestCase):
             remember(self.home, Elsewhere(id=session_id, number=number, directory=directory))
         self.assertEqual([self.found(name).name for name in ("1", "7", "1f", "7f")], ["7f", "1f", "1f", "7f"])
 
-    def test_the_beginning_of_an_id_has_at_least_4_characters(self) -> None:
+    def test_digits_alone_are_no_beginning_of_an_id(self) -> None:
         remember(self.home, Elsewhere(id="77125eab-9d", number=1, directory=str(scratch(self) / "one")))
-        self.assertEqual([self.found(name).name for name in ("7712", "77125eab-9d")], ["one", "one"])
-        for name in ("77", "771", "", "7713"):
+        self.assertEqual([self.found(name).name for name in ("77125e", "77125eab-9d")], ["one", "one"])
+        for name in ("77", "77125", "", "78e"):
             self.assertRaises(NotFound, self.found, name)
 
     def test_damaged_files_are_left_out(self) -> None:
