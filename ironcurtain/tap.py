@@ -20,8 +20,8 @@ from twisted.python import usage
 from twisted.python.failure import Failure
 
 from ironcurtain.configuration import read_settings, require_files
-from ironcurtain.errors import ConfigurationError, IronCurtainError, UsageError
-from ironcurtain.files.locks import FileLock
+from ironcurtain.errors import ConfigurationError, IronCurtainError, Unavailable, UsageError
+from ironcurtain.files.locks import FileLock, Held
 from ironcurtain.home.layout import Home, find_home
 from ironcurtain.home.sections import Ssh
 from ironcurtain.services.systemd import Systemd
@@ -59,13 +59,6 @@ def require_asyncio_reactor() -> None:
         raise usage.UsageError(f"needs --reactor=asyncio, found {type(reactor).__name__}")
 
 
-def port_number(text: str) -> int:
-    """:raises ValueError: it is none."""
-    if not (text.isascii() and text.isdigit() and int(text) <= 65535):
-        raise ValueError("must be from 0 to 65535")
-    return int(text)
-
-
 class Options(usage.Options):
     """
     The options of ``twistd ironcurtain``.
@@ -82,7 +75,6 @@ class Options(usage.Options):
     )
     optParameters = [  # noqa: RUF012  # the name and the shape are Twisted's
         ["home", None, None, "The home directory (default: $IRONCURTAIN_HOME, else ~/.ironcurtain)."],
-        ["ssh-port", None, None, "The port for SSH (default: [ssh] port, 2222; 0: no SSH).", port_number],
     ]
     home: Home
     umask: int | None = None
@@ -91,6 +83,13 @@ class Options(usage.Options):
         super().__init__()
         require_asyncio_reactor()
         self._listen: list[str] = []
+        self._port: int | None = None
+
+    def opt_ssh_port(self, port: str) -> None:
+        """The port for SSH (default: [ssh] port, 2222; 0: no SSH)."""
+        if not (port.isascii() and port.isdigit() and int(port) <= 65535):
+            raise usage.UsageError(f"--ssh-port must be from 0 to 65535, found {port!r}")
+        self._port = int(port)
 
     def opt_ssh_listen(self, address: str) -> None:
         """
@@ -123,6 +122,10 @@ class Options(usage.Options):
             ssh = self.choose_ssh(settings.ssh)
             if ssh.port:
                 check(ssh.listen, ssh.port)
+        except Held as e:
+            running = f"process {e.holder}" if e.holder else "another process"
+            advice = "stop it first, or name another home with --home"
+            leave(Unavailable(f"a daemon is already running in {self.home.path} ({running}): {advice}"))
         except IronCurtainError as e:
             leave(e)
         twistd: Any = self.parent
@@ -140,10 +143,9 @@ class Options(usage.Options):
 
     def choose_ssh(self, settings: Ssh) -> Ssh:
         """:returns: where to listen for SSH, from the options or else from the settings."""
-        port = self["ssh-port"]
         return msgspec.structs.replace(
             settings,
-            port=settings.port if port is None else port,
+            port=settings.port if self._port is None else self._port,
             listen=tuple(self._listen) or settings.listen,
         )
 

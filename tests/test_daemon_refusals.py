@@ -62,7 +62,7 @@ class RefusedTests(DaemonCase):
         self.heard("READY")
         status, text = self.refused()
         self.assertEqual(status, 69)
-        self.assertIn("daemon.lock is held by process", text)
+        self.assertIn("a daemon is already running in", text)
 
     def test_wrong_options(self) -> None:
         for words, why in (

@@ -66,6 +66,15 @@ class Commands(click.Group):
         """:returns: the names in the order of :data:`COMMANDS`."""
         return list(COMMANDS)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """:raises NoSuchCommand: there is none; it names similar ones."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.NoSuchCommand as e:
+            raise click.NoSuchCommand(e.command_name, possibilities=COMMANDS, ctx=ctx) from None
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """:returns: the command, imported now."""
         if cmd_name not in COMMANDS:

@@ -83,7 +83,7 @@ def _print_report(report: LogReport) -> None:
 @click.option("--id", "id_only", is_flag=True, help="Print only the id that records have.")
 def key(id_only: bool) -> None:
     """
-    Print the public key that verifies the signatures of this home, in PEM format.
+    Print the public key that verifies this home's signatures, in PEM.
 
     Keep it on another machine: whoever has it and a copy of a log can verify it with 'audit verify --key'.
     """
@@ -100,7 +100,7 @@ def key(id_only: bool) -> None:
 @click.option("--all", "everything", is_flag=True, help="Print all heads, not only the newest.")
 def heads(session: str, everything: bool) -> None:
     """
-    Print the newest signed head of a session's log, as a line of JSON.
+    Print the newest signed head of a session's log, as a JSON line.
 
     Kept on another machine, it shows later whether the log was cut or replaced: 'audit verify --witness FILE'.
     """
@@ -117,7 +117,11 @@ def heads(session: str, everything: bool) -> None:
 @session_argument
 @as_json
 def show(session: str, json_output: bool) -> None:
-    """Show all records, one per line, wrapped to the terminal's width; with --json exactly as written."""
+    """
+    Show all records, one per line.
+
+    They are wrapped to the terminal's width. With --json they are printed exactly as written.
+    """
     _print(session, False, json_output)
 
 

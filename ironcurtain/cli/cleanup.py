@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import click
 
-from ironcurtain.cli.output import as_json, home, print_json, print_lines, print_table
+from ironcurtain.cli.output import as_json, confirmed, home, print_json, print_lines, print_table
 
 
 @click.command()
@@ -42,7 +42,7 @@ def cleanup(age: str, with_audit: bool, yes: bool, json_output: bool) -> None:
             return
         print_table(("SESSION", "ENDED", "SIZE", "LABEL"), rows)
         if not yes and sys.stdin.isatty() and sys.stdout.isatty():
-            yes = click.confirm(f"Remove {counted(len(found), 'session')}, {total}?")
+            yes = confirmed(f"Remove {counted(len(found), 'session')}, {total}?")
         elif not yes:
             print_lines(f"Nothing was removed. With --yes: {counted(len(found), 'session')}, {total}.")
     failed = []

@@ -18,9 +18,9 @@ def config() -> None:
 @as_json
 def show(json_output: bool) -> None:
     """
-    Print every setting in force with its source: a default, config.toml, or the environment.
+    Print every setting in force with its source.
 
-    Keys are never printed, only their sources.
+    The source is a default, config.toml, or the environment. Keys are never printed, only their sources.
     """
     from ironcurtain.home.settings import flatten
 
@@ -36,10 +36,10 @@ def show(json_output: bool) -> None:
 @as_json
 def check(json_output: bool) -> None:
     """
-    Check config.toml, policy.toml and mcp-servers.json, and report the first error in each.
+    Check config.toml, policy.toml and mcp-servers.json.
 
-    The daemon, 'ironcurtain reload' and 'ironcurtain doctor' make the same checks. 'ironcurtain policy check' also
-    finds probable mistakes in rules. Exits with status 78 if a file is wrong.
+    The first error in each is reported. The daemon, 'ironcurtain reload' and 'ironcurtain doctor' make the same checks.
+    'ironcurtain policy check' also finds probable mistakes in rules. Exits with status 78 if a file is wrong.
     """
     from ironcurtain.configuration import check_files
 

@@ -32,7 +32,8 @@ type /approve 1 or /deny 1.
 NEXT = """
 The file in the workspace now says:  {greeting}
 See the record yourself:
-  IRONCURTAIN_HOME={home} {program} audit show
+  IRONCURTAIN_HOME={home} \\
+    {program} audit show
 
 With a real model, on a project of yours:
   export ANTHROPIC_API_KEY=...
@@ -81,7 +82,7 @@ def demo(answer: bool | None) -> None:
     state = "intact" if report.intact else "NOT intact"
     click.echo(f"\n{report.records} records, each chained to the one before: {state}.", err=True)
     greeting = (project / "greet.py").read_text().strip()
-    print_text(NEXT.format(greeting=greeting, home=where.path, program=_program()), err=True)
+    click.echo(NEXT.format(greeting=greeting, home=where.path, program=_program()), err=True)  # commands stay whole
     if not report.intact:
         raise SystemExit(1)
 

@@ -111,7 +111,7 @@ def prune(json_output: bool) -> None:
 @as_json
 def update(names: tuple[str, ...], json_output: bool) -> None:
     """
-    Choose the newest releases of these agents, or of all, for the images.
+    Choose the newest releases of these agents, or of all.
 
     "base" stands for Debian's packages in the base image. This builds nothing: run "ironcurtain images build", or the
     next "ironcurtain start --agent".

@@ -8,9 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
-from ironcurtain.cli.output import print_lines, print_table
+from ironcurtain.cli.output import confirmed, print_lines, print_table
 from ironcurtain.cli.ssh import let_in, read_key
 from ironcurtain.errors import UsageError
 from ironcurtain.home.layout import Home, person_home
@@ -53,7 +51,7 @@ def offer_own_keys(where: Home) -> None:
 def _confirmed(keys: list[AuthorizedKey]) -> bool:
     print_table(("NAME", "TYPE", "FINGERPRINT"), [(key.name, key.type, key.fingerprint) for key in keys])
     which = "this key of yours" if len(keys) == 1 else "these keys of yours"
-    return click.confirm(f"Permit {which} to log in over SSH, with all roles ({', '.join(ROLES)})?", default=True)
+    return confirmed(f"Permit {which} to log in over SSH, with all roles ({', '.join(ROLES)})?", default=True)
 
 
 def _own_keys(directory: Path, listed: KeyList) -> Iterator[AuthorizedKey]:

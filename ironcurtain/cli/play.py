@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-import click
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import deferLater
@@ -154,7 +153,7 @@ class Play:
             session = {"number": info.number, "id": info.id, "agent": info.kind, "workspace": info.workspace}
             print_json({"answer": reply.text, "usage": reply.usage, "cost": reply.usage.cost, "session": session})
         else:
-            click.echo(paragraphs(reply.text) if sys.stdout.isatty() else reply.text)
+            print_lines(paragraphs(reply.text) if sys.stdout.isatty() else reply.text)
 
     def _answer_for_person(self, reactor: IReactorTime, api: SessionApi, stamped: Stamped) -> None:
         if isinstance(stamped.event, EscalationRaised):

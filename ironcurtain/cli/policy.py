@@ -89,7 +89,7 @@ def explain(
     json_output: bool,
 ) -> None:
     """
-    Print the verdict of the policy on a call of TOOL, and the reason.
+    Print the policy's verdict on a call of TOOL, and the reason.
 
     \b
     TOOL is server.tool; ARGUMENTS are name=value, or one JSON object:

@@ -46,12 +46,12 @@ def compile_(
     servers_file: Path | None,
 ) -> None:
     """
-    Let a model propose rules for the plain English in CONSTITUTION, and read them one by one.
+    Turn the plain English in CONSTITUTION into proposed rules.
 
-    The model is asked about each configured server separately, and about rules that restrict all of them. Each
-    sentence of the file becomes rules and scenarios. The engine judges the scenarios; where a verdict is not what the
-    sentence demands, the model corrects its rules, a few times at most. It can only propose rules and missing
-    annotations: no invariant, such as protected paths, can change.
+    A model proposes them, and you accept them one by one. It is asked about each configured server separately, and
+    about rules that restrict all of them. Each sentence of the file becomes rules and scenarios. The engine judges the
+    scenarios; where a verdict is not what the sentence demands, the model corrects its rules, a few times at most. It
+    can only propose rules and missing annotations: no invariant, such as protected paths, can change.
 
     For a tool without annotation, the model proposes one, from the definition that is pinned ('ironcurtain tools');
     so start a session with a new server first. Existing annotations stay. A tool for which no annotation is valid

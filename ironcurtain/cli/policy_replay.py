@@ -30,7 +30,7 @@ EXAMPLE_SHOWN = 100
 @as_json
 def replay(sessions: tuple[str, ...], policy_file: Path | None, servers_file: Path | None, json_output: bool) -> None:
     """
-    Judge the calls of earlier sessions again, and show which decisions differ.
+    Judge the calls of earlier sessions again, and show differences.
 
     \b
     Try a change before agents meet it:

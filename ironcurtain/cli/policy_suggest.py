@@ -25,10 +25,16 @@ EVIDENCE_SHOWN = 10
 @click.option(
     "--since",
     type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]),
-    help="Count approvals from this time on (UTC); denials always count.",
+    metavar="TIME",
+    help="Count approvals from this time on, such as 2026-01-31 or 2026-01-31T12:00:00 (UTC); denials always count.",
 )
 @click.option(
-    "--least", type=click.IntRange(2), default=3, show_default=True, help="How often calls must have been approved."
+    "--least",
+    type=click.IntRange(2),
+    metavar="N",
+    default=3,
+    show_default=True,
+    help="How often calls must have been approved, at least 2.",
 )
 @policy_option
 @servers_option
@@ -42,7 +48,7 @@ def suggest(
     json_output: bool,
 ) -> None:
     """
-    Suggest rules that would have answered what you approved again and again.
+    Suggest rules for what you approved again and again.
 
     SESSION is a number, an id, or 'last'; without one, all sessions of the home count. The output is text for
     policy.toml: paste what you want before the other rules. Nothing is changed by this command.

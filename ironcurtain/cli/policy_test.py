@@ -24,7 +24,7 @@ ARGUMENTS_SHOWN = 120
 @as_json
 def test(files: tuple[Path, ...], policy_file: Path | None, servers_file: Path | None, json_output: bool) -> None:
     """
-    Judge the scenarios in FILES, and show those whose verdict is not the expected one.
+    Judge the scenarios in FILES, and show unexpected verdicts.
 
     \b
     A scenario is a call with the verdict that it must get:

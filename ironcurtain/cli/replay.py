@@ -32,7 +32,9 @@ class Time(click.ParamType[float]):
 
 @click.command()
 @click.argument("recording", metavar="SESSION|FILE", default="last", shell_complete=all_sessions)
-@click.option("--speed", type=click.FloatRange(0.01, 1000), default=1.0, help="Speed; 2 is twice as fast.")
+@click.option(
+    "--speed", type=click.FloatRange(0.01, 1000), metavar="FACTOR", default=1.0, help="Speed; 2 is twice as fast."
+)
 @click.option("--idle-limit", type=click.FloatRange(0), metavar="SECONDS", help="Maximum length of a pause in seconds.")
 @click.option("--at", type=Time(), metavar="TIME", default=0.0, help="Position to begin at: 90, 1:30 or 1:02:03.")
 @click.option("--markers", is_flag=True, help="List the markers with their times, such as tool calls; do not play.")
@@ -84,7 +86,7 @@ def recording_path(name: str) -> Path:
     path = session_directory(home(), name).recording
     if not path.exists():
         raise NotFound(
-            f"session {name} has no recording: it had no terminal, or [terminal] record was false when it started"
+            f"the session ({name}) has no recording: it had no terminal, or [terminal] record was false when it started"
         )
     return path
 

@@ -33,7 +33,7 @@ from ironcurtain.home.layout import find_home
     type=click.Path(path_type=Path),
     envvar="UNIXAGENT_POLICY",
     show_envvar=True,
-    help="The policy (default: policy.toml at home).",
+    help="The policy (default: policy.toml in the home).",
 )
 @click.option(
     "--config",
@@ -41,7 +41,7 @@ from ironcurtain.home.layout import find_home
     type=click.Path(path_type=Path, exists=True),
     envvar="UNIXAGENT_CONFIG",
     show_envvar=True,
-    help="The settings (default: config.toml at home).",
+    help="The settings (default: config.toml in the home).",
 )
 @click.option("--shell", "program", metavar="PATH", help="The shell (default: shell.command, else $SHELL).")
 @click.version_option(__version__, "--version", prog_name="ironcurtain")

@@ -33,9 +33,9 @@ def ssh() -> None:
 @click.option("--roles", "roles_text", help=f"Roles, separated by commas (default: {ROLES}).")
 def add_key(file: TextIO, name: str, roles_text: str | None) -> None:
     """
-    Permit the public key in FILE, such as ~/.ssh/id_ed25519.pub, to log in; '-' is standard input.
+    Permit the public key in FILE to log in.
 
-    A key that is already listed gets the given roles.
+    FILE is for example ~/.ssh/id_ed25519.pub; '-' is standard input. A key that is already listed gets the given roles.
     """
     from dataclasses import replace
 
@@ -128,7 +128,9 @@ def remove_key(name: str) -> None:
 @as_json
 def host_key(json_output: bool) -> None:
     """
-    Show the service's host key, which ssh asks about at the first connection. It is created if missing.
+    Show the service's host key.
+
+    This is the key that ssh asks about at the first connection. It is created if missing.
     """
     from ironcurtain.ssh.key_files import host_key as find_host_key
 

@@ -26,7 +26,7 @@ _OTHERS = {
 """Kinds of sessions that this command does not start."""
 
 
-@click.command()
+@click.command(context_settings={"allow_extra_args": True})
 @click.argument("task", required=False)
 @click.option("--agent", shell_complete=agents, help="The agent: builtin, or one of --list-agents.")
 @click.option("--pty", is_flag=True, help="Show the agent's own full-screen interface.")
@@ -52,7 +52,10 @@ _OTHERS = {
     shell_complete=all_sessions,
     help="Resume an ended session: its number, its id, or 'last'.",
 )
+@click.pass_context
 def start(
+    context: click.Context,
+    /,
     task: str | None,
     agent: str | None,
     pty: bool,
@@ -102,6 +105,8 @@ def start(
     if list_agents:
         show_agents()
         return
+    if context.args:
+        raise click.UsageError('TASK is one argument: put it in quotes, as in ironcurtain start "Fix the tests"')
     where = home()
     given = {"model": model, "backend": absolute(backend), "repo": repo, "policy": path_text(policy), "mask": mask}
     options = {name: value for name, value in given.items() if value}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ironcurtain.cli.output import as_json, fits_screen, home, print_json, print_lines, print_table
+from ironcurtain.cli.output import as_json, confirmed, fits_screen, home, print_json, print_lines, print_table
 from ironcurtain.text.display import ago, one_line
 
 if TYPE_CHECKING:
@@ -47,9 +47,10 @@ def tools(context: click.Context, json_output: bool) -> None:
 @as_json
 def show(server: str, tool: str | None, json_output: bool) -> None:
     """
-    Show the changed definitions of SERVER, or of its TOOL: the pinned one (-) and the new one (+), complete.
+    Show the changed definitions of SERVER, or of its TOOL.
 
-    The last line is the command that accepts exactly what was shown. An unchanged TOOL is shown as it is pinned.
+    The pinned definition (-) and the new one (+) are complete. The last line is the command that accepts exactly what
+    was shown. An unchanged TOOL is shown as it is pinned.
     """
     from ironcurtain.errors import NotFound
     from ironcurtain.mcp_proxy.pins import waiting
@@ -92,7 +93,9 @@ def accept(server: str, tool: Sequence[str], digest: str | None) -> None:
             look = shlex.join(["ironcurtain", "tools", "show", server, *tool[:1]])
             raise click.UsageError(f"view the definitions first: {look} prints the digest with which to accept them")
         click.echo("\n".join(lines))
-        click.confirm("Accept?", abort=True)
+        if not confirmed("Accept?"):
+            print_lines("Nothing was accepted.", err=True)
+            raise SystemExit(1)
         digest = digest_of_waiting(chosen)
     new = file.accept(tool, digest, owner().name)
     print_lines(f"Accepted: {', '.join(one_line(name, 64) for name in new)} of {server}.")

@@ -12,7 +12,7 @@ import msgspec
 
 from ironcurtain.cli.completion import all_sessions
 from ironcurtain.cli.diff import changes_as_json, print_patch
-from ironcurtain.cli.output import as_json, home, print_json, print_lines, settings
+from ironcurtain.cli.output import as_json, confirmed, home, print_json, print_lines, settings
 from ironcurtain.cli.undoing import compared, done_lines, left_lines
 from ironcurtain.errors import UsageError
 from ironcurtain.session.elsewhere import session_directory
@@ -63,7 +63,9 @@ def undo(turn: int | None, session: str, back: bool, yes: bool, dry_run: bool, j
     if not yes:
         if json_output or not sys.stdin.isatty():
             raise UsageError("nothing was undone: add --yes to undo without being asked, or --dry-run")
-        click.confirm(f"Undo this in {one_line(head.workspace)}?", abort=True, err=True)
+        if not confirmed(f"Undo this in {one_line(head.workspace)}?", err=True):
+            print_lines("Nothing was undone.", err=True)
+            raise SystemExit(1)
     report = _undo(where, paths, info, head)
     if json_output:
         print_json(answer | {"done": report})

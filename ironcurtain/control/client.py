@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -222,7 +223,10 @@ class ControlClient:
 
     def _unavailable(self, error: Exception) -> Unavailable:
         reasons: list[Failure] = getattr(error, "reasons", [])  # exceptions that only wrap others
-        why = reasons[0].getErrorMessage() if reasons else str(error)
+        if getattr(error, "osError", None) == errno.ECONNREFUSED:
+            why = "it was killed, or is ending"
+        else:
+            why = reasons[0].getErrorMessage() if reasons else str(error)
         return Unavailable(f"the process behind {self._path} does not answer: {why}")
 
 

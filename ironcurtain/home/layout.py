@@ -202,13 +202,17 @@ def find_home(environ: Mapping[str, str], uid: int) -> Home:
     """
     The home that the environment selects: ``IRONCURTAIN_HOME``, else ``~/.ironcurtain``.
 
-    :raises UsageError: neither it nor ``HOME`` is set, or it is not a directory.
+    :raises UsageError: neither it nor ``HOME`` is set, or it is not a directory that can be reached.
     """
     chosen = environ.get("IRONCURTAIN_HOME", "")
     if not chosen and not environ.get("HOME"):
         raise UsageError("neither IRONCURTAIN_HOME nor HOME is set: set one of them")
     path = Path(os.path.abspath(chosen or os.path.join(environ["HOME"], ".ironcurtain")))
-    nearest = next(place for place in (path, *path.parents) if place.exists())
+    try:
+        nearest = next(place for place in (path, *path.parents) if _exists(place))
+    except OSError as e:
+        advice = "set IRONCURTAIN_HOME to another directory"
+        raise UsageError(f"the home {path} cannot be used: {e.strerror}: {advice}") from None
     if not nearest.is_dir():
         what = f"the home {path}" if nearest == path else f"the home {path} cannot be made: {nearest}"
         raise UsageError(f"{what} is not a directory: move that file away, or set IRONCURTAIN_HOME")
@@ -216,6 +220,15 @@ def find_home(environ: Mapping[str, str], uid: int) -> Home:
     base = environ.get("XDG_RUNTIME_DIR", "")
     runtime = Path(base, f"ironcurtain-{mark}") if base else Path(f"/tmp/ironcurtain-{uid}-{mark}")
     return Home(path, runtime)
+
+
+def _exists(path: Path) -> bool:
+    """:raises OSError: it cannot be known, such as in a directory that may not be searched."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
 
 
 def account_home(uid: int) -> str:

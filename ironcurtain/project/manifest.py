@@ -99,8 +99,8 @@ def read_manifest(path: Path, originals: Path) -> Manifest:
         lines = path.read_bytes().splitlines()
     except FileNotFoundError:
         raise NotFound(
-            "this session has no manifest: those of 'ironcurtain mcp-proxy' never have one, since others work in their "
-            "workspace too; any other started with an older version, or did not start"
+            "there is nothing to compare with: the session did not start, or it is one of 'ironcurtain mcp-proxy', in "
+            "whose workspace others work, too"
         ) from None
     try:
         head = msgspec.json.decode(lines[0], type=Head)

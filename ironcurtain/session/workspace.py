@@ -31,7 +31,8 @@ def usable_workspace(
     try:
         real = path.expanduser().resolve(strict=True)
     except (OSError, RuntimeError) as e:
-        raise UsageError(f"the workspace {path} cannot be used: {e}") from None
+        why = getattr(e, "strerror", None) or "its symbolic links lead in a circle"
+        raise UsageError(f"the workspace {path} cannot be used: {why}") from None
     if not real.is_dir():
         raise UsageError(f"the workspace {path} is not a directory")
     # For root, $HOME may belong to another user; the agent runs as the owner of the workspace.

@@ -83,7 +83,7 @@ def parse(text: bytes) -> Command:
         words = words[1:]
     name, rest = words[0], words[1:]
     if name not in _TARGETS:
-        raise UsageError(f"there is no command {name[:40]!r}; there are: {_KNOWN}")
+        raise UsageError(f"there is no command {name[:40]!r}: the commands are {_KNOWN}")
     targets, options = _sort(name, rest)
     kind = _TARGETS[name]
     if name in ("attach", "observe") and not targets:

@@ -55,10 +55,12 @@ class HelpTests(CommandCase):
             self.assertEqual(result.exit_code, 0, name)
             self.assertGreater(len(result.output.splitlines()), 5, name)
 
-    def test_every_help_fits_80_columns(self) -> None:
+    def test_every_help_fits_80_columns_and_no_summary_is_cut(self) -> None:
         def walk(command: click.Command, context: click.Context) -> Iterator[str]:
             yield from (
-                f"{context.command_path}: {line}" for line in command.get_help(context).split("\n") if line[80:]
+                f"{context.command_path}: {line}"
+                for line in command.get_help(context).split("\n")
+                if line[80:] or re.fullmatch(r"  [a-z-]+  .*\.\.\.", line)
             )
             if isinstance(command, click.Group):
                 for name in command.list_commands(context):
@@ -68,6 +70,10 @@ class HelpTests(CommandCase):
 
         context = click.Context(commands, info_name="ironcurtain", terminal_width=80)
         self.assertEqual(list(walk(commands, context)), [])
+
+    def test_a_wrong_word_is_told_the_right_one(self) -> None:
+        self.assertIn("Did you mean 'start'?", self.run_command("strat").output)
+        self.assertIn("TASK is one argument: put it in quotes", self.run_command("start", "Fix", "the", "tests").output)
 
     def test_help_loads_nothing_that_is_slow(self) -> None:
         program = (

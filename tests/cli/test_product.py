@@ -349,7 +349,7 @@ class DaemonTests(DaemonCase):
     def test_a_second_daemon_in_the_same_home_says_so(self) -> None:
         done = self.product.twistd("--pidfile", "other.pid", "-n", "ironcurtain")
         self.assertNotEqual(done.returncode, 0)
-        self.assertIn("daemon.lock is held by process", done.stdout + done.stderr)
+        self.assertIn("a daemon is already running in", done.stdout + done.stderr)
 
 
 class SshTests(ProductCase):

@@ -146,7 +146,7 @@ class TextTests(ReplayCase):
             self.assertEqual(self.product.json("replay", word, "--markers")["columns"], columns)
         done = self.product.run("replay")
         self.assertEqual(done.returncode, 69)
-        self.assertIn("session last has no recording", done.stderr)
+        self.assertIn("the session (last) has no recording", done.stderr)
         self.assertEqual(self.product.run("replay", "9").returncode, 69)
 
     def test_the_markers(self) -> None:

@@ -115,7 +115,7 @@ class AcceptTests(CommandCase):
 
     def test_no_accepts_nothing(self) -> None:
         before = self.path.read_text()
-        self.assertEqual(self.answer(b"n\n", 50)[0], 130)
+        self.assertEqual(self.answer(b"n\n", 50)[0], 1)
         self.assertEqual(self.path.read_text(), before)
 
     def test_what_is_longer_than_the_screen_has_to_be_looked_at(self) -> None:

@@ -30,6 +30,10 @@ class FindTests(SynchronousTestCase):
         self.assertTrue(find_home({"IRONCURTAIN_HOME": "relative"}, 7).path.is_absolute())
         self.assertRaises(UsageError, find_home, {}, 7)
 
+    def test_a_home_that_cannot_be_reached_is_refused(self) -> None:
+        refused = self.assertRaises(UsageError, find_home, {"IRONCURTAIN_HOME": f"/{'x' * 300}/home"}, 7)
+        self.assertIn("cannot be used: File name too long", str(refused))
+
     def test_where_sockets_go(self) -> None:
         short = find_home({"IRONCURTAIN_HOME": "/h"}, 7)
         self.assertEqual(short.run, Path("/h/run"))
