@@ -11,7 +11,7 @@ from ironcurtain.command_rules.flags import parts
 from ironcurtain.command_rules.git import git
 from ironcurtain.command_rules.risk import Risk
 from ironcurtain.command_rules.transfers import TRANSFERS
-from ironcurtain.commandline.model import SimpleCommand, Word, Words
+from ironcurtain.commandline.model import UNKNOWN, SimpleCommand, Word, Words
 from ironcurtain.commandline.names import names
 from ironcurtain.commandline.programs import PROGRAMS, SUBCOMMANDS, UNSAFE_OPTIONS, Use, program
 
@@ -50,14 +50,27 @@ def _effects(words: Words) -> Effects:
 
 def _is_unsafe(name: str, words: Words) -> bool:
     unsafe = UNSAFE_OPTIONS.get(name, ())
-    for word in words[1:]:
+    for index, word in enumerate(words[1:]):
         text = word.text
+        if name in ("tar", "bsdtar") and index == 0 and not text.startswith("-"):
+            text = f"-{text}"  # the old form: tar xf a.tar
         for option in unsafe:
-            if text.startswith(option) or (
-                option[1:2] not in ("", "-") and len(option) == 2 and _in_cluster(option[1], text)
+            if (
+                text.startswith(option)
+                or _abbreviates(text, option)
+                or (option[1:2] not in ("", "-") and len(option) == 2 and _in_cluster(option[1], text))
             ):
                 return True
     return False
+
+
+def _abbreviates(text: str, option: str) -> bool:
+    flag = text.partition("=")[0]
+    return len(flag) > 2 and flag.startswith("--") and option.startswith(flag) and flag not in _COMPLETE
+
+
+_COMPLETE = frozenset(("--file",))
+"""Options that begin as an unsafe one does, and are none."""
 
 
 def _in_cluster(letter: str, text: str) -> bool:
@@ -86,6 +99,7 @@ def _by_use(use: Use, name: str, words: Words) -> Effects:
         Use.DELETE: lambda: Effects(Risk.DESTRUCTIVE, writes=files, wholes=files),
         Use.NETWORK: lambda: Effects(Risk.NETWORK, addresses=files),
         Use.PRIVILEGE: lambda: Effects(Risk.PRIVILEGE),
+        Use.INSTALL: lambda: Effects(Risk.PRIVILEGE, addresses=(Word(UNKNOWN),)),
         Use.DESTRUCTIVE: lambda: Effects(Risk.DESTRUCTIVE, writes=tuple(f for f in files if "/" in f.text)),
         Use.UNKNOWN: lambda: UNKNOWN_EFFECTS,
     }
@@ -185,6 +199,8 @@ def _dd(words: Words) -> Effects:
 
 def _tar(words: Words) -> Effects:
     files = operands(words)
+    if words[0].text.endswith("tar") and any(":" in word.text for word in words[1:]):  # an archive of another machine
+        return Effects(Risk.NETWORK, files, (*files, HERE), reads_trees=True, addresses=(Word(UNKNOWN),))
     return Effects(reads=files, writes=(*files, HERE), reads_trees=True)
 
 

@@ -19,12 +19,14 @@ _WRITES = names(
     "add commit checkout switch merge rebase stash restore mv rm init cherry-pick revert tag branch apply am "
     "worktree notes format-patch archive bisect read-tree write-tree update-index"
 )
+_BISECT = names("start bad new good old terms skip next reset log view visualize replay help")
+"""What ``git bisect`` does itself; ``run`` runs a program."""
+
 _NETWORK = frozenset(["clone", "fetch", "pull", "push", "ls-remote"])
 _DESTRUCTIVE: dict[str, frozenset[str]] = {
     "clean": frozenset(),
     "gc": frozenset(),
     "prune": frozenset(),
-    "filter-branch": frozenset(),
     "update-ref": frozenset(),
     "reset": frozenset(("--hard", "--merge", "--keep")),
     "push": frozenset(("-f", "--force", "--force-with-lease", "--delete", "-d", "--mirror", "--prune")),
@@ -38,9 +40,13 @@ _DESTRUCTIVE: dict[str, frozenset[str]] = {
 """Subcommands that lose work, with the flags that make them do so; without any they always do."""
 
 _RUNS = re.compile(
-    r"-c.*|--config-env.*|--exec-path=.*|--upload-pack.*|--receive-pack.*|-u.+|--exec.*|-x.*|--ext-diff|--textconv|"
-    r"--open-files-in-pager.*|-O.*|--paginate|--gpg-sign.*|-S.*|--template.*|--git-dir.*|--work-tree.*|--output.*"
+    r"-c.*|--config-env.*|--exec-path=.*|--upl.*|--rece.*|-u.+|--exe.*|-x.*|--ext.*|--textc.*|--open.*|-O.*|"
+    r"--paginate|--gpg.*|-S.*|--templ.*|--git-dir.*|--work-tree.*|--outp?.*|--unsafe.*|--index-o.*"
 )
+"""Options that run a program or name files elsewhere; git accepts the beginnings of long ones."""
+
+_ELSEWHERE = r"(?:/|~|\.\.(?:/|$))"
+_VALUE_ELSEWHERE = re.compile(rf"(?:--[\w-]+=|-[A-Za-z]){_ELSEWHERE}")
 _CONFIGURATION_READS = frozenset(
     ("--get", "--get-all", "--get-regexp", "-l", "--list", "--show-origin", "--global", "--local")
 )
@@ -56,6 +62,8 @@ def git(words: Words) -> Effects:
         return UNKNOWN_EFFECTS if len(words) > 2 else Effects()
     name = found.operands[0].text
     rest = found.operands[1:]
+    if any(_VALUE_ELSEWHERE.match(word.text) for word in words[1:]):
+        return UNKNOWN_EFFECTS
     dangerous = any(_RUNS.fullmatch(flag) for flag in found.flags - _harmless(name))
     if dangerous or any("::" in word.text for word in rest):
         return UNKNOWN_EFFECTS
@@ -82,6 +90,10 @@ def _harmless(name: str) -> frozenset[str]:
 
 def _subcommand(name: str, found: Parts, rest: Words) -> Effects:
     flags = found.flags
+    if name == "bisect" and rest and not (rest[0].known and rest[0].text in _BISECT):
+        return UNKNOWN_EFFECTS
+    if name == "archive" and any(flag.startswith("--remo") for flag in flags):
+        return Effects(Risk.NETWORK, writes=(HERE,), addresses=(Word(UNKNOWN),))
     if name in _DESTRUCTIVE and (not _DESTRUCTIVE[name] or flags & _DESTRUCTIVE[name]):
         return Effects(
             Risk.DESTRUCTIVE, writes=(HERE,), addresses=(rest[:1] or (Word(UNKNOWN),)) if name in _NETWORK else ()
@@ -92,22 +104,25 @@ def _subcommand(name: str, found: Parts, rest: Words) -> Effects:
         return Effects(
             Risk.NETWORK, writes=(rest[1] if name == "clone" and len(rest) > 1 else HERE,), addresses=rest[:1]
         )
+    outside = tuple(word for word in rest if not word.known or re.match(_ELSEWHERE, word.text))
     if name in _READS or (name == "stash" and rest and rest[0].text in ("list", "show")):
-        return Effects(reads=(HERE,))
+        return Effects(reads=(HERE, *outside))
     if name == "grep" or (name == "reflog" and not rest):
-        return Effects(reads=(HERE,))
+        return Effects(reads=(HERE, *outside))
     if (
         name in ("branch", "tag", "remote")
         and not rest
         and not flags - {"-a", "-r", "-v", "-l", "--all", "--list", "--verbose"}
     ):
-        return Effects(reads=(HERE,))
+        return Effects(reads=(HERE, *outside))
     if (
         name == "config"
         and flags & {"--get", "--get-all", "--get-regexp", "-l", "--list"}
         and flags <= _CONFIGURATION_READS
     ):
-        return Effects(reads=(HERE,))
+        return Effects(reads=(HERE, *outside))
     if name == "reset" or name in _WRITES:
-        return Effects(writes=(HERE, *(word for word in rest if "/" in word.text)))
+        return Effects(
+            writes=(HERE, *(word for word in rest if not word.known or "/" in word.text or word.text == ".."))
+        )
     return UNKNOWN_EFFECTS

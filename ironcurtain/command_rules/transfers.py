@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from ironcurtain.command_rules.effect import HERE, Effects, operands
 from ironcurtain.command_rules.risk import Risk
-from ironcurtain.commandline.model import Word, Words
+from ironcurtain.commandline.model import UNKNOWN, Word, Words
 from ironcurtain.commandline.options import Options, Parsed, parse_options
 
 _CURL = Options.of(
@@ -58,17 +58,23 @@ def curl(words: Words) -> Effects:
     if strange:
         return Effects(Risk.UNKNOWN)
     data = _named(values, _CURL_DATA)
-    sent = tuple(_at_file(value) for value in data if "@" in value.text or not value.known)
+    sent = tuple(file for value in data for file in _sent_files(value))
     writes = _named(values, _CURL_WRITES)
     if any(re.fullmatch(r"-\w*[OJ]\w*|--remote-name.*", word.text) for word in words[1:]):
         writes = (*writes, HERE)
+    if any(not word.known or "%output" in word.text for word in _named(values, ("w", "write-out"))):
+        writes = (*writes, Word(UNKNOWN))
     other = _named(values, ("x", "proxy", "resolve", "connect-to", "unix-socket"))
     addresses = (*found, *_named(values, ("url",)), *(Word("\0") for _ in other))
     return Effects(Risk.NETWORK, (*_named(values, _CURL_READS), *sent), writes, addresses=addresses)
 
 
-def _at_file(value: Word) -> Word:
-    return Word.literal(value.text.rpartition("@")[2]) if value.known else value
+def _sent_files(value: Word) -> Words:
+    """:returns: the files that are named in data, by ``@``, or by ``<`` in forms."""
+    if not value.known:
+        return (value,)
+    mark = re.search("[@<]", value.text)
+    return tuple(map(Word.literal, re.split("[@<;,]", value.text[mark.end() :]))) if mark else ()
 
 
 def wget(words: Words) -> Effects:
@@ -93,7 +99,7 @@ def ssh(words: Words) -> Effects:
 
 
 def copies(words: Words) -> Effects:
-    """What scp, sftp and rsync do: a file is on another machine if its name has a colon before any slash."""
+    """What scp and rsync do: a file is on another machine if its name has a colon before any slash."""
     files = operands(words)
     remote = tuple(word for word in files if re.match(r"[^/]*:", word.text) or not word.known)
     local = tuple(word for word in files if word not in remote)
@@ -103,13 +109,19 @@ def copies(words: Words) -> Effects:
     return Effects(risk, local, local[-1:], wholes, True, remote)
 
 
+def sftp(words: Words) -> Effects:
+    """What sftp does: its only operand is on another machine."""
+    remote = tuple(Word(f"sftp://{word.pattern}") if "://" not in word.text else word for word in operands(words)[:1])
+    return Effects(Risk.NETWORK, writes=(HERE,), addresses=remote)
+
+
 TRANSFERS: dict[str, Callable[[Words], Effects]] = {
     "curl": curl,
     "wget": wget,
     "ssh": ssh,
     "slogin": ssh,
     "scp": copies,
-    "sftp": copies,
+    "sftp": sftp,
     "rsync": copies,
 }
 """The programs that this module knows."""

@@ -25,6 +25,8 @@ class Use(Enum):
     DELETE = auto()
     NETWORK = auto()
     PRIVILEGE = auto()
+    INSTALL = auto()
+    """It changes the system with what it gets from the network."""
     DESTRUCTIVE = auto()
     """It destroys something else than files: processes, accounts, file systems."""
     UNKNOWN = auto()
@@ -37,7 +39,7 @@ _TABLE: dict[Use, str] = {
         "whereis help tput clear reset exit return break continue shift wait jobs fg bg umask let export declare "
         "typeset local readonly unset getopts read hash times ulimit popd dirs date tr yes env tty ps pstree top "
         "vmstat iostat lsb_release lscpu lsblk lspci lsusb lsmod getconf apropos whatis history end print string "
-        "math contains getent pgrep pidof jot rev numfmt cd pushd netstat ss"
+        "math contains pgrep pidof jot rev numfmt cd pushd netstat ss"
     ),
     Use.READ: (
         "cat bat head tail more wc ls ll la dir vdir stat file du df grep egrep fgrep zgrep cut sort uniq diff cmp "
@@ -89,12 +91,15 @@ UNSAFE_OPTIONS: dict[str, tuple[str, ...]] = {
     "ack": ("--pager",),
     "ag": ("--pager",),
     "hash": ("-p",),
+    "history": ("-a", "-c", "-d", "-n", "-r", "-w"),
     "journalctl": ("--vacuum", "--rotate", "--flush", "--update", "--setup", "--sync", "--relinquish", "--smart"),
     "dmesg": ("-C", "-c", "-D", "-E", "-n", "--clear", "--read-clear", "--console"),
     "tar": (
         "-I",
         "-F",
         "-P",
+        "-T",
+        "--files-from",
         "--use-compress-program",
         "--checkpoint-action",
         "--to-command",
@@ -103,7 +108,7 @@ UNSAFE_OPTIONS: dict[str, tuple[str, ...]] = {
         "--new-volume-script",
         "--absolute-names",
     ),
-    "bsdtar": ("-P", "--use-compress-program"),
+    "bsdtar": ("-P", "-T", "--files-from", "--use-compress-program"),
     "zip": ("-T", "-TT", "--unzip-command"),
     "cp": ("--backup", "-b"),
     "scp": ("-S", "-o", "-F"),
@@ -133,13 +138,14 @@ SUBCOMMANDS: dict[str, tuple[dict[Use, str], Use]] = {
         {
             Use.TEXT: "ps images logs inspect version info top stats port diff events search history",
             Use.DESTRUCTIVE: "rm rmi kill stop restart prune",
-            Use.PRIVILEGE: "pull push login logout tag start pause unpause",
+            Use.INSTALL: "pull push login",
+            Use.PRIVILEGE: "logout tag start pause unpause",
         },
         Use.UNKNOWN,
     ),
     "apt": (
         {Use.TEXT: "list search show policy depends rdepends", Use.DESTRUCTIVE: "remove purge autoremove autopurge"},
-        Use.PRIVILEGE,
+        Use.INSTALL,
     ),
     "brew": ({Use.TEXT: "list search info deps outdated config doctor"}, Use.UNKNOWN),
     "pip": ({Use.TEXT: "list show freeze check"}, Use.UNKNOWN),
@@ -153,6 +159,10 @@ SUBCOMMANDS: dict[str, tuple[dict[Use, str], Use]] = {
     "zfs": ({Use.TEXT: "list get", Use.DESTRUCTIVE: "destroy rollback"}, Use.PRIVILEGE),
     "zpool": ({Use.TEXT: "list status get iostat", Use.DESTRUCTIVE: "destroy labelclear"}, Use.PRIVILEGE),
     "crontab": ({}, Use.UNKNOWN),
+    "getent": (
+        {Use.TEXT: "aliases group gshadow initgroups netgroup passwd protocols rpc services shadow"},
+        Use.NETWORK,
+    ),
 }
 """By subcommand, what programs do; and what their other subcommands do."""
 

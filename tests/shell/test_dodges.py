@@ -9,7 +9,8 @@ from ironcurtain.shell.approval import read_approval
 from ironcurtain.shell.gate import CommandGate
 from tests.shell.dodges import COMMANDS, disguises, examples
 
-DIRECTORY = "/home/ann/project"
+HOME = "/home/ann"
+DIRECTORY = f"{HOME}/project"
 
 
 def realpath(path: str) -> str:
@@ -22,9 +23,7 @@ class DodgeTests(SynchronousTestCase):
 
     def setUp(self) -> None:
         tables = {"default": "allow", "shell": {"deny_patterns": list(COMMANDS)}}
-        self.gate = CommandGate(
-            read_approval(tables, "policy.toml", "/home/ann"), (), "/home/ann", realpath, "/home/ann"
-        )
+        self.gate = CommandGate(read_approval(tables, "policy.toml", HOME), (), HOME, realpath, HOME)
 
     def others(self, commands: list[str], *expected: Decision) -> list[str]:
         """:returns: the commands about which something else is decided, with the reason."""
@@ -50,3 +49,25 @@ class DodgeTests(SynchronousTestCase):
 
     def test_look_alikes_are_allowed(self) -> None:
         self.assertEqual(self.others(examples("innocent"), Decision.ALLOW), [])
+
+
+class ElsewhereTests(SynchronousTestCase):
+    """Commands are allowed, but other files, hosts and programs than those of the tables are not."""
+
+    def test_what_the_tables_do_not_allow_is_not_allowed(self) -> None:
+        tables = {
+            "shell": {"mode": "allow", "deny_patterns": ["sudo *", "rm -rf /*", "shutdown *"]},
+            "filesystem": {
+                "mode": "allow",
+                "read": ["$CWD/**"],
+                "write": ["$CWD/**", "/tmp/*"],
+                "deny": ["/etc/shadow"],
+            },
+            "network": {"mode": "deny", "allow_hosts": ["api.github.com"]},
+        }
+        approval = read_approval(tables, "policy.toml", HOME)
+        gate = CommandGate(approval, (f"{HOME}/.ssh", f"{HOME}/.ironcurtain"), HOME, realpath, DIRECTORY)
+        commands = examples("elsewhere")
+        self.assertGreater(len(commands), 500)
+        allowed = [each for each in commands if gate.judged(each, DIRECTORY).decision is Decision.ALLOW]
+        self.assertEqual(allowed, [])
