@@ -91,7 +91,8 @@ UNSAFE_OPTIONS: dict[str, tuple[str, ...]] = {
     "ack": ("--pager",),
     "ag": ("--pager",),
     "hash": ("-p",),
-    "history": ("-a", "-c", "-d", "-n", "-r", "-w"),
+    "history": ("-a", "-c", "-d", "-n", "-r", "-w", "clear", "delete", "merge"),
+    "print": ("-p", "-s", "-S", "-z"),
     "journalctl": ("--vacuum", "--rotate", "--flush", "--update", "--setup", "--sync", "--relinquish", "--smart"),
     "dmesg": ("-C", "-c", "-D", "-E", "-n", "--clear", "--read-clear", "--console"),
     "tar": (

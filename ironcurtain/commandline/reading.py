@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from ironcurtain.commandline.dialects import interactive_doubts
+from ironcurtain.commandline.dialects import interactive_doubts, set_by_command, set_by_text
 from ironcurtain.commandline.findings import Findings
 from ironcurtain.commandline.grammar import first_error, left_out, parse
 from ironcurtain.commandline.model import UNKNOWN, CommandLine, SimpleCommand, Word, Words, basename
@@ -75,6 +75,8 @@ class _Reader:
         source = self._source(text)
         if source is None:
             return []
+        for variable in set_by_text(text, self._findings.shell):
+            self._findings.doubt(f"{variable} changes what commands do")
         root = parse(source)
         if (error := first_error(source, root)) is not None or (error := left_out(source, root)) is not None:
             self._findings.doubt(f"it is not understood near {error!r}" if error.strip() else "it is not understood")
@@ -138,6 +140,8 @@ class _Reader:
         return basename(first).lower()
 
     def _check(self, name: str, words: Words) -> None:
+        for variable in set_by_command(name, words, self._findings.shell):
+            self._findings.doubt(f"{variable} changes what commands do")
         if name in ("source", "."):
             self._findings.doubt(f"{name} runs a file in the shell itself")
         elif name in ("alias", "abbr") and len(words) > 1:

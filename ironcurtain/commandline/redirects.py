@@ -90,6 +90,8 @@ class RedirectReader:
         if not words:
             return
         target, *rest = words
+        if target.text.startswith(("!", "?")):  # part of the operator in zsh and in fish
+            self._findings.doubt(f"{self._text(node)[:80]!r} is not understood")
         found.words += rest
         if targets[0].type == "process_substitution":
             found.stdin = Word(UNKNOWN) if operator == "<" else found.stdin

@@ -20,6 +20,7 @@ EXPANSIONS = frozenset(
 """The nodes that the shell replaces by a text when the command runs."""
 
 _VARIABLE = re.compile(r"\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\})")
+_OPEN_BRACE = re.compile(r"(?<!\\)(?:\\\\)*\{")
 _FISH_ESCAPE = re.compile(r"(?:[^\\]|^)(?:\\\\)*\\[abefnrtvxXuUc0-7]")
 
 
@@ -66,7 +67,10 @@ class WordReader:
         patterns = list(map(self.pattern, nodes))
         if len(nodes) > 1 and "$" in patterns:  # $"..." is a text to translate
             patterns = [self._not_understood(nodes[0])]
-        found = braces("".join(patterns))
+        pattern = "".join(patterns)
+        if self._findings.shell == "fish" and _OPEN_BRACE.search(pattern) and "$" in "".join(map(self._text, nodes)):
+            return [Word(self._not_understood(nodes[0]))]  # fish takes away braces around a single variable
+        found = braces(pattern)
         if found is None:
             self._findings.doubt(f"the braces in {self._text(nodes[0])} are not understood")
             return [Word(UNKNOWN)]

@@ -66,8 +66,11 @@ class ElsewhereTests(SynchronousTestCase):
             "network": {"mode": "deny", "allow_hosts": ["api.github.com"]},
         }
         approval = read_approval(tables, "policy.toml", HOME)
-        gate = CommandGate(approval, (f"{HOME}/.ssh", f"{HOME}/.ironcurtain"), HOME, realpath, DIRECTORY)
-        commands = examples("elsewhere")
-        self.assertGreater(len(commands), 500)
-        allowed = [each for each in commands if gate.judged(each, DIRECTORY).decision is Decision.ALLOW]
-        self.assertEqual(allowed, [])
+        protected, count = (f"{HOME}/.ssh", f"{HOME}/.ironcurtain"), 0
+        for shell, name in (("bash", "elsewhere"), ("zsh", "elsewhere-zsh"), ("fish", "elsewhere-fish")):
+            gate = CommandGate(approval, protected, HOME, realpath, DIRECTORY, shell)
+            commands = examples(name)
+            count += len(commands)
+            allowed = [each for each in commands if gate.judged(each, DIRECTORY).decision is Decision.ALLOW]
+            self.assertEqual(allowed, [], shell)
+        self.assertGreater(count, 800)
