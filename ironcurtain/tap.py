@@ -92,10 +92,7 @@ class Options(usage.Options):
         self._port = int(port)
 
     def opt_ssh_listen(self, address: str) -> None:
-        """
-        An IP address to listen on for SSH, or a socket of systemd's, such as systemd:domain=INET:index=0; may be given
-        several times (default: [ssh] listen, 127.0.0.1 and ::1).
-        """
+        """An IP address for SSH, or systemd:domain=INET:index=0; repeatable (default: [ssh] listen: 127.0.0.1, ::1)."""
         try:
             check_address(address)
         except IronCurtainError as e:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("what", required=False, type=click.Choice(("show",)), metavar="[show")
+@click.argument("what", required=False, metavar="[show")
 @click.argument("number", required=False, type=int, metavar="N]", shell_complete=waiting)
 @click.option("--all", "everything", is_flag=True, help="Include decided ones.")
 @as_json
@@ -32,7 +32,7 @@ def escalations(what: str | None, number: int | None, everything: bool, json_out
 
     if what is None:
         run(lambda reactor: _list(reactor, everything, json_output))
-    elif number is None or everything:
+    elif what != "show" or number is None or everything:
         raise click.UsageError("say which one: escalations show N")
     elif text := run(lambda reactor: _show(reactor, number, json_output)):
         click.echo_via_pager(f"{text}\n")

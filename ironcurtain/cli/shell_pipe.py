@@ -19,6 +19,7 @@ from twisted.protocols.basic import LineOnlyReceiver
 from twisted.python.failure import Failure
 
 from ironcurtain.assembly import Application
+from ironcurtain.cli.output import print_lines
 from ironcurtain.cli.piped import read_piped, with_data
 from ironcurtain.cli.run import run
 from ironcurtain.errors import IronCurtainError, SessionError, StaleDecision, UsageError
@@ -212,7 +213,7 @@ def _print_text(message: Message) -> None:
         case Notice(text=text):
             click.echo(one_line(text), err=True)
         case InstructionDone(error=error):
-            click.echo(f"ironcurtain: {one_line(error)}" if error else "", err=bool(error))
+            print_lines(f"ironcurtain: {one_line(error)}" if error else "", err=bool(error))
 
 
 class _Lines(LineOnlyReceiver):

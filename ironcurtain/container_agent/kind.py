@@ -272,7 +272,8 @@ def check_account(account: Account, request: SessionRequest) -> None:
     workspace = request.workspace
     if workspace is not None and not account.may(WRITE | SEARCH, workspace.stat()):
         raise UsageError(
-            f"{account}, as whom the agent runs, cannot write to {workspace}: chown it, or set run_as in config.toml"
+            f"the agent runs as {account}, which cannot write to {workspace}: give it the directory (chown), or "
+            "name its owner as run_as in config.toml"
         )
 
 

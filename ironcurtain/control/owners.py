@@ -110,8 +110,11 @@ class Owners:
             named = named if len({info.id for info, _ in named}) == 1 else []
             named.sort(key=lambda pair: pair[0].state == "closed")
         if not named:
-            what = f"session{' with a terminal' if terminal else ''} that runs" if name == "last" else f"session {name}"
-            raise NotFound(f"there is no {what}: see 'ironcurtain sessions'")
+            if name == "last":
+                what, ended = f"session{' with a terminal' if terminal else ''} that runs", ""
+            else:
+                what, ended = f"running session {name}", f"; an ended one: 'ironcurtain start --resume {name}'"
+            raise NotFound(f"there is no {what}: see 'ironcurtain sessions'{ended}")
         return named[0][1], named[0][0].number
 
     async def _all(self, ask: Callable[[ControlClient], Coroutine[Any, Any, T]]) -> list[tuple[ControlClient, T]]:

@@ -142,7 +142,7 @@ def account_notice(account: Account | None, workspace: str) -> str:
     if account is None:
         return "WARNING: run_as is root, so MCP servers run as root: those outside a sandbox may do everything"
     if is_for_root(workspace, account):
-        return f"MCP servers run as {account}, but the file server runs as root: the workspace {workspace} is root's"
+        return f"MCP servers run as {account}, but the file server as root, since root owns the workspace {workspace}"
     if account.uid in FREE_UIDS:
         return f"MCP servers run as {account}, which has no account; set run_as in config.toml to choose one"
     return f"MCP servers run as {account}"

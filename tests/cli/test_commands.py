@@ -367,7 +367,7 @@ class NothingThereTests(CommandCase):
             (["sessions"], 0, "No sessions."),
             (["escalations"], 0, "No call waits"),
             (["approve", "7"], 69, "there is no escalation 7"),
-            (["stop", "7"], 69, "there is no session 7"),
+            (["stop", "7"], 69, "there is no running session 7"),
             (["logs"], 69, "there is no session yet"),
         ):
             environ = {**os.environ, **self.environ}

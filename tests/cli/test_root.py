@@ -44,7 +44,7 @@ class RootTests(SynchronousTestCase):
         self.assertEqual(self.owner(), 4243)
 
     def test_a_workspace_of_roots_is_roots(self) -> None:
-        self.assertIn("the file server runs as root", self.start("--workspace", ".", run_as=""))
+        self.assertIn("the file server as root", self.start("--workspace", ".", run_as=""))
         self.assertEqual(self.owner(), 0)
 
     def test_root_may_insist(self) -> None:

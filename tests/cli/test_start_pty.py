@@ -51,7 +51,9 @@ class RefusalTests(SynchronousTestCase):
     def test_without_a_terminal(self) -> None:
         for words in (("start", "--pty"), ("observe", "1")):
             self.assertIn("this needs a terminal", self.fails(*words, status=64))
-        self.assertIn("there is no session 1", self.fails("attach", "1", status=69))  # a conversation needs none
+        self.assertIn(
+            "there is no running session 1", self.fails("attach", "1", status=69)
+        )  # a conversation needs none
 
     def test_in_a_terminal(self) -> None:
         """Without Docker, without a session: a sentence each, and the terminal is as it was."""
@@ -66,6 +68,6 @@ class RefusalTests(SynchronousTestCase):
         self.assertIn("ironcurtain doctor", text.replace("\n", ""))
         before, after = (self.product.project / name for name in ("before", "after"))
         terminal.type(f"clear; {program} attach 7; echo atta''ched $?")
-        self.assertIn("there is no session 7", terminal.wait("^attached 69$"))
+        self.assertIn("there is no running session 7", terminal.wait("^attached 69$"))
         self.assertEqual(after.read_text(), before.read_text())
         self.assertEqual(list(self.product.home.glob("sessions/*")), [])

@@ -107,7 +107,7 @@ class FileServerTests(LaunchCase):
         self.assertIn("which has no account; set run_as", account_notice(unused, workspace))
         if os.geteuid() == 0:
             self.workspace.chmod(0o755)
-            self.assertIn("the file server runs as root", account_notice(SOMEBODY, workspace))
+            self.assertIn("the file server as root", account_notice(SOMEBODY, workspace))
 
     def test_only_our_own_is_trusted_so(self) -> None:
         if os.geteuid():

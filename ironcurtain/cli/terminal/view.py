@@ -241,8 +241,8 @@ class View:
         match event:
             case events.ModelRetry():
                 self._speech.forget()
-                again = f"asked again in {event.delay:.0f} s"
-                self._activity = (f"the model is {again}", at)
+                again = f"trying again in {event.delay:.0f} s"
+                self._activity = (f"the model gave no answer: {again}", at)
                 yield from self._warn(f"{one_line(event.reason, REMARK_LIMIT)}: {again}")
             case events.ServerDown() | events.ModelFellBack() | events.MessagesCompacted():
                 yield from self._warn(one_line(describe(event), REMARK_LIMIT))

@@ -229,7 +229,7 @@ class AnswerTests(SynchronousTestCase):
             events.AgentText(text="42"),
             events.TurnFinished(turn=1, answer="42"),
         )
-        self.assertEqual(lines, ["overloaded: asked again in 2 s", "42"])
+        self.assertEqual(lines, ["overloaded: trying again in 2 s", "42"])
 
 
 class EscalationTests(SynchronousTestCase):
