@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ironcurtain.cli.completion import agents
-from ironcurtain.cli.output import as_json, home, print_json, settings
+from ironcurtain.cli.output import as_json, home, print_json, print_lines, settings
 
 if TYPE_CHECKING:
     from ironcurtain.mcp_proxy.servers_config import CommandServer
     from ironcurtain.process.accounts import Account
     from ironcurtain.prove.report import Report
+
+OWN = "is IronCurtain's own server: it runs outside a sandbox, and does not follow links"
+"""Why a server is not tested."""
 
 
 @click.command()
@@ -34,9 +37,10 @@ def prove(agent: str | None, names: tuple[str, ...], json_output: bool) -> None:
     Test the sandboxes with a hostile program, which tries to break out of them.
 
     Without options: the built-in agent's interpreter, its process, and the sandbox of every MCP server in
-    mcp-servers.json. The program tries some hundred ways to read, write, reach or end what is outside, by files, links,
-    git, sockets, other processes, system calls, devices and limits. Its targets are created for the test: a file with a
-    secret, servers on this machine, and a process; whether an attempt had an effect is also checked from outside.
+    mcp-servers.json that has one. The program tries some hundred ways to read, write, reach or end what is outside, by
+    files, links, git, sockets, other processes, system calls, devices and limits. Its targets are created for the test:
+    a file with a secret, servers on this machine, and a process; whether an attempt had an effect is also checked from
+    outside.
 
     Exit status: 0 each attempt failed, 1 one succeeded, 69 a test could not run.
     """
@@ -50,6 +54,8 @@ def prove(agent: str | None, names: tuple[str, ...], json_output: bool) -> None:
     else:
         for report in reports:
             click.echo("\n".join(report.lines()))
+        for line in () if agent or names else _left_out():
+            print_lines(line)
         out = sum(not report.held for report in reports)
         click.echo(f"{len(reports)} places were tested; " + (f"{out} did not hold." if out else "all held."))
     if not all(report.held for report in reports):
@@ -69,25 +75,38 @@ def _ground() -> Iterator[tuple[Path, Account, str]]:
         yield workspace, account, person_home(os.environ, os.geteuid())
 
 
-def _servers(names: tuple[str, ...]) -> list[CommandServer]:
-    from ironcurtain.errors import NotFound
+def _configured() -> dict[str, CommandServer]:
+    """:returns: the servers that run on this machine, by name."""
     from ironcurtain.home.layout import person_home
-    from ironcurtain.mcp_proxy.launch import is_own
     from ironcurtain.mcp_proxy.servers_config import CommandServer
     from ironcurtain.session.tools import ToolFiles
 
     where = home()
     every = ToolFiles.chosen(where, {}).load_servers(str(where.path), person_home(os.environ, os.geteuid()))
-    servers = {server.name: server for server in every if isinstance(server, CommandServer)}
+    return {server.name: server for server in every if isinstance(server, CommandServer)}
+
+
+def _servers(names: tuple[str, ...]) -> list[CommandServer]:
+    from ironcurtain.errors import NotFound
+    from ironcurtain.mcp_proxy.launch import is_own
+
+    servers = _configured()
     if missing := [name for name in names if name not in servers]:
-        raise NotFound(f"{where.mcp_servers} has no server {missing[0]} that runs on this machine")
+        raise NotFound(f"{home().mcp_servers} has no server {missing[0]} that runs on this machine")
     chosen = [servers[name] for name in names] if names else [s for s in servers.values() if not is_own(s)]
     for server in chosen:
         if is_own(server):
-            raise NotFound(
-                f"{server.name} is IronCurtain's own server: it runs outside a sandbox, and does not follow links"
-            )
+            raise NotFound(f"{server.name} {OWN}")
     return chosen
+
+
+def _left_out() -> Iterator[str]:
+    """:returns: a line for each server without a sandbox to test."""
+    from ironcurtain.mcp_proxy.launch import is_own
+
+    for server in _configured().values():
+        if is_own(server):
+            yield f"Not tested: {server.name} {OWN}."
 
 
 def _of_server(server: CommandServer) -> Iterator[Report]:

@@ -36,6 +36,7 @@ class CommandTests(ProductCase):
         done = self.product.run("prove")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn("5 places were tested; all held.", done.stdout)
+        self.assertNotIn("Not tested", done.stdout)
 
     def test_without_bubblewrap_by_the_engine(self) -> None:
         others = self.product.person / "programs"
@@ -62,6 +63,12 @@ class CommandTests(ProductCase):
         done = self.product.run("prove", "--server", "git", "--json")
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
         self.assertFalse(json.loads(done.stdout)[0]["held"])
+
+    def test_what_is_not_tested_is_named(self) -> None:
+        self.product.run("init")
+        done = self.product.run("prove")
+        self.assertIn("Not tested: filesystem is IronCurtain's own server", done.stdout)
+        self.assertIn("2 places were tested; all held.", done.stdout)
 
     def test_an_unknown_server(self) -> None:
         done = self.product.run("prove", "--server", "nobody")
