@@ -49,8 +49,7 @@ FORMAT = """\
 
 PUSH = {
     "text": "The tests pass. I fix the typo in the changelog, and publish the branch.",
-    "code": "filesystem.edit_file('CHANGES', [{'oldText': 'Calender', 'newText': 'Calendar'}])\n"
-    f"git_remote.git_push('{REMOTE}', '.', 'release-1.3')",
+    "code": f"filesystem.write_file('CHANGES', 'Calendar 1.3')\ngit_remote.git_push('{REMOTE}', '.', 'release-1.3')",
 }
 READ = {
     "text": "The settings of the old machine may tell.",

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import hashlib
 
+from twisted.internet import reactor
 from twisted.internet.defer import CancelledError, Deferred
 
 from ironcurtain.container import execution
@@ -141,6 +142,7 @@ class CancelTests(EngineCase):
         self.patch(execution, "GRACE_SECONDS", 1)
         self.patch(execution, "END_SECONDS", 60.0)
         container = await self.running()
+        timers = set(reactor.getDelayedCalls())
         up = Until("up")
         running = self.start_sh(container, "trap '' TERM; echo up; while :; do sleep 1000; done", up, up)
         await up.seen
@@ -148,8 +150,8 @@ class CancelTests(EngineCase):
         running.cancel()
         with self.assertRaises(CancelledError):
             await running
-        while "sleep 1000" in (await self.sh(container, PROCESSES)).out:
-            pass
+        while "sleep 1000" in (await self.sh(container, PROCESSES)).out or set(reactor.getDelayedCalls()) - timers:
+            pass  # a timer that is left is the time limit of the first cancellation
 
 
 class DeathTests(EngineCase):
