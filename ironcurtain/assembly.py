@@ -368,9 +368,11 @@ class Kinds(Mapping[str, SessionKind[Any]]):
 
     def _builtin(self, core: Core, proxy: McpProxy) -> SessionAgent:
         from ironcurtain.builtin_agent.kind import make_builtin_agent
+        from ironcurtain.codemode import pool
         from ironcurtain.codemode.monty import MontyInterpreters
 
-        interpreters = MontyInterpreters(self._reactor, account=core.switched)
+        around = pool.sandbox(core.switched, core.sandbox_kind)
+        interpreters = MontyInterpreters(self._reactor, around=around)
         return make_builtin_agent(core, proxy, self._reactor, self._environ, interpreters)
 
     def _project(self, core: Core) -> ProjectPart:

@@ -118,10 +118,13 @@ def _servers(where: Home) -> Iterator[Finding]:
     from ironcurtain.mcp_proxy.launch import is_own
     from ironcurtain.mcp_proxy.logins import LoginFiles
     from ironcurtain.mcp_proxy.servers_config import HttpServer
+    from ironcurtain.process.accounts import session_account
     from ironcurtain.sandbox import programs
     from ironcurtain.session.tools import ToolFiles
 
-    user_home = person_home(os.environ, os.geteuid())
+    user_home, found = person_home(os.environ, os.geteuid()), settings(where).settings
+    account = session_account(found.run_as, os.environ, None, os.geteuid()).switched
+    kind = found.sandbox.chosen
     for server in ToolFiles.chosen(where, {}).load_servers(str(where.path), user_home):
         if isinstance(server, HttpServer):
             login = LoginFiles(where.oauth).of(server.name)
@@ -138,7 +141,7 @@ def _servers(where: Home) -> Iterator[Finding]:
             mend = 'Remove "sandbox": "none", unless it cannot work with it; "read" and "write" extend its sandbox.'
             text = f"{server.command}, outside any sandbox, with all rights of its account; each call is asked"
             yield Finding(f"MCP server {server.name}", HINT, text, mend)
-        elif not is_own(server) and programs.unavailable() is not None:
+        elif not is_own(server) and programs.unavailable(account, kind) is not None:
             mend = 'Enable sandboxes, see "sandbox".'
             yield Finding(f"MCP server {server.name}", WRONG, "does not start: no sandbox can be made for it", mend)
         else:
@@ -160,21 +163,33 @@ def _tools(where: Home) -> Iterator[Finding]:
     yield Finding("tools", OK, f"{found} definitions pinned")
 
 
-def _sandbox(_: Home) -> Iterator[Finding]:
-    from ironcurtain.sandbox import bubblewrap, programs
+def _sandbox(where: Home) -> Iterator[Finding]:
+    from ironcurtain.process.accounts import session_account
+    from ironcurtain.sandbox import bubblewrap, promises
+    from ironcurtain.sandbox.programs import problems
+    from ironcurtain.sandbox.spec import Kind, Sandbox
 
-    problem = bubblewrap.available()
-    if problem is None:
-        yield Finding("sandbox", OK, "bubblewrap works: MCP servers, git and the interpreter's worker run inside it")
-    elif programs.unavailable() is None:
-        mend = "Install bubblewrap: servers start faster, and the interpreter's worker runs in a sandbox, too."
-        yield Finding("sandbox", HINT, f"{problem}: MCP servers and git run in containers of the Docker Engine", mend)
-    else:
-        mend = (
-            "Only IronCurtain's own MCP servers start, and the interpreter's worker runs without a sandbox. Install "
-            "bubblewrap, or let a Docker Engine run; in a container, allow user namespaces, or run as root."
-        )
-        yield Finding("sandbox", HINT, programs.unavailable() or "", mend)
+    found = settings(where).settings
+    account = session_account(found.run_as, os.environ, None, os.geteuid()).switched
+    tried = dict(problems(Sandbox(account=account, kind=found.sandbox.chosen)))
+    chosen = next((kind for kind, problem in tried.items() if problem is None), None)
+    reasons = "; ".join(problem for problem in tried.values() if problem is not None)
+    used = "MCP servers, git, downloads and the interpreter run in it"
+    if chosen is None:
+        mend = "Until one works, only IronCurtain's own MCP servers start, and no agent."
+        yield Finding("sandbox", WRONG, f"none can be made: {reasons}", mend)
+        return
+    weak = promises.weaknesses(chosen, account)
+    detail = f"{promises.NAMES[chosen]} works: {used}"
+    if chosen is not Kind.BUBBLEWRAP:
+        detail += f". A stronger kind cannot be used: {reasons}" if reasons else ""
+        limits = f"It does not {'; it does not '.join(weak)}." if weak else ""
+        yield Finding("sandbox", HINT if weak else OK, detail, limits)
+        return
+    trial = bubblewrap.tried(account)
+    program = f" ({trial.program.path})" if trial.program is not None else ""
+    passed_over = f". Passed over: {'; '.join(trial.problems)}" if trial.problems else ""
+    yield Finding("sandbox", OK, f"bubblewrap works{program}: {used}{passed_over}")
 
 
 def _models(where: Home) -> Iterator[Finding]:

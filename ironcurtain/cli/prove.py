@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ironcurtain.mcp_proxy.servers_config import CommandServer
     from ironcurtain.process.accounts import Account
     from ironcurtain.prove.report import Report
+    from ironcurtain.sandbox.spec import Kind
 
 OWN = "is IronCurtain's own server: it runs outside a sandbox, and does not follow links"
 """Why a server is not tested."""
@@ -75,6 +76,10 @@ def _ground() -> Iterator[tuple[Path, Account, str]]:
         yield workspace, account, person_home(os.environ, os.geteuid())
 
 
+def _kind() -> Kind | None:
+    return settings(home()).settings.sandbox.chosen
+
+
 def _configured() -> dict[str, CommandServer]:
     """:returns: the servers that run on this machine, by name."""
     from ironcurtain.home.layout import person_home
@@ -123,7 +128,8 @@ def _of_server(server: CommandServer) -> Iterator[Report]:
     with _ground() as (workspace, account, person), Outside(Path(person)) as outside:
         other = account.switched
         writers = default_annotations().writers() | {server.name}  # the program needs a directory for its links
-        launch = prepare(server, {}, Ground(os.environ, str(workspace), account=other, writers=writers))
+        ground = Ground(os.environ, str(workspace), account=other, writers=writers, kind=_kind())
+        launch = prepare(server, {}, ground)
         if launch.sandbox is not None:
             yield prove_sandbox(f"{subject}, in its sandbox", launch.sandbox, str(workspace), outside)
 
@@ -137,20 +143,18 @@ def _of_builtin() -> Iterator[Report]:
     from ironcurtain.prove.sandboxes import prove_interpreter, prove_sandbox
 
     with _ground() as (_, account, person), Outside(Path(person)) as outside:
-        other = account.switched
+        around = pool.sandbox(account.switched, _kind())
 
         async def main(reactor: Any) -> Any:
             try:
-                return await prove_interpreter(
-                    MontyInterpreters(reactor, account=other), str(outside.file), outside.secret
-                )
+                interpreters = MontyInterpreters(reactor, around=around)
+                return await prove_interpreter(interpreters, str(outside.file), outside.secret)
             finally:
                 await pool.close_pool()
 
         tried = run(main)
         yield Report("built-in agent, its interpreter", tried, complete=True, seen=tuple(outside.seen()))
-        if pool.confinement(other).bubblewrap:
-            yield prove_sandbox("built-in agent, the process around its interpreter", pool.sandbox(other), "", outside)
+        yield prove_sandbox("built-in agent, the process around its interpreter", around, "", outside)
 
 
 def _of_agent(agent: str) -> Iterator[Report]:

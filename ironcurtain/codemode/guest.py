@@ -34,7 +34,7 @@ from ironcurtain.codemode.model import CodeLimits
 from ironcurtain.codemode.pool import shared
 from ironcurtain.codemode.prelude import declarations
 from ironcurtain.errors import Unavailable
-from ironcurtain.process.accounts import Account
+from ironcurtain.sandbox.spec import Sandbox
 from ironcurtain.services.asyncio_bridge import to_asyncio
 
 _IMPORTS = {"import", "import_stubs"}
@@ -90,15 +90,15 @@ class Guest:
         calls: Calls,
         clock: IReactorTime,
         limits: CodeLimits,
-        account: Account | None = None,
+        around: Sandbox,
     ) -> Guest:
         """
         Start a process and import all modules in it.
 
-        :param account: the account to run it as; ``None``: that of this process.
+        :param around: the sandbox of the process.
         :raises Unavailable: it cannot be started.
         """
-        guest = cls(await shared.checkout(_external(modules), limits, account), modules, calls, clock, limits)
+        guest = cls(await shared.checkout(_external(modules), limits, around), modules, calls, clock, limits)
         names = [*(module.identifier for module in modules), *prelude.STUBS]
         ran = await guest.run(f"import {', '.join(names)}", Bounded(0))
         if ran.error is not None:

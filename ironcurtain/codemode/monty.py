@@ -13,7 +13,7 @@ from typing import Any
 from twisted.internet.defer import CancelledError
 from twisted.internet.interfaces import IReactorTime
 
-from ironcurtain.codemode import prelude
+from ironcurtain.codemode import pool, prelude
 from ironcurtain.codemode.bounded import Bounded
 from ironcurtain.codemode.calls import Calls
 from ironcurtain.codemode.functions import Module, modules
@@ -21,7 +21,7 @@ from ironcurtain.codemode.guest import Guest
 from ironcurtain.codemode.interpreter import Call
 from ironcurtain.codemode.model import CodeLimits, RunResult, Tool
 from ironcurtain.errors import SessionError
-from ironcurtain.process.accounts import Account
+from ironcurtain.sandbox.spec import Sandbox
 from ironcurtain.services.asyncio_bridge import from_asyncio
 
 
@@ -31,11 +31,11 @@ class MontyInterpreters:
 
     :param clock: for programs that sleep.
     :param limits: limits of each session's programs.
-    :param account: the account that their processes run as; ``None``: that of this process.
+    :param around: the sandbox of their processes; ``None``: :func:`ironcurtain.codemode.pool.sandbox`.
     """
 
-    def __init__(self, clock: IReactorTime, limits: CodeLimits | None = None, account: Account | None = None) -> None:
-        self._clock, self._limits, self._account = clock, limits or CodeLimits(), account
+    def __init__(self, clock: IReactorTime, limits: CodeLimits | None = None, around: Sandbox | None = None) -> None:
+        self._clock, self._limits, self._around = clock, limits or CodeLimits(), around or pool.sandbox()
 
     async def __call__(self, tools: Sequence[Tool], call: Call) -> MontyInterpreter:
         """
@@ -43,7 +43,7 @@ class MontyInterpreters:
 
         :raises Unavailable: it cannot be started here.
         """
-        interpreter = MontyInterpreter(offered(tools), call, self._clock, self._limits, self._account)
+        interpreter = MontyInterpreter(offered(tools), call, self._clock, self._limits, self._around)
         await interpreter.open()
         return interpreter
 
@@ -67,9 +67,9 @@ class MontyInterpreter:
         call: Call,
         clock: IReactorTime,
         limits: CodeLimits,
-        account: Account | None = None,
+        around: Sandbox,
     ) -> None:
-        self._modules, self._clock, self._limits, self._account = modules, clock, limits, account
+        self._modules, self._clock, self._limits, self._around = modules, clock, limits, around
         self._calls = Calls(modules, call, limits)
         self._turn = asyncio.Lock()
         self._guest: Guest | None = None
@@ -130,7 +130,7 @@ class MontyInterpreter:
 
     async def _ready(self) -> Guest:
         if self._guest is None:
-            self._guest = await Guest.start(self._modules, self._calls, self._clock, self._limits, self._account)
+            self._guest = await Guest.start(self._modules, self._calls, self._clock, self._limits, self._around)
         return self._guest
 
     async def _discard(self) -> None:

@@ -1,8 +1,8 @@
 """
 The pool of interpreter processes: shared by all sessions of this process, and opened on demand.
 
-For root it has a pool per account. It stays open until the process ends. A process that ever opened it should exit with
-``os._exit`` after flushing: in about one of ten cases the client library (pydantic-monty 1.4.0) aborts while Python
+It has a part for each sandbox; those of root's sessions differ by their accounts. It stays open until the process ends.
+A process that ever opened it should exit with ``os._exit`` after flushing: in about one of ten cases the client library (pydantic-monty 1.4.0) aborts while Python
 finalises.
 """
 
@@ -12,7 +12,6 @@ import asyncio
 import os
 import shlex
 import shutil
-import subprocess
 import sysconfig
 import tempfile
 from collections.abc import Mapping
@@ -27,8 +26,8 @@ from ironcurtain.codemode.model import CodeLimits
 from ironcurtain.errors import Unavailable
 from ironcurtain.process.accounts import Account
 from ironcurtain.process.identity import identify
-from ironcurtain.sandbox import bubblewrap
-from ironcurtain.sandbox.spec import Sandbox
+from ironcurtain.sandbox import programs
+from ironcurtain.sandbox.spec import Kind, Sandbox
 from ironcurtain.services.asyncio_bridge import from_asyncio
 
 PROCESS_LIMIT = 64
@@ -43,40 +42,14 @@ TURN_SECONDS = 20.0
 DIRECTORY = "ironcurtain-interpreter-"
 """Prefix of the names of processes' directories below the temporary directory; uid and pid follow."""
 
-FILTER = "system-calls"
-"""Name of the file with the system call filter for bubblewrap, beside the script."""
-
 SETTLE_SECONDS = 0.2
 """Seconds that the library's threads need after closing; without them Python sometimes aborts at exit (75 trials)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Confinement:
-    """
-    The confinement of interpreter processes, besides the interpreter's own.
-
-    :param bubblewrap: whether they run in bubblewrap, without files and network.
-    :param reason: why not, if not.
-    """
-
-    bubblewrap: bool
-    reason: str | None
-
-
-def confinement(account: Account | None = None) -> Confinement:
-    """
-    Find the confinement of interpreter processes. Runs a program the first time (see ``bubblewrap``).
-
-    :param account: the account that they run as; ``None``: that of this process.
-    """
-    reason = bubblewrap.available(account)
-    return Confinement(reason is None, reason)
-
-
-@dataclass(frozen=True, slots=True)
 class _Opened:
     monty: AsyncMonty
-    directory: str | None
+    directory: str
 
 
 class Pool:
@@ -85,19 +58,19 @@ class Pool:
     def __init__(self) -> None:
         self.ever_opened = False
         self._lock = asyncio.Lock()
-        self._opened: dict[Account | None, _Opened] = {}
+        self._opened: dict[Sandbox, _Opened] = {}
 
     async def checkout(
-        self, modules: Mapping[str, ExternalModule], limits: CodeLimits, account: Account | None = None
+        self, modules: Mapping[str, ExternalModule], limits: CodeLimits, around: Sandbox
     ) -> AsyncMontySession:
         """
         Start a session in a process of its own.
 
         :param modules: the modules that its programs can import, besides the standard ones.
-        :param account: the account that the process runs as; ``None``: that of this process.
+        :param around: the sandbox that the process runs in; see :func:`sandbox`.
         :raises Unavailable: the process cannot be started, or too many are in use.
         """
-        monty = await self._open(account)
+        monty = await self._open(around)
         session = monty.checkout(
             limits=_limits(limits),
             type_check=True,
@@ -121,22 +94,21 @@ class Pool:
         async with self._lock:
             if not self._opened:
                 return
-            for account in list(self._opened):
-                opened = self._opened.pop(account)
+            for around in list(self._opened):
+                opened = self._opened.pop(around)
                 await opened.monty.__aexit__(None, None, None)
-                if opened.directory is not None:
-                    await asyncio.to_thread(shutil.rmtree, opened.directory, ignore_errors=True)
+                await asyncio.to_thread(shutil.rmtree, opened.directory, ignore_errors=True)
             await asyncio.sleep(SETTLE_SECONDS)
 
-    async def _open(self, account: Account | None) -> AsyncMonty:
+    async def _open(self, around: Sandbox) -> AsyncMonty:
         async with self._lock:
-            if account not in self._opened:
-                self._opened[account] = await self._start(account)
-            return self._opened[account].monty
+            if around not in self._opened:
+                self._opened[around] = await self._start(around)
+            return self._opened[around].monty
 
-    async def _start(self, account: Account | None) -> _Opened:
+    async def _start(self, around: Sandbox) -> _Opened:
         try:
-            program, directory = await asyncio.to_thread(_program, account)
+            program, directory = await asyncio.to_thread(_program, around)
             monty = AsyncMonty(
                 binary_path=program,
                 max_processes=PROCESS_LIMIT,
@@ -160,21 +132,24 @@ def _limits(limits: CodeLimits) -> ResourceLimits:
     }
 
 
-def _program(account: Account | None) -> tuple[str, str | None]:
-    """:returns: the program that the pool starts, and the directory created for it, if any."""
-    interpreter = _interpreter()
-    if not confinement(account).bubblewrap and account is None:
-        return interpreter, None
-    script_text = wrapper(interpreter, account)
+def _program(around: Sandbox) -> tuple[str, str]:
+    """:returns: the program that the pool starts, and the directory created for it."""
+    interpreter = os.path.realpath(_interpreter())
+    around = replace(around, read=(interpreter,))
     _sweep()
     directory = tempfile.mkdtemp(prefix=f"{DIRECTORY}{os.geteuid()}-{os.getpid()}-")
-    path = os.path.join(directory, "interpreter")
-    Path(directory, FILTER).write_bytes(bubblewrap.inputs(Sandbox())[bubblewrap.FILTER_DESCRIPTOR])
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o700)
-    with os.fdopen(descriptor, "w") as script:
-        script.write(script_text)
-    if os.access(path, os.X_OK):  # not on a file system that is mounted noexec
-        return path, directory
+    try:
+        for number, content in programs.inputs(around).items():
+            Path(directory, str(number)).write_bytes(content)
+        path = os.path.join(directory, "interpreter")
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o700)
+        with os.fdopen(descriptor, "w") as script:
+            script.write(wrapper(around, interpreter))
+        if os.access(path, os.X_OK):  # not on a file system that is mounted noexec
+            return path, directory
+    except BaseException:
+        shutil.rmtree(directory, ignore_errors=True)
+        raise
     shutil.rmtree(directory, ignore_errors=True)
     raise Unavailable(
         f"programs cannot be started from {tempfile.gettempdir()}; set TMPDIR to a directory that allows it"
@@ -198,40 +173,25 @@ def _interpreter() -> str:
     return found
 
 
-def wrapper(interpreter: str, account: Account | None = None) -> str:
+def wrapper(around: Sandbox, interpreter: str) -> str:
     """
-    Create a shell script that runs the interpreter in bubblewrap; the pool takes the path of one program, without
+    Create a shell script that runs the interpreter in its sandbox; the pool takes the path of one program, without
     arguments.
 
-    The script starts with an empty environment, so all paths in it are absolute. The file :data:`FILTER` must be beside
-    it.
+    The script starts with an empty environment, so all paths in it are absolute. What the sandboxing program reads must
+    be in files beside it, named by the numbers of the descriptors.
 
-    :param account: the account that the interpreter runs as, if not that of this process; then also if bubblewrap does
-        not work.
-    :raises Unavailable: without bubblewrap, this account cannot access the interpreter.
+    :param interpreter: real path of the interpreter, which the sandbox has.
     """
-    real = os.path.realpath(interpreter)
-    if account is None or confinement(account).bubblewrap:
-        command = bubblewrap.command(replace(sandbox(account), read=(real,)), [real])
-        opened = f' {bubblewrap.FILTER_DESCRIPTOR}<"${{0%/*}}/{FILTER}"'
-    else:
-        command, opened = account.command([real]), ""
-        _require_reach(real, account)
+    numbers = programs.inputs(around)
+    command = programs.command(around, [interpreter], {number: number for number in numbers})
+    opened = "".join(f' {number}<"${{0%/*}}/{number}"' for number in numbers)
     return f'#!/bin/sh\nexec {shlex.join(command)} "$@"{opened}\n'
 
 
-def sandbox(account: Account | None = None) -> Sandbox:
+def sandbox(account: Account | None = None, kind: Kind | None = None) -> Sandbox:
     """:returns: the contents of the sandbox of interpreter processes, besides their program."""
-    return Sandbox(account=account)
-
-
-def _require_reach(program: str, account: Account) -> None:
-    trial = account.command(["/bin/sh", "-c", '[ -x "$1" ]', "sh", program])
-    if subprocess.run(trial, env={}, capture_output=True, timeout=WAIT_SECONDS, check=False).returncode:
-        raise Unavailable(
-            f"{account}, as whom this session runs, cannot execute {program}: install bubblewrap, or IronCurtain where "
-            "others reach it, or set run_as in config.toml"
-        )
+    return Sandbox(account=account, alone=True, kind=kind)
 
 
 shared = Pool()

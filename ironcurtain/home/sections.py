@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from ironcurtain.http.addresses import is_base_url
+from ironcurtain.sandbox.spec import Kind
 
 REPEATED_CALLS = 20
 """
@@ -184,6 +185,21 @@ class Resources(Section, frozen=True):
     memory_mb: Annotated[int, msgspec.Meta(ge=256)] = 4096
     cpus: Positive = 2.0
     pids: Annotated[int, msgspec.Meta(ge=16)] = 512
+
+
+class SandboxSettings(Section, frozen=True):
+    """
+    The sandboxes of MCP servers, git, downloads and the interpreter.
+
+    :param kind: what implements them; empty: the strongest kind that works on this machine.
+    """
+
+    kind: Literal["", "bubblewrap", "container", "landlock"] = ""
+
+    @property
+    def chosen(self) -> Kind | None:
+        """The kind; ``None`` for the strongest that works."""
+        return Kind(self.kind) if self.kind else None
 
 
 class LimitSettings(Section, frozen=True):

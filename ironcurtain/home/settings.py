@@ -27,6 +27,7 @@ from ironcurtain.home.sections import (
     Price,
     Provider,
     Resources,
+    SandboxSettings,
     Section,
     SessionSettings,
     Shell,
@@ -70,6 +71,7 @@ class Settings(Section, frozen=True):
     audit: Audit = Audit()
     budget: Budget = Budget()
     resources: Resources = Resources()
+    sandbox: SandboxSettings = SandboxSettings()
     limits: LimitSettings = LimitSettings()
     ssh: Ssh = Ssh()
     terminal: Terminal = Terminal()

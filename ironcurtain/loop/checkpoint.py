@@ -20,7 +20,7 @@ from ironcurtain.errors import Unavailable, UsageError
 from ironcurtain.process.programs import find_program
 from ironcurtain.sandbox import programs
 from ironcurtain.sandbox.bubblewrap import opened
-from ironcurtain.sandbox.spec import Sandbox
+from ironcurtain.sandbox.spec import Kind, Sandbox
 from ironcurtain.text.display import one_line
 
 GIT_SECONDS = 120.0
@@ -41,9 +41,19 @@ class Checkpoints:
     :param environ: environment of the repeated command; git inherits a little of it.
     :param home: the user's home, which is empty for git.
     :param settings: content of ``.gitconfig``: the author of the commits.
+    :param kind: what implements git's sandbox; ``None``: the strongest kind that works.
     """
 
-    def __init__(self, reactor: Any, directory: str, environ: Mapping[str, str], home: str, settings: bytes) -> None:
+    def __init__(
+        self,
+        reactor: Any,
+        directory: str,
+        environ: Mapping[str, str],
+        home: str,
+        settings: bytes,
+        kind: Kind | None = None,
+    ) -> None:
+        self._kind = kind
         self._reactor, self._directory, self._home, self._settings = reactor, directory, home, settings
         self._environ = {name: value for name, value in environ.items() if name in ("PATH", "LANG", "TZ")}
         self._environ |= {"HOME": home, "GIT_OPTIONAL_LOCKS": "0", "GIT_EDITOR": "false"}
@@ -51,8 +61,6 @@ class Checkpoints:
     async def check(self) -> None:
         """:raises UsageError: checkpoints cannot be made in the workspace."""
         find_program("git", self._environ, self._directory)
-        if problem := programs.unavailable():
-            raise UsageError(f"--git-checkpoint runs git in a sandbox, and {problem}")
         top = self._top()
         if not top:
             raise UsageError(
@@ -60,6 +68,10 @@ class Checkpoints:
             )
         if PurePath(self._home).is_relative_to(top):
             raise UsageError(f"--git-checkpoint: the repository {top} contains a whole home directory")
+        try:
+            programs.kind_of(self._sandbox())
+        except Unavailable as e:
+            raise UsageError(f"--git-checkpoint runs git in a sandbox, and {e}") from None
 
     async def commit(self, message: str) -> tuple[str, str]:
         """:returns: the commit, empty if nothing had changed; and the problem, if there is one."""
@@ -77,13 +89,16 @@ class Checkpoints:
         places = (PurePath(self._directory), *PurePath(self._directory).parents)
         return next((str(place) for place in places if os.path.lexists(place / ".git")), "")
 
+    def _sandbox(self) -> Sandbox:
+        files = ((f"{self._home}/.gitconfig", self._settings),)
+        return Sandbox(write=(self._top(),), home=self._home, cwd=self._directory, files=files, kind=self._kind)
+
     async def _git(self, *words: str) -> str:
         git = find_program("git", self._environ, self._directory)
         command = _Git()
-        files = ((f"{self._home}/.gitconfig", self._settings),)
-        sandbox = Sandbox(write=(self._top(),), home=self._home, cwd=self._directory, files=files)
+        sandbox = self._sandbox()
         with opened(programs.inputs(sandbox)) as inputs:
-            line = programs.command(sandbox, [git, *_SAFE, *words])
+            line = programs.command(sandbox, [git, *_SAFE, *words], {number: number for number in inputs})
             program = find_program(line[0], self._environ, self._directory)
             process = self._reactor.spawnProcess(
                 command, program, line, self._environ, "/", childFDs={0: "w", 1: "r", 2: "r", **inputs}

@@ -31,7 +31,7 @@ from ironcurtain.mcp_proxy.servers_config import CommandServer
 from ironcurtain.process.accounts import Account
 from ironcurtain.sandbox import programs
 from ironcurtain.sandbox.installation import Installation
-from ironcurtain.sandbox.spec import Sandbox
+from ironcurtain.sandbox.spec import Kind, Sandbox
 from ironcurtain.text.display import one_line
 
 T = TypeVar("T")
@@ -119,7 +119,12 @@ def in_background(reactor: IReactorFromThreads, work: Callable[[], T]) -> Deferr
 
 
 def installed(
-    download: Download, server: CommandServer, top: Path, environ: Mapping[str, str], account: Account | None
+    download: Download,
+    server: CommandServer,
+    top: Path,
+    environ: Mapping[str, str],
+    account: Account | None,
+    kind: Kind | None = None,
 ) -> tuple[CommandServer, tuple[str, ...]]:
     """
     Install a program, unless it is installed. This blocks.
@@ -127,6 +132,7 @@ def installed(
     :param top: an existing directory of the home, for all such programs.
     :param environ: the environment of this process.
     :param account: the account that servers run as, if not that of this process, which is root then.
+    :param kind: what implements sandboxes; ``None``: the strongest kind that works.
     :returns: the server with the program's path instead of ``npx`` or ``uvx``, and the paths that its sandbox needs.
     :raises Unavailable: it could not be installed.
     """
@@ -141,7 +147,7 @@ def installed(
             directory.mkdir(mode=0o700)
             if account is not None:
                 os.chown(directory, account.uid, account.gid)
-            _install(download, server.name, tool, directory, needed, environ, account)
+            _install(download, server.name, tool, directory, needed, environ, account, kind)
             write_atomically(directory / DONE, download.package.encode())
     return replace(server, command=str(_program(download, directory)), args=download.arguments), (
         *needed,
@@ -157,9 +163,8 @@ def _install(
     needed: Sequence[str],
     environ: Mapping[str, str],
     account: Account | None,
+    kind: Kind | None,
 ) -> None:
-    if (problem := programs.unavailable(account)) is not None:
-        raise Unavailable(f"MCP server {name} runs in a sandbox, and {problem}")
     place = str(directory)
     if download.tool == "npx":
         line = [tool, "install", "--prefix", place, "--no-audit", "--no-fund", "--no-save", download.package]
@@ -172,9 +177,11 @@ def _install(
         **{variable: f"{place}/{below}" for variable, below in names.items()},
         **{variable: environ[variable] for variable in _CERTIFICATES if variable in environ},
     }
-    sandbox = Sandbox(tuple(needed), (place,), network=True, cwd=place, account=account)
+    sandbox = Sandbox(tuple(needed), (place,), network=True, cwd=place, account=account, kind=kind)
     try:
         done = programs.run(sandbox, line, environment, DOWNLOAD_SECONDS)
+    except Unavailable as e:
+        raise Unavailable(f"MCP server {name}: {download.package} is downloaded in a sandbox, and {e}") from None
     except subprocess.TimeoutExpired:
         raise Unavailable(
             f"MCP server {name}: {download.package} was not installed within {DOWNLOAD_SECONDS:.0f} s"

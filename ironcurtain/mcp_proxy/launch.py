@@ -8,16 +8,16 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 
 from ironcurtain.errors import Unavailable
 from ironcurtain.mcp_proxy.servers_config import CommandServer, SandboxConfig
 from ironcurtain.process.accounts import FREE_UIDS, SEARCH, WRITE, Account
 from ironcurtain.sandbox import programs
-from ironcurtain.sandbox.bubblewrap import is_system
 from ironcurtain.sandbox.installation import Installation
-from ironcurtain.sandbox.spec import Sandbox
+from ironcurtain.sandbox.spec import Kind, Sandbox
+from ironcurtain.sandbox.system_paths import is_system
 
 INHERITED = ("PATH", "HOME", "LANG", "TERM", "TZ", "USER", "TMPDIR")
 """Environment variables that servers inherit, besides ``LC_*``. Other variables may contain keys."""
@@ -36,6 +36,9 @@ workspace; the second runs git in sandboxes.
 
 FOR_CREDENTIALS = ("SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR")
 """Variables with which git's credential helpers and ssh find the user's agents; for IronCurtain's git server."""
+
+KIND_VARIABLE = "IRONCURTAIN_SANDBOX_KIND"
+"""Tells IronCurtain's git server what implements its sandboxes; also overrides the setting in ``config.toml``."""
 
 MISSING_LIMIT = 20
 """Maximum number of files of one run of a server that are reported as missing in its sandbox."""
@@ -70,6 +73,7 @@ class Ground:
     :param account: the account that servers run as, if not that of this process, which is root then.
     :param settings: content of ``.gitconfig`` in the home of sandboxed servers.
     :param writers: the servers with tools that change files, which may write to the workspace.
+    :param kind: what implements sandboxes; ``None``: the strongest kind that works.
     :param downloads: an existing directory for programs that ``npx`` and ``uvx`` install; ``None``: they download them
         at each start.
     """
@@ -81,6 +85,7 @@ class Ground:
     settings: bytes = b""
     writers: frozenset[str] = frozenset()
     downloads: Path | None = None
+    kind: Kind | None = None
 
 
 def small_environment(environ: Mapping[str, str]) -> dict[str, str]:
@@ -110,20 +115,25 @@ def prepare(
             argv[len(OWN_SERVERS[0]) + 1 : len(OWN_SERVERS[0]) + 1] = [f"--account={account.ids}"]
         elif server.args[:3] == OWN_SERVERS[1]:
             environment |= {name: ground.environ[name] for name in FOR_CREDENTIALS if name in ground.environ}
+        if server.args[:3] == OWN_SERVERS[1] and ground.kind is not None:
+            environment[KIND_VARIABLE] = ground.kind.value
         return Launch((setsid, *argv), environment, cwd)
     if server.sandbox is None:
         line = argv if account is None else _as_somebody(server, argv, cwd, account)
         return Launch((setsid, *line), environment, cwd)
-    if (problem := programs.unavailable(account)) is not None:
-        raise Unavailable(
-            f"MCP server {server.name} runs in a sandbox, and {problem}; 'ironcurtain doctor' says more. To run it "
-            'outside, where it may do all that its account may, write "sandbox": "none" in mcp-servers.json'
-        )
     sandbox = _sandbox(server.name, server.sandbox, argv, environment, cwd, ground, installed)
     environment = {name: value for name, value in environment.items() if name != "TMPDIR"}
     environment["HOME"] = sandbox.home or "/tmp"
-    line = programs.command(sandbox, argv)
-    return Launch((setsid, *line), environment, "/", programs.inputs(sandbox), sandbox)
+    try:
+        sandbox = replace(sandbox, kind=programs.kind_of(sandbox))
+        inputs = programs.inputs(sandbox)
+        line = programs.command(sandbox, argv, {number: number for number in inputs})
+    except Unavailable as e:
+        raise Unavailable(
+            f"MCP server {server.name} runs in a sandbox, and {e}; 'ironcurtain doctor' says more. To run it "
+            'outside, where it may do all that its account may, write "sandbox": "none" in mcp-servers.json'
+        ) from None
+    return Launch((setsid, *line), environment, "/", inputs, sandbox)
 
 
 def is_own(server: CommandServer) -> bool:
@@ -222,6 +232,7 @@ def _sandbox(
         home=home,
         account=account,
         files=((f"{home}/.gitconfig", ground.settings),) if home and ground.settings else (),
+        kind=ground.kind,
     )
 
 

@@ -328,7 +328,7 @@ class McpProxy:
         revealed, ground = {name: secret.reveal() for name, secret in secrets.items()}, self._around.ground
         download, needed = _download(server, ground), None
         if download is not None and ground.downloads is not None:
-            place = (ground.downloads, ground.environ, ground.account)
+            place = (ground.downloads, ground.environ, ground.account, ground.kind)
             work = partial(installed, download, server, *place)
             server, needed = await in_background(self._around.reactor, work)
         launch = prepare(server, revealed, ground, needed)

@@ -9,7 +9,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
@@ -79,10 +79,11 @@ class Outside:
         made.setblocking(False)
         return made
 
-    def targets(self, workspace: str, may_be_root: bool = False) -> str:
+    def targets(self, workspace: str, may_be_root: bool = False, unlimited: Sequence[str] = ()) -> str:
         """
         :param workspace: path of the workspace for the program.
         :param may_be_root: whether the configuration permits it to run as root.
+        :param unlimited: attempts that are not to be tried.
         :returns: the program's argument.
         """
         return json.dumps(
@@ -100,6 +101,7 @@ class Outside:
                 "pid": self._process.pid,
                 "root": may_be_root,
                 "many": MANY_PROCESSES,
+                "unlimited": list(unlimited),
                 "calls": numbers(),
             }
         )

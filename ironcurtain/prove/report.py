@@ -14,7 +14,7 @@ class Attempt(msgspec.Struct, frozen=True):
 
     :param group: group of similar attempts, such as files.
     :param what: in a few words.
-    :param outcome: "failed" or "succeeded", of which only the first is good.
+    :param outcome: "failed", which is good, "succeeded", or "not tried" if the kind of sandbox has no such limit.
     :param detail: the system's answer.
     """
 
@@ -32,17 +32,19 @@ class Report:
     :param subject: what it ran in.
     :param complete: whether it finished.
     :param seen: its traces outside.
+    :param unlimited: attempts that were not to be tried.
     """
 
     subject: str
     attempts: Sequence[Attempt]
     complete: bool
     seen: Sequence[str] = ()
+    unlimited: Sequence[str] = ()
 
     @property
     def held(self) -> bool:
         """Whether every attempt failed, according to the program and as seen from outside."""
-        return self.complete and not self.seen and all(attempt.outcome == "failed" for attempt in self.attempts)
+        return self.complete and not self.seen and not any(map(self._got_out, self.attempts))
 
     def lines(self) -> Iterable[str]:
         """:returns: the lines of the report, without line ends."""
@@ -52,16 +54,20 @@ class Report:
             if attempt.group != group:
                 group = attempt.group
                 yield f"  {group}"
-            mark = "held" if attempt.outcome == "failed" else "OUT "
+            mark = "OUT " if self._got_out(attempt) else "held" if attempt.outcome == "failed" else "    "
             yield f"    {mark}  {attempt.what}" + (f": {attempt.detail}" if attempt.detail else "")
         for trace in self.seen:
             yield f"    OUT   seen from outside: {trace}"
         if not self.complete:
             yield "    OUT   the program did not finish, so the result is unknown"
-        out = sum(attempt.outcome != "failed" for attempt in self.attempts) + len(self.seen)
+        out = sum(map(self._got_out, self.attempts)) + len(self.seen)
         yield f"  {len(self.attempts)} attempts, {out} got out; outside, " + (
             "traces were found" if self.seen else "nothing was read, changed, reached or ended"
         )
+
+    def _got_out(self, attempt: Attempt) -> bool:
+        is_unlimited = attempt.outcome == "not tried" and attempt.what in self.unlimited
+        return attempt.outcome != "failed" and not is_unlimited
 
 
 def parse(output: bytes) -> tuple[list[Attempt], bool]:

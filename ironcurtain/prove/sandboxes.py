@@ -14,11 +14,17 @@ from ironcurtain.container import execution
 from ironcurtain.container.engine import Engine
 from ironcurtain.container.spec import SESSION_LABEL, WORKSPACE
 from ironcurtain.errors import Unavailable
-from ironcurtain.prove.outside import Outside
+from ironcurtain.prove.outside import MANY_PROCESSES, Outside
 from ironcurtain.prove.report import Attempt, Report, parse
-from ironcurtain.sandbox import programs
+from ironcurtain.sandbox import programs, promises
 from ironcurtain.sandbox.installation import Installation
 from ironcurtain.sandbox.spec import Sandbox
+
+LIMITS = {
+    promises.TEMPORARY_SPACE: ("fill the temporary directory with 8 GiB",),
+    promises.PROCESSES: (f"start {MANY_PROCESSES} processes",),
+}
+"""The attempts against limits that not every kind of sandbox has."""
 
 SECONDS = 300.0
 """Time limit of the program in seconds (it takes about ten)."""
@@ -59,23 +65,27 @@ def hostile_program() -> str:
 
 def prove_sandbox(subject: str, sandbox: Sandbox, workspace: str, outside: Outside) -> Report:
     """
-    Run the hostile program in a sandbox, to which only a Python is added.
+    Run the hostile program in a sandbox, to which only a Python is added, and that it may start processes.
 
     :param workspace: a writable directory in the sandbox; empty: its temporary directory.
+    :raises Unavailable: no sandbox can be made.
     """
     python = os.path.realpath(sys.executable)
     account = sandbox.account
     needed = Installation([sandbox.home or "/", os.environ.get("HOME", "/")], os.defpath, workspace).of(python, (), "/")
-    trial = replace(sandbox, read=(*sandbox.read, *needed), cwd=workspace or "/tmp")
-    may_be_root = account is None and os.getuid() == 0
-    words = [python, "-I", "-c", hostile_program(), outside.targets(workspace or "/tmp", may_be_root)]
+    trial = replace(sandbox, read=(*sandbox.read, *needed), cwd=workspace or "/tmp", alone=False)
+    kind = programs.kind_of(trial)
+    may_be_root = (account is None and os.getuid() == 0) or promises.runs_as_root(kind, account)
+    unlimited = [attempt for what in promises.unlimited(kind, account) for attempt in LIMITS[what]]
+    words = [python, "-I", "-c", hostile_program(), outside.targets(workspace or "/tmp", may_be_root, unlimited)]
     environment = {"PATH": os.environ.get("PATH", os.defpath), "HOME": sandbox.home or "/tmp", "LC_ALL": "C.UTF-8"}
     try:
         output = programs.run(trial, words, environment, SECONDS).stdout
     except subprocess.TimeoutExpired as e:
         output = e.stdout or b""
     attempts, complete = parse(output)
-    return Report(subject, attempts, complete, tuple(outside.seen()))
+    subject = f"{subject}: {promises.description(kind, account)}"
+    return Report(subject, attempts, complete, tuple(outside.seen()), unlimited)
 
 
 async def prove_container(subject: str, engine: Engine, session_id: str, outside: Outside) -> Report:

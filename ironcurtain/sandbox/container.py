@@ -20,9 +20,9 @@ from typing import Any
 
 import msgspec
 
-from ironcurtain.sandbox.bubblewrap import NETWORK_SETTINGS, SETTINGS, SYSTEM
 from ironcurtain.sandbox.container_calls import profile
 from ironcurtain.sandbox.spec import Access, Sandbox
+from ironcurtain.sandbox.system_paths import NETWORK_SETTINGS, SETTINGS, SYSTEM
 
 USUAL_SOCKET = "/var/run/docker.sock"
 
@@ -46,15 +46,17 @@ def engine(environ: Mapping[str, str]) -> str:
 @dataclass(frozen=True, slots=True)
 class Order:
     """
-    The order for the proxy process, as JSON.
+    The order for the proxy process, as JSON on a descriptor: the sandbox's own files may contain secrets.
 
-    :param argv: the program's command line.
     :param engine: address of the Engine.
     """
 
     sandbox: Sandbox
-    argv: tuple[str, ...]
     engine: str
+
+
+ORDER_DESCRIPTOR = 3
+"""Descriptor from which the proxy process reads its order."""
 
 
 @cache
@@ -82,13 +84,21 @@ def available() -> str | None:
     return None
 
 
-def command(sandbox: Sandbox, argv: Sequence[str], environ: Mapping[str, str]) -> list[str]:
+def inputs(sandbox: Sandbox, environ: Mapping[str, str]) -> dict[int, bytes]:
     """
     :param environ: environment of this process, with the address of the Engine.
+    :returns: the data that the proxy process reads, by descriptor.
+    """
+    return {ORDER_DESCRIPTOR: msgspec.json.encode(Order(sandbox, engine(environ)))}
+
+
+def command(argv: Sequence[str], descriptors: Mapping[int, int] = {}) -> list[str]:
+    """
+    :param descriptors: replacements for the descriptor numbers of :func:`inputs`.
     :returns: the command line that runs ``argv``, with its own environment, in a sandbox.
     """
-    order = msgspec.json.encode(Order(sandbox, tuple(argv), engine(environ))).decode()
-    runner = [sys.executable, "-I", "-m", "ironcurtain.sandbox.run_container", order]
+    order = str(descriptors.get(ORDER_DESCRIPTOR, ORDER_DESCRIPTOR))
+    runner = [sys.executable, "-I", "-m", "ironcurtain.sandbox.run_container", order, *argv]
     return [shutil.which("setpriv") or "setpriv", "--pdeathsig", "KILL", "--", *runner]
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from glob import escape, glob
 from pathlib import PurePath
 
-from ironcurtain.sandbox.bubblewrap import is_system
+from ironcurtain.sandbox.system_paths import is_system
 
 LINKS_LIMIT = 40
 """Maximum number of links from a program's name to the program (Linux's limit, path_resolution(7))."""

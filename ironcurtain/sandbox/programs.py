@@ -1,41 +1,91 @@
-"""Start programs in sandboxes: with bubblewrap, or with the Docker Engine if bubblewrap is unavailable."""
+"""Choose what implements a sandbox, the strongest kind that works on this machine, and start programs in it."""
 
 from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+from ironcurtain.errors import Unavailable
 from ironcurtain.process.accounts import Account
 from ironcurtain.sandbox import bubblewrap, container
-from ironcurtain.sandbox.spec import Sandbox
+from ironcurtain.sandbox.bubblewrap import opened
+from ironcurtain.sandbox.landlock import implementation as landlock
+from ironcurtain.sandbox.mount_points import check_mount_points
+from ironcurtain.sandbox.spec import Kind, Sandbox
+
+_PROBLEMS: Mapping[Kind, Callable[[Sandbox], str | None]] = {
+    Kind.BUBBLEWRAP: lambda sandbox: bubblewrap.available(sandbox.account),
+    Kind.CONTAINER: lambda sandbox: container.available(),
+    Kind.LANDLOCK: lambda sandbox: (
+        landlock.unavailable(sandbox.account, sandbox.alone) or landlock.inexpressible(sandbox)
+    ),
+}
 
 
-def unavailable(account: Account | None = None) -> str | None:
+def problems(sandbox: Sandbox) -> Iterator[tuple[Kind, str | None]]:
+    """
+    Try the kinds of sandboxes, strongest first; only the one that the sandbox names, if it does.
+
+    :returns: each kind with the reason why it cannot implement a sandbox here; ``None`` if it can.
+    """
+    for kind in Kind if sandbox.kind is None else (sandbox.kind,):
+        yield kind, _PROBLEMS[kind](sandbox)
+
+
+def kind_of(sandbox: Sandbox) -> Kind:
+    """
+    :returns: what implements a sandbox here.
+    :raises Unavailable: nothing can.
+    """
+    reasons = []
+    for kind, problem in problems(sandbox):
+        if problem is None:
+            check_mount_points(sandbox)
+            return kind
+        reasons.append(problem)
+    raise Unavailable(f"no sandbox can be made for it: {'; '.join(reasons)}")
+
+
+def unavailable(account: Account | None = None, kind: Kind | None = None) -> str | None:
     """
     :param account: the account that programs will run as; ``None``: that of this process.
+    :param kind: as in :class:`~ironcurtain.sandbox.spec.Sandbox`.
     :returns: ``None`` if sandboxes work, else the reason in words.
     """
-    if (problem := bubblewrap.available(account)) is None or (no_engine := container.available()) is None:
-        return None
-    return f"{problem}; nor does the Docker Engine help: {no_engine}"
+    found = dict(problems(Sandbox(account=account, kind=kind)))
+    return None if None in found.values() else "; ".join(filter(None, found.values()))
 
 
 def inputs(sandbox: Sandbox) -> dict[int, bytes]:
-    """:returns: the data that the sandboxing program reads, by descriptor."""
-    return bubblewrap.inputs(sandbox) if bubblewrap.available(sandbox.account) is None else {}
+    """
+    :returns: the data that the sandboxing program reads, by descriptor.
+    :raises Unavailable: no sandbox can be made.
+    """
+    match kind_of(sandbox):
+        case Kind.BUBBLEWRAP:
+            return bubblewrap.inputs(sandbox)
+        case Kind.CONTAINER:
+            return container.inputs(sandbox, os.environ)
+        case Kind.LANDLOCK:
+            return landlock.inputs(sandbox)
 
 
 def command(sandbox: Sandbox, argv: Sequence[str], descriptors: Mapping[int, int] = {}) -> list[str]:
     """
     :param descriptors: replacements for the descriptor numbers of :func:`inputs`.
     :returns: the command line that runs ``argv`` in a sandbox, its program as an absolute path.
+    :raises Unavailable: no sandbox can be made.
     """
-    if bubblewrap.available(sandbox.account) is not None:
-        return container.command(sandbox, argv, os.environ)
-    return bubblewrap.command(sandbox, argv, descriptors)
+    match kind_of(sandbox):
+        case Kind.BUBBLEWRAP:
+            return bubblewrap.command(sandbox, argv, descriptors)
+        case Kind.CONTAINER:
+            return container.command(argv, descriptors)
+        case Kind.LANDLOCK:
+            return landlock.command(argv, descriptors)
 
 
 def run(
@@ -50,9 +100,10 @@ def run(
 
     :param out: a file for its standard output.
     :raises subprocess.TimeoutExpired: it took longer than ``seconds``; it is ended.
+    :raises Unavailable: no sandbox can be made.
     """
     with ExitStack() as stack:
-        descriptors = stack.enter_context(bubblewrap.opened(inputs(sandbox)))
+        descriptors = stack.enter_context(opened(inputs(sandbox)))
         output = subprocess.PIPE if out is None else stack.enter_context(out.open("wb"))
         return subprocess.run(
             command(sandbox, argv, descriptors),

@@ -1,5 +1,5 @@
 """
-The proxy process of a program in a container: ``python -m ironcurtain.sandbox.run_container ORDER``.
+The proxy process of a program in a container: ``python -m ironcurtain.sandbox.run_container DESCRIPTOR PROGRAM ...``.
 
 The container is removed when this process ends for any reason: a second process waits for that.
 """
@@ -30,14 +30,15 @@ CALL_SECONDS = 60
 
 def main() -> int:
     """:returns: the program's exit status."""
-    order = msgspec.json.decode(sys.argv[1], type=Order)
+    with open(int(sys.argv[1]), "rb") as given:
+        order = msgspec.json.decode(given.read(), type=Order)
     own = Path(tempfile.mkdtemp(prefix="ironcurtain-sandbox-"))
     name = own.name
     _clean_up_after(order.engine, name, own)
     _write(own, order.sandbox)
     try:
         engine = connect(order.engine, CALL_SECONDS, CALL_SECONDS)
-        made = request(order.sandbox, order.argv, os.environ, _image(engine), str(own))
+        made = request(order.sandbox, sys.argv[2:], os.environ, _image(engine), str(own))
         engine.create_container_from_config(made, name)
         attached = engine.attach_socket(name, {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1, "detachKeys": ""})
         # Only the descriptor of the package's socket object is used: the object cannot shut down one direction.

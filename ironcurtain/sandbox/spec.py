@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import PurePath
@@ -10,6 +10,17 @@ from pathlib import PurePath
 from ironcurtain.process.accounts import Account
 
 MEBIBYTE = 1024 * 1024
+
+
+class Kind(Enum):
+    """What implements a sandbox, strongest first."""
+
+    BUBBLEWRAP = "bubblewrap"
+    """Namespaces of the kernel, made by the program ``bwrap``."""
+    CONTAINER = "container"
+    """A container of the Docker Engine."""
+    LANDLOCK = "landlock"
+    """Access rules of the kernel, where neither of the others can be had; see ``docs/explanation/security.rst``."""
 
 
 class Access(Enum):
@@ -54,6 +65,8 @@ class Sandbox:
     :param account: the account that it runs as, if not that of this process, which is root then. It can access the
         paths whatever the permissions above them.
     :param files: absolute path and content of read-only files of its own; some KiB each.
+    :param alone: whether its program starts no other, sends no signals, and changes no permissions.
+    :param kind: what must implement it; ``None``: the strongest kind that works.
     """
 
     read: tuple[str, ...] = ()
@@ -65,9 +78,14 @@ class Sandbox:
     account: Account | None = None
     files: tuple[tuple[str, bytes], ...] = ()
     limits: SandboxLimits = SandboxLimits()
+    alone: bool = False
+    kind: Kind | None = None
 
     def mounts(self) -> Iterator[tuple[str, Access]]:
-        """:returns: each path once with its access, directories before their contents."""
+        """
+        :returns: each path with its access, directories before their contents; no path with the access that it has by
+            the one above it.
+        """
         found: dict[str, Access] = {}
         for access, paths in (
             (Access.EMPTY, (self.home,) if self.home else ()),
@@ -76,10 +94,35 @@ class Sandbox:
             (Access.HIDDEN, self.hidden),
         ):
             found |= {path.rstrip("/") or "/": access for path in paths}
-        return iter(sorted(found.items(), key=lambda item: len(PurePath(item[0]).parts)))
+        for path, access in sorted(found.items(), key=lambda item: len(PurePath(item[0]).parts)):
+            if access in (Access.EMPTY, Access.HIDDEN) or _around(path, found) is not access:
+                yield path, access
+
+    def inner_mount_points(self) -> tuple[str, ...]:
+        """
+        :returns: the paths below a given one where something else is mounted. An agent may be able to change the
+            directories above them while the sandbox is made.
+        """
+        given = dict(self.mounts())
+        paths = (*given, *(path for path, _ in self.files))
+        return tuple(path for path in paths if _around(path, given) in (Access.READ, Access.WRITE))
+
+    def outermost(self) -> tuple[str, ...]:
+        """:returns: the paths that it may read or write, without those below another."""
+        places = [path for path, access in self.mounts() if access in (Access.READ, Access.WRITE)]
+        return tuple(
+            path
+            for path in places
+            if not any(path != other and PurePath(path).is_relative_to(other) for other in places)
+        )
 
     def reaches(self, path: str) -> bool:
         """:returns: whether a path is one of the given ones, or below one; system directories do not count."""
         given = [(PurePath(place), access) for place, access in self.mounts() if access is not Access.EMPTY]
         around = [access for place, access in given if PurePath(path).is_relative_to(place)]
         return bool(around) and around[-1] is not Access.HIDDEN
+
+
+def _around(path: str, given: Mapping[str, Access]) -> Access | None:
+    """:returns: the access to the nearest given path above a path."""
+    return next((given[str(above)] for above in PurePath(path).parents if str(above) in given), None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import errno
 import platform
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from struct import pack
 
@@ -89,7 +89,13 @@ _ARCHITECTURE, _NUMBER, _FIRST, _SECOND, _THIRD = 4, 0, 16, 24, 32
 
 
 @dataclass(frozen=True, slots=True)
-class _Machine:
+class Machine:
+    """
+    What is special about a kind of machine.
+
+    :param column: index of its numbers in tables of system calls.
+    """
+
     architecture: int
     column: int
     clone: int
@@ -99,26 +105,31 @@ class _Machine:
 
 
 _MACHINES = {
-    "x86_64": _Machine(0xC000003E, 0, 56, 435, 41, 16),
-    "aarch64": _Machine(0xC00000B7, 1, 220, 435, 198, 29),
+    "x86_64": Machine(0xC000003E, 0, 56, 435, 41, 16),
+    "aarch64": Machine(0xC00000B7, 1, 220, 435, 198, 29),
 }
 
 
-def filter_program(machine: str = "") -> bytes | None:
+def filter_program(
+    machine: str = "", stricter: Callable[[Machine], Iterable[bytes]] = lambda machine: ()
+) -> bytes | None:
     """
     :param machine: as ``uname -m`` prints it; empty: this one.
+    :param stricter: makes further instructions, which are executed first. They find the number of the call loaded, and
+        leave it so.
     :returns: the filter, an array of ``struct sock_filter`` (seccomp(2)); ``None`` for a machine with unknown system
         calls.
     """
     known = _MACHINES.get(machine or platform.machine())
-    return None if known is None else b"".join(_instructions(known))
+    return None if known is None else b"".join(_instructions(known, stricter(known)))
 
 
-def _instructions(machine: _Machine) -> Iterator[bytes]:
+def _instructions(machine: Machine, stricter: Iterable[bytes]) -> Iterator[bytes]:
     yield _code(_LOAD, _ARCHITECTURE)
     yield _code(_EQUAL, machine.architecture, 1, 0)
     yield _code(_RETURN, _KILL)
     yield _code(_LOAD, _NUMBER)
+    yield from stricter
     yield from _answer(_AT_LEAST, _X32, errno.EPERM)
     yield from _answer(_AT_LEAST, _NEWEST + 1, errno.ENOSYS)
     for numbers in _DENIED.values():

@@ -21,6 +21,7 @@ from ironcurtain.home.session_paths import SessionPaths
 from ironcurtain.home.settings import Settings
 from ironcurtain.llm.model import TokenUsage
 from ironcurtain.process.accounts import Account, session_account
+from ironcurtain.sandbox.spec import Kind
 from ironcurtain.secrets.redaction import Redactor
 from ironcurtain.session import events
 from ironcurtain.session.model import Reply, SessionRequest, Usage
@@ -104,6 +105,11 @@ class Core:
     def switched(self) -> Account | None:
         """The account, if it is not that of this process."""
         return self.account.switched
+
+    @property
+    def sandbox_kind(self) -> Kind | None:
+        """What the settings choose to implement sandboxes; ``None`` for the strongest kind that works."""
+        return self.services.settings.sandbox.chosen
 
 
 class SessionAgent(Protocol):

@@ -204,6 +204,7 @@ def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy
             settings=git_identity(environ, core.switched),
             writers=annotations.merged(policy.annotations).writers(),
             downloads=private_directory(services.home.downloads),
+            kind=core.sandbox_kind,
         ),
         secret_command=lambda command: secret_from_command(reactor, ("/bin/sh", "-c", command), environ, command),
         new_id=lambda: uuid.uuid4().hex,

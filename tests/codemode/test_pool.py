@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,9 +10,9 @@ from twisted.trial.unittest import SkipTest, SynchronousTestCase, TestCase
 
 from ironcurtain.codemode import pool
 from ironcurtain.codemode.model import CodeLimits
-from ironcurtain.errors import Unavailable
 from ironcurtain.process.accounts import Account
-from ironcurtain.sandbox import bubblewrap
+from ironcurtain.sandbox import programs
+from ironcurtain.sandbox.spec import Kind
 from ironcurtain.services.asyncio_bridge import from_asyncio
 
 ONCE = """
@@ -44,30 +43,28 @@ os._exit(0 if ever_opened() else 1)
 """
 
 
-class ConfinementTests(SynchronousTestCase):
-    def test_it_tells_whether_bubblewrap_is_used_and_else_why_not(self) -> None:
-        found = pool.confinement()
-        self.assertEqual((found.bubblewrap, found.reason), (bubblewrap.available() is None, bubblewrap.available()))
-
-    def test_the_wrapper_quotes_paths_and_hands_arguments_on(self) -> None:
-        script = pool.wrapper("/some where/mon'ty")
+class WrapperTests(SynchronousTestCase):
+    def test_wrapper_quotes_paths_and_passes_arguments_and_inputs(self) -> None:
+        around = pool.sandbox()
+        script = pool.wrapper(around, "/some where/mon'ty")
         self.assertEqual(script.count("\n"), 2)
         self.assertTrue(script.startswith("#!/bin/sh\nexec /"))
         self.assertIn("'/some where/mon'\"'\"'ty' \"$@\"", script)
-        self.assertIn("--unshare-all", script)
-        self.assertNotIn("--share-net", script)
+        for number in programs.inputs(around):
+            self.assertIn(f' {number}<"${{0%/*}}/{number}"', script)
 
 
 class PoolTests(TestCase):
-    async def test_workers_run_inside_bubblewrap_where_it_works(self) -> None:
-        if not pool.confinement().bubblewrap:
-            self.skipTest(str(pool.confinement().reason))
-        own = pool.Pool()
-        session = await from_asyncio(own.checkout({}, CodeLimits()))
-        started = Path(f"/proc/{session.worker_pid}/exe").resolve()
-        self.assertEqual(started.name, "bwrap")
-        directory = own._opened[None].directory
-        assert directory is not None
+    async def test_workers_run_in_each_kind_of_sandbox(self) -> None:
+        for kind, problem in programs.problems(pool.sandbox()):
+            if problem is None:
+                await self.work_in(kind)
+
+    async def work_in(self, kind: Kind) -> None:
+        own, around = pool.Pool(), pool.sandbox(kind=kind)
+        session = await from_asyncio(own.checkout({}, CodeLimits(), around))
+        self.assertEqual(await from_asyncio(session.feed_run("6 * 7")), 42)
+        directory = own._opened[around].directory
         self.assertEqual(os.stat(directory).st_mode & 0o777, 0o700)
         await from_asyncio(session.__aexit__(None, None, None))
         await from_asyncio(own.close())
@@ -78,7 +75,7 @@ class PoolTests(TestCase):
         await from_asyncio(own.close())
         self.assertFalse(own.ever_opened)
         for _ in range(2):
-            session = await from_asyncio(own.checkout({}, CodeLimits()))
+            session = await from_asyncio(own.checkout({}, CodeLimits(), pool.sandbox()))
             self.assertEqual(await from_asyncio(session.feed_run("1 + 1")), 2)
             await from_asyncio(session.__aexit__(None, None, None))
             await from_asyncio(own.close())
@@ -86,7 +83,7 @@ class PoolTests(TestCase):
 
     async def test_two_sessions_at_once_open_one_pool(self) -> None:
         own = pool.Pool()
-        openings = [from_asyncio(own.checkout({}, CodeLimits())) for _ in range(2)]
+        openings = [from_asyncio(own.checkout({}, CodeLimits(), pool.sandbox())) for _ in range(2)]
         sessions = [await opening for opening in openings]
         self.assertEqual(len({session.worker_pid for session in sessions}), 2)
         for session in sessions:
@@ -103,35 +100,19 @@ class OtherAccountTests(TestCase):
         if os.geteuid():
             raise SkipTest("only root can start programs as somebody else")
 
-    async def test_a_worker_is_the_account(self) -> None:
-        if reason := bubblewrap.available(self.account):
-            raise SkipTest(reason)
-        own = pool.Pool()
-        ours = await from_asyncio(own.checkout({}, CodeLimits()))
-        theirs = await from_asyncio(own.checkout({}, CodeLimits(), self.account))
-        self.assertEqual(await from_asyncio(theirs.feed_run("6 * 7")), 42)
-        self.assertEqual(ids(int(theirs.worker_pid or 0)), {"4242"})
-        self.assertEqual(ids(int(ours.worker_pid or 0)), {"0"})
-        for session in (ours, theirs):
-            await from_asyncio(session.__aexit__(None, None, None))
-        await from_asyncio(own.close())
+    async def test_worker_runs_as_the_account_in_each_kind_of_sandbox(self) -> None:
+        for kind, problem in programs.problems(pool.sandbox(self.account)):
+            if problem is None:
+                await self.work_in(kind)
 
-    def test_without_bubblewrap_it_is_the_account_or_nothing(self) -> None:
-        setpriv, account = shutil.which("setpriv"), Account(4244, 4245)  # not asked about bubblewrap before
-        assert setpriv is not None
-        with TemporaryDirectory() as top:
-            Path(top, "setpriv").symlink_to(setpriv)
-            self.patch(os, "environ", {**os.environ, "PATH": top})
-            program = Path(top, "monty")
-            program.write_text("#!/bin/sh\nid -u; id -G; echo $1\n")
-            program.chmod(0o755)
-            error = self.assertRaises(Unavailable, pool.wrapper, str(program), account)
-            self.assertIn("uid 4244, as whom this session runs, cannot execute", str(error))
-            Path(top).chmod(0o755)
-            script = Path(top, "script")
-            script.write_text(pool.wrapper(str(program), account))
-            done = subprocess.run(["/bin/sh", script, "x"], env={}, capture_output=True, timeout=60, check=True)
-        self.assertEqual(done.stdout, b"4244\n4245\nx\n")
+    async def work_in(self, kind: Kind) -> None:
+        own = pool.Pool()
+        theirs = await from_asyncio(own.checkout({}, CodeLimits(), pool.sandbox(self.account, kind)))
+        self.assertEqual(await from_asyncio(theirs.feed_run("6 * 7")), 42)
+        if kind is not Kind.CONTAINER:  # whose processes are the Engine's children
+            self.assertEqual(ids(int(theirs.worker_pid or 0)), {"4242"}, kind)
+        await from_asyncio(theirs.__aexit__(None, None, None))
+        await from_asyncio(own.close())
 
 
 def ids(pid: int) -> set[str]:

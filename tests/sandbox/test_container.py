@@ -11,6 +11,7 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.sandbox import container
+from ironcurtain.sandbox.bubblewrap import opened
 from ironcurtain.sandbox.spec import Sandbox
 from tests import engine
 from tests.sandbox import test_bubblewrap
@@ -23,10 +24,10 @@ class ByTheEngine(SynchronousTestCase):
         engine.engine()
 
     def command(self, sandbox: Sandbox, words: Sequence[str], descriptors: Mapping[int, int]) -> list[str]:
-        return container.command(sandbox, words, engine.environment())
+        return container.command(words, descriptors)
 
     def inputs(self, sandbox: Sandbox) -> dict[int, bytes]:
-        return {}
+        return container.inputs(sandbox, engine.environment())
 
 
 class SandboxTests(ByTheEngine, test_bubblewrap.SandboxTests):
@@ -39,13 +40,21 @@ class SandboxTests(ByTheEngine, test_bubblewrap.SandboxTests):
         self.assertEqual(names, [])
 
     def test_input_and_its_end(self) -> None:
-        line = self.command(self.sandbox, ["cat"], {})
-        done = subprocess.run(line, input=b"line\n" * 50_000, capture_output=True, env=os.environ, check=False)
+        with opened(self.inputs(self.sandbox)) as descriptors:
+            done = subprocess.run(
+                self.command(self.sandbox, ["cat"], descriptors),
+                input=b"line\n" * 50_000,
+                capture_output=True,
+                pass_fds=list(descriptors.values()),
+                env=os.environ,
+                check=False,
+            )
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, b"line\n" * 50_000, b""))
 
     def test_an_engine_that_is_gone_is_said(self) -> None:
-        line = container.command(self.sandbox, ["true"], {"DOCKER_HOST": "unix:///nowhere/docker.sock"})
-        done = subprocess.run(line, capture_output=True, check=False)
+        with opened(container.inputs(self.sandbox, {"DOCKER_HOST": "unix:///nowhere/docker.sock"})) as descriptors:
+            line = container.command(["true"], descriptors)
+            done = subprocess.run(line, capture_output=True, pass_fds=list(descriptors.values()), check=False)
         self.assertEqual((done.returncode, b"Traceback" in done.stderr), (container.CANNOT_START, False), done.stderr)
         self.assertIn(b"the Docker Engine created no sandbox", done.stderr)
 

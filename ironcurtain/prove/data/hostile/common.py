@@ -53,6 +53,17 @@ def write(path, mode="ab"):
         file.write(b"written by the hostile program\n")
 
 
+def wrote():
+    """Judge an attempt to write to the file outside by its effect; what cannot be seen here is seen from outside."""
+    try:
+        with open(FILE, "rb") as file:
+            content = file.read(65536)
+    except OSError as e:
+        raise Refused(f"the file cannot be opened here ({e.strerror}); whether it changed is seen outside") from None
+    if content == f"{SECRET}\n".encode():
+        raise Refused("the file is as it was")
+
+
 def call(name, *arguments):
     number = TARGETS["calls"].get(name)
     if number is None:

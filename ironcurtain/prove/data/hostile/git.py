@@ -52,8 +52,7 @@ def _():
         with open(f"{place}/{name}", "w") as file:
             file.write(content)
     git("add", "a", cwd=place)
-    if not os.path.exists(FILE):
-        raise Refused("the filter ran, and the file was not there")
+    wrote()
 
 
 @attempt("git", "write the file outside through a hook")
@@ -65,8 +64,7 @@ def _():
         file.write(f"#!/bin/sh\necho hook >>{FILE}\n")
     os.chmod(hook, 0o755)
     git("commit", "-q", "--allow-empty", "-m", "x", cwd=place)
-    if not os.path.exists(FILE):
-        raise Refused("the hook ran, and the file was not there")
+    wrote()
 
 
 @attempt("git", "have a server's cookie written over the file outside")
@@ -74,15 +72,13 @@ def _():
     place = repository()
     git("config", "http.cookieFile", FILE, cwd=place)
     git("config", "http.saveCookies", "true", cwd=place)
-    done = git("ls-remote", f"http://127.0.0.1:{TARGETS['port']}/", cwd=place)
-    if done.returncode and not os.path.exists(FILE):
-        raise Refused(done.stderr.decode(errors="replace").strip()[-150:])
+    git("ls-remote", f"http://127.0.0.1:{TARGETS['port']}/", cwd=place)
+    wrote()
 
 
 @attempt("git", "commit with COMMIT_EDITMSG linked to the file outside")
 def _():
     place = repository()
     os.symlink(FILE, f"{place}/.git/COMMIT_EDITMSG")
-    done = git("commit", "-q", "--allow-empty", "-m", "written by the hostile program", cwd=place)
-    if done.returncode or not os.path.exists(FILE):
-        raise Refused((done.stdout + done.stderr).decode(errors="replace").strip()[-200:] or "the file is not there")
+    git("commit", "-q", "--allow-empty", "-m", "written by the hostile program", cwd=place)
+    wrote()

@@ -44,15 +44,16 @@ def _():
 @attempt("limits", "fill the temporary directory with 8 GiB")
 def _():
     def take():
-        with open("/tmp/prove-fill", "wb") as file:
-            for _ in range(8192):
-                file.write(bytes(1024 * 1024))
+        for number in range(8):
+            with open(f"{place}/{number}", "wb") as file:
+                for _ in range(1024):
+                    file.write(bytes(1024 * 1024))
 
+    place = tempfile.mkdtemp(prefix="prove-fill-")
     try:
         in_child(take, 60)
     finally:
-        with contextlib.suppress(OSError):
-            os.unlink("/tmp/prove-fill")
+        shutil.rmtree(place, ignore_errors=True)
 
 
 @attempt("limits", "leave a core dump")

@@ -1,8 +1,11 @@
 def main():
     for group, what, function in ATTEMPTS:
         try:
-            function()
-            outcome, detail = "succeeded", ""
+            if what in TARGETS["unlimited"]:
+                outcome, detail = "not tried", "this kind of sandbox has no such limit"
+            else:
+                function()
+                outcome, detail = "succeeded", ""
         except SystemError as e:
             outcome, detail = "succeeded", str(e)
         except Refused as e:

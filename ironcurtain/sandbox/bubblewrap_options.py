@@ -1,0 +1,194 @@
+"""
+The command line that implements a :class:`~ironcurtain.sandbox.spec.Sandbox` with bubblewrap (``bwrap``).
+
+Bubblewrap before 0.12 follows links inside a mounted directory to the host while it makes mount points below it
+(CVE-2026-87766), and a version number does not tell whether a distribution has mended that. Where there are mount
+points below a mounted directory, such a program therefore runs inside a second bubblewrap, whose host it takes for the
+real one: there is nothing but the paths of the sandbox.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+
+from ironcurtain.process.accounts import Account
+from ironcurtain.sandbox.spec import MEBIBYTE, Access, Sandbox, SandboxLimits
+from ironcurtain.sandbox.system_paths import NETWORK_SETTINGS, SETTINGS, SYSTEM, is_system
+
+FILTER_DESCRIPTOR = 3
+"""Descriptor with the filter of system calls."""
+
+FILES_DESCRIPTOR = 4
+"""Descriptor of the first of a sandbox's own files; the others follow."""
+
+ROOT_SIZE = 16 * MEBIBYTE
+"""Bytes of the directories and files that bubblewrap itself makes in the root directory, which is in memory."""
+
+_KERNEL_SETTINGS = ("/proc/sys", "/proc/sysrq-trigger")
+"""Files that root can write without any capability, also in a user namespace."""
+
+_SEPARATE = ("--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--cap-drop", "ALL")
+
+_NEEDED_FOR_ACCOUNT = ("CAP_SETUID", "CAP_SETGID", "CAP_DAC_READ_SEARCH")
+"""Two for switching to it, which drops all of them; one for entering its directory before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bubblewrap:
+    """
+    A program that makes sandboxes.
+
+    :param path: its absolute path.
+    :param needs: further paths without which it does not start.
+    :param safe: whether it does not follow links to the host.
+    """
+
+    path: str
+    needs: tuple[str, ...] = ()
+    safe: bool = False
+
+    def command(self, sandbox: Sandbox, argv: Sequence[str], descriptors: Mapping[int, int] = {}) -> list[str]:
+        """
+        :param descriptors: replacements for the numbers of the descriptors that it reads.
+        :returns: the command line that runs ``argv`` in a sandbox.
+        """
+        if self.safe or not sandbox.inner_mount_points():
+            return _inner(self, sandbox, argv, descriptors, ("--unshare-pid", "--proc", "/proc"))
+        # The kernel refuses a second /proc, since bubblewrap covers parts of the first; so the two share one.
+        return [*_outer(self, sandbox), *_inner(self, sandbox, argv, descriptors, ("--bind", "/proc", "/proc"))]
+
+
+def numbered(sandbox: Sandbox) -> dict[int, bytes]:
+    """:returns: the contents of a sandbox's own files, by descriptor."""
+    return dict(enumerate((content for _, content in sandbox.files), FILES_DESCRIPTOR))
+
+
+def at_most(wanted: int, kind: int) -> int:
+    """:returns: a limit that can be set: it cannot exceed this process's own limit."""
+    hard = resource.getrlimit(kind)[1]
+    return wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+
+
+def tasks_of(uid: int) -> int:
+    """:returns: the number of processes and threads of an account."""
+    count = 0
+    for directory in Path("/proc").glob("[0-9]*"):
+        try:
+            if directory.stat().st_uid == uid:
+                count += sum(1 for _ in (directory / "task").iterdir())
+        except OSError:  # it has ended
+            continue
+    return count
+
+
+def _inner(
+    program: Bubblewrap, sandbox: Sandbox, argv: Sequence[str], descriptors: Mapping[int, int], processes: Sequence[str]
+) -> list[str]:
+    """:param processes: options for the namespace of processes."""
+    account, limits = sandbox.account, sandbox.limits
+    line = [program.path, "--die-with-parent", *_separated(sandbox), *_in_memory("/", ROOT_SIZE)]
+    line += [*processes, "--dev", "/dev", *_in_memory("/dev/shm", limits.temporary, "1777")]
+    line += ["--remount-ro", "/dev"]
+    for path in _KERNEL_SETTINGS:
+        line += ["--ro-bind-try", path, path]
+    line += [*_temporary("/tmp", sandbox), "--perms", "0755", "--dir", "/etc"]
+    for path in (*SYSTEM, *SETTINGS, *(NETWORK_SETTINGS if sandbox.network else ())):
+        line += _system(path)
+    for path, access in sandbox.mounts():
+        line += [*_above(path, sandbox), *_mount(path, access, sandbox)]
+    for number, (path, _) in enumerate(sandbox.files, FILES_DESCRIPTOR):
+        line += ["--perms", "0444", "--ro-bind-data", str(descriptors.get(number, number)), path]
+    line += ["--remount-ro", "/"]
+    line += ["--seccomp", str(descriptors.get(FILTER_DESCRIPTOR, FILTER_DESCRIPTOR)), "--chdir", sandbox.cwd, "--"]
+    inside = [*_limited(limits, account), *argv]
+    return [*line, *(inside if account is None else account.command(inside))]
+
+
+def _outer(program: Bubblewrap, sandbox: Sandbox) -> list[str]:
+    """:returns: the beginning of a command line that runs bubblewrap where the host is only a sandbox's paths."""
+    line = [program.path, "--die-with-parent"]
+    if sandbox.account is None:
+        line += ["--unshare-user"]
+    else:
+        line += ["--cap-drop", "ALL", "--cap-add", "CAP_SYS_ADMIN", "--cap-add", "CAP_NET_ADMIN"]
+        line += [word for capability in _NEEDED_FOR_ACCOUNT for word in ("--cap-add", capability)]
+    line += ["--unshare-pid", *_in_memory("/", ROOT_SIZE), "--proc", "/proc", "--dev", "/dev"]
+    line += ["--perms", "0755", "--dir", "/etc"]
+    for path in (*SYSTEM, *SETTINGS, *(NETWORK_SETTINGS if sandbox.network else ())):
+        line += _system(path)
+    for path in (program.path, *program.needs):
+        line += [] if is_system(path) else ["--ro-bind", path, path]
+    for path in sandbox.outermost():
+        line += [*_above(path, sandbox), "--bind", path, path]
+    return [*line, "--"]
+
+
+def _separated(sandbox: Sandbox) -> list[str]:
+    line = [*_SEPARATE, *([] if sandbox.network else ["--unshare-net"])]
+    if sandbox.account is None:
+        return [*line, "--unshare-user"]
+    # Without a user namespace, in which the account would not exist.
+    return [*line, *(word for capability in _NEEDED_FOR_ACCOUNT for word in ("--cap-add", capability))]
+
+
+def _limited(limits: SandboxLimits, account: Account | None) -> list[str]:
+    # In a user namespace only the sandbox's processes count, otherwise all those of the account.
+    processes = limits.processes + (0 if account is None else tasks_of(account.uid))
+    return [
+        shutil.which("prlimit") or "prlimit",
+        f"--data={at_most(limits.memory, resource.RLIMIT_DATA)}",
+        f"--nproc={at_most(processes, resource.RLIMIT_NPROC)}",
+        f"--nofile={at_most(limits.files, resource.RLIMIT_NOFILE)}",
+        f"--fsize={at_most(limits.file_size, resource.RLIMIT_FSIZE)}",
+        "--core=0",
+        "--",
+    ]
+
+
+def _above(path: str, sandbox: Sandbox) -> list[str]:
+    """
+    :returns: options that create the directories above a path, which otherwise have the same permissions as outside.
+    """
+    if sandbox.account is None:
+        return []
+    there = (
+        *SYSTEM,
+        "/proc",
+        "/dev",
+        *(place for place, access in sandbox.mounts() if access in (Access.READ, Access.WRITE)),
+    )
+    above = [parent for parent in PurePath(path).parents if not any(map(parent.is_relative_to, there))]
+    empty = {PurePath("/"), PurePath("/tmp"), PurePath(sandbox.home)}
+    return [
+        word for parent in reversed(above) if parent not in empty for word in ("--perms", "0755", "--dir", str(parent))
+    ]
+
+
+def _mount(path: str, access: Access, sandbox: Sandbox) -> list[str]:
+    if access is Access.EMPTY:
+        return _temporary(path, sandbox)
+    if access is Access.HIDDEN:
+        if os.path.isdir(path):
+            return ["--perms", "0555", "--tmpfs", path, "--remount-ro", path]
+        return ["--ro-bind", "/dev/null", path]
+    return ["--ro-bind" if access is Access.READ else "--bind", path, path]
+
+
+def _temporary(path: str, sandbox: Sandbox) -> list[str]:
+    mode = "0755" if sandbox.account is None else "1777"
+    return _in_memory(path, sandbox.limits.temporary, mode)
+
+
+def _in_memory(path: str, size: int, mode: str = "0755") -> list[str]:
+    return ["--perms", mode, "--size", str(size), "--tmpfs", path]
+
+
+def _system(path: str) -> list[str]:
+    if os.path.islink(path):
+        return ["--symlink", os.readlink(path), path]
+    return ["--ro-bind-try", path, path]

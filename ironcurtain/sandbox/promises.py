@@ -1,0 +1,53 @@
+"""What each kind of sandbox holds, in the words in which people are told."""
+
+from __future__ import annotations
+
+import os
+
+from ironcurtain.process.accounts import Account
+from ironcurtain.sandbox.landlock.reach import can_switch
+from ironcurtain.sandbox.spec import Kind
+
+NAMES = {
+    Kind.BUBBLEWRAP: "bubblewrap",
+    Kind.CONTAINER: "containers of the Docker Engine",
+    Kind.LANDLOCK: "Landlock",
+}
+"""How each kind is called."""
+
+TEMPORARY_SPACE, PROCESSES = "the size of temporary files", "the number of processes"
+
+
+def unlimited(kind: Kind, account: Account | None = None) -> tuple[str, ...]:
+    """
+    :param account: the account that programs run as; ``None``: that of this process.
+    :returns: what a kind of sandbox does not limit, though the others do.
+    """
+    if kind is not Kind.LANDLOCK:
+        return ()
+    return (TEMPORARY_SPACE, *((PROCESSES,) if runs_as_root(kind, account) else ()))
+
+
+def weaknesses(kind: Kind, account: Account | None = None) -> tuple[str, ...]:
+    """
+    :param account: as above.
+    :returns: what a kind of sandbox does not hold, as parts of a sentence that begins with "It does not".
+    """
+    if kind is not Kind.LANDLOCK:
+        return ()
+    return (
+        "hide the names, sizes and dates of other files (only their contents)",
+        *(f"limit {what}" for what in unlimited(kind, account)),
+        "permit any network, UNIX sockets, /proc and shared memory",
+    )
+
+
+def runs_as_root(kind: Kind, account: Account | None) -> bool:
+    """:returns: whether programs run as root, without any capability, as root may not switch to another account."""
+    return kind is Kind.LANDLOCK and os.geteuid() == 0 and (account is None or not can_switch())
+
+
+def description(kind: Kind, account: Account | None = None) -> str:
+    """:returns: a sentence or two that name the kind and what it does not hold."""
+    found = weaknesses(kind, account)
+    return f"{NAMES[kind]}. It does not {'; it does not '.join(found)}" if found else NAMES[kind]

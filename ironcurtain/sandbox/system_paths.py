@@ -1,0 +1,28 @@
+"""The files of the system that sandboxed programs need, of whatever kind the sandbox is."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt")
+"""Directories that programs need in order to run; readable if they exist."""
+
+SETTINGS = (
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/alternatives",
+    "/etc/localtime",
+    "/etc/passwd",
+    "/etc/group",
+    "/etc/nsswitch.conf",
+)
+NETWORK_SETTINGS = ("/etc/resolv.conf", "/etc/hosts", "/etc/ssl", "/etc/ca-certificates")
+"""Files for name resolution and TLS, readable only together with the network."""
+
+_PRESENT = (*SYSTEM, "/proc", "/dev")
+
+
+def is_system(path: str) -> bool:
+    """:returns: whether every sandbox has a path."""
+    return any(PurePath(path).is_relative_to(place) for place in _PRESENT)
