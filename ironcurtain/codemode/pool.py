@@ -2,8 +2,8 @@
 The pool of interpreter processes: shared by all sessions of this process, and opened on demand.
 
 It has a part for each sandbox; those of root's sessions differ by their accounts. It stays open until the process ends.
-A process that ever opened it should exit with ``os._exit`` after flushing: in about one of ten cases the client library (pydantic-monty 1.4.0) aborts while Python
-finalises.
+A process that ever opened it should exit with ``os._exit`` after flushing: in about one of ten cases the client library
+(pydantic-monty 1.4.0) aborts while Python finalises.
 """
 
 from __future__ import annotations

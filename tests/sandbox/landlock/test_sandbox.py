@@ -130,7 +130,8 @@ class SandboxTests(LandlockCase):
     def test_ordinary_programs_work(self) -> None:
         git = "git init -q r && cd r && git config user.name x && git config user.email x@x && touch f && git add f"
         self.assertEqual(self.script(f"{git} && git commit -q -m x && git status --short")[0], 0)
-        program = "import os, tempfile as t\nf = t.NamedTemporaryFile()\nos.fchmod(f.fileno(), 0o640)\nprint(os.cpu_count() > 0)"
+        lines = ("import os, tempfile", "f = tempfile.NamedTemporaryFile()", "os.fchmod(f.fileno(), 0o640)")
+        program = "\n".join((*lines, "print(os.cpu_count() > 0)"))
         done = self.run_inside(self.python, "-I", "-c", program)
         self.assertEqual((done.returncode, done.stdout), (0, b"True\n"), done.stderr)
 
