@@ -26,9 +26,6 @@ MADE = frozenset(("build", "dist", "_trial_temp"))
 
 DOCS = TOP / "docs"
 
-WORDS = 25_000
-"""Maximum number of words of all pages below ``docs/`` but the list of changes."""
-
 
 def _other_home(case: SynchronousTestCase) -> None:
     """Let the programs' parsers, which look at the environment, find a home that is not the developer's."""
@@ -254,16 +251,6 @@ class StructureTests(SynchronousTestCase):
             if not (page.parent / link).exists()
         ]
         self.assertEqual(missing, [])
-
-    def test_the_pages_together_are_short(self) -> None:
-        # Each release adds to the list of changes, which is looked up rather than read.
-        paths = [page for page in docs_commands.pages() if page.is_relative_to(DOCS) and page.name != "changes.rst"]
-        pages = [page.read_text() for page in paths]
-        # The names of the tests behind the promises, and of the pages that document them, are no words.
-        names = ("``tests/", "``docs/")
-        texts = [word for page in pages for word in page.split() if not word.startswith(names)]
-        words = [word for word in texts if re.search("[A-Za-z]", word)]
-        self.assertLessEqual(len(words), WORDS)
 
     def test_each_page_is_in_the_table_of_contents(self) -> None:
         contents = re.findall(r"^   ([\w/-]+)$", (DOCS / "index.rst").read_text(), re.MULTILINE)
