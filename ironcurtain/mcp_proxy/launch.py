@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -39,9 +38,6 @@ FOR_CREDENTIALS = ("SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR
 
 KIND_VARIABLE = "IRONCURTAIN_SANDBOX_KIND"
 """Tells IronCurtain's git server what implements its sandboxes; also overrides the setting in ``config.toml``."""
-
-MISSING_LIMIT = 20
-"""Maximum number of files of one run of a server that are reported as missing in its sandbox."""
 
 _TRIAL = '[ -x "$1" ] || exit 3; cd "$2" || exit 4'
 TRIAL_SECONDS = 10.0
@@ -218,7 +214,9 @@ def _sandbox(
     homes = (ground.environ.get("HOME", "/"), *((account.home,) if account is not None else ()))
     found = installed
     if found is None:
-        found = Installation(homes, environment.get("PATH", os.defpath), workspace).of(argv[0], argv[1:], cwd)
+        path = environment.get("PATH", os.defpath)
+        searched = Installation(homes, path, workspace, environment).of(argv[0], argv[1:], cwd)
+        found = [place for place in searched if not _is_in(place, ground.protected)]
     # Files in the workspace exist already, and a link there must not add another path.
     read, write = _outside(workspace, (*found, *config.read)), _outside(workspace, config.write)
     read, write = (read, (*write, workspace)) if name in ground.writers else ((*read, workspace), write)
@@ -240,35 +238,13 @@ def _outside(workspace: str, paths: Iterable[str]) -> tuple[str, ...]:
     return tuple(path for path in paths if not PurePath(path).is_relative_to(workspace))
 
 
+def _is_in(path: str, places: Iterable[str]) -> bool:
+    return any(PurePath(os.path.realpath(path)).is_relative_to(os.path.realpath(place)) for place in places)
+
+
 def _inside(given: Iterable[str], protected: Iterable[str]) -> Iterator[str]:
     """:returns: the real paths of protected files in a directory that is shared."""
     roots = [os.path.realpath(path) for path in given]
     for path in map(os.path.realpath, protected):
         if any(path != root and PurePath(path).is_relative_to(root) for root in roots) and os.path.lexists(path):
             yield path
-
-
-_ABSOLUTE = re.compile(r"(?<![\w./-])/[^\s'\":,;()<>]+")
-
-
-class Missing:
-    """
-    Finds files in a server's error messages that exist, but not in its sandbox.
-
-    :param server: its name.
-    """
-
-    def __init__(self, server: str, sandbox: Sandbox) -> None:
-        self._server, self._sandbox = server, sandbox
-        self._reported: set[str] = set()
-
-    def hint(self, line: str) -> str | None:
-        """:returns: a hint what to write in ``mcp-servers.json`` for a file in a line; once per file."""
-        for path in map(os.path.normpath, _ABSOLUTE.findall(line)):
-            if path in self._reported or is_system(path) or self._sandbox.reaches(path):
-                continue
-            if os.path.exists(path) and len(self._reported) < MISSING_LIMIT:
-                self._reported.add(path)
-                what = f"{path} is outside the sandbox of MCP server {self._server}; to let it read that, write"
-                return f'{what} "sandbox": {{"read": ["{path}"]}} in mcp-servers.json'
-        return None

@@ -26,8 +26,9 @@ from ironcurtain.mcp_proxy.channel import Child, ChildReactor, MakeChannel, way_
 from ironcurtain.mcp_proxy.connection import AgentConnection
 from ironcurtain.mcp_proxy.downloads import Download, download_of, in_background, installed
 from ironcurtain.mcp_proxy.gate import Gate, GateLimits
-from ironcurtain.mcp_proxy.launch import Ground, Missing, is_own, prepare
+from ironcurtain.mcp_proxy.launch import Ground, is_own, prepare
 from ironcurtain.mcp_proxy.logins import LoginFiles
+from ironcurtain.mcp_proxy.missing import Missing
 from ironcurtain.mcp_proxy.pins import PinFiles, SessionPins
 from ironcurtain.mcp_proxy.questions import Elicit, Questions
 from ironcurtain.mcp_proxy.restarting import LogLine, RestartingBackend
@@ -348,6 +349,8 @@ class McpProxy:
         return secrets
 
     def _failed(self, server: str, why: str) -> str:
+        if (missing := self._missing.get(server)) is not None and missing.last:
+            why = f"{why}; {missing.last}"
         shown = one_line(self._redactor.text(why), REASON_LIMIT)
         self._around.server_down(server, shown)
         return shown

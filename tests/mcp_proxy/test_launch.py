@@ -13,11 +13,10 @@ from pathlib import Path
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
 from ironcurtain.errors import Unavailable
-from ironcurtain.mcp_proxy.launch import OWN_SERVERS, Ground, Launch, Missing, account_notice, prepare
+from ironcurtain.mcp_proxy.launch import OWN_SERVERS, Ground, Launch, account_notice, prepare
 from ironcurtain.mcp_proxy.servers_config import CommandServer, SandboxConfig
 from ironcurtain.process.accounts import FREE_UIDS, Account
 from ironcurtain.sandbox import bubblewrap
-from ironcurtain.sandbox.spec import Sandbox
 
 ENVIRON = {"PATH": os.environ["PATH"], "HOME": "/home/ada", "USER": "ada", "TMPDIR": "/home/ada/tmp", "LC_ALL": "C"}
 SOMEBODY = Account(4242, 4243, "somebody", "/var/empty")
@@ -51,6 +50,30 @@ class LaunchCase(SynchronousTestCase):
             )  # fmt: skip
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         return done.stdout.splitlines()
+
+
+class SandboxTests(LaunchCase):
+    """What a server's sandbox has besides its configuration."""
+
+    def reads(self, *argv: str, protected: tuple[str, ...] = (), **environment: str) -> tuple[str, ...]:
+        server = CommandServer("mine", argv[0], argv[1:], environment, {}, sandbox=SandboxConfig())
+        launch = prepare(server, {}, Ground(ENVIRON, str(self.workspace), protected))
+        assert launch.sandbox is not None
+        return launch.sandbox.read
+
+    def setUp(self) -> None:
+        super().setUp()
+        if reason := bubblewrap.available():
+            raise SkipTest(reason)
+        (self.top / "modules").mkdir()
+
+    def test_directories_in_the_environment_of_the_server_are_readable(self) -> None:
+        modules = str(self.top / "modules")
+        self.assertIn(modules, self.reads("/usr/bin/env", PYTHONPATH=f"/none:{modules}"))
+
+    def test_protected_directory_is_not_added_for_a_program(self) -> None:
+        modules = str(self.top / "modules")
+        self.assertNotIn(modules, self.reads("/usr/bin/env", protected=(modules,), PYTHONPATH=modules))
 
 
 class EnvironmentTests(LaunchCase):
@@ -148,14 +171,6 @@ class AccountTests(LaunchCase):
         said = self.run_launch(self.prepare(str(program), sandbox=SandboxConfig()))
         self.assertEqual(said, ["4242", "4243", "/var/empty", str(self.workspace)])
         self.assertEqual((self.workspace / "made").stat().st_uid, 4242)
-
-    def test_what_is_missing_in_a_sandbox_is_told_once_with_the_line_to_add(self) -> None:
-        (self.top / "data").mkdir()
-        missing = Missing("mine", Sandbox(read=(str(self.workspace),)))
-        line = f"cannot open '{self.top}/data': No such file or directory; nor /nowhere, /usr/bin, {self.workspace}"
-        told = missing.hint(line)
-        self.assertIn(f'"sandbox": {{"read": ["{self.top}/data"]}}', told or "")
-        self.assertIsNone(missing.hint(line))
 
     def test_out_of_reach(self) -> None:
         for argv, what in ((("/bin/sh",), f"enter {self.workspace}"), ((str(self._closed()),), "execute")):

@@ -12,7 +12,9 @@ from twisted.trial.unittest import SynchronousTestCase
 from ironcurtain.sandbox.installation import Installation
 
 
-class InstallationTests(SynchronousTestCase):
+class InstallationCase(SynchronousTestCase):
+    """:ivar home: a home in a temporary directory, with ``workspace`` beside it."""
+
     def setUp(self) -> None:
         self.top = Path(tempfile.mkdtemp(prefix="ic", dir="/tmp")).resolve()
         self.addCleanup(shutil.rmtree, self.top)
@@ -34,17 +36,21 @@ class InstallationTests(SynchronousTestCase):
         link.symlink_to(target)
         return link
 
-    def found(self, program: Path, *arguments: str, path: str = "") -> set[str]:
-        """:returns: what is found, below the home as it stands there."""
-        places = Installation([str(self.home)], path, str(self.workspace)).of(
-            str(program), arguments, str(self.workspace)
-        )
+    def found(self, program: Path | str, *arguments: str, path: str = "", cwd: str = "", **variables: str) -> set[str]:
+        """
+        :param cwd: a directory in the home; empty: the workspace.
+        :returns: what is found, below the home as it stands there.
+        """
+        installation = Installation([str(self.home)], path, str(self.workspace), variables)
+        places = installation.of(str(program), arguments, str(self.home / cwd) if cwd else str(self.workspace))
         return {os.path.relpath(place, self.home) for place in places if place != str(self.workspace)}
 
     def python(self, prefix: str) -> Path:
         self.file(f"{prefix}/lib/python3.11/os.py")
         return self.file(f"{prefix}/bin/python3")
 
+
+class InstallationTests(InstallationCase):
     def test_a_virtual_environment_and_its_python(self) -> None:
         python = self.python(".pyenv/versions/3.11.7")
         self.file("venv/pyvenv.cfg", f"home = {python.parent}\n")
@@ -66,7 +72,7 @@ class InstallationTests(SynchronousTestCase):
         self.file(f"{prefix}/bin/node")
         script = self.file(f"{prefix}/lib/node_modules/npm/bin/npx-cli.js", "#!/usr/bin/env node\n")
         npx = self.link(f"{prefix}/bin/npx", script)
-        self.assertEqual(self.found(npx, path=str(npx.parent)), {prefix, f"{prefix}/lib/node_modules"})
+        self.assertEqual(self.found(npx, path=str(npx.parent)), {prefix})
 
     def test_a_package_of_a_project(self) -> None:
         self.file("work/package.json")
@@ -105,3 +111,68 @@ class InstallationTests(SynchronousTestCase):
         server.unlink()
         os.mkfifo(server)
         self.assertEqual(self.found(server), set())
+
+    def test_links_of_directories_that_pass_the_workspace_lead_nowhere(self) -> None:
+        self.file("private-bin/server")
+        self.link(self.workspace / "bin", self.home / "private-bin")
+        self.link("bin", self.workspace / "bin")
+        self.assertEqual(self.found(self.home / "bin/server"), {"bin/server"})
+
+
+class CommandLineTests(InstallationCase):
+    """Programs and files that a command line names."""
+
+    def test_script_after_an_option_with_a_value(self) -> None:
+        script = str(self.file("srv/server.py"))
+        self.assertEqual(self.found("/usr/bin/python3", "-W", "ignore", script, "/etc/hosts"), {"srv/server.py"})
+
+    def test_preloaded_files_and_search_paths(self) -> None:
+        script, hook = str(self.file("srv/a.js")), str(self.file("hooks/b.js"))
+        self.assertEqual(self.found("/usr/bin/node", "--require", hook, script), {"srv/a.js", "hooks/b.js"})
+        self.file("lib/x.rb")
+        self.assertEqual(self.found("/usr/bin/ruby", "-I", f"{self.home}/lib", "-e", "1"), {"lib"})
+
+    def test_script_without_its_ending_and_directory_of_a_package(self) -> None:
+        self.file("srv/package.json", '{"name": "a"}')
+        self.file("srv/dist/index.js")
+        for name in ("dist/index", "dist", "."):
+            self.assertEqual(self.found("/usr/bin/node", name, cwd="srv"), {"srv"}, name)
+
+    def test_programs_behind_env_and_a_shell(self) -> None:
+        script = self.file("srv/server.py")
+        self.assertEqual(self.found("/usr/bin/env", "A=b", "/usr/bin/python3", str(script)), {"srv/server.py"})
+        line = f"cd {self.home}/srv && exec /usr/bin/python3 -u server.py"
+        self.assertEqual(self.found("/bin/sh", "-c", line), {"srv/server.py"})
+
+    def test_directories_in_variables(self) -> None:
+        self.file("modules/x.py")
+        path = f"{self.home}/modules:{self.home}:/usr/lib:"
+        self.assertEqual(self.found("/usr/bin/python3", PYTHONPATH=path), {"modules"})
+        self.link(self.workspace / "modules", self.home / "modules")
+        self.assertEqual(self.found("/usr/bin/python3", PYTHONPATH=f"{self.workspace}/modules"), set())
+
+    def test_project_of_uv_with_the_environment_of_its_workspace(self) -> None:
+        python = self.python(".local/share/uv/python/cpython-3.12")
+        uv = self.file(".local/bin/uv")
+        self.file("mono/.venv/pyvenv.cfg", f"home = {python.parent}\n")
+        self.link("mono/.venv/bin/python", python)
+        self.file("mono/packages/one/pyproject.toml")
+        found = self.found(uv, "run", "--directory", f"{self.home}/mono/packages/one", "server")
+        python_prefix = ".local/share/uv/python/cpython-3.12"
+        self.assertEqual(found, {".local/bin/uv", "mono/packages/one", "mono/.venv", python_prefix})
+
+    def test_shims_with_the_files_that_choose_their_versions(self) -> None:
+        self.file(".tool-versions")
+        self.assertEqual(self.found(self.file(".asdf/shims/node", "#!/bin/sh\n")), {".asdf", ".tool-versions"})
+
+    def test_volta(self) -> None:
+        self.file(".volta/tools/image/node/22/bin/node")
+        shim = self.link(".volta/bin/node", self.file(".volta/bin/volta-shim"))
+        self.assertEqual(self.found(shim), {".volta"})
+
+    def test_directory_that_fnm_makes_for_a_shell(self) -> None:
+        node = self.file("fnm/node-versions/v22/installation/bin/node")
+        self.file("fnm/node-versions/v22/installation/lib/node_modules/npm/package.json")
+        self.link("state/fnm_multishells/1_2", node.parent.parent)
+        found = self.found(self.home / "state/fnm_multishells/1_2/bin/node")
+        self.assertEqual(found, {"state/fnm_multishells/1_2", "fnm/node-versions/v22/installation"})
