@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any
 
 from ironcurtain.errors import UsageError
 from ironcurtain.process.identity import ProcessIdentity
 from ironcurtain.sandbox.container_calls import profile
+from ironcurtain.sandbox.linked_repository import LinkedRepository
 
 MIB = 1024 * 1024
 
@@ -185,6 +187,28 @@ def mounts(*, workspace: str, home: str, sockets: str, orientation: str, passwd:
         Mount(passwd, "/etc/passwd"),
         Mount(group, "/etc/group"),
     )
+
+
+def repository_mounts(repository: LinkedRepository, files: Mapping[str, str]) -> tuple[Mount, ...]:
+    """
+    The mounts for the git repository of a workspace that is elsewhere, at its own path, which ``.git`` names.
+
+    :param files: for each path of :meth:`LinkedRepository.files_for` in :data:`WORKSPACE` a file with that content.
+    :raises UsageError: containers have something else at that path.
+    """
+    read, write = repository.mounts(writable=True)
+    place = PurePath(repository.directory)
+    others = [PurePath(path) for path in (WORKSPACE, HOME, SOCKETS, ORIENTATION)]
+    if not _mountable(str(place)) or any(
+        place.is_relative_to(other) or other.is_relative_to(place) for other in others
+    ):
+        raise UsageError(
+            f"git does not work in the container: the workspace's repository {place} is at a path that containers use "
+            "for something else"
+        )
+    access = {**dict.fromkeys(read, True), **dict.fromkeys(write, False), **dict.fromkeys(repository.read, True)}
+    replaced = {**access, **dict.fromkeys(files, True)}
+    return tuple(Mount(files.get(path, path), path, read_only) for path, read_only in replaced.items())
 
 
 def passwd_text(uid: int, gid: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -17,7 +18,7 @@ from ironcurtain.audit.chain import read_record
 from ironcurtain.container.container import Container
 from ironcurtain.container.engine import Engine
 from ironcurtain.container.errors import ContainerDied
-from ironcurtain.container.spec import ContainerSpec, group_text, passwd_text
+from ironcurtain.container.spec import ContainerSpec, Mount, group_text, passwd_text, repository_mounts
 from ironcurtain.container_agent.agent import ContainerAgent, Making
 from ironcurtain.container_agent.leftovers import clear
 from ironcurtain.container_agent.provision import (
@@ -28,6 +29,7 @@ from ironcurtain.container_agent.provision import (
     empty_file,
     group_file,
     passwd_file,
+    repository_files,
 )
 from ironcurtain.container_agent.proxies import Proxies, Spent, Traffic, known_prices, spent_before
 from ironcurtain.container_agent.screen import ScreenAgent, ScreenMaking
@@ -43,6 +45,7 @@ from ironcurtain.process.accounts import SEARCH, WRITE, Account
 from ironcurtain.process.identity import identify
 from ironcurtain.providers.keys import DEFAULT_VARIABLES, key_variable, real_key
 from ironcurtain.providers.rules import ProviderRule, provider_rules
+from ironcurtain.sandbox.linked_repository import linked_repository, settings_variables
 from ironcurtain.secrets.redaction import Secret
 from ironcurtain.session import events
 from ironcurtain.session.history import INTERRUPTED, read_turns
@@ -184,15 +187,19 @@ class ContainerKind:
             await clearing  # a container that a crash left has the same name
         image, processors = await self._image_and_processors(core, engine)
         self._directories(core, proxies.authority)
+        workspace, protected = core.workspace.resolve(), session_protected(core, self._environ)
+        repository = self._repository(core, protected)
+        git = settings_variables() if repository else {}
         return describe(
             session_id=core.id,
             image=image,
             command=command,
             tty=tty,
             account=core.account,
-            environment={**surroundings.environment(), **environment},
-            workspace=(workspace := core.workspace.resolve()),
-            hidden=protected_inside(workspace, session_protected(core, self._environ)),
+            environment={**surroundings.environment(), **git, **environment},
+            workspace=workspace,
+            hidden=protected_inside(workspace, protected),
+            repository=repository,
             paths=core.paths,
             run=proxies.run,
             resources=core.services.settings.resources,
@@ -200,6 +207,19 @@ class ContainerKind:
             home=core.services.home.path,
             owner=identify(),
         )
+
+    def _repository(self, core: Core, protected: Sequence[str]) -> tuple[Mount, ...]:
+        """:returns: the mounts of the workspace's git repository, if it is elsewhere and may be mounted."""
+        found = None
+        with suppress(UsageError):  # the MCP proxy has told why
+            found = linked_repository(str(core.workspace.resolve()), protected)
+        if found is None:
+            return ()
+        try:
+            return repository_mounts(found, repository_files(core.paths, found))
+        except UsageError as e:
+            core.emit(events.Notice(text=str(e)))
+            return ()
 
     async def _image_and_processors(self, core: Core, engine: Engine) -> tuple[str, float]:
         asking = Deferred.fromCoroutine(engine.processors())

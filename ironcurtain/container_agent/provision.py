@@ -16,11 +16,13 @@ from pathlib import Path
 
 from ironcurtain.container.spec import WORKSPACE, ContainerSpec, Mount, mounts, owner_labels
 from ironcurtain.errors import Unavailable
+from ironcurtain.files.atomic import write_atomically
 from ironcurtain.files.removal import remove_at
 from ironcurtain.home.sections import Resources
 from ironcurtain.home.session_paths import RunPaths, SessionPaths
 from ironcurtain.process.accounts import Account
 from ironcurtain.process.identity import ProcessIdentity
+from ironcurtain.sandbox.linked_repository import LinkedRepository
 
 SCRATCH_SHARE = 4
 """``/tmp`` may have a quarter of the memory (compilers and package managers need hundreds of MiB)."""
@@ -50,6 +52,20 @@ def group_file(paths: SessionPaths) -> Path:
     return paths.users / "group"
 
 
+def repository_files(paths: SessionPaths, repository: LinkedRepository) -> dict[str, str]:
+    """
+    Write the files of git that have to be others in the container, where the workspace has another path.
+
+    :returns: their paths here, by their paths in the container.
+    """
+    files = {}
+    for number, (path, content) in enumerate(repository.files_for(WORKSPACE).items()):
+        write_atomically(file := paths.users / f"repository-{number}", content)
+        file.chmod(0o444)
+        files[path] = str(file)
+    return files
+
+
 def empty_file(paths: SessionPaths) -> Path:
     """:returns: the file to mount over a file that the agent must not see."""
     return paths.users / "empty"
@@ -75,6 +91,7 @@ def describe(
     environment: Mapping[str, str],
     workspace: Path,
     hidden: Sequence[str],
+    repository: Sequence[Mount],
     paths: SessionPaths,
     run: RunPaths,
     resources: Resources,
@@ -87,6 +104,7 @@ def describe(
     :param tty: whether that program has a terminal.
     :param environment: environment of all programs inside.
     :param hidden: absolute paths in the workspace that the agent must not see.
+    :param repository: mounts for the workspace's git repository, if it is elsewhere.
     :param processors: number of processors of this machine; an Engine refuses more.
     :param home: IronCurtain's home.
     :param owner: this process.
@@ -109,6 +127,7 @@ def describe(
                 group=str(group_file(paths)),
             ),
             *(_mask(path, workspace, paths) for path in hidden),
+            *repository,
         ),
         tmpfs_mb=min(SCRATCH_MOST_MB, resources.memory_mb // SCRATCH_SHARE),
         memory_mb=resources.memory_mb,

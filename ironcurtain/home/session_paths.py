@@ -108,6 +108,16 @@ class SessionPaths:
         return self.directory / "originals"
 
     @property
+    def repository_manifest(self) -> Path:
+        """The list of a git repository's files that git runs or obeys, if the workspace's repository is elsewhere."""
+        return self.directory / "repository.jsonl"
+
+    @property
+    def repository_originals(self) -> Path:
+        """Copies of these files."""
+        return self.directory / "repository-originals"
+
+    @property
     def snapshots(self) -> Path:
         """The workspace before each of the last turns."""
         return self.directory / "snapshots"

@@ -8,7 +8,7 @@ the repository.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
@@ -21,6 +21,7 @@ from ironcurtain.process.programs import find_program
 from ironcurtain.sandbox import programs
 from ironcurtain.sandbox.bubblewrap import opened
 from ironcurtain.sandbox.spec import Kind, Sandbox
+from ironcurtain.sandbox.linked_repository import linked_repository
 from ironcurtain.text.display import one_line
 
 GIT_SECONDS = 120.0
@@ -41,6 +42,7 @@ class Checkpoints:
     :param environ: environment of the repeated command; git inherits a little of it.
     :param home: the user's home, which is empty for git.
     :param settings: content of ``.gitconfig``: the author of the commits.
+    :param protected: absolute paths that no agent may touch.
     :param kind: what implements git's sandbox; ``None``: the strongest kind that works.
     """
 
@@ -51,10 +53,12 @@ class Checkpoints:
         environ: Mapping[str, str],
         home: str,
         settings: bytes,
+        protected: Sequence[str] = (),
         kind: Kind | None = None,
     ) -> None:
         self._kind = kind
         self._reactor, self._directory, self._home, self._settings = reactor, directory, home, settings
+        self._protected = protected
         self._environ = {name: value for name, value in environ.items() if name in ("PATH", "LANG", "TZ")}
         self._environ |= {"HOME": home, "GIT_OPTIONAL_LOCKS": "0", "GIT_EDITOR": "false"}
 
@@ -90,13 +94,21 @@ class Checkpoints:
         return next((str(place) for place in places if os.path.lexists(place / ".git")), "")
 
     def _sandbox(self) -> Sandbox:
-        files = ((f"{self._home}/.gitconfig", self._settings),)
-        return Sandbox(write=(self._top(),), home=self._home, cwd=self._directory, files=files, kind=self._kind)
+        """:raises UsageError: the repository is elsewhere and may not be used."""
+        top, files = self._top(), ((f"{self._home}/.gitconfig", self._settings),)
+        found = linked_repository(top, self._protected)
+        read, write = ((), ()) if found is None else found.mounts(writable=True)
+        return Sandbox(
+            read, (top, *write), home=self._home, cwd=self._directory, files=files, kind=self._kind
+        )
 
     async def _git(self, *words: str) -> str:
         git = find_program("git", self._environ, self._directory)
         command = _Git()
-        sandbox = self._sandbox()
+        try:
+            sandbox = self._sandbox()
+        except UsageError as e:
+            raise Unavailable(str(e)) from None
         with opened(programs.inputs(sandbox)) as inputs:
             line = programs.command(sandbox, [git, *_SAFE, *words], {number: number for number in inputs})
             program = find_program(line[0], self._environ, self._directory)

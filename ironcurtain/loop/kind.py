@@ -103,13 +103,13 @@ class LoopKind:
         else:
             backend = HostBackend(self._reactor, settings.cli.backend, own.command, environ, directory)
         home = environ.get("HOME") or account_home(core.account.uid)
-        checkpoints = None
-        if own.git_checkpoint:
-            identity = git_identity(environ, None)
-            checkpoints = Checkpoints(self._reactor, directory, environ, home, identity, core.sandbox_kind)
         # Without a terminal, programs often print nothing until they have their answer.
         idle = options.idle_seconds if options.idle_always or options.mode is not IterationMode.HEADLESS else 0
         protected = session_protected(core, self._environ)
+        checkpoints = None
+        if own.git_checkpoint:
+            identity = git_identity(environ, None)
+            checkpoints = Checkpoints(self._reactor, directory, environ, home, identity, protected, core.sandbox_kind)
 
         def take_snapshot(number: int) -> Deferred[None]:
             return Deferred.fromCoroutine(core.snapshots.take(core.workspace, protected, number))

@@ -17,6 +17,7 @@ from ironcurtain.sandbox import programs
 from ironcurtain.sandbox.installation import Installation
 from ironcurtain.sandbox.spec import Kind, Sandbox
 from ironcurtain.sandbox.system_paths import is_system
+from ironcurtain.sandbox.linked_repository import LinkedRepository, settings_text
 
 INHERITED = ("PATH", "HOME", "LANG", "TERM", "TZ", "USER", "TMPDIR")
 """Environment variables that servers inherit, besides ``LC_*``. Other variables may contain keys."""
@@ -70,6 +71,7 @@ class Ground:
     :param settings: content of ``.gitconfig`` in the home of sandboxed servers.
     :param writers: the servers with tools that change files, which may write to the workspace.
     :param kind: what implements sandboxes; ``None``: the strongest kind that works.
+    :param repository: the workspace's git repository, if it is elsewhere and may be mounted.
     :param downloads: an existing directory for programs that ``npx`` and ``uvx`` install; ``None``: they download them
         at each start.
     """
@@ -82,6 +84,7 @@ class Ground:
     writers: frozenset[str] = frozenset()
     downloads: Path | None = None
     kind: Kind | None = None
+    repository: LinkedRepository | None = None
 
 
 def small_environment(environ: Mapping[str, str]) -> dict[str, str]:
@@ -106,6 +109,8 @@ def prepare(
         if server.args[:3] == OWN_SERVERS[0]:
             roots = [word for word in server.args if word.startswith("/")]
             argv += [f"--hide={path}" for path in _inside(roots, ground.protected)]
+        elif ground.repository is not None:
+            argv.insert(len(OWN_SERVERS[1]) + 1, f"--repository={ground.repository.directory}")
         if account is not None and not is_for_root(ground.workspace, account):
             # It opens its directories as root, and switches to the account before its first call.
             argv[len(OWN_SERVERS[0]) + 1 : len(OWN_SERVERS[0]) + 1] = [f"--account={account.ids}"]
@@ -220,6 +225,10 @@ def _sandbox(
     # Files in the workspace exist already, and a link there must not add another path.
     read, write = _outside(workspace, (*found, *config.read)), _outside(workspace, config.write)
     read, write = (read, (*write, workspace)) if name in ground.writers else ((*read, workspace), write)
+    settings = ground.settings
+    if (repository := ground.repository) is not None:
+        more_read, more_write = repository.mounts(name in ground.writers)
+        read, write, settings = (*read, *more_read), (*write, *more_write), settings + settings_text()
     home = environment.get("HOME", "/").rstrip("/")
     return Sandbox(
         read=read,
@@ -229,7 +238,7 @@ def _sandbox(
         cwd=cwd,
         home=home,
         account=account,
-        files=((f"{home}/.gitconfig", ground.settings),) if home and ground.settings else (),
+        files=((f"{home}/.gitconfig", settings),) if home and settings else (),
         kind=ground.kind,
     )
 

@@ -46,7 +46,8 @@ GIT_RULES = _rules(
      "git runs it at your next commit, checkout or push"),
     ("**/.git/modules/**/hooks/* **/.git/worktrees/**/hooks/*", "git runs it in a submodule or worktree"),
     ("**/.git/info/attributes **/.gitattributes", "names filters and drivers that git's settings may run"),
-    ("**/.git **/.git/commondir **/.git/gitdir", "makes git use a repository, and its settings, from elsewhere"),
+    ("**/.git **/.git/commondir **/.git/gitdir **/.git/worktrees/*/commondir **/.git/worktrees/*/gitdir",
+     "makes git use a repository, and its settings, from elsewhere"),
     ("**/.gitmodules", "names repositories that git fetches"),
 )  # fmt: skip
 """New and changed files of these names are git's to run or obey."""

@@ -16,13 +16,15 @@ import msgspec
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import Logger
 
-from ironcurtain.errors import IronCurtainError
+from ironcurtain.errors import IronCurtainError, UsageError
 from ironcurtain.files.atomic import write_atomically
 from ironcurtain.project.changes import Comparison
 from ironcurtain.project.clone import clone
+from ironcurtain.project.elsewhere import open_repository, repository_findings
 from ironcurtain.project.manifest import read_manifest, take
 from ironcurtain.project.planted import SuspectFile, findings
 from ironcurtain.project.tree import close, open_tree
+from ironcurtain.sandbox.linked_repository import LinkedRepository, linked_repository
 from ironcurtain.session import events
 from ironcurtain.session.parts import Core
 from ironcurtain.session.tools import session_protected
@@ -69,6 +71,9 @@ class ProjectPart:
         self._core, self._reactor, self._environ = core, reactor, environ
         self._stopped, self._protected = False, session_protected(core, environ)
         self._taking: Deferred[None] | None = None
+        self._repository: LinkedRepository | None = None
+        with suppress(UsageError, OSError):  # people are told with the tools
+            self._repository = linked_repository(str(core.workspace.resolve()), self._protected)
 
     async def start(self) -> None:
         """Clone the repository if there is one, and begin to list files."""
@@ -118,8 +123,33 @@ class ProjectPart:
             take(tree, self._core.paths.manifest, self._core.paths.originals)
         finally:
             close(tree)
+        if self._repository is not None:
+            tree = open_repository(self._repository, lambda: self._stopped)
+            try:
+                take(tree, self._core.paths.repository_manifest, self._core.paths.repository_originals)
+            finally:
+                close(tree)
 
     def _look(self, late: Callable[[], bool]) -> Findings:
+        found = self._look_at_workspace(late)
+        if self._repository is None or not self._core.paths.repository_manifest.exists():
+            return found
+        elsewhere = self._look_at_repository(self._repository, late)
+        files = [*elsewhere.files, *found.files]
+        complete = found.complete and elsewhere.complete and len(files) <= FINDINGS_LIMIT
+        return Findings(complete=complete, files=files[:FINDINGS_LIMIT])
+
+    def _look_at_repository(self, repository: LinkedRepository, late: Callable[[], bool]) -> Findings:
+        paths = self._core.paths
+        tree = open_repository(repository, late)
+        try:
+            comparison = Comparison(read_manifest(paths.repository_manifest, paths.repository_originals), tree)
+            files = repository_findings(comparison, repository.directory)
+            return Findings(complete=not late() and not comparison.unseen, files=files)
+        finally:
+            close(tree)
+
+    def _look_at_workspace(self, late: Callable[[], bool]) -> Findings:
         paths = self._core.paths
         tree = open_tree(str(self._core.workspace), late)
         try:

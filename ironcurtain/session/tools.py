@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ironcurtain.approver.grounding import KnownDirectories
-from ironcurtain.errors import ConfigurationError
+from ironcurtain.errors import ConfigurationError, UsageError
 from ironcurtain.home.layout import Home, account_home, person_home, private_directory, read_configuration
 from ironcurtain.home.settings import Settings
 from ironcurtain.llm.model import TokenUsage
@@ -31,6 +31,7 @@ from ironcurtain.policy.pathmap import PathMap
 from ironcurtain.policy.protected import always_protected
 from ironcurtain.process.accounts import Account
 from ironcurtain.process.secret_command import secret_from_command
+from ironcurtain.sandbox.linked_repository import LinkedRepository, linked_repository
 from ironcurtain.secrets.redaction import Redactor
 from ironcurtain.session import events
 from ironcurtain.session.parts import Core
@@ -205,6 +206,7 @@ def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy
             writers=annotations.merged(policy.annotations).writers(),
             downloads=private_directory(services.home.downloads),
             kind=core.sandbox_kind,
+            repository=_told_repository(paths.host, protected, tell),
         ),
         secret_command=lambda command: secret_from_command(reactor, ("/bin/sh", "-c", command), environ, command),
         new_id=lambda: uuid.uuid4().hex,
@@ -236,6 +238,18 @@ def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy
     for name in proxy.unsandboxed:
         tell(f"MCP server {name} runs outside any sandbox: it may do all that its account may; each call is asked")
     return proxy
+
+
+def _told_repository(workspace: str, protected: Sequence[str], tell: Callable[[str], None]) -> LinkedRepository | None:
+    """:returns: the workspace's git repository, if it is elsewhere; people are told of it, or why git cannot use it."""
+    try:
+        found = linked_repository(workspace, protected)
+    except UsageError as e:
+        tell(str(e))
+        return None
+    if found is not None:
+        tell(str(found))
+    return found
 
 
 def _earlier(core: Core, engine: PolicyEngine, annotations: Annotations, now: float) -> CallHistory:

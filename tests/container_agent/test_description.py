@@ -24,6 +24,7 @@ class DescriptionTests(SynchronousTestCase):
             environment={},
             workspace=Path("/w"),
             hidden=(),
+            repository=(),
             paths=home.session("s"),
             run=home.session_run("s"),
             resources=Resources(cpus=wanted),

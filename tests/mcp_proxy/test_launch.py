@@ -17,6 +17,7 @@ from ironcurtain.mcp_proxy.launch import OWN_SERVERS, Ground, Launch, account_no
 from ironcurtain.mcp_proxy.servers_config import CommandServer, SandboxConfig
 from ironcurtain.process.accounts import FREE_UIDS, Account
 from ironcurtain.sandbox import bubblewrap
+from ironcurtain.sandbox.linked_repository import LinkedRepository, settings_text
 
 ENVIRON = {"PATH": os.environ["PATH"], "HOME": "/home/ada", "USER": "ada", "TMPDIR": "/home/ada/tmp", "LC_ALL": "C"}
 SOMEBODY = Account(4242, 4243, "somebody", "/var/empty")
@@ -70,6 +71,26 @@ class SandboxTests(LaunchCase):
     def test_directories_in_the_environment_of_the_server_are_readable(self) -> None:
         modules = str(self.top / "modules")
         self.assertIn(modules, self.reads("/usr/bin/env", PYTHONPATH=f"/none:{modules}"))
+
+    def test_repository_elsewhere_is_writable_for_writers_only(self) -> None:
+        repository = LinkedRepository("/r", ("/r/objects", "/r/worktrees/a"), ("/r/worktrees/a/gitdir",), "")
+        server = CommandServer("mine", "/usr/bin/env", (), {}, {}, sandbox=SandboxConfig())
+        for writers, read, write in (
+            (("mine",), {"/r", "/r/worktrees/a/gitdir"}, {"/r/objects", "/r/worktrees/a"}),
+            ((), {"/r"}, set()),
+        ):
+            ground = Ground(ENVIRON, str(self.workspace), writers=frozenset(writers), repository=repository)
+            sandbox = prepare(server, {}, ground).sandbox
+            assert sandbox is not None
+            self.assertEqual({path for path in sandbox.read if path.startswith("/r")}, read)
+            self.assertEqual({path for path in sandbox.write if path.startswith("/r")}, write)
+            self.assertIn(("/home/ada/.gitconfig", settings_text()), sandbox.files)
+
+    def test_git_server_is_told_the_repository(self) -> None:
+        repository = LinkedRepository("/r", (), (), "")
+        own = CommandServer("git-remote", sys.executable, (*OWN_SERVERS[1], "/w"), {}, {})
+        launch = prepare(own, {}, Ground(ENVIRON, str(self.workspace), repository=repository))
+        self.assertEqual(launch.argv[-2:], ("--repository=/r", "/w"))
 
     def test_protected_directory_is_not_added_for_a_program(self) -> None:
         modules = str(self.top / "modules")

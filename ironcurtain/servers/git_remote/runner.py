@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from ironcurtain.errors import Unavailable
 from ironcurtain.sandbox import programs
 from ironcurtain.sandbox.spec import Kind, Sandbox
+from ironcurtain.sandbox.linked_repository import linked_repository
 from ironcurtain.servers.files.failures import FileError
 from ironcurtain.text.display import one_line
 
@@ -48,10 +49,12 @@ class Runner:
 
     :param workspace: real path of the agent's workspace.
     :param environ: the environment of this process.
+    :param repository: real path of the workspace's repository if that may be elsewhere; empty: it may not.
     """
 
     workspace: str
     environ: Mapping[str, str]
+    repository: str = ""
 
     @property
     def _home(self) -> str:
@@ -68,12 +71,16 @@ class Runner:
         :returns: its output.
         :raises GitFailed: it failed.
         """
-        also = (read,) if read else ()
+        found = linked_repository(self.workspace) if self.repository else None
+        if found is not None and found.directory != self.repository:
+            raise GitFailed(f"{self.workspace}/.git names another repository than when the session began")
+        elsewhere = ((), ()) if found is None else found.mounts(writes)
+        also = (*((read,) if read else ()), *elsewhere[0])
         identity = self._settings(("user.name", "user.email"))
         files = ((f"{self._home}/.gitconfig", _config("user", identity)),) if self._home and identity else ()
         sandbox = Sandbox(
             read=also if writes else (self.workspace, *also),
-            write=(self.workspace,) if writes else (),
+            write=((self.workspace,) if writes else ()) + elsewhere[1],
             cwd=cwd,
             home=self._home,
             files=files,

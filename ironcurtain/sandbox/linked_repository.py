@@ -1,0 +1,236 @@
+"""
+The git repository of a workspace that lies elsewhere: that of a linked worktree, or of a submodule.
+
+``.git`` is a file then, which an agent can rewrite to name any repository. So the repository counts only if it names
+the workspace, too, in a place where no agent writes. It is mounted so that git works, but neither its settings and
+hooks nor its other worktrees can be changed: git would run them outside.
+
+Nothing here runs git. Files are opened relative to their directory, without following links.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import PurePath
+
+from ironcurtain.errors import UsageError
+from ironcurtain.text.display import one_line
+
+SETTINGS = {"gc.auto": "0", "maintenance.auto": "false"}
+"""Settings of git in a sandbox with such a repository, whose packs it cannot replace."""
+
+FILE_LIMIT = 256 * 1024
+"""Maximum size in bytes of a file that is read; settings rarely have more than a few KiB."""
+
+REASON_LIMIT = 600
+"""Maximum length in characters of the reason why a repository is not used."""
+
+_SHARED = ("objects", "refs", "logs", "reftable", "lfs")
+"""What the worktrees of a repository share and git changes: contents, branches and their history."""
+
+_OWN_READ = ("gitdir", "commondir", "config.worktree")
+"""Files of a worktree's own directory that say which repository and settings it has."""
+
+_SUBMODULE_READ = ("config", "hooks", "worktrees", "config.worktree")
+
+_EXPECTED = {"HEAD": stat.S_IFREG, "config": stat.S_IFREG, "objects": stat.S_IFDIR, "refs": stat.S_IFDIR}
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@dataclass(frozen=True, slots=True)
+class LinkedRepository:
+    """
+    :param directory: real path of the repository, outside the workspace.
+    :param write: real paths in it where git writes.
+    :param read: real paths below these that are read-only all the same.
+    :param backlink: real path of the file in it that names the workspace.
+    :param settings: content of that file for a submodule, whose settings name it; empty for a worktree.
+    """
+
+    directory: str
+    write: tuple[str, ...]
+    read: tuple[str, ...]
+    backlink: str
+    settings: bytes = b""
+
+    def mounts(self, writable: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """
+        :param writable: whether git may change anything.
+        :returns: the paths to read, and those to read and write. Each exists, and no part of it is a link.
+        """
+        return ((self.directory, *self.read), self.write) if writable else ((self.directory,), ())
+
+    def files_for(self, workspace: str) -> dict[str, bytes]:
+        """
+        :param workspace: path at which git finds the workspace, if it is not the real one.
+        :returns: the files that git needs there instead of the real ones, by path.
+        """
+        back = f"{workspace}/.git\n".encode()
+        if self.settings:
+            back = self.settings + f"\n[core]\n\tworktree = {workspace}\n".encode()
+        return {f"{workspace}/.git": f"gitdir: {os.path.dirname(self.backlink)}\n".encode(), self.backlink: back}
+
+    def __str__(self) -> str:
+        return (
+            f"the workspace's git repository is {self.directory}: the agent can change its branches and objects, but "
+            "not its settings and hooks"
+        )
+
+
+def settings_text() -> bytes:
+    """:returns: the settings for git in a sandbox with such a repository, for its ``.gitconfig``."""
+    parts = ((*name.split("."), value) for name, value in SETTINGS.items())
+    return "".join(f"[{section}]\n\t{name} = {value}\n" for section, name, value in parts).encode()
+
+
+def settings_variables() -> dict[str, str]:
+    """:returns: the same as environment variables (git-config(1))."""
+    numbered = list(enumerate(SETTINGS.items()))
+    names = {f"GIT_CONFIG_KEY_{number}": name for number, (name, _) in numbered}
+    values = {f"GIT_CONFIG_VALUE_{number}": value for number, (_, value) in numbered}
+    return {"GIT_CONFIG_COUNT": str(len(numbered)), **names, **values}
+
+
+def linked_repository(workspace: str, protected: Iterable[str] = ()) -> LinkedRepository | None:
+    """
+    Find the repository of a workspace that is a linked worktree or a submodule. In a repository without ``logs``, that
+    directory is made.
+
+    :param workspace: real path of a directory.
+    :param protected: absolute paths that no agent may touch.
+    :returns: ``None`` if the workspace contains its repository, or has none.
+    :raises UsageError: the repository is elsewhere, and must not be mounted; the message says that git does not work.
+    """
+    try:
+        if (named := _named_in(workspace)) is None:
+            return None
+        directory = os.path.realpath(os.path.join(workspace, named))
+        if PurePath(directory).is_relative_to(workspace):
+            return None
+        return _repository(workspace, directory, tuple(protected))
+    except (OSError, ValueError) as e:
+        why = one_line(f"{e.strerror}: {e.filename}" if isinstance(e, OSError) else str(e), REASON_LIMIT)
+        raise UsageError(f"git does not work in sandboxes and containers here: {workspace}/.git: {why}") from None
+
+
+def _named_in(workspace: str) -> str | None:
+    """:returns: the git directory in a file ``.git``; ``None`` if that is a directory, or missing."""
+    with _opened(workspace) as top:
+        try:
+            mode = os.stat(".git", dir_fd=top, follow_symlinks=False).st_mode
+        except FileNotFoundError:
+            return None
+        if stat.S_ISLNK(mode):
+            return os.readlink(".git", dir_fd=top)
+        if stat.S_ISDIR(mode):
+            return None
+        text = _line(top, ".git")
+    if not text.startswith("gitdir: "):
+        raise ValueError("is neither a directory nor a file of git")
+    return text.removeprefix("gitdir: ")
+
+
+def _repository(workspace: str, directory: str, protected: tuple[str, ...]) -> LinkedRepository:
+    with _opened(directory) as own:
+        names = set(os.listdir(own))
+        if "commondir" in names:
+            common = os.path.realpath(os.path.join(directory, _line(own, "commondir")))
+            back = os.path.join(directory, _line(own, "gitdir"))
+            if os.path.dirname(directory) != f"{common}/worktrees":
+                raise ValueError(f"names {directory}, which is not a worktree of {common}")
+        else:
+            common, back = directory, f"{_work_tree(own, directory)}/.git"
+    if os.path.realpath(os.path.dirname(back)) != workspace or os.path.basename(back) != ".git":
+        raise ValueError(
+            f"names {directory}, which does not name this directory in return (after moving a worktree, run 'git "
+            "worktree repair')"
+        )
+    _check_place(workspace, common, protected)
+    with _opened(common) as top:
+        _require(top, common, _EXPECTED)
+        made = "hooks" if common == directory else "logs"
+        with suppress(FileExistsError):
+            os.mkdir(made, dir_fd=top)
+            _give_to_owner(top, made)
+        _require(top, common, {made: stat.S_IFDIR})
+        if common == directory:
+            read, settings = tuple(_existing(top, common, _SUBMODULE_READ)), _content(top, "config")
+            return LinkedRepository(common, (common,), read, f"{common}/config", settings)
+        shared = tuple(_existing(top, common, _SHARED))
+    with _opened(directory) as own:
+        read = tuple(_existing(own, directory, _OWN_READ))
+    return LinkedRepository(common, (*shared, directory), read, f"{directory}/gitdir")
+
+
+def _check_place(workspace: str, common: str, protected: Iterable[str]) -> None:
+    if PurePath(workspace).is_relative_to(common):
+        raise ValueError(f"its repository {common} contains the workspace, and with it other directories")
+    for path in map(os.path.realpath, protected):
+        if PurePath(common).is_relative_to(path):
+            raise ValueError(f"its repository {common} is in {path}, which is protected")
+        if PurePath(path).is_relative_to(common) and os.path.lexists(path):
+            raise ValueError(f"its repository {common} contains {path}, which is protected")
+
+
+def _require(directory: int, path: str, kinds: dict[str, int]) -> None:
+    for name, kind in kinds.items():
+        if stat.S_IFMT(os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode) != kind:
+            raise ValueError(f"its repository has something else than expected at {path}/{name}")
+
+
+def _existing(directory: int, path: str, names: Iterable[str]) -> Iterator[str]:
+    for name in names:
+        with suppress(FileNotFoundError):
+            kind = stat.S_IFMT(os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode)
+            if kind not in (stat.S_IFREG, stat.S_IFDIR):
+                raise ValueError(f"its repository has a link at {path}/{name}")
+            yield f"{path}/{name}"
+
+
+def _give_to_owner(directory: int, name: str) -> None:
+    """Let root make a directory for the repository's owner."""
+    owner = os.fstat(directory)
+    if os.geteuid() == 0 and owner.st_uid:
+        os.chown(name, owner.st_uid, owner.st_gid, dir_fd=directory, follow_symlinks=False)
+
+
+def _work_tree(directory: int, path: str) -> str:
+    """:returns: the work tree that a repository's settings name."""
+    from dulwich.config import ConfigFile  # takes 50 ms to load, and few workspaces need it
+
+    try:
+        found = ConfigFile.from_file(BytesIO(_content(directory, "config")), expand_includes=False)
+        return os.path.join(path, os.fsdecode(found.get((b"core",), b"worktree")))
+    except KeyError:
+        raise ValueError(f"names {path}, which does not name this directory in return") from None
+
+
+def _line(directory: int, name: str) -> str:
+    text = os.fsdecode(_content(directory, name)).rstrip("\r\n")
+    if not text or "\n" in text or "\0" in text:
+        raise ValueError(f"{name} is not one line")
+    return text
+
+
+def _content(directory: int, name: str) -> bytes:
+    file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=directory)
+    with open(file, "rb") as opened:
+        if not stat.S_ISREG(os.fstat(file).st_mode) or len(data := opened.read(FILE_LIMIT + 1)) > FILE_LIMIT:
+            raise ValueError(f"{name} is not a file of git")
+        return data
+
+
+@contextmanager
+def _opened(directory: str) -> Iterator[int]:
+    """:param directory: a real path."""
+    descriptor = os.open(directory, _DIRECTORY)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,50 @@
+"""Sessions in a workspace whose git repository is elsewhere: what people are told at their start and their end."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+from twisted.trial.unittest import SkipTest, SynchronousTestCase
+
+from tests.product import Product
+
+
+class LinkedRepositoryTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        if shutil.which("git") is None:
+            raise SkipTest("needs git")
+        self.product = Product()
+        self.addCleanup(lambda: self.assertEqual(self.product.close(), []))
+        self.product.project.rmdir()
+        self.main = self.product.person / "main"
+        self.common = self.main / ".git"
+        self.git("init", "--quiet", str(self.main))
+        self.git("commit", "--quiet", "--allow-empty", "-m", "begin")
+        self.git("worktree", "add", "--quiet", str(self.product.project), "-b", "linked")
+
+    def git(self, *words: str) -> None:
+        identity = ("-c", "user.name=Ada", "-c", "user.email=ada@example.com")
+        cwd = self.main if self.main.exists() else self.product.person
+        subprocess.run(["git", *identity, *words], env=self.product.environ, cwd=cwd, check=True)
+
+    def start(self) -> str:
+        """:returns: what a session says of itself."""
+        words = ("--backend", self.product.script({"text": "hi"}), "--workspace", ".")
+        done = self.product.run("start", *words, "hello")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stderr
+
+    def test_repository_is_named_at_the_start(self) -> None:
+        self.assertIn(f"git repository is {self.common.resolve()}: the agent can change its branches", self.start())
+
+    def test_reason_why_git_does_not_work_is_told_at_the_start(self) -> None:
+        (self.product.project / ".git").write_text(f"gitdir: {self.common}\n")
+        self.assertIn("git does not work in sandboxes and containers here", self.start())
+
+    def test_hooks_that_appear_there_are_to_review(self) -> None:
+        hook = self.common / "hooks/pre-commit"
+        self.product.run("loop", "--prompt", "x", "-n", "1", "--", "sh", "-c", f"echo x >'{hook}'; echo x >.envrc")
+        (review,) = [record for record in self.product.audit() if record["kind"] == "review"]
+        self.assertEqual([file["path"] for file in review["files"]], [str(hook.resolve()), ".envrc"])
+        self.assertTrue(review["complete"])
