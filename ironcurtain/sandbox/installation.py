@@ -36,7 +36,12 @@ PROJECT_BYTES = 256 * 1024
 COMMANDS_DEEP = 4
 """Maximum number of programs that start each other on one command line."""
 
-_PROJECT = ("package.json", "pyproject.toml", "setup.py")
+_PROJECT = (
+    *("pyproject.toml", "setup.py", "setup.cfg", "requirements.txt", "Pipfile", "uv.lock"),
+    *("deno.json", "deno.jsonc", "Gemfile", "cpanfile", ".git"),
+)
+"""What a project's own directory contains, besides the ``package.json`` of a package."""
+
 _SCRIPT_ENDINGS = ("", ".js", ".mjs", ".cjs", ".ts")
 """What Node may append to the name of a script."""
 
@@ -237,7 +242,7 @@ class Installation:
         for above in PurePath(place).parents:
             if self._is_broad(str(above)):
                 break
-            if any(os.path.exists(above / name) for name in _PROJECT[1:]) or _is_package(above / _PROJECT[0]):
+            if any(os.path.exists(above / name) for name in _PROJECT) or _is_package(above / "package.json"):
                 return str(above)
         return place
 

@@ -85,6 +85,12 @@ class InstallationTests(InstallationCase):
         script = self.file("work/src/server.py")
         self.assertEqual(self.found(Path("/usr/bin/python3"), "-u", str(script), "x"), {"work"})
 
+    def test_a_script_of_a_project_without_packages(self) -> None:
+        for mark in (".git/HEAD", "requirements.txt", "deno.json"):
+            self.file(f"{mark[:3]}/{mark}")
+            script = self.file(f"{mark[:3]}/src/server.py")
+            self.assertEqual(self.found(Path("/usr/bin/python3"), str(script)), {mark[:3]})
+
     def test_a_program_beside_others_in_a_home(self) -> None:
         self.file(".local/lib/python3.11/site-packages/a.py")
         self.assertEqual(self.found(self.file(".local/bin/server")), {".local/bin/server", ".local/lib/python3.11"})
