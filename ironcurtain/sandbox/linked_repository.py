@@ -78,8 +78,8 @@ class LinkedRepository:
 
     def __str__(self) -> str:
         return (
-            f"the workspace's git repository is {self.directory}: the agent can change its branches and objects, but "
-            "not its settings and hooks"
+            f"the workspace's git repository is {one_line(self.directory)}: the agent can change its branches and "
+            "objects, but not its settings and hooks"
         )
 
 
@@ -115,21 +115,18 @@ def linked_repository(workspace: str, protected: Iterable[str] = ()) -> LinkedRe
             return None
         return _repository(workspace, directory, tuple(protected))
     except (OSError, ValueError) as e:
-        why = one_line(f"{e.strerror}: {e.filename}" if isinstance(e, OSError) else str(e), REASON_LIMIT)
-        raise UsageError(f"git does not work in sandboxes and containers here: {workspace}/.git: {why}") from None
+        why = f"{e.strerror}: {e.filename}" if isinstance(e, OSError) else str(e)
+        told = one_line(f"{workspace}/.git: {why}", REASON_LIMIT)
+        raise UsageError(f"git does not work in sandboxes and containers here: {told}") from None
 
 
 def _named_in(workspace: str) -> str | None:
     """:returns: the git directory in a file ``.git``; ``None`` if that is a directory, or missing."""
     with _opened(workspace) as top:
-        try:
-            mode = os.stat(".git", dir_fd=top, follow_symlinks=False).st_mode
-        except FileNotFoundError:
+        if (kind := _kind(top, ".git")) in (0, stat.S_IFDIR):
             return None
-        if stat.S_ISLNK(mode):
+        if kind == stat.S_IFLNK:
             return os.readlink(".git", dir_fd=top)
-        if stat.S_ISDIR(mode):
-            return None
         text = _line(top, ".git")
     if not text.startswith("gitdir: "):
         raise ValueError("is neither a directory nor a file of git")
@@ -160,11 +157,11 @@ def _repository(workspace: str, directory: str, protected: tuple[str, ...]) -> L
             _give_to_owner(top, made)
         _require(top, common, {made: stat.S_IFDIR})
         if common == directory:
-            read, settings = tuple(_existing(top, common, _SUBMODULE_READ)), _content(top, "config")
+            read, settings = tuple(_guarded(top, common, _SUBMODULE_READ)), _content(top, "config")
             return LinkedRepository(common, (common,), read, f"{common}/config", settings)
-        shared = tuple(_existing(top, common, _SHARED))
+        shared = tuple(f"{common}/{name}" for name in _SHARED if _kind(top, name) == stat.S_IFDIR)
     with _opened(directory) as own:
-        read = tuple(_existing(own, directory, _OWN_READ))
+        read = tuple(_guarded(own, directory, _OWN_READ))
     return LinkedRepository(common, (*shared, directory), read, f"{directory}/gitdir")
 
 
@@ -180,17 +177,25 @@ def _check_place(workspace: str, common: str, protected: Iterable[str]) -> None:
 
 def _require(directory: int, path: str, kinds: dict[str, int]) -> None:
     for name, kind in kinds.items():
-        if stat.S_IFMT(os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode) != kind:
+        if _kind(directory, name) != kind:
             raise ValueError(f"its repository has something else than expected at {path}/{name}")
 
 
-def _existing(directory: int, path: str, names: Iterable[str]) -> Iterator[str]:
+def _guarded(directory: int, path: str, names: Iterable[str]) -> Iterator[str]:
+    """:returns: the paths of those that exist; none may be a link, which would lead the mount elsewhere."""
     for name in names:
-        with suppress(FileNotFoundError):
-            kind = stat.S_IFMT(os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode)
-            if kind not in (stat.S_IFREG, stat.S_IFDIR):
-                raise ValueError(f"its repository has a link at {path}/{name}")
+        if (kind := _kind(directory, name)) in (stat.S_IFREG, stat.S_IFDIR):
             yield f"{path}/{name}"
+        elif kind:
+            raise ValueError(f"its repository has a link at {path}/{name}")
+
+
+def _kind(directory: int, name: str) -> int:
+    """:returns: the type of a file as in its mode; 0 if it does not exist."""
+    try:
+        return stat.S_IFMT(os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode)
+    except FileNotFoundError:
+        return 0
 
 
 def _give_to_owner(directory: int, name: str) -> None:

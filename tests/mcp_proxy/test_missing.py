@@ -58,7 +58,8 @@ class MissingTests(SynchronousTestCase):
         self.assertEqual(self.hint("cannot load such file -- json_of_ruby"), "")
 
     def test_module_in_the_sandbox_is_not_proposed(self) -> None:
-        self.add("project/server/node_modules/dep/package.json")
+        self.add("project/node_modules/dep/package.json")
+        self.missing = Missing("mine", Sandbox(read=(str(self.server), str(self.top / "project/node_modules"))))
         self.assertIn("/DIRECTORY", self.hint("Cannot find module 'dep'"))
 
     def test_number_of_hints_is_limited(self) -> None:

@@ -34,9 +34,13 @@ class ScriptTests(SynchronousTestCase):
             "bun s x",
             "ruby -E utf-8 -w s x",
             "perl -T -Mstrict s x",
+            "perl -i.e s x",
             "bash -o pipefail -e s x",
         ):
             self.assertEqual(read(text).scripts, ("s", "x"), text)
+
+    def test_options_end_at_two_dashes(self) -> None:
+        self.assertEqual(read("node -r a -- -s x").scripts, ("-s", "x"))
 
     def test_code_and_modules_leave_no_script(self) -> None:
         for text in ("python3 -c s", "python3 -Im mod s", "node -e s", "node --eval=1 s", "perl -e s", "ruby -w -e s"):

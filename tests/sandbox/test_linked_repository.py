@@ -159,6 +159,22 @@ class AcceptanceTests(RepositoryCase):
             place.unlink()
             kept.rename(place)
 
+    def test_link_in_place_of_settings_is_refused(self) -> None:
+        (self.common / "worktrees/workspace/config.worktree").symlink_to(self.top / "new")
+        self.assertIn("link at", self.refused())
+        self.assertFalse((self.top / "new").exists())
+
+    def test_names_of_any_bytes_can_be_told(self) -> None:
+        (self.workspace / ".git").write_bytes(b"gitdir: /nowhere/\xff\n")
+        self.assertTrue(self.refused().encode())
+
+    def test_stored_files_behind_a_link_are_not_mounted(self) -> None:
+        (self.common / "lfs").symlink_to(self.top)
+        self.assertNotIn(f"{self.common}/lfs", self.find().write)
+        (self.common / "lfs").unlink()
+        (self.common / "lfs").mkdir()
+        self.assertIn(f"{self.common}/lfs", self.find().write)
+
     def test_link_of_the_worktree_itself_is_refused(self) -> None:
         own = self.common / "worktrees/workspace"
         for name in ("gitdir", "commondir"):
