@@ -39,6 +39,8 @@ class Missing:
         :returns: what to write for a file or module that the line names and the sandbox lacks; once for each.
         """
         for path in map(os.path.normpath, _ABSOLUTE.findall(line)):
+            if ".git" in path.split("/"):
+                continue  # git prints what .git in the workspace names, which an agent can rewrite
             if not is_system(path) and not self._sandbox.reaches(path) and os.path.exists(path) and self._is_new(path):
                 return self._told(f"{path} is outside the sandbox of MCP server {self._server}", path)
         if (named := _MODULE.search(line)) is not None and self._is_new(name := named[1].rstrip(".")):

@@ -104,20 +104,35 @@ def linked_repository(workspace: str, protected: Iterable[str] = ()) -> LinkedRe
 
     :param workspace: real path of a directory.
     :param protected: absolute paths that no agent may touch.
-    :returns: ``None`` if the workspace contains its repository, or has none.
+    :returns: ``None`` if the workspace contains its repository, or is in none.
     :raises UsageError: the repository is elsewhere, and must not be mounted; the message says that git does not work.
     """
+    protected = tuple(protected)
     try:
         if (named := _named_in(workspace)) is None:
+            _check_above(workspace, protected)
             return None
         directory = os.path.realpath(os.path.join(workspace, named))
         if PurePath(directory).is_relative_to(workspace):
             return None
-        return _repository(workspace, directory, tuple(protected))
+        return _repository(workspace, directory, protected)
     except (OSError, ValueError) as e:
         why = f"{e.strerror}: {e.filename}" if isinstance(e, OSError) else str(e)
         told = one_line(f"{workspace}/.git: {why}", REASON_LIMIT)
-        raise UsageError(f"git does not work in sandboxes and containers here: {told}") from None
+        raise UsageError(
+            f"git does not work in sandboxes and containers here, since the repository is outside the workspace: {told}"
+        ) from None
+
+
+def _check_above(workspace: str, protected: Iterable[str]) -> None:
+    """:raises ValueError: the workspace is a directory of a repository, but not its top."""
+    if os.path.lexists(f"{workspace}/.git"):
+        return
+    for above in PurePath(workspace).parents:
+        if any(PurePath(path).is_relative_to(above) for path in protected):
+            return  # such as a home, where a repository is rarely that of the projects in it
+        if os.path.lexists(above / ".git"):
+            raise ValueError(f"is missing: the workspace is a part of {above}; name that as the workspace")
 
 
 def _named_in(workspace: str) -> str | None:

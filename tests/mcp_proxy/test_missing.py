@@ -38,6 +38,10 @@ class MissingTests(SynchronousTestCase):
         self.assertEqual(self.missing.last.count("mine"), 1)
         self.assertEqual(self.hint(line), "")
 
+    def test_repository_that_git_names_is_not_proposed(self) -> None:
+        file = self.add("other/.git/HEAD")
+        self.assertEqual(self.hint(f"fatal: not a git repository: {file.parent}"), "")
+
     def test_package_of_node_is_found_above_the_server(self) -> None:
         self.add("project/node_modules/dep/package.json")
         self.add("project/node_modules/@mine/dep/package.json")

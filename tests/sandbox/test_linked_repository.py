@@ -145,6 +145,12 @@ class AcceptanceTests(RepositoryCase):
         for path in (self.top / "main", self.common, self.common / "config"):
             self.assertIn("which is protected", self.refused(protected=(str(path),)))
 
+    def test_directory_of_a_repository_is_refused_except_below_a_home(self) -> None:
+        (self.repository / "sub/sub").mkdir(parents=True)
+        self.assertIn(f"a part of {self.repository}", self.refused(self.repository / "sub/sub"))
+        keys = str(self.repository / ".ssh")
+        self.assertIsNone(linked_repository(str(self.repository / "sub"), [keys]))
+
     def test_repository_around_the_workspace_is_refused(self) -> None:
         inside = self.common / "within"
         self.git(self.repository, "worktree", "add", "-q", str(inside), "-b", "within")
