@@ -20,8 +20,8 @@ from ironcurtain.errors import Unavailable, UsageError
 from ironcurtain.process.programs import find_program
 from ironcurtain.sandbox import programs
 from ironcurtain.sandbox.bubblewrap import opened
-from ironcurtain.sandbox.spec import Kind, Sandbox
 from ironcurtain.sandbox.linked_repository import linked_repository
+from ironcurtain.sandbox.spec import Kind, Sandbox
 from ironcurtain.text.display import one_line
 
 GIT_SECONDS = 120.0
@@ -98,9 +98,7 @@ class Checkpoints:
         top, files = self._top(), ((f"{self._home}/.gitconfig", self._settings),)
         found = linked_repository(top, self._protected)
         read, write = ((), ()) if found is None else found.mounts(writable=True)
-        return Sandbox(
-            read, (top, *write), home=self._home, cwd=self._directory, files=files, kind=self._kind
-        )
+        return Sandbox(read, (top, *write), home=self._home, cwd=self._directory, files=files, kind=self._kind)
 
     async def _git(self, *words: str) -> str:
         git = find_program("git", self._environ, self._directory)

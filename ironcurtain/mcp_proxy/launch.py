@@ -15,9 +15,8 @@ from ironcurtain.mcp_proxy.servers_config import CommandServer, SandboxConfig
 from ironcurtain.process.accounts import FREE_UIDS, SEARCH, WRITE, Account
 from ironcurtain.sandbox import programs
 from ironcurtain.sandbox.installation import Installation
-from ironcurtain.sandbox.spec import Kind, Sandbox
-from ironcurtain.sandbox.system_paths import is_system
 from ironcurtain.sandbox.linked_repository import LinkedRepository, settings_text
+from ironcurtain.sandbox.spec import Kind, Sandbox
 
 INHERITED = ("PATH", "HOME", "LANG", "TERM", "TZ", "USER", "TMPDIR")
 """Environment variables that servers inherit, besides ``LC_*``. Other variables may contain keys."""

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 from pathlib import PurePath
 
-from ironcurtain.sandbox.system_paths import is_system
 from ironcurtain.sandbox.spec import Access, Sandbox
+from ironcurtain.sandbox.system_paths import is_system
 
 MISSING_LIMIT = 20
 """Maximum number of files and modules of one run of a server that are reported as missing in its sandbox."""

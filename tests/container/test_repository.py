@@ -10,8 +10,8 @@ from twisted.trial.unittest import SkipTest
 from ironcurtain.container.spec import WORKSPACE, Mount, repository_mounts
 from ironcurtain.errors import UsageError
 from ironcurtain.sandbox import bubblewrap
-from ironcurtain.sandbox.bubblewrap import SYSTEM
 from ironcurtain.sandbox.linked_repository import LinkedRepository, settings_variables
+from ironcurtain.sandbox.system_paths import SYSTEM
 from tests.sandbox.repositories import ENVIRONMENT, RepositoryCase
 
 

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 from ironcurtain.errors import Unavailable
 from ironcurtain.sandbox import programs
-from ironcurtain.sandbox.spec import Kind, Sandbox
 from ironcurtain.sandbox.linked_repository import linked_repository
+from ironcurtain.sandbox.spec import Kind, Sandbox
 from ironcurtain.servers.files.failures import FileError
 from ironcurtain.text.display import one_line
 
