@@ -7,15 +7,14 @@ The interface of an MCP server behind the proxy, and the client side of the prot
 
 from __future__ import annotations
 
-import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
 from ironcurtain.errors import IronCurtainError, Unavailable
-from ironcurtain.jsonrpc import codec
+from ironcurtain.jsonrpc import codec, lenient
 from ironcurtain.jsonrpc.framing import TooLong
 
 W = TypeVar("W")
@@ -23,16 +22,17 @@ W = TypeVar("W")
 OnProgress = Callable[[dict[str, Any]], None]
 """Called with the parameters of a progress notification, under the server's token."""
 
-_LONE_SURROGATE = re.compile(
-    rb"(?<!\\)((?:\\\\)*)"
-    rb"(?:(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})|\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
-)
-
 
 class BackendFailed(Unavailable):
     """The server did not answer: it is down, went down during the request, or sent an invalid answer."""
 
     code = "BACKEND_FAILED"
+
+
+class UnreadableAnswer(BackendFailed):
+    """The server answered, but its answer cannot be read. It is still up."""
+
+    code = "UNREADABLE_ANSWER"
 
 
 class RpcError(IronCurtainError):
@@ -71,6 +71,10 @@ class Backend(Protocol):
     def introduction(self) -> Introduction | None:
         """The handshake's outcome; ``None`` while the server is down."""
 
+    @property
+    def oddity(self) -> str:
+        """What a server that is not up yet sent instead of messages, in words; empty if nothing."""
+
     def request(
         self, method: str, params: Mapping[str, Any] | None = None, on_progress: OnProgress | None = None
     ) -> Awaitable[bytes]:
@@ -78,6 +82,7 @@ class Backend(Protocol):
         Send a request to the server.
 
         :returns: the raw JSON result. Cancelling sends the server a cancellation.
+        :raises UnreadableAnswer: there is an answer that cannot be read.
         :raises BackendFailed: there is no answer.
         :raises RpcError: the answer is an error.
         """
@@ -162,6 +167,17 @@ class ServerNotice:
     params: bytes | None
 
 
+class UnreadAnswer(msgspec.Struct, Generic[W], frozen=True):
+    """
+    The server's answer to a request cannot be read.
+
+    :param waiters: of the request; a batch answers several.
+    """
+
+    waiters: tuple[W, ...]
+    detail: str
+
+
 @dataclass(frozen=True, slots=True)
 class Garbage:
     """A line that is not a message, or answers no request."""
@@ -169,13 +185,17 @@ class Garbage:
     detail: str
 
 
-Event = ServerAnswer[W] | ServerProgress | ServerQuestion | QuestionWithdrawn | ServerNotice | Garbage
+Event = ServerAnswer[W] | UnreadAnswer[W] | ServerProgress | ServerQuestion | QuestionWithdrawn | ServerNotice | Garbage
+
+EXCERPT = 100
+"""Maximum number of bytes shown of a line that is not a message."""
 
 
 @dataclass(slots=True)
 class _Open(Generic[W]):
     waiter: W
     on_progress: OnProgress | None
+    endless: bool
 
 
 @dataclass(slots=True)
@@ -186,11 +206,18 @@ class ServerConversation(Generic[W]):
     _last: int = 0
 
     def request(
-        self, waiter: W, method: str, params: Mapping[str, Any] | None, on_progress: OnProgress | None
+        self,
+        waiter: W,
+        method: str,
+        params: Mapping[str, Any] | None,
+        on_progress: OnProgress | None,
+        *,
+        endless: bool = False,
     ) -> tuple[int, bytes]:
         """
         :param waiter: returned with the answer.
         :param params: without a progress token; one is added if ``on_progress`` is given.
+        :param endless: whether no answer is expected while the connection lasts.
         :returns: the request's id, and the line to send.
         """
         self._last = number = self._last + 1
@@ -198,7 +225,7 @@ class ServerConversation(Generic[W]):
             params = dict(params or {})
             params["_meta"] = {**params.get("_meta", {}), "progressToken": number}
         line = codec.request(number, method, params)
-        self._open[number] = _Open(waiter, on_progress)
+        self._open[number] = _Open(waiter, on_progress, endless)
         return number, line
 
     def cancel(self, number: int, reason: str) -> bytes | None:
@@ -225,12 +252,12 @@ class ServerConversation(Generic[W]):
         """Process one line from the server."""
         if isinstance(line, TooLong):
             return Garbage("a message over the limit")
-        if b"\r" in line:  # white space in JSON, but a line end to some readers
-            line = line.replace(b"\r", b" ")
         try:
-            message = _parse(line)
-        except codec.InvalidMessage as e:
-            return Garbage(e.detail)
+            message = lenient.read(line)
+        except lenient.Unreadable as e:
+            if e.is_answer:
+                return self.unread(e.ids, e.detail)
+            return Garbage(f"{line[:EXCERPT].decode('utf-8', 'replace')!r}: {e.detail}")
         if isinstance(message, codec.Response):
             return self._answer(message)
         if isinstance(message, codec.Request):
@@ -238,10 +265,27 @@ class ServerConversation(Generic[W]):
         return self._notice(message)
 
     def _answer(self, response: codec.Response) -> ServerAnswer[W] | Garbage:
-        request = self._open.pop(response.id, None) if isinstance(response.id, int) else None
+        number = self._only() if response.id is None else response.id
+        request = self._open.pop(number, None) if isinstance(number, int) else None
         if request is None:
             return Garbage("an answer to no open request")
         return ServerAnswer(request.waiter, response.result, response.error)
+
+    def unread(self, numbers: Sequence[int], why: str) -> UnreadAnswer[W] | Garbage:
+        """
+        Forget requests whose answer cannot be read.
+
+        :param numbers: their ids; if none are known, it must be the only open request.
+        """
+        only = self._only() if not numbers else None
+        known = dict.fromkeys(numbers if only is None else (only,))
+        waiters = tuple(self._open.pop(number).waiter for number in known if number in self._open)
+        return UnreadAnswer(waiters, why) if waiters else Garbage(f"an answer to no open request; {why}")
+
+    def _only(self) -> int | None:
+        """:returns: the only open request, which an answer without an id must answer."""
+        numbers = [number for number, request in self._open.items() if not request.endless]
+        return numbers[0] if len(numbers) == 1 else None
 
     def _notice(self, notification: codec.Notification) -> ServerProgress | QuestionWithdrawn | ServerNotice | Garbage:
         if notification.method not in ("notifications/progress", "notifications/cancelled"):
@@ -258,26 +302,8 @@ class ServerConversation(Generic[W]):
         return QuestionWithdrawn(identifier) if identifier is not None else Garbage("cancelled nothing")
 
     def _progress(self, params: dict[str, Any]) -> ServerProgress | Garbage:
-        token = codec.as_id(params.get("progressToken"))
-        request = self._open.get(token) if isinstance(token, int) else None
+        token = lenient.as_number(params.get("progressToken"))
+        request = self._open.get(token) if token is not None else None
         if request is None or request.on_progress is None:
             return Garbage("progress without a request")
         return ServerProgress(request.on_progress, params)
-
-
-def _parse(line: bytes) -> codec.Message:
-    try:
-        return codec.parse(line)
-    except codec.InvalidMessage:
-        mended = _mend(line)
-        if mended == line:
-            raise
-        return codec.parse(mended)
-
-
-def _mend(line: bytes) -> bytes:
-    # A result that a server cut within a character is still an answer: the broken character becomes U+FFFD, as
-    # terminals show it.
-    if not line.isascii():
-        line = line.decode("utf-8", "replace").encode()
-    return _LONE_SURROGATE.sub(lambda found: found[1] + (found[2] or b"\\ufffd"), line)

@@ -13,6 +13,7 @@ from zope.interface import implementer
 
 from ironcurtain.errors import Unavailable
 from ironcurtain.http.trust import ssl_context
+from ironcurtain.jsonrpc.codec import Id
 from ironcurtain.jsonrpc.framing import TooLong
 from ironcurtain.mcp_proxy.logins import LoginFiles
 from ironcurtain.mcp_proxy.servers_config import HttpServer, is_header_value
@@ -50,6 +51,9 @@ class ChannelOwner(Protocol):
 
     def line_received(self, line: bytes | TooLong) -> None:
         """The server sent a message, or one that is too long."""
+
+    def unread(self, request: Id | None, why: str) -> None:
+        """The server's answer to a request cannot be read."""
 
     def error_line(self, line: str) -> None:
         """There is a line for the log: from a child's standard error, or about an HTTP answer."""

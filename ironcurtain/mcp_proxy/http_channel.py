@@ -13,7 +13,7 @@ import asyncio
 import logging
 import socket
 import ssl
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import anyio
@@ -31,103 +31,18 @@ from twisted.python.failure import Failure
 from ironcurtain.jsonrpc import codec
 from ironcurtain.jsonrpc.framing import OUTBOUND_LIMIT
 from ironcurtain.mcp_proxy.channel import UNSENT_LIMIT, ChannelOwner
-from ironcurtain.mcp_proxy.envelope import DISCOVER, LISTEN
+from ironcurtain.mcp_proxy.envelope import DISCOVER
 from ironcurtain.mcp_proxy.http_headers import RequestHeaders
+from ironcurtain.mcp_proxy.http_messages import MessageReader
+from ironcurtain.mcp_proxy.http_transport import AUTHORIZING, BoundedTransport, UnwantedAnswer
 from ironcurtain.secrets.redaction import Secret
 from ironcurtain.services.asyncio_bridge import from_asyncio
 
-STREAM_SECONDS = 1.0
-"""Minimum seconds between two notification streams, whatever the server requests."""
-
-
-AUTHORIZING = "ironcurtain_authorizing"
-"""Extension of requests; while it is true, only the authentication uses the answer."""
-
-
-class UnwantedAnswer(httpx2.RemoteProtocolError):
-    """The server sent an answer that is not accepted. The text is for people."""
-
-
-class BoundedTransport(httpx2.AsyncBaseTransport):
-    """
-    HTTP transport that checks answers.
-
-    :param answered: called with each answer.
-    """
-
-    def __init__(
-        self,
-        inner: httpx2.AsyncBaseTransport,
-        clock: IReactorTime,
-        answered: Callable[[httpx2.Request, httpx2.Response], None],
-    ) -> None:
-        self._inner, self._clock, self._answered = inner, clock, answered
-        self._next_stream = 0.0
-
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """:raises UnwantedAnswer: the answer is compressed, or a redirect to another origin."""
-        opens = request.method == "GET" or request.headers.get(MCP_METHOD_HEADER) == LISTEN
-        if opens and not request.extensions.get(AUTHORIZING):
-            now = self._clock.seconds()
-            wait, self._next_stream = self._next_stream - now, max(self._next_stream, now) + STREAM_SECONDS
-            await anyio.sleep(max(wait, 0.0))
-        response = await self._inner.handle_async_request(request)
-        self._answered(request, response)
-        if (why := _wrong(request, response)) is not None:
-            await response.aclose()
-            raise UnwantedAnswer(why)
-        response.headers.pop("set-cookie", None)  # it is discarded, so its size does not matter
-        response.encoding = "utf-8"
-        if not _is_stream(request, response):  # its events are bounded
-            assert isinstance(response.stream, httpx2.AsyncByteStream)
-            response.stream = _BoundedStream(response.stream)
-        return response
-
-    async def aclose(self) -> None:
-        """Close all connections."""
-        await self._inner.aclose()
-
-
-class _BoundedStream(httpx2.AsyncByteStream):
-    def __init__(self, inner: httpx2.AsyncByteStream) -> None:
-        self._inner = inner
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        size = 0
-        async for data in self._inner:
-            if (size := size + len(data)) > OUTBOUND_LIMIT:
-                raise UnwantedAnswer(f"it sent a message of more than {OUTBOUND_LIMIT} bytes")
-            yield data
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
-
-
-def _wrong(request: httpx2.Request, response: httpx2.Response) -> str | None:
-    if response.headers.get("content-encoding", "identity") != "identity":
-        return "it sent a compressed answer, which was not requested"
-    if 300 <= response.status_code < 400 and not _stays(request, response):
-        return "it redirects to another origin, which is not followed"
-    return None
-
-
-def _stays(request: httpx2.Request, response: httpx2.Response) -> bool:
-    """Whether the SDK follows a redirect. For others, the SDK's error would contain the complete address."""
-    try:
-        target = request.url.join(response.headers.get("location", ""))
-    except httpx2.InvalidURL:
-        return False
-    same = (target.scheme, target.host, target.port) == (request.url.scheme, request.url.host, request.url.port)
-    return same and not target.userinfo and (response.status_code in (307, 308) or request.method == "GET")
-
-
-def _is_stream(request: httpx2.Request, response: httpx2.Response) -> bool:
-    kind = response.headers.get("content-type", "").lower()
-    return response.status_code == 200 and request.method != "DELETE" and kind.startswith("text/event-stream")
-
-
 ANSWER_SECONDS = 30.0
 """Time limit in seconds for connecting and for sending."""
+
+SDK_UNREAD = "Failed to parse "
+"""The beginning of the SDK's message about an answer that it refuses; the rest quotes the answer."""
 
 POLITE_SECONDS = 2.0
 """Time limit in seconds for the DELETE request that ends the session."""
@@ -177,6 +92,8 @@ class HttpChannel:
         self._readable.set()
         self._scope = anyio.CancelScope()
         self._request_headers = RequestHeaders()
+        self._unread: dict[codec.Id, str] = {}
+        """Why the answers to requests cannot be read."""
         self._running: Deferred[None] | None = None
         self._over = False
         self._why = "closed the connection"
@@ -282,10 +199,18 @@ class HttpChannel:
     def _take(self, message: JSONRPCMessage) -> None:
         for name in self._request_headers.learn(message):
             self._tell(f"describes invalid headers for its tool {name}, which is left out")
-        if isinstance(message, JSONRPCError) and message.error.code == PARSE_ERROR:
-            message.error.message = "it sent an invalid message"  # for the SDK's words, which quote it
-        if not self._over:
+        if self._over:
+            return
+        if isinstance(message, JSONRPCError) and (why := self._why_unread(message)):
+            self._owner.unread(message.id, why)
+        else:
             self._owner.line_received(message.model_dump_json(by_alias=True, exclude_unset=True).encode())
+
+    def _why_unread(self, message: JSONRPCError) -> str:
+        """:returns: why an answer could not be read; empty if the error is the server's."""
+        of_sdk = message.error.code == PARSE_ERROR and message.error.message.startswith(SDK_UNREAD)
+        why = self._unread.pop(message.id, "") if message.id is not None else ""
+        return why or ("the SDK refuses it; it may be nested too deeply" if of_sdk else "")
 
     def _client(self) -> httpx2.AsyncClient:
         transport = httpx2.AsyncHTTPTransport(
@@ -298,11 +223,14 @@ class HttpChannel:
         return httpx2.AsyncClient(
             # A compressed answer could expand without bounds.
             headers={"user-agent": "ironcurtain", **configured, "accept-encoding": "identity"},
-            transport=BoundedTransport(transport, self._clock, self._answered),
+            transport=BoundedTransport(transport, self._clock, self._answered, self._reader),
             auth=self._auth,
             timeout=httpx2.Timeout(ANSWER_SECONDS, read=None),
             trust_env=False,
         )
+
+    def _reader(self, request: codec.Id | None) -> MessageReader:
+        return MessageReader(request, self._unread.__setitem__, self._tell)
 
     def _tell(self, what: str) -> None:
         if not self._over:

@@ -15,6 +15,7 @@ from ironcurtain.jsonrpc import codec
 from ironcurtain.jsonrpc.framing import OUTBOUND_LIMIT, TooLong
 from ironcurtain.mcp_proxy.backend import (
     BackendFailed,
+    Event,
     Garbage,
     OnProgress,
     QuestionWithdrawn,
@@ -24,6 +25,8 @@ from ironcurtain.mcp_proxy.backend import (
     ServerNotice,
     ServerProgress,
     ServerQuestion,
+    UnreadableAnswer,
+    UnreadAnswer,
 )
 from ironcurtain.mcp_proxy.channel import MakeChannel
 from ironcurtain.services.rate_limit import Pace
@@ -79,6 +82,8 @@ class Link:
         self._sweeper: IDelayedCall | None = None
         self._pace, self._junk = Pace(LINES_A_SECOND, clock.seconds), 0
         self._over = ""
+        self.oddity = ""
+        """What the server last sent that is not a message, in words; empty if there was no such thing."""
         self._channel = make_channel(self)
         self.pid, self.opening = self._channel.pid, self._channel.opening
 
@@ -105,7 +110,8 @@ class Link:
             raise BackendFailed(f"MCP server {self.name} {self._over or 'does not read its input'}")
         answer: Deferred[bytes] = Deferred(lambda _: self._cancel(number, "cancelled"))
         waiter = _Waiter(answer, math.inf if endless else self._clock.seconds())
-        number, line = self._conversation.request(waiter, method, params, self._hearing(waiter, on_progress))
+        heard = self._hearing(waiter, on_progress)
+        number, line = self._conversation.request(waiter, method, params, heard, endless=endless)
         self._channel.write(line)
         if self._sweeper is None:
             self._sweeper = self._clock.callLater(SWEEP_SECONDS, self._sweep)
@@ -134,13 +140,25 @@ class Link:
             self.gone(f"sent a message of more than {OUTBOUND_LIMIT} bytes")
         if self._over:
             return
-        event = self._conversation.receive(line)
-        self._junk = self._junk + 1 if isinstance(event, Garbage) else 0
+        self._take(self._conversation.receive(line))
+
+    def unread(self, request: codec.Id | None, why: str) -> None:
+        """For the channel: the answer to a request cannot be read."""
+        if not self._over:
+            self._take(self._conversation.unread(() if not isinstance(request, int) else (request,), why))
+
+    def _take(self, event: Event[_Waiter]) -> None:
+        self._junk = self._junk + 1 if isinstance(event, Garbage | UnreadAnswer) else 0
         if isinstance(event, ServerAnswer):
             if event.result is not None:
                 event.waiter.answer.callback(event.result)
             else:
                 event.waiter.answer.errback(Failure(RpcError(event.error or b"{}")))
+        elif isinstance(event, UnreadAnswer):
+            self.error_line(f"(an answer cannot be read: {event.detail[:200]})")
+            for waiter in event.waiters:
+                why = f"MCP server {self.name} sent an answer that cannot be read: {event.detail[:200]}"
+                waiter.answer.errback(Failure(UnreadableAnswer(why)))
         elif isinstance(event, ServerProgress):
             event.notify(event.params)
         elif isinstance(event, ServerNotice):
@@ -150,7 +168,8 @@ class Link:
         elif isinstance(event, QuestionWithdrawn):
             self._withdrawn(event.id)
         else:
-            self.error_line(f"(not understood: {event.detail[:200]})")
+            self.oddity = event.detail[:200]
+            self.error_line(f"(not understood: {self.oddity})")
             if self._junk > JUNK_LINES:
                 self.gone("writes invalid MCP messages to its standard output, and was stopped")
 

@@ -30,7 +30,7 @@ from ironcurtain.errors import NotAllowed, Unavailable, UsageError
 from ironcurtain.files.locks import Held
 from ironcurtain.http.addresses import keeps_secrets
 from ironcurtain.mcp_proxy.envelope import IDENTITY
-from ironcurtain.mcp_proxy.http_channel import AUTHORIZING, BoundedTransport, UnwantedAnswer
+from ironcurtain.mcp_proxy.http_transport import AUTHORIZING, BoundedTransport, UnwantedAnswer
 from ironcurtain.mcp_proxy.logins import Login, LoginFile, parse_redirect
 from ironcurtain.mcp_proxy.servers_config import HttpServer
 from ironcurtain.mcp_proxy.session import NEWEST_VERSION
@@ -208,10 +208,11 @@ async def _try(
     parameters = {"protocolVersion": NEWEST_VERSION, "capabilities": {}, "clientInfo": IDENTITY}
     hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": parameters}
     headers = {**headers, "accept": "application/json, text/event-stream", "mcp-protocol-version": NEWEST_VERSION}
-    answer = await client.post(server.url.reveal(), json=hello, headers=headers, auth=_Checked(provider))
+    url, auth = server.url.reveal(), _Checked(provider)
+    answer = await client.post(url, json=hello, headers=headers, auth=auth, follow_redirects=True)
     if (session := answer.headers.get("mcp-session-id")) is not None:
         headers["mcp-session-id"] = session
-        await client.delete(server.url.reveal(), headers=headers, auth=_Checked(provider))
+        await client.delete(url, headers=headers, auth=_Checked(provider))
     return answer.status_code
 
 

@@ -21,6 +21,7 @@ from ironcurtain.mcp_proxy.channel import MakeChannel
 from ironcurtain.mcp_proxy.envelope import DISCOVER, IDENTITY, UNSUPPORTED_PROTOCOL_VERSION
 from ironcurtain.mcp_proxy.link import Link
 from ironcurtain.mcp_proxy.modern_link import CONFIRMED, ModernLink, error_code
+from ironcurtain.mcp_proxy.servers_config import START_SECONDS
 from ironcurtain.mcp_proxy.session import INITIALIZE, NEWEST_VERSION, VERSIONS
 
 FIRST_DELAY = 0.5
@@ -31,9 +32,6 @@ LONGEST_DELAY = 60.0
 
 STEADY_SECONDS = 30.0
 """A server that ran for so many seconds restarts with the first delay."""
-
-HANDSHAKE_SECONDS = 60.0
-"""Time limit in seconds from a server's start until it is ready (some download themselves first)."""
 
 DISCOVER_SECONDS = 10.0
 """Time limit in seconds for the answer to ``server/discover``, as in the official SDK."""
@@ -58,6 +56,7 @@ class RestartingBackend:
     """
     :param prepare: returns how to reach the next run of the server; called before each run.
     :param log_line: called with each line about the server, such as its standard error.
+    :param start_seconds: time limit in seconds from a server's start until it is ready.
     """
 
     log = Logger()
@@ -68,17 +67,25 @@ class RestartingBackend:
         clock: IReactorTime,
         prepare: Callable[[], Awaitable[MakeChannel]],
         log_line: LogLine,
+        start_seconds: float = START_SECONDS,
     ) -> None:
-        self.name = name
+        self.name, self._start_seconds = name, start_seconds
         self.introduction: Introduction | None = None
         self._clock, self._prepare, self._log_line = clock, prepare, log_line
         self._owner: BackendOwner | None = None
         self._link: Link | None = None
+        self._starting: Link | None = None
+        """The run that is not ready yet."""
         self._modern: ModernLink | None = None
         """For requests to a server without a handshake."""
         self._ended: Deferred[str] = Deferred()
         self._running: Deferred[None] | None = None
         self._state, self._paused = _State.RUNNING, False
+
+    @property
+    def oddity(self) -> str:
+        """See :class:`~ironcurtain.mcp_proxy.backend.Backend`."""
+        return self._starting.oddity if self._starting is not None else ""
 
     async def start(self, owner: BackendOwner) -> None:
         """Start the server in the background, and restart it whenever it goes down."""
@@ -168,26 +175,26 @@ class RestartingBackend:
         try:
             capabilities, make_channel = await owner.capabilities(self), await self._prepare()
             self._ended = Deferred()
-            link = Link(self.name, self._clock, make_channel, self)
+            self._starting = link = Link(self.name, self._clock, make_channel, self)
             await link.start()
             await Deferred.fromCoroutine(self._introduce(link, capabilities, owner)).addTimeout(
-                HANDSHAKE_SECONDS, self._clock
+                self._start_seconds, self._clock
             )
             if not self._is_stopped:  # the last step of a handshake cannot be cancelled
                 why = await self._ended
         except CancelledError:
             raise
         except Late:
-            why = f"was not ready within {HANDSHAKE_SECONDS:.0f} s"
+            why = f"was not ready within {self._start_seconds:g} s{_instead(self.oddity)}"
         except IronCurtainError as e:
-            why = f"did not start: {str(e).removeprefix(f'MCP server {self.name}').lstrip(': ')}"
+            why = f"did not start: {str(e).removeprefix(f'MCP server {self.name}').lstrip(': ')}{_instead(self.oddity)}"
         except OSError as e:
             why = f"did not start: {e.strerror}"
         except Exception:
             self.log.failure("MCP server {name} could not be started", name=self.name)
             why = "did not start: see the log"
         finally:
-            self._link, self.introduction = None, None
+            self._link, self._starting, self.introduction = None, None, None
             self._state = _State.STOPPED if self._is_stopped else _State.ENDING
             owner.went_down(self, why)
             if link is not None:
@@ -205,7 +212,7 @@ class RestartingBackend:
         met = None if found is not None else await self._handshake(link, capabilities)
         said = found or met or await modern.discover()
         theirs, instructions = said.get("capabilities"), said.get("instructions")
-        self._link, self._modern = link, modern if met is None else None
+        self._link, self._starting, self._modern = link, None, modern if met is None else None
         self.introduction = Introduction(
             theirs if isinstance(theirs, dict) else {}, instructions if isinstance(instructions, str) else "", link.pid
         )
@@ -243,3 +250,7 @@ class RestartingBackend:
             raise BackendFailed(f"MCP server {self.name} supports no known protocol version")
         link.notify("notifications/initialized")
         return said
+
+
+def _instead(oddity: str) -> str:
+    return f"; instead of messages it sent {oddity}" if oddity else ""

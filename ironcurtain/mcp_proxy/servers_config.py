@@ -16,7 +16,7 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 import msgspec
@@ -60,6 +60,9 @@ def public_name(backend: str, name: str) -> str:
     digest = hashlib.sha256(f"{backend}\0{name}".encode("utf-8", "surrogatepass")).hexdigest()[:DIGEST_LENGTH]
     return f"{_ODD.sub('_', plain)[: NAME_LIMIT - DIGEST_LENGTH - 1]}_{digest}"
 
+
+START_SECONDS = 60.0
+"""Default time limit in seconds from a server's start until it is ready (some download themselves first)."""
 
 FORMAT_VERSION = 1
 """The newest readable version of the file's format; a file without a version has this one."""
@@ -123,6 +126,7 @@ class CommandServer:
     :param cwd: its working directory; ``None``: the workspace.
     :param sandbox: ``None`` for a server that runs outside any sandbox, with all rights of its account.
     :param agent_requests: which of its requests are forwarded to the agent; others never reach the agent.
+    :param start_seconds: time limit in seconds from its start until it is ready.
     """
 
     name: str
@@ -133,6 +137,7 @@ class CommandServer:
     cwd: str | None = None
     sandbox: SandboxConfig | None = SandboxConfig()
     agent_requests: frozenset[AgentRequest] = frozenset()
+    start_seconds: float = START_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +150,7 @@ class HttpServer:
     :param header_commands: header name to a shell command that prints its value.
     :param ca_file: PEM certificates to trust besides the system's; empty for none.
     :param agent_requests: which of its requests are forwarded to the agent; others never reach the agent.
+    :param start_seconds: time limit in seconds from its start until it is ready.
     """
 
     name: str
@@ -153,6 +159,7 @@ class HttpServer:
     header_commands: Mapping[str, str] = field(default_factory=dict)
     ca_file: str = ""
     agent_requests: frozenset[AgentRequest] = frozenset()
+    start_seconds: float = START_SECONDS
 
     @property
     def host(self) -> str:
@@ -183,6 +190,7 @@ class _Server(msgspec.Struct, forbid_unknown_fields=True):
     headers_command: dict[str, str] = {}
     ca_file: str = ""
     agent_requests: list[AgentRequest] = []
+    startup_timeout_sec: Annotated[float, msgspec.Meta(gt=0, le=86_400)] = START_SECONDS
 
 
 class _File(msgspec.Struct, rename="camel"):
@@ -254,6 +262,7 @@ class _Reader:
             cwd=None if entry.cwd is None else self._expand(entry.cwd),
             sandbox=self._sandbox(),
             agent_requests=frozenset(entry.agent_requests),
+            start_seconds=entry.startup_timeout_sec,
         )
 
     def _http_server(self) -> HttpServer:
@@ -279,6 +288,7 @@ class _Reader:
             header_commands=entry.headers_command,
             ca_file=self._expand(entry.ca_file),
             agent_requests=frozenset(entry.agent_requests),
+            start_seconds=entry.startup_timeout_sec,
         )
 
     def _sandbox(self) -> SandboxConfig | None:

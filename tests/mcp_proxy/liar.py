@@ -12,6 +12,16 @@ from twisted.web.server import NOT_DONE_YET, Request
 
 KEY = "remote-key-4f6a9c2e"
 
+REDIRECTS = {
+    b"/redirect": (307, f"https://127.0.0.2:1/{KEY}"),
+    b"/slash": (307, "/long"),
+    b"/moved": (301, "https://127.0.0.1:{port}/long"),
+    b"/found": (302, "long"),
+    b"/see-other": (303, f"/{KEY}"),
+    b"/nowhere": (308, ""),
+    b"/somebody": (308, f"https://{KEY}@127.0.0.1:{{port}}/long"),
+}
+
 
 class Liar(Resource):
     """Does what its path says. ``seen`` is what it was sent: method, path and headers."""
@@ -39,20 +49,16 @@ class Liar(Resource):
         request.setHeader("content-type", "application/json")
         if "method" not in message:
             self.answers.append(message)
-        if request.path == b"/redirect":
-            request.setResponseCode(307)
-            request.setHeader("location", "https://127.0.0.2:1/mcp")
-        elif request.path == b"/slash":
-            request.setResponseCode(307)
-            request.setHeader("location", "/long")
-        elif request.path == b"/drain":
+        if request.path == b"/drain":
             request.setResponseCode(307)
             request.setHeader("location", "/long")
             request.setHeader("content-type", "text/event-stream")
             return b"x" * 100_000
-        elif request.path == b"/found":
-            request.setResponseCode(302)
-            request.setHeader("location", f"/found/{KEY}")
+        elif request.path in REDIRECTS:
+            status, location = REDIRECTS[request.path]
+            request.setResponseCode(status)
+            if location:
+                request.setHeader("location", location.format(port=request.getHost().port))
         elif request.path == b"/unauthorized":
             request.setResponseCode(401)
         elif (request.path == b"/deaf" and message.get("method") == "notifications/cancelled") or (

@@ -18,6 +18,7 @@ from ironcurtain.mcp_proxy.backend import (
     ServerNotice,
     ServerProgress,
     ServerQuestion,
+    UnreadAnswer,
 )
 
 
@@ -43,16 +44,54 @@ class ConversationTests(SynchronousTestCase):
         (one, _), (two, _) = self.ask("one"), self.ask("two")
         self.assertNotEqual(one, two)
         self.assertEqual(self.talk.receive(message(id=two, result={"n": 1})), ServerAnswer("two", b'{"n": 1}', None))
-        self.assertEqual(
-            self.talk.receive(message(id=one, error={"code": 1})), ServerAnswer("one", None, b'{"code": 1}')
-        )
+        error = b'{"code": 1, "message": "no"}'
+        self.assertEqual(self.talk.receive(message(id=one, error=json.loads(error))), ServerAnswer("one", None, error))
         self.assertIsInstance(self.talk.receive(message(id=one, result={})), Garbage)
 
-    def test_strange_ids_answer_nothing(self) -> None:
+    def test_ids_of_no_request_answer_nothing(self) -> None:
         number, _ = self.ask("one")
-        for identifier in (str(number), number + 1, None):
+        for identifier in (f"{number}x", f"0{number}", number + 1, number + 0.5, True):
             self.assertIsInstance(self.talk.receive(message(id=identifier, result={})), Garbage)
         self.assertEqual(self.talk.waiting(), [(number, "one")])
+
+    def test_ids_that_come_back_as_text_or_fraction_are_known(self) -> None:
+        for kind in (str, float):
+            number, _ = self.ask("one")
+            answer = self.talk.receive(message(id=kind(number), result={}))
+            self.assertEqual(answer, ServerAnswer("one", b"{}", None))
+
+    def test_unreadable_answer_ends_its_request_only(self) -> None:
+        (one, _), (two, _) = self.ask("one"), self.ask("two")
+        event = self.talk.receive(b'{"jsonrpc":"2.0","id":%d,"result":{"v":NaN}}' % one)
+        assert isinstance(event, UnreadAnswer)
+        self.assertEqual(event.waiters, ("one",))
+        self.assertIn("NaN", event.detail)
+        self.assertEqual(self.talk.waiting(), [(two, "two")])
+
+    def test_batch_of_answers_ends_all_its_requests(self) -> None:
+        answers = [message(id=self.ask(waiter)[0], result={}) for waiter in ("one", "two")]
+        event = self.talk.receive(b"[%b,%b]" % (answers[0], answers[1]))
+        assert isinstance(event, UnreadAnswer)
+        self.assertEqual(event.waiters, ("one", "two"))
+
+    def test_answer_without_an_id_is_that_of_the_only_request(self) -> None:
+        self.talk.request("listening", "m", None, None, endless=True)
+        self.ask("one")
+        event = self.talk.receive(message(id=None, error={"code": -32700, "message": "no"}))
+        self.assertEqual(event, ServerAnswer("one", None, b'{"code": -32700, "message": "no"}'))
+        self.ask("two")
+        self.assertEqual(self.talk.receive(b'"jsonrpc": "2.0"').waiters, ("two",))  # type: ignore[union-attr]
+        self.ask("three")
+        self.ask("four")
+        self.assertIsInstance(self.talk.receive(b'"jsonrpc": "2.0"'), Garbage)
+        self.assertEqual(len(self.talk.waiting()), 3)
+
+    def test_logs_answer_nothing_and_are_quoted(self) -> None:
+        self.ask("one")
+        for junk in (b"Starting up...", b'{"level":30}', b"[1,2]", b"{"):
+            event = self.talk.receive(junk)
+            assert isinstance(event, Garbage)
+            self.assertIn(repr(junk.decode()), event.detail)
 
     def test_progress_has_a_token_of_ours(self) -> None:
         number, sent = self.ask("one", {"_meta": {"kept": 1}}, progress=True)

@@ -18,7 +18,7 @@ from twisted.internet.threads import deferToThread
 from twisted.protocols.tls import TLSMemoryBIOFactory
 from twisted.web.server import Site
 
-from ironcurtain.mcp_proxy import http_channel
+from ironcurtain.mcp_proxy import http_channel, http_transport
 from ironcurtain.mcp_proxy.servers_config import HttpServer
 from ironcurtain.secrets.redaction import Secret
 from tests.audit.doubles import scratch
@@ -207,16 +207,27 @@ class LiarTests(Base):
         self.assertEqual(len(text(await self.called("slash"))), 100_000)
 
     async def test_a_redirect_with_much_behind_it_is_not_read_to_its_end(self) -> None:
-        self.patch(http_channel, "OUTBOUND_LIMIT", 50_000)
+        for module in (http_channel, http_transport):
+            self.patch(module, "OUTBOUND_LIMIT", 50_000)
         self.assertIn("more than 50000 bytes", await self.log(self.lying("drain")))
 
-    async def test_a_redirect_is_not_told_of_with_its_address(self) -> None:
-        said = await self.log(self.lying("found"))
-        self.assertIn("it redirects to another origin", said)
-        self.assertNotIn(KEY, said)
+    async def test_moved_endpoint_gets_the_same_message(self) -> None:
+        for path in ("moved", "found"):
+            self.assertEqual(len(text(await self.called(path))), 100_000)
+
+    async def test_refused_redirect_gives_the_reason_without_its_address(self) -> None:
+        for path, why in (
+            ("redirect", "it redirects to another origin, https://127.0.0.2:1, which is not followed"),
+            ("see-other", "it redirects by HTTP status 303, which does not keep the message"),
+            ("nowhere", "it redirects (HTTP status 308) without a valid address"),
+            ("somebody", "it redirects to an address with a user name"),
+        ):
+            said = await self.log(self.lying(path))
+            self.assertIn(why, said)
+            self.assertNotIn(KEY, said)
 
     async def test_streams_are_not_opened_all_the_time_nor_cookies_kept(self) -> None:
-        self.patch(http_channel, "STREAM_SECONDS", 0.2)
+        self.patch(http_transport, "STREAM_SECONDS", 0.2)
         answer = await self.called("streams")
         self.assertIn("result", answer)
         await until(lambda: sum(method == b"GET" for method, _, _ in self.liar.seen) > 2, "three streams")
@@ -225,7 +236,7 @@ class LiarTests(Base):
         self.assertLess(len(streams), 6)
 
     async def test_a_subscription_that_ends_is_renewed_but_not_all_the_time(self) -> None:
-        self.patch(http_channel, "STREAM_SECONDS", 0.2)
+        self.patch(http_transport, "STREAM_SECONDS", 0.2)
         bench = await self.bench(self.lying("modern"))
         await bench.proxy.gate.settled(60)
 
@@ -300,14 +311,17 @@ class LiarTests(Base):
         self.assertIn("compressed", text(answer))
 
     async def test_answers_over_the_limit(self) -> None:
-        self.patch(http_channel, "OUTBOUND_LIMIT", 50_000)
+        for module in (http_channel, http_transport):
+            self.patch(module, "OUTBOUND_LIMIT", 50_000)
         for path in ("long", "event"):
             answer = await self.called(path)
             self.assertRegex(json.dumps(answer), "more than 50000 bytes|exceed")
 
     async def test_answers_to_nothing_and_no_answers(self) -> None:
         answer = await self.called("no-json")
-        self.assertEqual(answer["error"]["message"], "it sent an invalid message")
+        self.assertEqual(code(answer), "backend-failed")
+        self.assertIn("sent an answer that cannot be read: it is not JSON", text(answer))
+        self.assertEqual(len(text(await self.called("other"))), 100_000)
 
     async def test_a_silent_server_holds_up_no_end(self) -> None:
         bench = Bench([self.lying("silent")])

@@ -42,6 +42,7 @@ class ReadTests(SynchronousTestCase):
                     "env_command": {"TOKEN": "pass show x"},
                     "sandbox": {"read": ["/usr"], "write": ["$WORKSPACE"], "network": ["example.com"]},
                     "agent_requests": ["sampling"],
+                    "startup_timeout_sec": 90,
                 }
             },
             version=1,
@@ -49,7 +50,7 @@ class ReadTests(SynchronousTestCase):
         self.assertEqual(server.cwd, "/srv/w/sub")
         self.assertEqual(server.environment_commands, {"TOKEN": "pass show x"})
         self.assertEqual(server.sandbox, SandboxConfig(("/usr",), ("/srv/w",), ("example.com",)))
-        self.assertEqual(server.agent_requests, {"sampling"})
+        self.assertEqual((server.agent_requests, server.start_seconds), ({"sampling"}, 90.0))
 
     def test_variables_in_arguments(self) -> None:
         arguments = ["$WORKSPACE", "--root=${HOME}/x", "$WORKSPACES", "$$HOME", "$OTHER", "~"]
