@@ -26,14 +26,11 @@ from ironcurtain.llm.tokens import context_window, count_tokens
 from ironcurtain.mcp_proxy.gate import Gate
 from ironcurtain.mcp_proxy.proxy import McpProxy
 from ironcurtain.policy.pathmap import AGENT_WORKSPACE
-from ironcurtain.session import events
 from ironcurtain.session.budget import Accounting, BudgetLimits, BudgetMeter, Dimension
 from ironcurtain.session.history import read_turns
 from ironcurtain.session.models import backends_of, choose_model, cost_of
 from ironcurtain.session.parts import Core
-
-SERVERS_SECONDS = 10.0
-"""Seconds that the agent waits for slow MCP servers; it starts without those that take longer."""
+from ironcurtain.session.tools import wait_for_servers
 
 
 def make_builtin_agent(
@@ -65,7 +62,7 @@ def make_builtin_agent(
         max_tokens=settings.model.max_tokens,
         max_steps=settings.agent.max_steps,
         workspace=AGENT_WORKSPACE,
-        tools=lambda: _tools(proxy.gate, core),
+        tools=lambda: _tools(proxy, core),
         call=lambda server, tool, arguments: Deferred.fromCoroutine(_call(proxy.gate, server, tool, arguments)),
         make_interpreter=make_interpreter,
         describe=lambda tools: prompt.tools(offered(tools)),
@@ -117,13 +114,11 @@ def _read(core: Core, file: ConversationFile, window: Window) -> Recall:
     return recalled
 
 
-async def _tools(gate: Gate, core: Core) -> Sequence[Tool]:
-    await gate.settled(SERVERS_SECONDS)
-    for server in gate.down():
-        core.emit(events.ServerDown(server=server))
+async def _tools(proxy: McpProxy, core: Core) -> Sequence[Tool]:
+    await wait_for_servers(proxy, core.request, core.emit)
     return [
         Tool(tool.server, tool.name, str(tool.definition.get("description") or ""), tool.schema)
-        for tool in gate.tools()
+        for tool in proxy.gate.tools()
     ]
 
 

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 PARTS_SHOWN = 6
 """Number of the largest parts of the home whose sizes are shown."""
 
+SERVER_FAULT = "Report it to the server's authors. Its other parts are used."
+"""What to do about an MCP server that breaks the protocol."""
+
 LARGE = 5 * 10**9
 """Size in bytes of all sessions from which on removing some is suggested."""
 
@@ -304,6 +307,9 @@ def _running(where: Home) -> Iterator[Finding]:
         for server, why in info.servers_down.items():
             mend = f"See its log: ironcurtain logs {info.number}"
             yield Finding(f"MCP server {server}", WRONG, f"{why} (session {info.number})", mend)
+        for server, faults in info.server_faults.items():
+            for fault in faults:
+                yield Finding(f"MCP server {server}", HINT, f"{fault} (session {info.number})", SERVER_FAULT)
     yield from _docker(engine)
 
 

@@ -51,13 +51,10 @@ from ironcurtain.session import events
 from ironcurtain.session.history import INTERRUPTED, read_turns
 from ironcurtain.session.model import SessionRequest, Turn
 from ironcurtain.session.parts import Core, Services
-from ironcurtain.session.tools import make_proxy, session_protected
+from ironcurtain.session.tools import make_proxy, session_protected, wait_for_servers
 from ironcurtain.session.workspace import protected_inside
 from ironcurtain.terminal.screen import Screens
 from ironcurtain.text.display import json_line, shorten
-
-SERVERS_SECONDS = 10.0
-"""Seconds that the first message waits for slow MCP servers."""
 
 CA_NAME = "ca.pem"
 """The certificate to trust, below the orientation's directory: see :data:`ironcurtain.agents.adapter.CA_FILE`."""
@@ -261,9 +258,7 @@ class ContainerKind:
 
     async def _orientation(self, core: Core, proxies: Proxies) -> str:
         gate = proxies.mcp.gate
-        await gate.settled(SERVERS_SECONDS)
-        for server in gate.down():
-            core.emit(events.ServerDown(server=server))
+        await wait_for_servers(proxies.mcp, core.request, core.emit)
         hosts = [rule.host for rule in self._rules()]
         names = [tool.public_name for tool in gate.tools()]
         return orientation(names, hosts, core.services.settings.escalation.timeout_seconds)

@@ -247,6 +247,11 @@ class Proxies:
         """Why MCP servers are down, by name."""
         return self.mcp.failures
 
+    @property
+    def faults(self) -> dict[str, tuple[str, ...]]:
+        """What MCP servers sent that breaks the protocol, in sentences, by name."""
+        return self.mcp.faults
+
     async def start(self) -> None:
         """Start both, and accept the agent."""
         account = self._core.account

@@ -14,9 +14,11 @@ from twisted.logger import Logger
 from ironcurtain.audit import AuditLog
 from ironcurtain.errors import IronCurtainError
 from ironcurtain.jsonrpc import codec
+from ironcurtain.mcp_proxy import results
 from ironcurtain.mcp_proxy.backend import Backend, BackendFailed
 from ironcurtain.mcp_proxy.calls import PathRewriter
 from ironcurtain.mcp_proxy.catalogue import KINDS, TOOLS, Catalogue, CatalogueKind, Sighting, ToolDefinition, fetch_all
+from ironcurtain.mcp_proxy.faults import ServerFaults
 from ironcurtain.mcp_proxy.pins import SessionPins, withheld_notice
 from ironcurtain.mcp_proxy.questions import AgentLink, Questions
 from ironcurtain.mcp_proxy.servers_config import AgentRequest
@@ -56,6 +58,7 @@ class Backends:
     :param questions: answers the servers' requests.
     :param pins: decides which tool definitions are in force.
     :param tell: called with a message for the user.
+    :param faults: records what servers send that breaks the protocol.
     :param failed: called with the name of a server that went down or did not start, and the reason, unless the reason
         is unchanged. Returns the reason in words that may be shown.
     """
@@ -72,6 +75,7 @@ class Backends:
         clock: IReactorTime,
         pins: SessionPins,
         tell: Callable[[str], None],
+        faults: ServerFaults,
         failed: Callable[[str, str], str],
     ) -> None:
         self.catalogue = Catalogue([backend.name for backend in backends], rewriter.text, pins.see)
@@ -80,7 +84,7 @@ class Backends:
         """The lowest severity of log messages that an agent asked for."""
         self._backends = {backend.name: backend for backend in backends}
         self._questions, self._audit, self._rewriter, self._clock = questions, audit, rewriter, clock
-        self._pins, self._tell_person, self._report = pins, tell, failed
+        self._pins, self._tell_person, self._faults, self._report = pins, tell, faults, failed
         self.failures: dict[str, str] = {}
         """Why servers are down, by name; without servers that have not been started yet."""
         self._reported: dict[str, str] = {}
@@ -90,7 +94,7 @@ class Backends:
         self._watch.clock = clock
         self._unsettled = set(self._backends)
         self._started = clock.seconds()
-        self._waiting: list[Deferred[None]] = []
+        self._waiting: list[tuple[frozenset[str], Deferred[None]]] = []
         self._agent_capabilities: Mapping[str, Any] | None = None
         self._agent_waiting: list[Deferred[None]] = []
         self._callers: dict[str, ConnectedAgent] = {}
@@ -114,21 +118,39 @@ class Backends:
             if not failed:
                 self.log.failure("an MCP server did not stop cleanly", reason)
 
-    async def settled(self, seconds: float) -> None:
-        """Wait until each backend is up or failed to start, but at most so many seconds after :meth:`start`."""
+    async def settled(self, seconds: float, servers: Iterable[str] | None = None) -> None:
+        """
+        Wait until each backend is up or failed to start, but at most so many seconds after :meth:`start`.
+
+        :param servers: the names of those to wait for; ``None`` for all.
+        """
         left = self._started + seconds - self._clock.seconds()
-        if self._unsettled and left > 0:
+        names = frozenset(self._backends if servers is None else servers)
+        if names & self._unsettled and left > 0:
             done: Deferred[None] = Deferred()
-            self._waiting.append(done)
+            self._waiting.append((names, done))
             try:
                 await done.addTimeout(left, self._clock)
             except Late:
-                names = ", ".join(sorted(self._unsettled))
-                self.log.info("continuing without MCP servers that are not up yet: {names}", names=names)
+                late = ", ".join(sorted(names & self._unsettled))
+                self.log.info("continuing without MCP servers that are not up yet: {names}", names=late)
 
-    def down(self) -> list[str]:
-        """:returns: the servers that are still starting; failed ones are in :attr:`failures`."""
-        return [n for n, backend in self._backends.items() if backend.introduction is None and n not in self.failures]
+    def starting(self) -> dict[str, str]:
+        """:returns: for each server that is still starting, why it is not ready, if it shows; see :attr:`failures`."""
+        starting = {name: backend.oddity for name, backend in self._backends.items() if name in self._unsettled}
+        return {name: odd and f"is not ready yet; instead of messages it sent {odd}" for name, odd in starting.items()}
+
+    def sound(self, server: str, method: str, part: str, raw: bytes, params: Mapping[str, Any]) -> bytes:
+        """
+        :param part: what was called, for the record of faults.
+        :param raw: JSON of a server's result.
+        :returns: a result that clients accept.
+        :raises InvalidMessage: it is not an object.
+        """
+        mended, faults = results.mended(method, raw, params)
+        for fault in faults:
+            self._faults.add(server, method, f"{method} {part}: {fault}")
+        return mended
 
     def get(self, server: str) -> Backend:
         """:raises BackendFailed: there is no such server."""
@@ -291,7 +313,10 @@ class Backends:
             del self._refreshing[key]
 
     async def _load(self, backend: Backend, kind: CatalogueKind) -> None:
-        self._record(backend.name, self.catalogue.take(backend.name, kind, await fetch_all(backend, kind)))
+        name, (entries, lacking) = backend.name, await fetch_all(backend, kind)
+        self._record(name, self.catalogue.take(name, kind, entries))
+        faults = self.catalogue.faults.get((name, kind.method), [])
+        self._faults.replace(name, kind.method, [*([lacking] if lacking else []), *faults])
         if kind is TOOLS and self.catalogue.withholding() and not self._watch.running:
             self._watch.start(WATCH_SECONDS, now=False)
 
@@ -312,11 +337,12 @@ class Backends:
 
     def _settle(self, backend: Backend) -> None:
         self._unsettled.discard(backend.name)
-        if not self._unsettled:
-            waiting, self._waiting = self._waiting, []
-            for done in waiting:
-                if not done.called:
-                    done.callback(None)
+        waiting, self._waiting = self._waiting, []
+        for names, done in waiting:
+            if names & self._unsettled:
+                self._waiting.append((names, done))
+            elif not done.called:
+                done.callback(None)
 
     def _tell_all(self, method: str, params: bytes | None) -> None:
         self._tell(self.agents, method, params)

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ironcurtain.jsonrpc import codec
-from ironcurtain.mcp_proxy.backend import Backend, BackendFailed, RpcError
+from ironcurtain.mcp_proxy.backend import Backend, BackendFailed, RpcError, UnreadableAnswer
+from ironcurtain.mcp_proxy.definitions import Listed, mended
 from ironcurtain.mcp_proxy.pins import Pin, Reason, digest, has_hidden, visible, withheld
 from ironcurtain.mcp_proxy.servers_config import public_name
 
@@ -57,8 +58,9 @@ class ToolDefinition:
 
     :param name: the server's name for it.
     :param public_name: the agents' name for it.
-    :param definition: name, description, ``inputSchema`` and the server's other members, with hidden text made visible.
-    :param digest: digest of the server's definition.
+    :param definition: name, description, ``inputSchema`` and the server's other members, mended where they would break
+        clients, with hidden text made visible.
+    :param digest: digest of the definition as the server sent it.
     :param held: why the tool must not be used, whatever the policy says; ``None`` if it may.
     """
 
@@ -79,14 +81,17 @@ class ToolDefinition:
 @dataclass(frozen=True, slots=True)
 class CatalogueEntry:
     """
-    A prompt, a resource or a template.
+    A tool, a prompt, a resource or a template.
 
     :param identity: the server's name, URI or URI template for it.
+    :param definition: as agents see it.
+    :param sent: as the server sent it.
     """
 
     server: str
     identity: str
     definition: Definition
+    sent: Definition
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,20 +137,23 @@ class Catalogue:
     """By URI, as agents see it."""
     templates: dict[str, CatalogueEntry] = field(default_factory=dict)
     """By URI template, as agents see it."""
+    faults: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    """What was wrong with a list, by server and method."""
     _sightings: dict[str, dict[str, Sighting]] = field(default_factory=dict)
     _recorded: dict[tuple[str, str], Sighting] = field(default_factory=dict)
     _tools_by_server: dict[tuple[str, str], ToolDefinition] = field(default_factory=dict)
-    _lists: dict[tuple[str, str], Sequence[Definition]] = field(default_factory=dict)
+    _lists: dict[tuple[str, str], Sequence[Listed]] = field(default_factory=dict)
 
     def take(self, server: str, kind: CatalogueKind, definitions: Iterable[Any]) -> list[Sighting]:
         """
         Replace one list of one server.
 
-        :param definitions: unchanged; invalid ones are left out.
+        :param definitions: as the server sent them. Agents see them mended; those that cannot be mended are left out.
         :returns: the changed tool definitions, for the audit log.
         """
-        sound = [d for d in definitions if isinstance(d, dict) and isinstance(d.get(kind.identity), str)]
-        self._lists[server, kind.method] = list({d[kind.identity]: d for d in reversed(sound)}.values())[::-1]
+        usable, self.faults[server, kind.method] = mended(kind.member, definitions)
+        first = {listed.sent[kind.identity]: listed for listed in reversed(usable)}
+        self._lists[server, kind.method] = list(first.values())[::-1]
         if kind is TOOLS:
             return self.pin_again(server)
         self._rebuild(kind)
@@ -157,7 +165,7 @@ class Catalogue:
 
         :returns: the changed tool definitions, for the audit log.
         """
-        said = self._lists.get((server, TOOLS.method), ())
+        said = [listed.sent for listed in self._lists.get((server, TOOLS.method), ())]
         self._sightings[server] = {}
         try:
             pins = self.pin(server, said)
@@ -184,9 +192,9 @@ class Catalogue:
 
     def _rebuild(self, kind: CatalogueKind) -> None:
         entries = [
-            CatalogueEntry(server, definition[kind.identity], definition)
+            CatalogueEntry(server, listed.sent[kind.identity], listed.shown, listed.sent)
             for server in self.servers
-            for definition in self._lists.get((server, kind.method), ())
+            for listed in self._lists.get((server, kind.method), ())
         ]
         if kind is TOOLS:
             self._rebuild_tools(entries)
@@ -201,7 +209,7 @@ class Catalogue:
         self.tools = {}
         for entry in entries:
             name, found = public_name(entry.server, entry.identity), entry.definition
-            sighting = self._sightings[entry.server].get(entry.identity) or _sighting(None, found)
+            sighting = self._sightings[entry.server].get(entry.identity) or _sighting(None, entry.sent)
             shown = visible(found) if has_hidden(found) else found
             tool = ToolDefinition(entry.server, entry.identity, name, shown, sighting.digest, sighting.withheld)
             self.tools.setdefault(name, tool)
@@ -251,13 +259,13 @@ ENTRIES = 20_000
 """Maximum number of entries used of one list."""
 
 
-async def fetch_all(backend: Backend, kind: CatalogueKind) -> list[Any]:
+async def fetch_all(backend: Backend, kind: CatalogueKind) -> tuple[list[Any], str]:
     """
-    :returns: the entries, unchanged; none if the server does not have such a list.
+    :returns: the entries, unchanged, and why there may be more; no entries if the server does not have such a list.
     :raises BackendFailed: the server does not answer, or its list does not end.
     """
     if backend.introduction is None or kind.capability not in backend.introduction.capabilities:
-        return []
+        return [], ""
     entries: list[Any] = []
     cursor: str | None = None
     seen: set[str] = set()
@@ -265,12 +273,16 @@ async def fetch_all(backend: Backend, kind: CatalogueKind) -> list[Any]:
         try:
             page = codec.decode(await backend.request(kind.method, None if cursor is None else {"cursor": cursor}))
         except RpcError:
-            return entries
+            return entries, ""
+        except (UnreadableAnswer, codec.InvalidMessage) as e:
+            return entries, f"its answer to {kind.method} cannot be read: {e}"
         found = page.get(kind.member) if isinstance(page, dict) else None
-        entries += found if isinstance(found, list) else []
-        cursor = page.get("nextCursor") if isinstance(page, dict) else None
+        if not isinstance(found, list):
+            return entries, f"its answer to {kind.method} has no list of {kind.member}"
+        entries += found
+        cursor = page.get("nextCursor")
         if not isinstance(cursor, str) or not cursor:
-            return entries
+            return entries, ""
         if cursor in seen or len(entries) > ENTRIES:
             break
         seen.add(cursor)

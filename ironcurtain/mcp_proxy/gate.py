@@ -126,10 +126,6 @@ class Gate:
         """:returns: the tools that can be called now."""
         return self._backends.tools()
 
-    def down(self) -> list[str]:
-        """:returns: the servers that are down, whose tools cannot be called."""
-        return self._backends.down()
-
     async def settled(self, seconds: float) -> None:
         """Wait until every server is up or has failed to start, but not longer than ``seconds``."""
         await self._backends.settled(seconds)
@@ -171,7 +167,8 @@ class Gate:
             if verdict.decision is Decision.ALLOW and self._limits.durable:
                 await self._admission.durable(sequence)
             params = {**clean(extra), "name": tool, "arguments": verdict.arguments}
-            raw = await self._backends.get(server).request("tools/call", params, on_progress)
+            sent = await self._backends.get(server).request("tools/call", params, on_progress)
+            raw = self._backends.sound(server, "tools/call", tool, sent, params)
             return self._finished(call, raw, verdict, changes)
         except Exception as e:
             return self._failed(call, e)
@@ -206,7 +203,8 @@ class Gate:
             if verdict.decision is Decision.ALLOW and self._limits.durable:
                 await self._admission.durable(sequence)
             sent = {**passed, **verdict.arguments}
-            raw = await self._backends.get(server).request(method, sent, on_progress)
+            result = await self._backends.get(server).request(method, sent, on_progress)
+            raw = self._backends.sound(server, method, str(sent.get("name", sent.get("uri", ""))), result, sent)
             mapped = self._mapped(raw)
             self._admission.close(call, "success", raw)
         except Exception as e:

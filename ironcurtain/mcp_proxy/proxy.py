@@ -25,6 +25,7 @@ from ironcurtain.mcp_proxy.calls import CallEvent, PathRewriter
 from ironcurtain.mcp_proxy.channel import Child, ChildReactor, MakeChannel, way_to
 from ironcurtain.mcp_proxy.connection import AgentConnection
 from ironcurtain.mcp_proxy.downloads import Download, download_of, in_background, installed
+from ironcurtain.mcp_proxy.faults import ServerFaults
 from ironcurtain.mcp_proxy.gate import Gate, GateLimits
 from ironcurtain.mcp_proxy.launch import Ground, is_own, prepare
 from ironcurtain.mcp_proxy.logins import LoginFiles
@@ -152,6 +153,9 @@ def _hung_up(connection: AgentConnection) -> bool:
     return any(events & select.POLLHUP for _, events in poll.poll(0))
 
 
+END_SECONDS = 5.0
+"""Seconds after a server's time to start within which the proxy knows that it has failed."""
+
 REASON_LIMIT = 500
 """Maximum length in characters of the reason why a server is down."""
 
@@ -225,6 +229,8 @@ class McpProxy:
     ) -> None:
         self._around, self._paths, self._redactor = surroundings, paths, redactor
         self._missing: dict[str, Missing] = {}
+        self._faults = ServerFaults(self._faulty)
+        self._start_seconds = {server.name: server.start_seconds for server in servers if server.name in engine.named}
         commands = (server for server in servers if isinstance(server, CommandServer))
         self.unsandboxed = tuple(server.name for server in commands if server.sandbox is None)
         """Names of the servers that run outside any sandbox."""
@@ -245,6 +251,7 @@ class McpProxy:
             clock=reactor,
             pins=SessionPins(surroundings.pins, own, surroundings.tell),
             tell=surroundings.tell,
+            faults=self._faults,
             failed=self._failed,
         )
         self._admission = CallAdmission(
@@ -275,8 +282,29 @@ class McpProxy:
 
     @property
     def failures(self) -> dict[str, str]:
-        """Why servers are down, by name."""
-        return dict(self._backends.failures)
+        """Why servers are down, by name; of those that are still starting, only if it shows why they are not ready."""
+        starting = {server: self._shown(why) for server, why in self._backends.starting().items() if why}
+        return {**starting, **self._backends.failures}
+
+    @property
+    def faults(self) -> dict[str, tuple[str, ...]]:
+        """What servers sent that breaks the protocol, in sentences, by name."""
+        return self._faults.shown()
+
+    async def ready(self, seconds: float, patient: bool, waiting: Callable[[list[str]], None]) -> dict[str, str]:
+        """
+        Wait until every server is up or has failed to start, but at most so many seconds after :meth:`start`.
+
+        :param patient: wait longer for the servers that the policy names: as long as each of them may take to start.
+        :param waiting: called with their names if that is necessary.
+        :returns: for each server that is still starting, why it is not ready, if it shows.
+        """
+        await self.gate.settled(seconds)
+        if late := [name for name in self._backends.starting() if patient and name in self._start_seconds]:
+            waiting(late)
+            for name in late:
+                await self._backends.settled(self._start_seconds[name] + END_SECONDS, [name])
+        return {server: self._shown(why) for server, why in self._backends.starting().items()}
 
     async def start(self) -> None:
         """Start the servers in the background; :meth:`Gate.settled` waits for them."""
@@ -322,7 +350,7 @@ class McpProxy:
             if may_be_secret(name, value):
                 self._redactor.add(Secret(value, f"variable {name} of the server {server.name}"))
         prepare = partial(self._by_http, server) if isinstance(server, HttpServer) else partial(self._run, server)
-        return RestartingBackend(server.name, self._around.reactor, prepare, self._log_line)
+        return RestartingBackend(server.name, self._around.reactor, prepare, self._log_line, server.start_seconds)
 
     async def _run(self, server: CommandServer) -> MakeChannel:
         secrets = await self._secrets(server.environment_commands)
@@ -348,10 +376,18 @@ class McpProxy:
             self._redactor.add(secret)
         return secrets
 
+    def _shown(self, why: str) -> str:
+        return one_line(self._redactor.text(why), REASON_LIMIT)
+
+    def _faulty(self, server: str, sentence: str) -> str:
+        shown = self._shown(sentence)
+        self._around.tell(f"MCP server {server}: {shown}")
+        return shown
+
     def _failed(self, server: str, why: str) -> str:
         if (missing := self._missing.get(server)) is not None and missing.last:
             why = f"{why}; {missing.last}"
-        shown = one_line(self._redactor.text(why), REASON_LIMIT)
+        shown = self._shown(why)
         self._around.server_down(server, shown)
         return shown
 

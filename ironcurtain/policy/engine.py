@@ -119,6 +119,10 @@ class PolicyEngine:
         self._listed = frozenset(
             role for rule in policy.rules for condition in rule.conditions.lists for role in condition.roles
         ) | (NAMED_ROLES if any(rule.auto for rule in policy.rules) else frozenset())
+        self.named = frozenset(policy.annotations.servers).union(
+            *(rule.conditions.server or () for rule in policy.rules)
+        )
+        """The servers that the policy names."""
         self.remembers = any(rule.conditions.has_memory for rule in policy.rules)
         """Whether verdicts depend on what happened before in the session."""
         conditions = (rule.conditions.paths for rule in policy.rules)

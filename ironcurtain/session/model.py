@@ -69,6 +69,7 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
     :param options: the requested options; those of a resumed session are in force once it is ready.
     :param unsandboxed: names of its MCP servers that run outside any sandbox.
     :param servers_down: for each MCP server that failed and is not up again, the reason.
+    :param server_faults: for each MCP server that breaks the protocol, what was wrong and what was done about it.
     :param terminal: whether its agent has a screen to attach to, and accepts no messages.
     :param status: the exit status of the program in that terminal, once known.
     :param head: of its audit log; ``None``: there is none yet.
@@ -88,6 +89,7 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
     options: dict[str, Any] = {}
     unsandboxed: tuple[str, ...] = ()
     servers_down: dict[str, str] = {}
+    server_faults: dict[str, tuple[str, ...]] = {}
     terminal: bool = False
     status: int | None = None
     head: AuditHead | None = None

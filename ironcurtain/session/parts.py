@@ -163,6 +163,10 @@ class Tools(SessionPart, Protocol):
     def failures(self) -> dict[str, str]:
         """Why MCP servers are down, by name."""
 
+    @property
+    def faults(self) -> dict[str, tuple[str, ...]]:
+        """What MCP servers sent that breaks the protocol, in sentences, by name."""
+
 
 class NoTools:
     """The tools of a session whose programs bring their own along."""
@@ -171,6 +175,11 @@ class NoTools:
 
     @property
     def failures(self) -> dict[str, str]:
+        """There are no servers of ours."""
+        return {}
+
+    @property
+    def faults(self) -> dict[str, tuple[str, ...]]:
         """There are no servers of ours."""
         return {}
 

@@ -72,8 +72,7 @@ class Session:
         self.id, self.number, self.request = earlier.id if earlier else str(uuid.uuid4()), number, request
         self.paths = SessionPaths(request.directory) if request.directory else services.home.session(self.id)
         self.label = earlier.label if earlier and not request.task else label(kind.agent_name, request.task)
-        self.events = events.EventLog(services.now)
-        self.history = History(self.paths.history)
+        self.events, self.history = events.EventLog(services.now), History(self.paths.history)
         self.workspace = request.workspace or self.paths.sandbox
         self.state, self.reason = State.INITIALIZING, ""
         self.escalations = make_queue(services, lambda: self.state is not State.CLOSED and attended())
@@ -100,6 +99,7 @@ class Session:
     @property
     def info(self) -> SessionInfo:
         """The session's description for others."""
+        running = self._tools if self.state is not State.CLOSED else None
         return SessionInfo(
             id=self.id,
             number=self.number,
@@ -113,7 +113,8 @@ class Session:
             reason=self.reason,
             options=dict(self._options),
             unsandboxed=self._tools.unsandboxed if self._tools is not None else (),
-            servers_down=self._tools.failures if self._tools is not None and self.state is not State.CLOSED else {},
+            servers_down=running.failures if running else {},
+            server_faults=running.faults if running else {},
             terminal=self._has_terminal,
             head=newest_head(self._audit),
             status=over.status if self.terminal is not None and (over := self.terminal.over) is not None else None,

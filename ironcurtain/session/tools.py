@@ -34,6 +34,7 @@ from ironcurtain.process.secret_command import secret_from_command
 from ironcurtain.sandbox.linked_repository import LinkedRepository, linked_repository
 from ironcurtain.secrets.redaction import Redactor
 from ironcurtain.session import events
+from ironcurtain.session.model import SessionRequest
 from ironcurtain.session.parts import Core
 from ironcurtain.session.past_calls import past_calls
 from ironcurtain.session.workspace import git_identity
@@ -43,6 +44,10 @@ if TYPE_CHECKING:
 
 ARGUMENTS_SHOWN = 200
 """Maximum length in characters of a call's arguments in an event."""
+
+
+SERVERS_SECONDS = 10.0
+"""Seconds that an agent waits for slow MCP servers; it starts without most of those that take longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +255,22 @@ def _told_repository(workspace: str, protected: Sequence[str], tell: Callable[[s
     if found is not None:
         tell(str(found))
     return found
+
+
+async def wait_for_servers(
+    proxy: McpProxy, request: SessionRequest, emit: Callable[[events.SessionEvent], None]
+) -> None:
+    """
+    Wait for the MCP servers before the agent learns its tools, and tell the user which are missing.
+
+    A session with a task waits for those that the policy names until they are ready or have failed.
+    """
+
+    def waiting(names: Sequence[str]) -> None:
+        emit(events.Progress(text=f"waiting for MCP servers that the policy names: {', '.join(names)}"))
+
+    for server, why in (await proxy.ready(SERVERS_SECONDS, bool(request.task), waiting)).items():
+        emit(events.ServerDown(server=server, reason=why))
 
 
 def _earlier(core: Core, engine: PolicyEngine, annotations: Annotations, now: float) -> CallHistory:

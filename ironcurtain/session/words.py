@@ -22,6 +22,13 @@ def servers_down(found: Iterable[SessionInfo]) -> Iterator[str]:
             yield f"Session {info.number}: the MCP server {server} {why}."
 
 
+def server_faults(found: Iterable[SessionInfo]) -> Iterator[str]:
+    """:returns: a line for each thing that an MCP server sent and that breaks the protocol."""
+    for info in found:
+        for server, faults in info.server_faults.items():
+            yield from (f"Session {info.number}: the MCP server {server}: {fault}." for fault in faults)
+
+
 def how_to_resume(info: SessionInfo) -> str:
     """:returns: a sentence on how to resume a session whose process died; empty if it cannot be resumed."""
     command = {"loop": "loop", "mcp-proxy": ""}.get(info.kind, "start")

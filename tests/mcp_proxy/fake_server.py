@@ -23,6 +23,7 @@ PLAIN_TOOLS = """
     stderr environment silent deaf rename change unknown_notice not_an_object file overlong
 """
 TOOLS = [*PLAIN_TOOLS.split(), "odd result"]
+RAW: dict[str, str] = json.loads(os.environ.get("RAW", "{}"))  # by tool or method: what is answered, as it is
 PAGE = int(os.environ.get("PAGE", "7"))
 description = os.environ.get("DESCRIPTION", "a tool for tests")
 if "TOOLS" in os.environ:
@@ -209,6 +210,8 @@ def handle(message: dict[str, Any]) -> None:
     if method is None:
         if (then := pending.pop(identifier, None)) is not None:
             then({key: message[key] for key in ("result", "error") if key in message})
+    elif (raw := RAW.get(params.get("name", method)) or RAW.get(method)) is not None:
+        line(raw.replace("ID", str(identifier)).encode("latin-1"))
     elif method == "initialize":
         initialize(identifier, params)
     elif method == "tools/list":

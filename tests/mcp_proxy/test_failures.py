@@ -137,11 +137,10 @@ class FailureTests(Base):
 
     async def test_a_mute_server_holds_nobody_up_for_long(self) -> None:
         self.patch(router, "START_SECONDS", 1000.0)
-        self.patch(restarting, "HANDSHAKE_SECONDS", 1000.0)
-        bench = await self.bench(CommandServer("mute", "/usr/bin/sleep", ("600",), sandbox=None), fake_server())
+        mute = CommandServer("mute", "/usr/bin/sleep", ("600",), sandbox=None, start_seconds=1000.0)
+        bench = await self.bench(mute, fake_server())
         bench.proxy._backends._started -= 1000.0  # so much later the agent comes
-        await until(lambda: bool(bench.proxy.gate.tools()))
-        self.assertEqual(bench.proxy.gate.down(), ["mute"])
+        await until(lambda: bench.proxy._backends.starting() == {"mute": ""})
         agent = await bench.agent()
         self.assertIn("structuredContent", (await agent.call("fake__echo"))["result"])
 

@@ -74,6 +74,11 @@ class PlainTools(Part):
         """No server fails."""
         return {}
 
+    @property
+    def faults(self) -> dict[str, tuple[str, ...]]:
+        """No server has faults."""
+        return {}
+
 
 @dataclass
 class PlainAgent(Part):

@@ -15,10 +15,14 @@ from ironcurtain.mcp_proxy.calls import CallRaised
 from ironcurtain.mcp_proxy.servers_config import CommandServer, HttpServer, SandboxConfig
 from ironcurtain.policy.engine import ServerBounds
 from ironcurtain.policy.pathmap import PathMap
+from ironcurtain.policy.rules import Conditions, Rule
 from ironcurtain.secrets.redaction import Redactor, Secret
-from ironcurtain.session import events
-from ironcurtain.session.tools import ToolFiles, protected_paths, server_bounds, teller
+from ironcurtain.session import events, tools
+from ironcurtain.session.model import SessionRequest
+from ironcurtain.session.tools import ToolFiles, protected_paths, server_bounds, teller, wait_for_servers
 from ironcurtain.text.columns import unstyled
+from tests.mcp_proxy.support import until
+from tests.mcp_proxy.test_protocol import Base
 
 
 class TellerTests(SynchronousTestCase):
@@ -46,6 +50,32 @@ class TellerTests(SynchronousTestCase):
         tell(CallRaised("1", "filesystem", "edit", {"a": "x" * 150, "b": "y" * 150}, "deny", "r", ""))
         assert isinstance(told[0], events.ToolCallRaised)
         self.assertEqual(told[0].arguments, f"a={'x' * 150} b={'y' * 44}…")
+
+
+class WaitingTests(Base):
+    """:func:`wait_for_servers`"""
+
+    async def waited(self, task: str, seconds: float) -> list[events.SessionEvent]:
+        """:returns: the events of waiting for a server that speaks, but is never ready."""
+        self.patch(tools, "SERVERS_SECONDS", 0.0)
+        script = ("-c", "echo 'Please log in'; exec sleep 600")
+        mute = CommandServer("mute", "/bin/sh", script, sandbox=None, start_seconds=seconds)
+        rule = Rule("mute", Conditions(server=("mute",)), "allow", "tests")
+        bench = await self.bench(mute, rules=[rule])
+        await until(lambda: bool(bench.proxy.failures))
+        emitted: list[events.SessionEvent] = []
+        await wait_for_servers(bench.proxy, SessionRequest("builtin", task), emitted.append)
+        return emitted
+
+    async def test_conversation_begins_without_slow_servers_and_says_why_they_are_not_ready(self) -> None:
+        (down,) = await self.waited("", 60.0)
+        why = "is not ready yet; instead of messages it sent 'Please log in': it is not JSON: "
+        assert isinstance(down, events.ServerDown)
+        self.assertEqual((down.server, down.reason[: len(why)]), ("mute", why))
+
+    async def test_task_waits_for_servers_that_the_policy_names(self) -> None:
+        (waiting,) = await self.waited("do it", 2.0)  # the failure is reported by the proxy
+        self.assertEqual(waiting, events.Progress(text="waiting for MCP servers that the policy names: mute"))
 
 
 class ProtectedTests(SynchronousTestCase):
