@@ -180,7 +180,7 @@ def _ids(members: _Members) -> tuple[int, ...]:
 def _no_object(message: bytes) -> Unreadable:
     if not message.lstrip().startswith(b"["):
         found = _scan(message)
-        return Unreadable("it is not an object, or nested too deeply", found.ids, found.is_answer)
+        return Unreadable("it is not an object on one line, or nested too deeply", found.ids, found.is_answer)
     try:
         ids = tuple(number for members in _batches.decode(message) for number in _ids(members))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

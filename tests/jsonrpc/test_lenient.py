@@ -112,6 +112,7 @@ class UnreadableTests(SynchronousTestCase):
             b'{"jsonrpc":"2.0","id":5,"result":{}',
             b'log line {"jsonrpc":"2.0","id":5,"result":{}}',
             b'{"jsonrpc":"2.0","id":5,"result":' + b"[" * 100_000,
+            b'{"result":{"a":"' + b"x" * lenient.SCAN_LIMIT + b'",},"jsonrpc":"2.0","id":5}',
             b'{"result":' + b'{"a":' * 1000 + b"{'b'}" + b"}" * 1000 + b',"jsonrpc":"2.0","id":5}',
         ):
             self.assertEqual(self.refused(line).ids, (5,))
