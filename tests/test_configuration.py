@@ -38,6 +38,15 @@ class ReadTests(SynchronousTestCase):
         changed = read_settings(self.path, {"IRONCURTAIN_AGENT_MAX_STEPS": "3"})
         self.assertEqual(changed.settings.agent.max_steps, 3)
 
+    def test_files_of_other_systems_are_read_or_named(self) -> None:
+        text = "version = 1\r\n[agent]\r\nmax_steps = 3\r\n"
+        for encoding in ("utf-8", "utf-8-sig"):
+            self.path.write_bytes(text.encode(encoding))
+            self.assertEqual(read_settings(self.path, {}).settings.agent.max_steps, 3)
+        self.path.write_bytes(text.encode("utf-16"))
+        refused = self.assertRaises(ConfigurationError, read_settings, self.path, {})
+        self.assertEqual(str(refused), f"{self.path}: is encoded in UTF-16; save it as UTF-8")
+
     def test_what_a_session_could_start_with(self) -> None:
         for text in (
             '[providers.openai]\nhost = "llm.example.com"\nport = 8443\n',

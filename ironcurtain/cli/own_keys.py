@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ironcurtain.cli.output import confirmed, print_lines, print_table
 from ironcurtain.cli.ssh import let_in, read_key
-from ironcurtain.errors import UsageError
+from ironcurtain.errors import ConfigurationError, UsageError
 from ironcurtain.home.layout import Home, person_home
 from ironcurtain.text.display import one_line
 
@@ -76,12 +76,12 @@ def _read(path: Path) -> AuthorizedKey:
     try:
         if not path.is_file():
             raise UsageError("is not a regular file")
-        with path.open(encoding="utf-8") as file:
+        with path.open("rb") as file:
             return read_key(file, ",".join(ROLES))
     except OSError as e:
         raise UsageError(f"cannot be read: {e.strerror}") from None
-    except UnicodeDecodeError:
-        raise UsageError("is not UTF-8 text") from None
+    except ConfigurationError as e:
+        raise UsageError(e.detail) from None
 
 
 def _rank(path: Path) -> tuple[int, str]:

@@ -47,6 +47,7 @@ from ironcurtain.shell.messages import (
     StepStarted,
 )
 from ironcurtain.shell.protocol import LINE_LIMIT, decode_action, encode, instruction_lines
+from ironcurtain.text.decoding import decode_text
 from ironcurtain.text.display import one_line, paragraphs
 
 
@@ -54,11 +55,12 @@ def instructions_of(path: Path) -> list[str]:
     """
     :returns: the instructions in a file: lines that begin with ``#``, those that follow each other as one.
     :raises UsageError: it cannot be read, or has none.
+    :raises ConfigurationError: it is not UTF-8 text.
     """
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as e:
-        raise UsageError(f"{path} cannot be read: {getattr(e, 'strerror', None) or 'it is no UTF-8 text'}") from None
+        text = decode_text(str(path), path.read_bytes())
+    except OSError as e:
+        raise UsageError(f"{path} cannot be read: {e.strerror}") from None
     if not (found := instruction_lines(text)):
         raise UsageError(f"{path} has no instructions: write them as lines that begin with #")
     return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
@@ -28,10 +28,10 @@ def ssh() -> None:
 
 
 @ssh.command("add-key")
-@click.argument("file", type=click.File())
+@click.argument("file", type=click.File("rb"))
 @click.option("--name", default="", help="The holder's name in the audit log (default: the comment in the file).")
 @click.option("--roles", "roles_text", help=f"Roles, separated by commas (default: {ROLES}).")
-def add_key(file: TextIO, name: str, roles_text: str | None) -> None:
+def add_key(file: BinaryIO, name: str, roles_text: str | None) -> None:
     """
     Permit the public key in FILE to log in.
 
@@ -49,17 +49,19 @@ def add_key(file: TextIO, name: str, roles_text: str | None) -> None:
     let_in(where, key)
 
 
-def read_key(file: TextIO, roles_text: str = ROLES, name: str = "") -> AuthorizedKey:
+def read_key(file: BinaryIO, roles_text: str = ROLES, name: str = "") -> AuthorizedKey:
     """
     Read a ``.pub`` file.
 
     :param name: replaces the comment in it.
     :raises UsageError: it does not contain exactly one permitted key, or a role does not exist.
+    :raises ConfigurationError: it is not UTF-8 text.
     """
     from ironcurtain.errors import UsageError
     from ironcurtain.ssh.authorized_keys import LINE_LIMIT, public_key, read_roles
+    from ironcurtain.text.decoding import decode_text
 
-    text = file.read(2 * LINE_LIMIT)
+    text = decode_text(file.name, file.read(2 * LINE_LIMIT))
     if "PRIVATE KEY" in text:
         raise UsageError("this is a private key, which must stay with its holder: give the .pub file")
     if len(lines := [line for line in text.splitlines() if line.strip()]) != 1:

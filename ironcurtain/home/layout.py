@@ -17,6 +17,7 @@ from zlib import crc32
 
 from ironcurtain.errors import ConfigurationError, UsageError
 from ironcurtain.home.session_paths import RunPaths, SessionPaths
+from ironcurtain.text.decoding import decode_text
 
 SOCKET_PATH_LIMIT = 103
 """Maximum length in bytes of a UNIX socket's path on all systems (sun_path: 104 bytes on BSD and macOS)."""
@@ -294,7 +295,7 @@ def read_configuration(path: Path) -> str | None:
     """
     Read a configuration file.
 
-    :returns: its text; ``None`` if it does not exist.
+    :returns: its text, decoded by :mod:`~ironcurtain.text.decoding`; ``None`` if it does not exist.
     :raises ConfigurationError: it is not a regular file, cannot be read, or is not UTF-8.
     """
     try:
@@ -303,10 +304,8 @@ def read_configuration(path: Path) -> str | None:
             os.close(fd)
             raise ConfigurationError(str(path), "is not a regular file")
         with os.fdopen(fd, "rb") as file:
-            return file.read().decode()
+            return decode_text(str(path), file.read())
     except FileNotFoundError:
         return None
     except OSError as e:
         raise ConfigurationError(str(path), f"cannot be read: {e.strerror}") from None
-    except UnicodeDecodeError:
-        raise ConfigurationError(str(path), "is not UTF-8 text") from None

@@ -11,6 +11,7 @@ import msgspec
 
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.home.lines import Place, json_places
+from ironcurtain.text.decoding import decode_text
 
 _TOML_PLACE = re.compile(r" \(at line (\d+), column \d+\)$")
 _TOML_END = " (at end of document)"
@@ -30,24 +31,28 @@ def parse_toml(source: str, text: str) -> dict[str, Any]:
         raise ConfigurationError(source, f"not TOML: {detail}", line=line) from None
 
 
-def parse_json(source: str, data: bytes) -> Any:
+def parse_json(source: str, data: bytes | str) -> Any:
     """
     :param source: the file's name, for messages.
-    :raises ConfigurationError: the bytes are not JSON, or an object has a key twice: parsers use either the first or
-        the last, so that a reviewer may see the other one.
+    :param data: JSON; of a file that a person writes, what :func:`~ironcurtain.home.json_comments.plain_json` returns.
+    :raises ConfigurationError: it is not JSON, or an object has a key twice: parsers use either the first or the last,
+        so that a reviewer may see the other one.
     """
+    text = decode_text(source, data) if isinstance(data, bytes) else data
+    if not text.strip():
+        raise ConfigurationError(source, "is empty")
 
     def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) < len(pairs):
             twice = next(key for number, (key, _) in enumerate(pairs) if key in dict(pairs[:number]))
             detail = f"{json.dumps(twice)} occurs twice in one object: remove one of them"
-            raise ConfigurationError(source, detail, line=_line_of_second(data.decode(), twice))
+            raise ConfigurationError(source, detail, line=_line_of_second(text, twice))
         return found
 
     try:
-        json.loads(data, object_pairs_hook=members)  # msgspec silently uses the last one
-        return msgspec.json.decode(data)
+        json.loads(text, object_pairs_hook=members)  # msgspec silently uses the last one
+        return msgspec.json.decode(text)
     except json.JSONDecodeError as e:
         raise ConfigurationError(source, f"not JSON: {e.msg}", line=e.lineno) from None
     except (ValueError, msgspec.DecodeError, RecursionError) as e:

@@ -55,6 +55,7 @@ from ironcurtain.llm.model import (
     ToolUse,
     UsageSeen,
 )
+from ironcurtain.text.decoding import decode_text
 
 VERSION: Final = 1
 """The version of the format that is written here."""
@@ -214,12 +215,10 @@ def load_script(path: str) -> Script:
     :raises ConfigurationError: it cannot be read or is wrong.
     """
     try:
-        with open(os.path.expanduser(path), encoding="utf-8") as file:
-            return parse_script(file.read(), path)
+        with open(os.path.expanduser(path), "rb") as file:
+            return parse_script(decode_text(path, file.read()), path)
     except OSError as e:
         raise ConfigurationError(path, f"cannot be read: {e.strerror}") from None
-    except UnicodeDecodeError:
-        raise ConfigurationError(path, "is not UTF-8 text") from None
 
 
 class ScriptedModelClient:

@@ -16,6 +16,7 @@ from ironcurtain.loop.echo import LoopEvent
 from ironcurtain.loop.model import Iteration, LoopState
 from ironcurtain.servers.files.failures import FileError
 from ironcurtain.servers.files.walk import Roots, open_regular, parent, require_regular
+from ironcurtain.text.decoding import decode_anyhow
 
 VERSION = 1
 """Format version of ``loop.json``; others are refused."""
@@ -47,7 +48,7 @@ def read_prompt(text: str, path: Path, workspace: Path) -> str:
         raise UsageError(f"the prompt in {path} is larger than {PROMPT_LIMIT} bytes")
     if not data.strip():
         raise UsageError(f"the prompt in {path} is empty")
-    return data.decode("utf-8", "replace")
+    return decode_anyhow(data)
 
 
 def with_events(prompt: str, events: Sequence[LoopEvent]) -> str:

@@ -75,7 +75,7 @@ class LoginFile:
         text = read_configuration(self.path)
         if text is None:
             return None
-        stored: _Stored = convert(str(self.path), parse_json(str(self.path), text.encode()), _Stored, text)
+        stored: _Stored = convert(str(self.path), parse_json(str(self.path), text), _Stored, text)
         if stored.url != url.reveal():
             return None
         tokens, client = Secret(json.dumps(stored.tokens)), Secret(json.dumps(stored.client))

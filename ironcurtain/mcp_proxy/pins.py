@@ -260,7 +260,7 @@ class PinFile:
         text = read_configuration(self.path)
         if text is None:
             return {}
-        parsed = parse_json(source, text.encode())
+        parsed = parse_json(source, text)
         check_version(source, parsed, VERSION)
         file: _File = convert(source, parsed, _File)
         return file.tools

@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.home.faults import wrong
+from ironcurtain.home.json_comments import plain_json
 from ironcurtain.home.layout import read_configuration
 from ironcurtain.home.lines import Place
 from ironcurtain.home.parsing import parse_json, parse_toml
@@ -257,7 +258,7 @@ def _arguments(
 
 
 def _read_json(path: Path) -> tuple[_Source, Any]:
-    return _Source(str(path)), parse_json(str(path), _read(path).encode())
+    return _Source(str(path)), parse_json(str(path), plain_json(str(path), _read(path)))
 
 
 def _read(path: Path) -> str:

@@ -14,6 +14,7 @@ from ironcurtain.process.piped import CommandReactor
 from ironcurtain.process.secret_command import secret_from_command
 from ironcurtain.providers.registry import KNOWN_PROVIDERS
 from ironcurtain.secrets.redaction import Secret
+from ironcurtain.text.decoding import decode_text
 
 DEFAULT_VARIABLES: Mapping[str, str] = {known.name: known.key_variables[0] for known in KNOWN_PROVIDERS.values()}
 """Default environment variables for the keys of providers; some have more."""
@@ -53,9 +54,10 @@ def _from_file(path: Path, where: str) -> str:
         with path.open("rb") as file:
             if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
                 raise ConfigurationError("config.toml", f"others can read {path}: chmod 600 {path}", field=where)
-            return file.read(64 * 1024).decode()
-    except (OSError, UnicodeDecodeError) as e:
+            data = file.read(64 * 1024)
+    except OSError as e:
         raise ConfigurationError("config.toml", f"cannot read {path}: {e}", field=where) from None
+    return decode_text(str(path), data)
 
 
 async def _from_command(command: str, environ: Mapping[str, str], where: str, reactor: CommandReactor) -> str:

@@ -20,6 +20,7 @@ from pathlib import PurePath
 from ironcurtain.sandbox.command_lines import SEARCHED, read_command_line
 from ironcurtain.sandbox.linked_packages import head_of, node_links, python_paths
 from ironcurtain.sandbox.system_paths import is_system
+from ironcurtain.text.decoding import decode_anyhow
 
 LINKS_LIMIT = 40
 """Maximum number of links from a program's name to the program (Linux's limit, path_resolution(7))."""
@@ -173,8 +174,8 @@ class Installation:
         """A virtual environment, with its base Python."""
         yield prefix
         self._linked_packages(prefix)
-        with open(f"{prefix}/pyvenv.cfg", encoding="utf-8", errors="replace") as file:
-            settings = dict(line.split("=", 1) for line in file if "=" in line)
+        with open(f"{prefix}/pyvenv.cfg", "rb") as file:
+            settings = dict(line.split("=", 1) for line in decode_anyhow(file.read()).splitlines() if "=" in line)
         base = next((value.strip() for name, value in settings.items() if name.strip() == "home"), "")
         if base.startswith("/"):
             self._add(f"{base}/python3")

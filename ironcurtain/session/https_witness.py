@@ -20,6 +20,7 @@ from ironcurtain.http.connections import RequestConnectionPool
 from ironcurtain.http.trust import VerifyingPolicy
 from ironcurtain.llm.failures import network_error
 from ironcurtain.secrets.redaction import Secret
+from ironcurtain.text.decoding import decode_text
 
 REQUEST_SECONDS: Final = 10.0
 """Time limit for one request."""
@@ -110,7 +111,7 @@ def https_witnesses(reactor: Any, audit: Audit) -> dict[str, HttpsWitness]:
 
 def _read_key(path: str) -> Secret:
     """:raises ConfigurationError: others can read it, or it is no key."""
-    text = read_private(Path(_path(path)), KEY_LIMIT).decode("utf-8", "replace").strip()
+    text = decode_text(path, read_private(Path(_path(path)), KEY_LIMIT)).strip()
     if not text or not text.isascii() or not text.isprintable() or " " in text:
         raise ConfigurationError(path, "has no key")
     return Secret(text, f"file {path}")

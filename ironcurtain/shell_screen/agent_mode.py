@@ -10,7 +10,7 @@ from pathlib import Path
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
 
-from ironcurtain.errors import IronCurtainError
+from ironcurtain.errors import ConfigurationError, IronCurtainError
 from ironcurtain.shell.agent import ShellAgent
 from ironcurtain.shell.messages import Action, Edit, Message, Notice
 from ironcurtain.shell_screen.keyboard import EditRequested, ForCommand, Keyboard, Local, Suspend
@@ -19,6 +19,7 @@ from ironcurtain.shell_screen.panel import Panel
 from ironcurtain.shell_screen.screen import Screen
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.model import ProgramExit
+from ironcurtain.text.decoding import decode_text
 
 TICK_SECONDS = 1.0
 """How often elapsed time is drawn."""
@@ -182,9 +183,9 @@ class Editor:
     def ended(self, ended: ProgramExit) -> None:
         """For the terminal: read what was written."""
         try:
-            text = self._file.read_text(encoding="utf-8").strip()
+            text = decode_text("it", self._file.read_bytes()).strip()
             self._file.unlink()
-        except (OSError, UnicodeDecodeError) as e:
+        except (OSError, ConfigurationError) as e:
             self._done(None, f"the command cannot be read: {e}")
             return
         self._done(text if text and ended.status == 0 else None, "")

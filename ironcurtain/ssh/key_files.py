@@ -25,6 +25,7 @@ from ironcurtain.files.locks import locked
 from ironcurtain.files.private import read_private
 from ironcurtain.home.layout import Home, private_directory
 from ironcurtain.ssh.authorized_keys import AuthorizedKey, KeyList, fingerprint, parse
+from ironcurtain.text.decoding import decode_text
 
 SIZE_LIMIT = 1024 * 1024
 """Maximum size in bytes of either file (thousands of keys)."""
@@ -197,7 +198,4 @@ def _check_directory(path: Path) -> None:
 
 
 def _private_text(path: Path) -> str:
-    try:
-        return read_private(path, SIZE_LIMIT).decode()
-    except UnicodeDecodeError:
-        raise ConfigurationError(str(path), "is not UTF-8 text") from None
+    return decode_text(str(path), read_private(path, SIZE_LIMIT))

@@ -95,7 +95,7 @@ class OwnKeysTests(SynchronousTestCase):
             "id_ed25519-cert.pub: is a certificate",
             "old.pub: needs a type and a key",
             "two.pub: the file must contain one public key on one line",
-            "bytes.pub: is not UTF-8 text",
+            "bytes.pub: is encoded in UTF-16; save it as UTF-8",
             "nowhere.pub: is not a regular file",
             "pipe.pub: is not a regular file",
         ):

@@ -175,6 +175,12 @@ class FormatTests(SynchronousTestCase):
         path = written(self, DEMO.encode())
         self.assertEqual(load_script(path), parse_script(DEMO, path))
 
+    def test_a_file_of_another_system_is_read_or_named(self) -> None:
+        path = written(self, DEMO.replace("\n", "\r\n").encode("utf-8-sig"))
+        self.assertEqual(load_script(path), parse_script(DEMO, path))
+        with self.assertRaisesRegex(ConfigurationError, "is encoded in UTF-16"):
+            load_script(written(self, DEMO.encode("utf-16")))
+
     def test_a_file_that_cannot_be_read_is_named(self) -> None:
         latin = written(self, b"version = 1 # \xe9")
         for path in ("/nowhere/demo.toml", latin):

@@ -157,6 +157,12 @@ class CompiledTests(_FileTests):
         self.assertEqual(policy.lists["us"].effective(), ("b",))
         self.assertIn(("git", "git_push"), policy.annotations.table())
 
+    def test_comments_and_a_byte_order_mark_are_passed_over(self) -> None:
+        path = self.write("compiled-policy.json", COMPILED)
+        plain = Path(path).read_text()
+        Path(path).write_text(f"\ufeff// ours\r\n{plain}/* end */")
+        self.assertEqual(load_policy(path).rules, compiled_policy(COMPILED).rules)
+
     def test_a_condition_that_is_not_known_is_no_metadata(self) -> None:
         rule = {**RULE, "if": {"server": ["s"], "sideEffects": False}}
         error = self.assertRaises(ConfigurationError, compiled_policy, {"rules": [rule]})

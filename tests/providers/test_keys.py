@@ -48,6 +48,13 @@ class RealKeyTests(TestCase):
         self.file.chmod(0o640)
         self.assertIn("chmod 600", await self.fails(KeySettings(file=str(self.file))))
 
+    async def test_from_a_file_of_another_system(self) -> None:
+        self.file.write_bytes("sk-3\r\n".encode("utf-8-sig"))
+        self.file.chmod(0o600)
+        self.assertEqual((await self.key(KeySettings(file=str(self.file)))).reveal(), "sk-3")
+        self.file.write_bytes("sk-3\r\n".encode("utf-16"))
+        self.assertIn("UTF-16", await self.fails(KeySettings(file=str(self.file))))
+
     async def test_from_a_command_without_a_shell(self) -> None:
         self.assertEqual((await self.key(KeySettings(command="printf '%s' 'sk-$HOME'"))).reveal(), "sk-$HOME")
         self.assertEqual((await self.key(KeySettings(command="printenv MINE"), MINE="sk-4")).reveal(), "sk-4")

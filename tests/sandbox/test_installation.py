@@ -64,6 +64,12 @@ class InstallationTests(InstallationCase):
         self.file("venv/lib/python3.11/site-packages/mine.pth", f"{source}\n{self.home}\nimport os\n")
         self.assertEqual(self.found(self.file("venv/bin/server")), {"venv", "work/mine"})
 
+    def test_files_of_an_environment_that_begin_with_a_byte_order_mark(self) -> None:
+        python, source = self.python(".pyenv/versions/3.11.7"), self.file("work/mine/mine.py").parent
+        self.file("venv/pyvenv.cfg", f"\ufeffhome = {python.parent}\r\n")
+        self.file("venv/lib/python3.11/site-packages/mine.pth", f"\ufeff{source}\r\n")
+        self.assertEqual(self.found(self.file("venv/bin/server")), {"venv", ".pyenv/versions/3.11.7", "work/mine"})
+
     def test_shims(self) -> None:
         self.assertEqual(self.found(self.file(".pyenv/shims/python", "#!/bin/sh\n")), {".pyenv"})
 

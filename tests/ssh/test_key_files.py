@@ -40,6 +40,14 @@ class KeyFileTests(KeyFilesTestCase):
         self.assertRaises(NotFound, self.file.remove, "ada")
         self.assertTrue(self.file.path.read_text().startswith("# "))
 
+    def test_a_file_of_another_system_is_read_or_named(self) -> None:
+        self.file.add(self.ada)
+        text = self.file.path.read_text().replace("\n", "\r\n")
+        self.file.path.write_bytes(text.encode("utf-8-sig"))
+        self.assertEqual(self.file.read().keys, (self.ada,))
+        self.file.path.write_bytes(text.encode("utf-16"))
+        self.assertIn("UTF-16", str(self.assertRaises(ConfigurationError, self.file.read)))
+
     def test_nothing_is_listed_twice(self) -> None:
         self.file.add(self.ada)
         self.file.add(self.ada)
