@@ -10,6 +10,7 @@ import os
 import shlex
 import stat
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,6 +27,7 @@ from ironcurtain.providers.rules import check_providers
 from ironcurtain.ssh.addresses import check_address
 
 if TYPE_CHECKING:
+    from ironcurtain.mcp_proxy.servers_config import ServerConfig
     from ironcurtain.session.tools import ToolFiles
     from ironcurtain.shell.approval import Approval
 
@@ -52,7 +54,7 @@ def check_files(home: Home, environ: Mapping[str, str]) -> Iterator[CheckedFile]
     readers: dict[Path, Callable[[], object]] = {
         home.config: lambda: read_settings(home.config, environ),
         home.policy: lambda: read_approval_of(files, user_home),
-        home.mcp_servers: lambda: files.load_servers(str(home.path), user_home),
+        home.mcp_servers: lambda: files.load_servers(str(home.path), user_home, environ),
     }
     for path, read in readers.items():
         error = None
@@ -61,6 +63,27 @@ def check_files(home: Home, environ: Mapping[str, str]) -> Iterator[CheckedFile]
         except ConfigurationError as e:
             error = e
         yield CheckedFile(path, path.exists(), error)
+
+
+def examine_servers(
+    home: Home, environ: Mapping[str, str], workspace: str
+) -> Iterator[tuple[ServerConfig, str | None]]:
+    """
+    :param workspace: real path of the workspace for which the servers would start.
+    :returns: the servers of the home, and why each of them cannot start; ``None`` for those that can.
+    :raises ConfigurationError: the file is wrong.
+    """
+    from ironcurtain.mcp_proxy.launch import Ground
+    from ironcurtain.mcp_proxy.obstacles import obstacle
+    from ironcurtain.session.tools import ToolFiles
+
+    account = None
+    with suppress(ConfigurationError):
+        run_as = read_settings(home.config, environ).settings.run_as
+        account = session_account(run_as, environ, None, os.geteuid()).switched
+    ground = Ground(environ, workspace, account=account, downloads=home.downloads)
+    for server in ToolFiles.chosen(home, {}).load_servers(workspace, person_home(environ, os.geteuid()), environ):
+        yield server, obstacle(server, ground)
 
 
 def require_files(home: Home, environ: Mapping[str, str]) -> None:

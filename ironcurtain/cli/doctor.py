@@ -117,39 +117,40 @@ def _files(where: Home) -> Iterator[Finding]:
 
 
 def _servers(where: Home) -> Iterator[Finding]:
-    from ironcurtain.home.layout import person_home
+    from ironcurtain.configuration import examine_servers
     from ironcurtain.mcp_proxy.launch import is_own
     from ironcurtain.mcp_proxy.logins import LoginFiles
     from ironcurtain.mcp_proxy.servers_config import HttpServer
     from ironcurtain.process.accounts import session_account
     from ironcurtain.sandbox import programs
-    from ironcurtain.session.tools import ToolFiles
 
-    user_home, found = person_home(os.environ, os.geteuid()), settings(where).settings
+    found = settings(where).settings
     account = session_account(found.run_as, os.environ, None, os.geteuid()).switched
     kind = found.sandbox.chosen
-    for server in ToolFiles.chosen(where, {}).load_servers(str(where.path), user_home):
-        if isinstance(server, HttpServer):
+    for server, obstacle in examine_servers(where, os.environ, os.getcwd()):
+        given = ", ".join(server.reading.variables)
+        given = f", with {given} of your environment" if given else ""
+        if obstacle is not None:
+            mend = f"Install what is missing, or correct {where.mcp_servers}"
+            yield Finding(f"MCP server {server.name}", WRONG, f"does not start: {obstacle}", mend)
+        elif isinstance(server, HttpServer):
             login = LoginFiles(where.oauth).of(server.name)
             if login.path.exists() and login.read(server.url) is None:
                 mend = f"Run: ironcurtain mcp login {server.name}"
                 yield Finding(f"MCP server {server.name}", HINT, "the kept login is for another url", mend)
             else:
                 known = ", with a login" if login.path.exists() else ""
-                yield Finding(f"MCP server {server.name}", OK, f"by HTTP at {server.host}{known}")
-        elif shutil.which(server.command) is None:
-            mend = f"Install it, or correct its command in {where.mcp_servers}"
-            yield Finding(f"MCP server {server.name}", WRONG, f"there is no program {server.command}", mend)
+                yield Finding(f"MCP server {server.name}", OK, f"by HTTP at {server.host}{known}{given}")
         elif server.sandbox is None:
             mend = 'Remove "sandbox": "none", unless it cannot work with it; "read" and "write" extend its sandbox.'
-            text = f"{server.command}, outside any sandbox, with all rights of its account; each call is asked"
+            text = f"{server.command}, outside any sandbox, with all rights of its account; each call is asked{given}"
             yield Finding(f"MCP server {server.name}", HINT, text, mend)
         elif not is_own(server) and programs.unavailable(account, kind) is not None:
             mend = 'Enable sandboxes, see "sandbox".'
             yield Finding(f"MCP server {server.name}", WRONG, "does not start: no sandbox can be made for it", mend)
         else:
             kept = "which follows no links" if is_own(server) else "in a sandbox"
-            yield Finding(f"MCP server {server.name}", OK, f"{server.command}, {kept}")
+            yield Finding(f"MCP server {server.name}", OK, f"{server.command}, {kept}{given}")
 
 
 def _tools(where: Home) -> Iterator[Finding]:

@@ -61,18 +61,20 @@ def logout(name: str) -> None:
 
 
 def _server(name: str) -> HttpServer:
-    from ironcurtain.errors import NotFound, UsageError
+    from ironcurtain.errors import ConfigurationError, NotFound, UsageError
     from ironcurtain.home.layout import person_home
     from ironcurtain.mcp_proxy.servers_config import HttpServer
     from ironcurtain.session.tools import ToolFiles
 
     where = home()
-    servers = ToolFiles.chosen(where, {}).load_servers(os.getcwd(), person_home(os.environ, os.geteuid()))
+    servers = ToolFiles.chosen(where, {}).load_servers(os.getcwd(), person_home(os.environ, os.geteuid()), os.environ)
     found = next((server for server in servers if server.name == name), None)
     if found is None:
         raise NotFound(f"there is no MCP server {name!r} in {where.mcp_servers}")
     if not isinstance(found, HttpServer):
         raise UsageError(f"MCP server {name} runs as a command: only servers with a url have a login")
+    if found.reading.problems:
+        raise ConfigurationError(str(where.mcp_servers), found.reading.problems[0], field=name)
     if any(header.lower() == "authorization" for header in (*found.headers, *found.header_commands)):
         raise UsageError(f"MCP server {name} has a configured Authorization header: it needs no login")
     return found

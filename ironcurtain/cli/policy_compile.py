@@ -104,7 +104,7 @@ def _servers(files: ToolFiles, policy: Policy) -> list[ServerTools]:
             known.get(server.name, ServerAnnotations()),
             {name: pin.definition for name, pin in pins.of(server.name).read().items() if pin.definition is not None},
         )
-        for server in files.load_servers(AGENT_WORKSPACE, person_home(os.environ, os.geteuid()))
+        for server in files.load_servers(AGENT_WORKSPACE, person_home(os.environ, os.geteuid()), os.environ)
     ]
 
 

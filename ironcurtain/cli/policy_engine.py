@@ -69,6 +69,6 @@ def engine_for(
         paths=PathMap(workspace),
         home=user_home,
         protected=protected_paths(where, user_home, files, settings(where).settings, Path(workspace)),
-        servers=server_bounds(files.load_servers(workspace, user_home), workspace, account),
+        servers=server_bounds(files.load_servers(workspace, user_home, os.environ), workspace, account),
         files=view or HOST_FILES,
     )

@@ -87,7 +87,7 @@ def _configured() -> dict[str, CommandServer]:
     from ironcurtain.session.tools import ToolFiles
 
     where = home()
-    every = ToolFiles.chosen(where, {}).load_servers(str(where.path), person_home(os.environ, os.geteuid()))
+    every = ToolFiles.chosen(where, {}).load_servers(str(where.path), person_home(os.environ, os.geteuid()), os.environ)
     return {server.name: server for server in every if isinstance(server, CommandServer)}
 
 

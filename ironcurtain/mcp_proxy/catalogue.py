@@ -15,8 +15,8 @@ from typing import Any
 from ironcurtain.jsonrpc import codec
 from ironcurtain.mcp_proxy.backend import Backend, BackendFailed, RpcError, UnreadableAnswer
 from ironcurtain.mcp_proxy.definitions import Listed, mended
+from ironcurtain.mcp_proxy.names import public_name
 from ironcurtain.mcp_proxy.pins import Pin, Reason, digest, has_hidden, visible, withheld
-from ironcurtain.mcp_proxy.servers_config import public_name
 
 Definition = Mapping[str, Any]
 

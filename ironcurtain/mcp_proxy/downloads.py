@@ -97,6 +97,18 @@ def download_of(server: CommandServer) -> Download | None:
     return found if fits else None
 
 
+def installer(download: Download, server: CommandServer, environ: Mapping[str, str]) -> str:
+    """
+    :param environ: the environment of this process.
+    :returns: path of the program that installs what a server needs.
+    :raises Unavailable: it is missing.
+    """
+    name = "npm" if download.tool == "npx" else "uv"
+    if (found := shutil.which(name, path=environ.get("PATH", os.defpath))) is None:
+        raise Unavailable(f"MCP server {server.name}: {server.command} needs {name}, which is not in the PATH")
+    return found
+
+
 def in_background(reactor: IReactorFromThreads, work: Callable[[], T]) -> Deferred[T]:
     """
     Run a function in a daemon thread, which does not delay the end of the process as the reactor's threads do.
@@ -136,9 +148,7 @@ def installed(
     :returns: the server with the program's path instead of ``npx`` or ``uvx``, and the paths that its sandbox needs.
     :raises Unavailable: it could not be installed.
     """
-    path = environ.get("PATH", os.defpath)
-    if (tool := shutil.which("npm" if download.tool == "npx" else "uv", path=path)) is None:
-        raise Unavailable(f"MCP server {server.name}: {server.command} needs npm or uv, which is not in the PATH")
+    path, tool = environ.get("PATH", os.defpath), installer(download, server, environ)
     directory = top / download.key
     needed = Installation([environ.get("HOME", "/")], path, str(directory)).of(tool, (), "/usr")
     with locked(top / f".{download.key}.lock"):  # another session may be installing the same program

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
+from types import MappingProxyType
 
 from ironcurtain.errors import Unavailable
+from ironcurtain.mcp_proxy.downloads import Download, download_of
 from ironcurtain.mcp_proxy.servers_config import CommandServer, SandboxConfig
 from ironcurtain.process.accounts import FREE_UIDS, SEARCH, WRITE, Account
 from ironcurtain.sandbox import programs
@@ -100,9 +104,8 @@ def prepare(
     :raises Unavailable: its command, or a path that its sandbox needs, does not exist or is not accessible to the
         account.
     """
-    environment = {**_inherited(ground), **CAUTIOUS, **server.environment, **secrets}
-    cwd = server.cwd or ground.workspace
-    argv = [_program(server, environment, cwd), *server.args]
+    environment, cwd = _environment(server, ground, secrets), _cwd(server, ground)
+    argv = [program_of(server, ground, secrets), *server.args]
     account, setsid = ground.account, needed("setsid")
     if is_own(server):
         if server.args[:3] == OWN_SERVERS[0]:
@@ -195,11 +198,42 @@ def is_for_root(workspace: str, account: Account) -> bool:
     return not account.named and status.st_uid == 0 and not account.may(WRITE | SEARCH, status)
 
 
-def _program(server: CommandServer, environment: Mapping[str, str], cwd: str) -> str:
-    command = os.path.join(cwd, server.command) if "/" in server.command else server.command
-    if (found := shutil.which(command, path=environment.get("PATH", os.defpath))) is None:
-        raise Unavailable(f"MCP server {server.name}: there is no program {server.command!r} in its PATH")
-    return found
+def _environment(server: CommandServer, ground: Ground, secrets: Mapping[str, str]) -> dict[str, str]:
+    return {**_inherited(ground), **CAUTIOUS, **server.environment, **secrets}
+
+
+def _cwd(server: CommandServer, ground: Ground) -> str:
+    cwd = os.path.join(ground.workspace, server.cwd or "")
+    return os.path.normpath(cwd) if server.cwd else ground.workspace
+
+
+def program_of(server: CommandServer, ground: Ground, secrets: Mapping[str, str] = MappingProxyType({})) -> str:
+    """
+    :param secrets: the output of the server's ``env_command``, which can replace its ``PATH``.
+    :returns: path of the program that a server's command names.
+    :raises Unavailable: there is none, or it cannot be executed, or the server's ``cwd`` is not a directory.
+    """
+    cwd, command = _cwd(server, ground), server.command
+    if not os.path.isdir(cwd):
+        raise Unavailable(f"MCP server {server.name}: its cwd {cwd} is not a directory")
+    path = _environment(server, ground, secrets).get("PATH", os.defpath)
+    places = [""] if "/" in command else [place for place in path.split(os.pathsep) if place]
+    found = [os.path.join(cwd, place, command) for place in places]
+    if (program := next((each for each in found if shutil.which(each)), None)) is not None:
+        return program
+    why = f"there is no program {command!r}" + ("" if "/" in command else " in its PATH")
+    for each in found:
+        if os.path.isdir(each):
+            why = f"{each} is a directory, not a program"
+        elif os.path.exists(each):
+            why = f"{each} is not executable: chmod +x {shlex.quote(each)}"
+    raise Unavailable(f"MCP server {server.name}: {why}")
+
+
+def needed_download(server: CommandServer, ground: Ground) -> Download | None:
+    """:returns: what to download before a server starts, since its sandbox has no network; ``None`` if nothing."""
+    confined = server.sandbox is not None and not server.sandbox.domains and ground.downloads is not None
+    return download_of(server) if confined else None
 
 
 def _sandbox(

@@ -32,7 +32,7 @@ from ironcurtain.mcp_proxy.channel import MakeChannel
 from ironcurtain.services.rate_limit import Pace
 
 SILENCE_SECONDS = 600.0
-"""Time limit in seconds for a request without an answer or a progress report."""
+"""Usual time limit in seconds for a request without an answer or a progress report."""
 
 SWEEP_SECONDS = 5.0
 """Seconds between checks of that limit."""
@@ -71,12 +71,16 @@ class _Waiter:
 
 
 class Link:
-    """:param name: the server's name, for messages."""
+    """
+    :param name: the server's name, for messages.
+    :ivar silence: time limit in seconds for a request without an answer or a progress report; ``None``: the usual one.
+    """
 
     log = Logger()
 
     def __init__(self, name: str, clock: IReactorTime, make_channel: MakeChannel, owner: LinkOwner) -> None:
         self.name, self._clock, self._owner = name, clock, owner
+        self.silence: float | None = None
         self._conversation: ServerConversation[_Waiter] = ServerConversation()
         self._questions: dict[codec.Id, Deferred[None]] = {}
         self._sweeper: IDelayedCall | None = None
@@ -213,11 +217,12 @@ class Link:
 
     def _sweep(self) -> None:
         self._sweeper = None
-        limit = self._clock.seconds() - SILENCE_SECONDS
+        silence = SILENCE_SECONDS if self.silence is None else self.silence
+        limit = self._clock.seconds() - silence
         for number, waiter in self._conversation.waiting():
             if waiter.heard < limit:
                 self._cancel(number, "no answer")
-                silent = f"MCP server {self.name} has not answered for {SILENCE_SECONDS:.0f} s"
+                silent = f"MCP server {self.name} has not answered for {silence:g} s"
                 waiter.answer.errback(Failure(BackendFailed(silent)))
         if self._conversation.waiting() and not self._over:
             self._sweeper = self._clock.callLater(SWEEP_SECONDS, self._sweep)

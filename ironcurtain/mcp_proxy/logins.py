@@ -16,7 +16,7 @@ from ironcurtain.files.locks import FileLock, locked
 from ironcurtain.home.layout import private_directory, read_configuration
 from ironcurtain.home.parsing import parse_json
 from ironcurtain.home.structured import convert
-from ironcurtain.mcp_proxy.servers_config import BACKEND_NAME
+from ironcurtain.mcp_proxy.names import BACKEND_NAME
 from ironcurtain.secrets.redaction import Secret
 
 

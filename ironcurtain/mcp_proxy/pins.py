@@ -26,7 +26,7 @@ from ironcurtain.files.locks import locked
 from ironcurtain.home.layout import private_directory, read_configuration
 from ironcurtain.home.parsing import parse_json
 from ironcurtain.home.structured import check_version, convert
-from ironcurtain.mcp_proxy.servers_config import BACKEND_NAME
+from ironcurtain.mcp_proxy.names import BACKEND_NAME
 from ironcurtain.text.display import has_hidden_text, one_line, paragraphs
 
 Reason = Literal["hidden-text", "changed-definition", "not-pinned"]

@@ -18,18 +18,20 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from ironcurtain.audit import AuditLog
+from ironcurtain.errors import Unavailable
 from ironcurtain.escalation import EscalationQueue
 from ironcurtain.mcp_proxy.admission import CallAdmission
 from ironcurtain.mcp_proxy.backends import Backends
 from ironcurtain.mcp_proxy.calls import CallEvent, PathRewriter
 from ironcurtain.mcp_proxy.channel import Child, ChildReactor, MakeChannel, way_to
 from ironcurtain.mcp_proxy.connection import AgentConnection
-from ironcurtain.mcp_proxy.downloads import Download, download_of, in_background, installed
+from ironcurtain.mcp_proxy.downloads import in_background, installed
 from ironcurtain.mcp_proxy.faults import ServerFaults
 from ironcurtain.mcp_proxy.gate import Gate, GateLimits
-from ironcurtain.mcp_proxy.launch import Ground, is_own, prepare
+from ironcurtain.mcp_proxy.launch import Ground, is_own, needed_download, prepare
 from ironcurtain.mcp_proxy.logins import LoginFiles
 from ironcurtain.mcp_proxy.missing import Missing
+from ironcurtain.mcp_proxy.obstacles import obstacle
 from ironcurtain.mcp_proxy.pins import PinFiles, SessionPins
 from ironcurtain.mcp_proxy.questions import Elicit, Questions
 from ironcurtain.mcp_proxy.restarting import LogLine, RestartingBackend
@@ -158,12 +160,6 @@ END_SECONDS = 5.0
 
 REASON_LIMIT = 500
 """Maximum length in characters of the reason why a server is down."""
-
-
-def _download(server: CommandServer, ground: Ground) -> Download | None:
-    """:returns: what to download before a server starts, since its sandbox has no network."""
-    confined = server.sandbox is not None and not server.sandbox.domains and ground.downloads is not None
-    return download_of(server) if confined else None
 
 
 class McpReactor(ChildReactor, ListenerReactor, IReactorFromThreads):
@@ -346,16 +342,26 @@ class McpProxy:
         return AgentConnection(self._router, self._connections, self._around.reactor, gone)
 
     def _backend(self, server: ServerConfig) -> RestartingBackend:
+        for secret in server.reading.secrets:
+            self._redactor.add(secret)
         for name, value in server.environment.items() if isinstance(server, CommandServer) else ():
             if may_be_secret(name, value):
                 self._redactor.add(Secret(value, f"variable {name} of the server {server.name}"))
         prepare = partial(self._by_http, server) if isinstance(server, HttpServer) else partial(self._run, server)
-        return RestartingBackend(server.name, self._around.reactor, prepare, self._log_line, server.start_seconds)
+        return RestartingBackend(
+            server.name,
+            self._around.reactor,
+            prepare,
+            self._log_line,
+            server.start_seconds,
+            call_seconds=server.call_seconds,
+        )
 
     async def _run(self, server: CommandServer) -> MakeChannel:
+        self._check(server)
         secrets = await self._secrets(server.environment_commands)
         revealed, ground = {name: secret.reveal() for name, secret in secrets.items()}, self._around.ground
-        download, needed = _download(server, ground), None
+        download, needed = needed_download(server, ground), None
         if download is not None and ground.downloads is not None:
             place = (ground.downloads, ground.environ, ground.account, ground.kind)
             work = partial(installed, download, server, *place)
@@ -367,8 +373,13 @@ class McpProxy:
         return partial(Child, self._around.reactor, launch)
 
     async def _by_http(self, server: HttpServer) -> MakeChannel:
+        self._check(server)
         secrets = await self._secrets(server.header_commands)
         return await way_to(server, secrets, self._around.logins, self._redactor, self._around.reactor)
+
+    def _check(self, server: ServerConfig) -> None:
+        if (why := obstacle(server, self._around.ground)) is not None:
+            raise Unavailable(f"MCP server {server.name}: {why}")
 
     async def _secrets(self, commands: Mapping[str, str]) -> dict[str, Secret]:
         secrets = {name: await self._around.secret_command(command) for name, command in commands.items()}

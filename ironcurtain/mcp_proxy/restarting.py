@@ -57,6 +57,7 @@ class RestartingBackend:
     :param prepare: returns how to reach the next run of the server; called before each run.
     :param log_line: called with each line about the server, such as its standard error.
     :param start_seconds: time limit in seconds from a server's start until it is ready.
+    :param call_seconds: as for :class:`~ironcurtain.mcp_proxy.servers_config.CommandServer`.
     """
 
     log = Logger()
@@ -68,10 +69,11 @@ class RestartingBackend:
         prepare: Callable[[], Awaitable[MakeChannel]],
         log_line: LogLine,
         start_seconds: float = START_SECONDS,
+        call_seconds: float | None = None,
     ) -> None:
         self.name, self._start_seconds = name, start_seconds
         self.introduction: Introduction | None = None
-        self._clock, self._prepare, self._log_line = clock, prepare, log_line
+        self._clock, self._prepare, self._log_line, self._call_seconds = clock, prepare, log_line, call_seconds
         self._owner: BackendOwner | None = None
         self._link: Link | None = None
         self._starting: Link | None = None
@@ -211,6 +213,7 @@ class RestartingBackend:
         found = await self._discovered(modern) if link.opening == DISCOVER else None
         met = None if found is not None else await self._handshake(link, capabilities)
         said = found or met or await modern.discover()
+        link.silence = self._call_seconds  # the handshake has a limit of its own
         theirs, instructions = said.get("capabilities"), said.get("instructions")
         self._link, self._starting, self._modern = link, None, modern if met is None else None
         self.introduction = Introduction(

@@ -12,54 +12,27 @@ Read ``mcp-servers.json``: the usual format of MCP clients, with additions.
 
 from __future__ import annotations
 
-import hashlib
+import os
 import re
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 import msgspec
 
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.home.faults import wrong
+from ironcurtain.home.json_comments import plain_json
+from ironcurtain.home.lines import Place
 from ironcurtain.home.parsing import parse_json
 from ironcurtain.home.structured import check_version, convert
 from ironcurtain.http.addresses import keeps_secrets
+from ironcurtain.mcp_proxy.client_fields import SERVERS, FieldError, servers_place, translated
+from ironcurtain.mcp_proxy.names import BACKEND_NAME
+from ironcurtain.mcp_proxy.references import References
 from ironcurtain.secrets.redaction import Secret
-
-SEPARATOR = "__"
-
-NAME_LIMIT = 46
-"""
-Maximum length in characters of a public name: model APIs allow 64, of which agents use 18 for their own prefix
-(``mcp__ironcurtain__``).
-"""
-
-DIGEST_LENGTH = 8
-"""Number of hexadecimal characters that distinguish shortened names: 32 bits, for a few thousand names."""
-
-BACKEND_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9-]|_(?=[a-zA-Z0-9-])){0,31}\Z")
-"""Names of backends: no two adjacent underscores and none at the end, so that the separator is unambiguous."""
-
-_ALLOWED = re.compile(rf"[a-zA-Z0-9_-]{{1,{NAME_LIMIT}}}\Z")
-_ODD = re.compile(r"[^a-zA-Z0-9_-]")
-_LOOKS_SHORTENED = re.compile(rf"_[0-9a-f]{{{DIGEST_LENGTH}}}\Z")
-
-
-def public_name(backend: str, name: str) -> str:
-    """
-    :param backend: the backend's name.
-    :param name: the backend's name of its tool or prompt.
-    :returns: the public name. If the plain name is too long, ambiguous, or has characters that agents do not accept, it
-        is cut and ends in a digest of both names.
-    """
-    plain = f"{backend}{SEPARATOR}{name}"
-    if _ALLOWED.match(plain) and BACKEND_NAME.match(backend) and not _LOOKS_SHORTENED.search(plain):
-        return plain
-    digest = hashlib.sha256(f"{backend}\0{name}".encode("utf-8", "surrogatepass")).hexdigest()[:DIGEST_LENGTH]
-    return f"{_ODD.sub('_', plain)[: NAME_LIMIT - DIGEST_LENGTH - 1]}_{digest}"
-
 
 START_SECONDS = 60.0
 """Default time limit in seconds from a server's start until it is ready (some download themselves first)."""
@@ -75,6 +48,9 @@ URL = (
     "http://127.0.0.1:3000/mcp"
 )
 """The error for an unusable ``url``."""
+
+SSE = "sse is the transport of 2024, which is not supported: give the server's URL for streamable HTTP"
+"""The problem of a server with the ``type`` of the former transport."""
 
 RESERVED_HEADERS = frozenset(
     {
@@ -94,10 +70,10 @@ RESERVED_HEADERS = frozenset(
 )
 """Headers that the transport sets, in lower case."""
 
-_COMMAND_FIELDS = ("command", "args", "env", "env_command", "cwd", "sandbox")
+_COMMAND_FIELDS = ("command", "args", "env_command", "cwd", "sandbox")
 _HTTP_FIELDS = ("url", "headers", "headers_command", "ca_file")
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
-_VARIABLE = re.compile(r"\$(?:\{(WORKSPACE|HOME)\}|(WORKSPACE|HOME)(?![A-Za-z0-9_]))")
+_SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "fish")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +93,23 @@ class SandboxConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class Reading:
+    """
+    What was noticed while a server's entry was read.
+
+    :param problems: why it cannot start, in words for people.
+    :param notes: what was passed over or interpreted, in words for people.
+    :param variables: names of the variables of the environment that it gets.
+    :param secrets: their values, if they can be secret.
+    """
+
+    problems: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    variables: tuple[str, ...] = ()
+    secrets: tuple[Secret, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class CommandServer:
     """
     One MCP server that runs as a child process.
@@ -127,17 +120,20 @@ class CommandServer:
     :param sandbox: ``None`` for a server that runs outside any sandbox, with all rights of its account.
     :param agent_requests: which of its requests are forwarded to the agent; others never reach the agent.
     :param start_seconds: time limit in seconds from its start until it is ready.
+    :param call_seconds: time limit in seconds for an answer or a sign of progress; ``None``: the usual one.
     """
 
     name: str
     command: str
     args: tuple[str, ...] = ()
-    environment: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     environment_commands: Mapping[str, str] = field(default_factory=dict)
     cwd: str | None = None
     sandbox: SandboxConfig | None = SandboxConfig()
     agent_requests: frozenset[AgentRequest] = frozenset()
     start_seconds: float = START_SECONDS
+    call_seconds: float | None = None
+    reading: Reading = Reading()
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +147,7 @@ class HttpServer:
     :param ca_file: PEM certificates to trust besides the system's; empty for none.
     :param agent_requests: which of its requests are forwarded to the agent; others never reach the agent.
     :param start_seconds: time limit in seconds from its start until it is ready.
+    :param call_seconds: as for :class:`CommandServer`.
     """
 
     name: str
@@ -160,6 +157,8 @@ class HttpServer:
     ca_file: str = ""
     agent_requests: frozenset[AgentRequest] = frozenset()
     start_seconds: float = START_SECONDS
+    call_seconds: float | None = None
+    reading: Reading = Reading()
 
     @property
     def host(self) -> str:
@@ -183,8 +182,9 @@ class _Server(msgspec.Struct, forbid_unknown_fields=True):
     cwd: str | None = None
     url: str | None = None
     headers: dict[str, str] = {}
-    type: Literal["stdio", "http", "sse", "streamable-http"] | None = None
+    type: Literal["stdio", "http", "sse"] | None = None
     disabled: bool = False
+    timeout: Annotated[float, msgspec.Meta(ge=0)] = 0
     sandbox: _Sandbox | Literal["none"] | None = None
     env_command: dict[str, str] = {}
     headers_command: dict[str, str] = {}
@@ -193,29 +193,51 @@ class _Server(msgspec.Struct, forbid_unknown_fields=True):
     startup_timeout_sec: Annotated[float, msgspec.Meta(gt=0, le=86_400)] = START_SECONDS
 
 
-class _File(msgspec.Struct, rename="camel"):
-    mcp_servers: dict[str, _Server]
-
-
-def read_servers(text: bytes, source: str, *, workspace: str, home: str) -> tuple[ServerConfig, ...]:
+def read_servers(
+    text: str, source: str, *, workspace: str, home: str, environ: Mapping[str, str]
+) -> tuple[ServerConfig, ...]:
     """
-    :param text: the file's content.
+    :param text: the file's content, with comments.
     :param source: the file's name, for messages.
     :param workspace: real path of the session's workspace, the value of ``$WORKSPACE``.
     :param home: the value of ``$HOME``.
+    :param environ: the environment to which the file refers.
     :returns: the servers in the file's order, without disabled ones.
     :raises ConfigurationError: a field is wrong; the message names it.
     """
-    parsed = parse_json(source, text)
-    written = text.decode()  # as JSON is
-    check_version(source, parsed, FORMAT_VERSION, written)
-    variables = {"WORKSPACE": workspace, "HOME": home}
-    servers: dict[str, _Server] = convert(source, parsed, _File, written).mcp_servers
-    return tuple(
-        _Reader(name, server, source, written, variables).server()
-        for name, server in servers.items()
-        if not server.disabled
-    )
+    written = plain_json(source, text)
+    parsed: dict[str, Any] = convert(source, parse_json(source, written), dict[str, Any], written)
+    place, entries = _entries(source, parsed, written)
+    if place == SERVERS[0]:
+        check_version(source, parsed, FORMAT_VERSION, written)
+    found = list[ServerConfig]()
+    for name, entry in entries.items():
+        try:
+            fields, ignored = translated(entry, _Server.__struct_fields__)
+        except FieldError as e:
+            raise wrong(source, e.detail, written, (*place, name, e.field)) from None
+        server: _Server = convert(source, fields, _Server, written, (*place, name))
+        references = References(environ, workspace, home, {*server.env, *server.env_command})
+        notes = [f"ignored: {', '.join(names)} ({reason})" for reason, names in ignored.items()]
+        if not server.disabled:
+            found.append(_Reader(name, server, source, written, place, references, notes).server())
+    return tuple(found)
+
+
+def _entries(source: str, parsed: dict[str, Any], written: str) -> tuple[Place, dict[str, dict[str, Any]]]:
+    """:returns: the path of the table of servers, and the table."""
+    try:
+        place = servers_place(parsed)
+    except FieldError as e:
+        raise wrong(source, e.detail, written, tuple(e.field.split("."))) from None
+    if place is None:
+        detail = 'is missing: the servers stand in {"mcpServers": {"NAME": {"command": ...}}}'
+        raise wrong(source, detail, written, SERVERS[0])
+    table: Any = parsed
+    for key in place:
+        table = table[key]
+    entries: dict[str, dict[str, Any]] = convert(source, table, dict[str, dict[str, Any]], written, place)
+    return place, entries
 
 
 def is_header_value(value: str) -> bool:
@@ -225,13 +247,19 @@ def is_header_value(value: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """:param written: the file's content, to find the line of an error."""
+    """
+    :param written: the file's content, to find the line of an error.
+    :param place: the path of the table of servers in the file.
+    :param notes: gets what is passed over.
+    """
 
     name: str
     entry: _Server
     source: str
     written: str
-    variables: Mapping[str, str]
+    place: Place
+    references: References
+    notes: list[str]
 
     def server(self) -> ServerConfig:
         if not BACKEND_NAME.match(self.name):
@@ -239,6 +267,8 @@ class _Reader:
                 "a server's name is 1 to 32 letters, digits, '-' and single '_', and starts with a letter or digit"
             )
         remote = self.entry.url is not None if self.entry.type is None else self.entry.type != "stdio"
+        if remote and self.entry.env:
+            self.notes.append("ignored: env (the server runs elsewhere)")
         for member in _COMMAND_FIELDS if remote else _HTTP_FIELDS:
             if getattr(self.entry, member):
                 way = "reached by HTTP" if remote else "run as a command"
@@ -253,24 +283,48 @@ class _Reader:
             for name, value in values.items():
                 if not name or "=" in name or "\0" in name + value:
                     raise self._wrong("cannot be an environment variable", member, name)
+        command, *args = self._command_line(entry.command, entry.args)
+        environment = {name: self.references.value(value, f"env.{name}") for name, value in entry.env.items()}
         return CommandServer(
             name=self.name,
-            command=entry.command,
-            args=tuple(map(self._expand, entry.args)),
-            environment=entry.env,
+            command=command,
+            args=tuple(args),
+            environment=environment,
             environment_commands=entry.env_command,
-            cwd=None if entry.cwd is None else self._expand(entry.cwd),
+            cwd=None if entry.cwd is None else self.references.word(entry.cwd, "cwd"),
             sandbox=self._sandbox(),
             agent_requests=frozenset(entry.agent_requests),
             start_seconds=entry.startup_timeout_sec,
+            call_seconds=entry.timeout or None,
+            reading=self._reading(),
         )
+
+    def _command_line(self, command: str, args: list[str]) -> list[str]:
+        command = self.references.word(command, "command")
+        if re.search(r"\s", command) and not os.path.exists(os.path.join(self.references.workspace, command)):
+            try:
+                command, *first = shlex.split(command) or [command]
+            except ValueError as e:
+                raise self._wrong(f"cannot be read as a command line: {e}", "command") from None
+            self.notes.append(f"command: the program is {command}; what follows is taken for arguments")
+            args = [*first, *args]
+        if os.path.basename(command) in _SHELLS and any(re.fullmatch("-[a-z]*c", word) for word in args):
+            return [command, *map(self.references.path, args)]  # the shell expands its variables
+        return [command, *(self.references.word(word, f"args[{index}]") for index, word in enumerate(args))]
+
+    def _reading(self) -> Reading:
+        found = self.references
+        if self.entry.timeout:
+            self.notes.append(f"timeout: calls may take {self.entry.timeout:g} seconds without a sign of progress")
+        return Reading(tuple(found.problems), tuple(self.notes), tuple(found.used), tuple(found.secrets))
 
     def _http_server(self) -> HttpServer:
         entry = self.entry
         if entry.type == "sse":
-            detail = "is the transport of 2024, which is not supported: give the server's URL for streamable HTTP"
-            raise self._wrong(detail, "type")
-        if not keeps_secrets(entry.url or ""):
+            self.references.problems.append(SSE)
+        url = self.references.value(entry.url or "", "url")
+        headers = {name: self.references.value(value, f"headers.{name}") for name, value in entry.headers.items()}
+        if not self.references.problems and not keeps_secrets(url):
             raise self._wrong(URL, "url")
         seen = set(RESERVED_HEADERS)
         for member, names in (("headers", entry.headers), ("headers_command", entry.headers_command)):
@@ -278,32 +332,31 @@ class _Reader:
                 if not _HEADER_NAME.match(header) or header.lower() in seen:
                     raise self._wrong("cannot be set here, or not again", member, header)
                 seen.add(header.lower())
-        for header, value in entry.headers.items():
-            if not is_header_value(value):
+        for header, value in headers.items():
+            if not self.references.problems and not is_header_value(value):
                 raise self._wrong("its value cannot be sent", "headers", header)
         return HttpServer(
             name=self.name,
-            url=Secret(entry.url or "", self.source),
-            headers={header: Secret(value, self.source) for header, value in entry.headers.items()},
+            url=Secret(url, self.source),
+            headers={header: Secret(value, self.source) for header, value in headers.items()},
             header_commands=entry.headers_command,
-            ca_file=self._expand(entry.ca_file),
+            ca_file=self.references.path(entry.ca_file),
             agent_requests=frozenset(entry.agent_requests),
             start_seconds=entry.startup_timeout_sec,
+            call_seconds=entry.timeout or None,
+            reading=self._reading(),
         )
 
     def _sandbox(self) -> SandboxConfig | None:
         sandbox = self.entry.sandbox or _Sandbox()
         if sandbox == "none":
             return None
-        paths = {member: tuple(map(self._expand, getattr(sandbox, member))) for member in ("read", "write")}
+        paths = {member: tuple(map(self.references.path, getattr(sandbox, member))) for member in ("read", "write")}
         for member, expanded in paths.items():
             for index, path in enumerate(expanded):
                 if not path.startswith("/"):
                     raise self._wrong(f"{path!r} is not an absolute path", "sandbox", member, index)
         return SandboxConfig(paths["read"], paths["write"], tuple(sandbox.network or ()))
 
-    def _expand(self, text: str) -> str:
-        return _VARIABLE.sub(lambda found: self.variables[found[1] or found[2]], text)
-
     def _wrong(self, detail: str, *place: str | int) -> ConfigurationError:
-        return wrong(self.source, detail, self.written, ("mcpServers", self.name, *place))
+        return wrong(self.source, detail, self.written, (*self.place, self.name, *place))

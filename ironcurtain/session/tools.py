@@ -78,14 +78,17 @@ class ToolFiles:
         """:raises ConfigurationError: the file is wrong, or a named file is missing."""
         return load_policy(self.policy) if self.policy_named or self.policy.exists() else default_policy()
 
-    def load_servers(self, workspace: str, user_home: str) -> tuple[ServerConfig, ...]:
-        """:raises ConfigurationError: the file is wrong, or a named file is missing."""
+    def load_servers(self, workspace: str, user_home: str, environ: Mapping[str, str]) -> tuple[ServerConfig, ...]:
+        """
+        :param environ: the environment to which the file refers.
+        :raises ConfigurationError: the file is wrong, or a named file is missing.
+        """
         text = read_configuration(self.servers)
         if text is None:
             if self.servers_named:
                 raise ConfigurationError(str(self.servers), "there is no such file")
             text = default_servers()
-        return read_servers(text.encode(), str(self.servers), workspace=workspace, home=user_home)
+        return read_servers(text, str(self.servers), workspace=workspace, home=user_home, environ=environ)
 
 
 def default_servers() -> str:
@@ -174,7 +177,7 @@ def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy
     services, user_home = core.services, person_home(environ, os.geteuid())
     files = ToolFiles.chosen(services.home, core.request.options)
     paths = PathMap(str(core.workspace.resolve()))
-    servers = files.load_servers(paths.host, user_home)
+    servers = files.load_servers(paths.host, user_home, environ)
     policy, annotations = files.load_policy(), default_annotations()
     protected = session_protected(core, environ)
     engine = PolicyEngine(

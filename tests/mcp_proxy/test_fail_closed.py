@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from ironcurtain.audit import AuditLog
 from ironcurtain.errors import AuditUnavailable
 from ironcurtain.escalation import Outcome
 from ironcurtain.mcp_proxy.gate import GateLimits
+from ironcurtain.mcp_proxy.servers_config import Reading
 from ironcurtain.secrets.redaction import Redactor, Secret
 from tests.mcp_proxy.support import SESSION, fake_server, the_reactor, until
 from tests.mcp_proxy.test_calls import code, text
@@ -111,6 +113,12 @@ class AuditTests(Base):
         await agent.call("fake__echo", {"text": "blue-whale-42 is wonderful in production"})
         recorded = self.top.records("call")[-1]["arguments"]
         self.assertEqual(recorded, {"text": "[redacted] is [redacted] in production"})
+
+    async def test_what_a_server_gets_of_the_users_environment_is_not_recorded(self) -> None:
+        reading = Reading(secrets=(Secret("wonderful"), Secret("blue-whale-42")))
+        agent = await self.agent(replace(fake_server(), reading=reading))
+        await agent.call("fake__echo", {"text": "blue-whale-42 is wonderful"})
+        self.assertEqual(self.top.records("call")[-1]["arguments"], {"text": "[redacted] is [redacted]"})
 
     def break_audit(self) -> None:
         """From now on, nothing can be recorded."""

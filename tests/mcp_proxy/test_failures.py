@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import time
+from dataclasses import replace
 from tempfile import NamedTemporaryFile
 from typing import Any
 from unittest import SkipTest
@@ -14,7 +15,7 @@ from unittest import SkipTest
 from twisted.internet.defer import Deferred, gatherResults
 
 from ironcurtain.mcp_proxy import channel, launch, link, restarting, router
-from ironcurtain.mcp_proxy.servers_config import CommandServer, SandboxConfig
+from ironcurtain.mcp_proxy.servers_config import CommandServer, Reading, SandboxConfig
 from ironcurtain.sandbox import bubblewrap
 from tests.mcp_proxy.support import fake_server, sleep, until
 from tests.mcp_proxy.test_calls import code, text
@@ -151,6 +152,11 @@ class FailureTests(Base):
         self.assertEqual(code(await agent.call("fake__silent")), "backend-failed")
         await until(lambda: self.top.seen_by_server()[-1]["method"] == "notifications/cancelled")
 
+    async def test_a_server_can_have_a_time_limit_of_its_own(self) -> None:
+        self.patch(link, "SWEEP_SECONDS", 0.05)
+        agent = await self.agent(replace(fake_server(), call_seconds=0.1))
+        self.assertIn("has not answered for 0.1 s", str(await agent.call("fake__silent")))
+
     async def test_a_server_that_does_not_read_fails_its_calls_only(self) -> None:
         self.patch(channel, "UNSENT_LIMIT", 1024 * 1024)
         agent = await self.agent(fake_server(), fake_server("other"))
@@ -175,6 +181,15 @@ class FailureTests(Base):
         (((server, why)),) = bench.down  # once for all its starts
         self.assertEqual((server, bench.proxy.failures), ("gone", {"gone": why}))
         self.assertIn("did not start: there is no program 'no-such-program'", why)
+
+    async def test_a_server_with_a_problem_in_its_entry_is_not_started(self) -> None:
+        reading = Reading(problems=("env.KEY: the environment variable KEY is not set",))
+        servers = (replace(fake_server(RECORD="record"), reading=reading), fake_server("other"))
+        bench = await self.bench(*servers)
+        await bench.proxy.gate.settled(60)
+        self.assertEqual({tool.server for tool in bench.proxy.gate.tools()}, {"other"})
+        self.assertEqual(bench.down, [("fake", f"did not start: {reading.problems[0]}")])
+        self.assertFalse((bench.workspace / "record").exists())
 
     async def test_a_client_that_lists_the_tools_hears_which_servers_are_down(self) -> None:
         bench = await self.bench(CommandServer("gone", "no-such-program"), fake_server())

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.mcp_proxy.servers_config import BACKEND_NAME, NAME_LIMIT, public_name
+from ironcurtain.mcp_proxy.names import BACKEND_NAME, NAME_LIMIT, public_name
 
 BACKENDS = st.from_regex(BACKEND_NAME, fullmatch=True)
 TOOLS = st.one_of(st.text(max_size=80), st.from_regex(r"[a-z_-]{1,70}", fullmatch=True))

@@ -14,8 +14,12 @@ from ironcurtain.secrets.redaction import Secret
 
 def read(servers: Any, **more: Any) -> tuple[Any, ...]:
     """:returns: what is read from a file with these servers."""
-    text = json.dumps({"mcpServers": servers, **more}).encode()
-    return read_servers(text, "mcp-servers.json", workspace="/srv/w", home="/home/me")
+    return read_text(json.dumps({"mcpServers": servers, **more}))
+
+
+def read_text(text: str, **environ: str) -> tuple[Any, ...]:
+    """:returns: what is read from a file with this text."""
+    return read_servers(text, "mcp-servers.json", workspace="/srv/w", home="/home/me", environ=environ)
 
 
 class ReadTests(SynchronousTestCase):
@@ -53,10 +57,11 @@ class ReadTests(SynchronousTestCase):
         self.assertEqual((server.agent_requests, server.start_seconds), ({"sampling"}, 90.0))
 
     def test_variables_in_arguments(self) -> None:
-        arguments = ["$WORKSPACE", "--root=${HOME}/x", "$WORKSPACES", "$$HOME", "$OTHER", "~"]
-        (server,) = read({"a": {"command": "$HOME", "args": arguments}})
-        self.assertEqual(server.args, ("/srv/w", "--root=/home/me/x", "$WORKSPACES", "$/home/me", "$OTHER", "~"))
-        self.assertEqual(server.command, "$HOME")
+        arguments = ["$WORKSPACE", "--root=${HOME}/x", "$WORKSPACES", "$$HOME", "$OTHER", "~", "~/y"]
+        (server,) = read({"a": {"command": "$HOME/bin/x", "args": arguments}})
+        expected = ("/srv/w", "--root=/home/me/x", "$WORKSPACES", "$/home/me", "$OTHER", "~", "/home/me/y")
+        self.assertEqual(server.args, expected)
+        self.assertEqual(server.command, "/home/me/bin/x")
 
     def test_disabled_servers_are_left_out(self) -> None:
         self.assertEqual(
@@ -94,7 +99,6 @@ class ReadTests(SynchronousTestCase):
         for url in ("http://example.org/mcp", "http://localhost/mcp", "https://me:pw@example.org/", "ftp://x", "", "x"):
             self.assertIn("mcpServers.far.url: must look like https://", self.refused({"far": {"url": url}}))
         self.assertIn("mcpServers.far.url", self.refused({"far": {"type": "http"}}))
-        self.assertIn("streamable HTTP", self.refused({"far": {"type": "sse", "url": "https://example.org/sse"}}))
 
     def test_headers_that_cannot_be_sent(self) -> None:
         for name in ("", "a b", "a:", "Host", "MCP-Session-Id", "é"):
@@ -110,7 +114,8 @@ class ReadTests(SynchronousTestCase):
             self.assertIn("headers.X-Key: its value cannot be sent", refused)
 
     def test_fields_of_the_other_kind(self) -> None:
-        for field, value in (("args", ["x"]), ("env", {"A": "b"}), ("sandbox", {}), ("cwd", "/"), ("command", "x")):
+        value: object
+        for field, value in (("args", ["x"]), ("sandbox", {}), ("cwd", "/"), ("command", "x")):
             message = self.refused({"far": {"url": "https://example.org/", field: value}})
             self.assertIn(f"mcpServers.far.{field}: has no meaning for a server that is reached by HTTP", message)
         for field, value in (("headers", {"A": "b"}), ("ca_file", "x"), ("headers_command", {"A": "b"})):
@@ -124,15 +129,60 @@ class ReadTests(SynchronousTestCase):
 
     def test_what_is_wrong_is_named(self) -> None:
         self.assertIn("mcpServers.a.args", self.refused({"a": {"command": "x", "args": "y"}}))
-        self.assertIn("autoApprove", self.refused({"a": {"command": "x", "autoApprove": ["z"]}}))
         self.assertIn("needs a command, or a url", self.refused({"a": {}}))
         self.assertIn("not an absolute path", self.refused({"a": {"command": "x", "sandbox": {"read": ["rel"]}}}))
         self.assertIn("mcpServers.a", self.refused({"a": {"command": "x", "sandbox": {"network": True}}}))
         self.assertIn("environment variable", self.refused({"a": {"command": "x", "env": {"A=B": "c"}}}))
         self.assertIn("version", self.refused({}, version=2))
 
+    def test_fields_that_look_like_ours_are_refused(self) -> None:
+        for field, meant in (("sandbx", "sandbox"), ("envCommand", "env_command"), ("Command", "command")):
+            refused = self.refused({"a": {"command": "x", field: "none"}})
+            self.assertIn(f"mcpServers.a.{field}: there is no such setting: did you mean {meant}?", refused)
+        self.assertIn('write "sandbox": {"network"', self.refused({"a": {"command": "x", "network": ["example.org"]}}))
+
+    def test_what_cannot_start_stops_no_other_server(self) -> None:
+        old, unset, good = read(
+            {
+                "old": {"type": "sse", "url": "https://example.org/sse"},
+                "unset": {"url": "${FAR_URL}/mcp", "headers": {"X-Key": "${FAR_KEY}"}},
+                "good": {"command": "x", "env": {"A": "b"}},
+            }
+        )
+        self.assertIn("streamable HTTP", old.reading.problems[0])
+        self.assertIn("url: the environment variable FAR_URL is not set", unset.reading.problems[0])
+        self.assertIn("headers.X-Key: the environment variable FAR_KEY is not set", unset.reading.problems[1])
+        self.assertEqual(good.reading.problems, ())
+
+    def test_references_are_expanded_and_noted(self) -> None:
+        entry = {
+            "command": "${TOOLS}/serve",
+            "args": ["--port", "${PORT:-80}", "${OWN_NAME}"],
+            "env": {"TOKEN": "${env:GH_TOKEN}", "OWN_NAME": "x", "MODE": "plain"},
+            "cwd": "${workspaceFolder}/sub",
+        }
+        text = json.dumps({"mcpServers": {"a": entry}})
+        (server,) = read_text(text, TOOLS="/opt/tools", GH_TOKEN="ghx-1234567890abcdef")
+        self.assertEqual((server.command, server.cwd), ("/opt/tools/serve", "/srv/w/sub"))
+        self.assertEqual(server.args, ("--port", "80", "${OWN_NAME}"))
+        self.assertEqual(server.environment, {"TOKEN": "ghx-1234567890abcdef", "OWN_NAME": "x", "MODE": "plain"})
+        self.assertEqual(set(server.reading.variables), {"TOOLS", "GH_TOKEN"})
+        self.assertEqual(server.reading.secrets, (Secret("ghx-1234567890abcdef"),))
+        self.assertNotIn("1234567890", repr(server))
+
+    def test_a_command_with_arguments_is_split(self) -> None:
+        (server,) = read({"a": {"command": "npx -y 'a b'", "args": ["c"]}})
+        self.assertEqual((server.command, server.args), ("npx", ("-y", "a b", "c")))
+        self.assertIn("the program is npx", server.reading.notes[0])
+        self.assertIn("cannot be read as a command line", self.refused({"a": {"command": "npx 'x"}}))
+
+    def test_shells_expand_their_variables_themselves(self) -> None:
+        (server,) = read({"a": {"command": "sh", "args": ["-c", "exec x --key ${KEY} $WORKSPACE"]}})
+        self.assertEqual(server.args, ("-c", "exec x --key ${KEY} /srv/w"))
+        self.assertEqual(server.reading.problems, ())
+
     def test_what_is_no_file(self) -> None:
-        twice = b'{"mcpServers": {}, "mcpServers": {}}'
-        for text in (b"", b"{", b"[]", b"{}", b'{"mcpServers": []}', b"\xff", twice):
+        twice = '{"mcpServers": {}, "mcpServers": {}}'
+        for text in ("", "{", "[]", "{}", '{"mcpServers": []}', '{"mcpServers": {"a": []}}', twice):
             with self.assertRaises(ConfigurationError):
-                read_servers(text, "mcp-servers.json", workspace="/w", home="/h")
+                read_text(text)

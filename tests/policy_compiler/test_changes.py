@@ -12,7 +12,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.home.structured import convert
-from ironcurtain.mcp_proxy.servers_config import BACKEND_NAME
+from ironcurtain.mcp_proxy.names import BACKEND_NAME
 from ironcurtain.policy import Annotations
 from ironcurtain.policy.annotations import Case, Condition, Conditional, ServerAnnotations, ToolAnnotation
 from ironcurtain.policy.loading import DEFAULT_POLICY, default_policy, load_policy

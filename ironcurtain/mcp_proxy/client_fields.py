@@ -1,0 +1,253 @@
+"""
+What other MCP clients write into their files of servers, in the terms of ``mcp-servers.json``.
+
+Fields that have a meaning here are renamed; the others are passed over, and named once. Nothing that lets another
+client act unasked has an effect here.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Collection, Mapping
+from typing import Any
+
+ALIKE = 0.65
+"""Similarity from 0 to 1 from which an unknown field counts as a misspelled one."""
+
+MOST_SECONDS = 3600
+"""Greatest ``timeout`` that is a number of seconds. Clients that count milliseconds write thousands."""
+
+SERVERS = (
+    ("mcpServers",),
+    ("servers",),
+    ("mcp", "servers"),
+    ("mcp", "mcpServers"),
+    ("context_servers",),
+    ("mcp_servers",),
+    ("mcp.servers",),
+    ("amp.mcpServers",),
+    ("mcp",),
+)
+"""Where clients keep their servers in a file: the first is ours, the next VS Code's; the last OpenCode's."""
+
+_VARIABLES = {
+    "bearertokenenvvar": "bearer_token_env_var",
+    "envhttpheaders": "env_http_headers",
+    "envvars": "env_vars",
+}
+"""Fields that name variables of the environment."""
+
+_OF_SANDBOX = ("read", "write", "network")
+
+_RENAMED = {
+    **_VARIABLES,
+    "httpurl": "url",
+    "serverurl": "url",
+    "streamablehttp": "url",
+    "streamablehttpurl": "url",
+    "baseurl": "url",
+    "endpoint": "url",
+    "environment": "env",
+    "arguments": "args",
+    "httpheaders": "headers",
+    "workingdirectory": "cwd",
+    "workdir": "cwd",
+    "transport": "type",
+    "transporttype": "type",
+    "calltimeout": "timeout",
+    "tooltimeout": "timeout",
+    "tooltimeoutsec": "timeout",
+    "toolcalltimeout": "timeout",
+    "requesttimeout": "timeout",
+}
+"""Names of fields without case and separators, and ours. A field of the first kind is preferred to one of ours."""
+
+_TYPES = {
+    "stdio": "stdio",
+    "local": "stdio",
+    "http": "http",
+    "streamablehttp": "http",
+    "streamable": "http",
+    "remote": "http",
+    "sse": "sse",
+}
+
+_POLICY = "what is allowed is said in policy.toml"
+_TOOLS = "agents see every tool; which calls are allowed is said in policy.toml"
+_LOGIN = "log in with: ironcurtain mcp login"
+_START = "a server has a fixed time to start"
+_FILE = 'write the variables into "env", as ${NAME}, or use env_command'
+_PEOPLE = "it has no effect here"
+_REASONS = {
+    **dict.fromkeys(
+        (
+            "alwaysallow", "autoapprove", "autoapprovetools", "alwaysapprove", "trust", "trusted", "approvalmode",
+            "defaulttoolsapprovalmode", "permissions", "requireapproval", "autoapproveall",
+        ),
+        _POLICY,
+    ),
+    **dict.fromkeys(
+        ("includetools", "excludetools", "enabledtools", "disabledtools", "allowedtools", "blockedtools", "tools"),
+        _TOOLS,
+    ),
+    **dict.fromkeys(
+        ("oauth", "oauthscopes", "scopes", "auth", "authprovidertype", "targetaudience", "targetserviceaccount"), _LOGIN
+    ),
+    **dict.fromkeys(
+        ("startuptimeoutsec", "startuptimeoutms", "startuptimeout", "inittimeout", "connecttimeout"), _START
+    ),
+    **dict.fromkeys(("envfile", "dotenv"), _FILE),
+    "headershelper": "use headers_command",
+    **dict.fromkeys(("sandboxenabled",), 'every server runs in a sandbox, unless it has "sandbox": "none"'),
+    **dict.fromkeys(
+        (
+            "description", "name", "title", "displayname", "id", "icon", "icons", "iconurl", "logourl", "tags",
+            "category", "provider", "providerurl", "homepage", "repository", "version", "author", "gallery",
+            "fromgalleryid", "source", "extension", "extensionname", "schema", "note", "notes", "comment", "comments",
+            "metadata", "settings", "dev", "debug", "watch", "watchpaths", "autostart", "startonlaunch", "alwaysload",
+            "required", "remoteconfigured", "longrunning", "restart", "instructions", "useinstructions", "roots",
+            "experimentaluserrmcpclient", "installsource", "isglobal", "errors", "status",
+        ),
+        _PEOPLE,
+    ),
+}  # fmt: skip
+"""Fields of other clients that are passed over, without case and separators, and what takes their place."""
+
+
+class FieldError(Exception):
+    """:param field: the field of one server that is wrong."""
+
+    def __init__(self, field: str, detail: str) -> None:
+        super().__init__(detail)
+        self.field, self.detail = field, detail
+
+
+def servers_place(parsed: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """
+    :param parsed: a file of servers.
+    :returns: the path of its table of servers; ``None`` if there is none.
+    :raises FieldError: there are two.
+    """
+    places: list[tuple[str, ...]] = []
+    for place in SERVERS:
+        if places and place == ("mcp",):
+            continue
+        table: Any = parsed
+        for key in place:
+            table = table.get(key) if isinstance(table, dict) else None
+        if table is not None and (place != ("mcp",) or _holds_servers(table)):
+            places.append(place)
+    if len(places) > 1:
+        first, second = (".".join(place) for place in places[:2])
+        raise FieldError(second, f'there are servers in "{first}", too: keep one of the two')
+    return places[0] if places else None
+
+
+def _holds_servers(table: Any) -> bool:
+    return isinstance(table, dict) and any(
+        isinstance(entry, dict) and ("command" in entry or "url" in entry) for entry in table.values()
+    )
+
+
+def translated(entry: Mapping[str, Any], own: Collection[str]) -> tuple[dict[str, Any], dict[str, list[str]]]:
+    """
+    :param entry: one server, as a client writes it.
+    :param own: names of our fields.
+    :returns: its fields in our terms; and what was passed over: reason to names of fields.
+    :raises FieldError: a field looks like a misspelled one of ours, or cannot be understood.
+    """
+    given: dict[str, list[tuple[str, Any]]] = {}
+    ignored: dict[str, list[str]] = {}
+    for name, value in entry.items():
+        if value is None:
+            continue
+        ours, value = _own(name, value, own)
+        if ours is None:
+            ignored.setdefault(_reason(name, own), []).append(name)
+        else:
+            given.setdefault(ours, []).append((name, value))
+    fields: dict[str, Any] = {}
+    for ours, values in given.items():
+        # Gemini CLI has httpUrl for what we call url, and url for the transport of 2024.
+        (_, fields[ours]), *others = sorted(values, key=lambda each: (each[0] == ours) == (ours == "url"))
+        if ours == "disabled":
+            fields[ours] = next((value for _, value in values if value), False)
+        elif others:
+            ignored.setdefault("another field says the same", []).extend(name for name, _ in others)
+    return _simplified(_with_variables(fields)), ignored
+
+
+def _own(name: str, value: Any, own: Collection[str]) -> tuple[str | None, Any]:
+    """:returns: the name and value of a field in our terms; ``None`` for one that has no meaning here."""
+    plain = _plain(name)
+    ours = name if name in own else _RENAMED.get(plain)
+    if plain in ("enabled", "isactive", "active"):
+        return "disabled", not value if isinstance(value, bool) else value
+    if plain in ("timeoutms", "tooltimeoutms", "timeoutmillis") or (
+        ours == "timeout" and plain != "tooltimeoutsec" and _is_number(value) and value > MOST_SECONDS
+    ):
+        return "timeout", value / 1000 if _is_number(value) else value
+    if ours == "type" and isinstance(value, str):
+        value = _TYPES.get(_plain(value), value)
+    return ours, value
+
+
+def _reason(name: str, own: Collection[str]) -> str:
+    """
+    :returns: why a field has no meaning here.
+    :raises FieldError: it looks like a misspelled one of ours.
+    """
+    plain = _plain(name)
+    if plain in _REASONS or not plain or name.startswith(("_", "#", "//", "x-")):
+        return _REASONS.get(plain, _PEOPLE)
+    if plain in _OF_SANDBOX:
+        raise FieldError(name, f'there is no such setting: write "sandbox": {{"{plain}": ...}}')
+    known = {_plain(each): each for each in own}
+    if meant := difflib.get_close_matches(plain, known, 1, ALIKE):
+        raise FieldError(name, f"there is no such setting: did you mean {known[meant[0]]}?")
+    return "IronCurtain does not know it"
+
+
+def _with_variables(fields: dict[str, Any]) -> dict[str, Any]:
+    """:returns: fields in which those that name variables of the environment, as Codex has them, are references."""
+    token, of_headers, of_env = (fields.pop(name, None) for name in _VARIABLES.values())
+    headers, env = dict[str, Any](), dict[str, Any]()
+    if isinstance(token, str):
+        headers["Authorization"] = f"Bearer ${{{token}}}"
+    if isinstance(of_headers, dict):
+        headers |= {header: f"${{{variable}}}" for header, variable in of_headers.items()}
+    if isinstance(of_env, list):
+        env |= {str(variable): f"${{{variable}}}" for variable in of_env}
+    for name, more in (("headers", headers), ("env", env)):
+        if more and isinstance(own := fields.get(name, {}), dict):
+            fields[name] = {**more, **own}
+    return fields
+
+
+def _simplified(fields: dict[str, Any]) -> dict[str, Any]:
+    """:returns: fields with a command that is one text, and with texts for numbers and truth values."""
+    command = fields.get("command")
+    if isinstance(command, dict):  # Zed
+        fields = {**{_RENAMED.get(_plain(str(name)), str(name)): each for name, each in command.items()}, **fields}
+        fields["command"] = fields.pop("path", "")
+    elif isinstance(command, list) and command:  # OpenCode
+        fields = {**fields, "command": command[0], "args": [*command[1:], *(fields.get("args") or [])]}
+    for name in ("env", "headers"):
+        if isinstance(table := fields.get(name), dict):
+            fields[name] = {key: _text(value) for key, value in table.items() if value is not None}
+    if isinstance(words := fields.get("args"), list):
+        fields["args"] = [_text(word) for word in words]
+    return fields
+
+
+def _text(value: Any) -> Any:
+    return json.dumps(value) if isinstance(value, bool) or _is_number(value) else value
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _plain(name: str) -> str:
+    return name.casefold().replace("_", "").replace("-", "").lstrip("$")

@@ -1,0 +1,64 @@
+"""
+Why a server cannot start, as far as it can be known before.
+
+The start itself, ``ironcurtain doctor`` and ``ironcurtain config check`` ask here, so that they agree.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+
+from ironcurtain.errors import Unavailable
+from ironcurtain.mcp_proxy.downloads import installer
+from ironcurtain.mcp_proxy.launch import Ground, needed_download, program_of
+from ironcurtain.mcp_proxy.servers_config import CommandServer, ServerConfig
+
+_CONTAINERS = frozenset(("docker", "docker-compose", "podman", "podman-compose", "nerdctl"))
+"""Programs that start containers, by name."""
+
+_SHELLS = frozenset(("sh", "bash", "dash", "zsh"))
+_BEFORE = frozenset(("exec", "env", "command", "sudo"))
+"""Words that can precede a program's name in a simple command."""
+
+_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
+
+
+def obstacle(server: ServerConfig, ground: Ground) -> str | None:
+    """
+    :param ground: as for :func:`~ironcurtain.mcp_proxy.launch.prepare`.
+    :returns: why a server cannot start, and what to do, in words for people; ``None`` if nothing is known.
+    """
+    if server.reading.problems:
+        return "; ".join(server.reading.problems)
+    if not isinstance(server, CommandServer):
+        return None
+    if server.sandbox is not None and (program := container_program(server)) is not None:
+        return (
+            f'{program} needs its engine, which no sandbox reaches: write "sandbox": "none" for this server in '
+            "mcp-servers.json (each of its calls is asked then), or run the server's own program instead of its "
+            'container, or let the container serve HTTP and give its "url"'
+        )
+    try:
+        if (download := needed_download(server, ground)) is not None:
+            installer(download, server, ground.environ)
+        elif "PATH" not in server.environment_commands:
+            program_of(server, ground)
+    except Unavailable as e:
+        return str(e).removeprefix(f"MCP server {server.name}: ")
+    return None
+
+
+def container_program(server: CommandServer) -> str | None:
+    """:returns: name of the program by which a server's command line starts a container; ``None`` if it does not."""
+    words = [server.command, *server.args]
+    if os.path.basename(words[0]) in _SHELLS and len(words) > 2 and re.fullmatch("-[a-z]*c", words[1]):
+        try:
+            words = shlex.split(words[2])
+        except ValueError:
+            return None
+    while words and (os.path.basename(words[0]) in _BEFORE or _ASSIGNMENT.match(words[0])):
+        words = words[1:]
+    name = os.path.basename(words[0]) if words else ""
+    return name if name in _CONTAINERS else None

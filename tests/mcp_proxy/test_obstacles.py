@@ -1,0 +1,140 @@
+"""What keeps servers from starting."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from ironcurtain.errors import Unavailable
+from ironcurtain.mcp_proxy.launch import Ground, prepare
+from ironcurtain.mcp_proxy.obstacles import container_program, obstacle
+from ironcurtain.mcp_proxy.servers_config import CommandServer, HttpServer, Reading, SandboxConfig
+from ironcurtain.secrets.redaction import Secret
+
+
+class ObstacleCase(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.top = Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self.top)
+        self.ground = Ground({"PATH": "/usr/bin:/bin", "HOME": "/home/ada"}, str(self.top))
+
+    def program(self, name: str, mode: int = 0o755) -> Path:
+        path = self.top / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("#!/bin/sh\n")
+        path.chmod(mode)
+        return path
+
+    def obstacle(self, command: str, *args: str, **fields: Any) -> str | None:
+        """:returns: the obstacle of a server, which its start agrees with."""
+        server = CommandServer("mine", command, args, **{"sandbox": None, **fields})
+        found = obstacle(server, self.ground)
+        try:
+            prepare(server, {}, self.ground)
+        except Unavailable as e:
+            self.assertEqual(str(e), f"MCP server mine: {found}")
+        else:
+            self.assertIsNone(found)
+        return found
+
+
+class ProgramTests(ObstacleCase):
+    def test_the_servers_own_path_is_searched(self) -> None:
+        self.program("bin/served")
+        path = {"PATH": f"{self.top}/bin:/usr/bin"}
+        self.assertIsNone(self.obstacle("served", environment=path))
+        self.assertEqual(self.obstacle("served"), "there is no program 'served' in its PATH")
+        self.assertEqual(
+            self.obstacle("true", environment={"PATH": "/nowhere"}), "there is no program 'true' in its PATH"
+        )
+        self.assertIsNotNone(self.obstacle("true", environment={"PATH": ""}))
+
+    def test_relative_names_belong_to_the_working_directory(self) -> None:
+        self.program("sub/served")
+        self.assertIsNone(self.obstacle("./sub/served"))
+        self.assertIsNone(self.obstacle("./served", cwd=f"{self.top}/sub"))
+        self.assertIsNone(self.obstacle("./served", cwd="sub"))
+        self.assertIsNone(self.obstacle("served", cwd="sub", environment={"PATH": "."}))
+        self.assertEqual(self.obstacle("./served"), "there is no program './served'")
+        self.assertEqual(self.obstacle("true", cwd="none"), f"its cwd {self.top}/none is not a directory")
+
+    def test_what_is_no_program_is_named(self) -> None:
+        self.program("bin/served", 0o644)
+        (self.top / "bin" / "other").mkdir()
+        path = {"PATH": f"{self.top}/bin"}
+        for command in (f"{self.top}/bin/served", "bin/served", "served"):
+            said = self.obstacle(command, environment=path)
+            self.assertEqual(said, f"{self.top}/bin/served is not executable: chmod +x {self.top}/bin/served")
+        for command in (f"{self.top}/bin/other", "other"):
+            self.assertEqual(
+                self.obstacle(command, environment=path), f"{self.top}/bin/other is a directory, not a program"
+            )
+
+    def test_a_later_program_of_the_path_is_used(self) -> None:
+        self.program("a/served", 0o644)
+        self.program("b/served")
+        self.assertIsNone(self.obstacle("served", environment={"PATH": f"{self.top}/a:{self.top}/b"}))
+
+    def test_a_path_that_a_command_gives_is_not_known_before(self) -> None:
+        server = CommandServer("mine", "served", environment_commands={"PATH": "echo"}, sandbox=None)
+        self.assertIsNone(obstacle(server, self.ground))
+
+    def test_what_installs_a_program_must_be_there(self) -> None:
+        ground = replace(self.ground, environ={"PATH": f"{self.top}"}, downloads=self.top)
+        server = CommandServer("mine", "npx", ("-y", "some-server"))
+        self.assertEqual(obstacle(server, ground), "npx needs npm, which is not in the PATH")
+        self.program("npm")
+        self.assertIsNone(obstacle(server, ground))
+
+
+class ReadingTests(ObstacleCase):
+    def test_problems_of_the_file_come_first(self) -> None:
+        reading = Reading(problems=("one", "two"))
+        self.assertEqual(obstacle(CommandServer("a", "none", reading=reading), self.ground), "one; two")
+        self.assertEqual(obstacle(HttpServer("a", Secret("x"), reading=reading), self.ground), "one; two")
+        self.assertIsNone(obstacle(HttpServer("a", Secret("https://example.org/")), self.ground))
+
+
+class ContainerTests(ObstacleCase):
+    def test_programs_that_start_containers_are_known(self) -> None:
+        for command, *args in (
+            ("docker", "run", "-i", "x"),
+            ("/usr/bin/docker", "run", "x"),
+            ("podman", "run", "x"),
+            ("docker", "compose", "run", "x"),
+            ("docker-compose", "run", "x"),
+            ("docker", "mcp", "gateway", "run"),
+            ("sh", "-c", "docker run -i x"),
+            ("bash", "-lc", "exec docker run -e A=b x"),
+            ("sh", "-c", "A='b c' /usr/local/bin/podman run x"),
+            ("env", "A=b", "docker", "run", "x"),
+            ("/usr/bin/env", "docker", "run", "x"),
+        ):
+            self.assertIsNotNone(container_program(CommandServer("a", command, tuple(args))), (command, args))
+
+    def test_other_programs_are_not(self) -> None:
+        for command, *args in (
+            ("python3", "docker"),
+            ("npx", "docker-server"),
+            ("sh", "-c", "exec server --docker"),
+            ("sh", "-c", "docker 'run"),
+            ("sh", "docker"),
+            ("env",),
+            ("dockerd-server",),
+        ):
+            self.assertIsNone(container_program(CommandServer("a", command, tuple(args))), (command, args))
+
+    def test_they_start_outside_sandboxes_only(self) -> None:
+        docker = str(self.program("docker"))
+        said = obstacle(CommandServer("a", docker, ("run", "x"), sandbox=SandboxConfig()), self.ground) or ""
+        for words in ("docker needs its engine", '"sandbox": "none"', "each of its calls is asked", '"url"'):
+            self.assertIn(words, said)
+        self.assertIsNone(self.obstacle(docker, "run", "x"))
+        self.assertIn("no program", self.obstacle("podman-none", "run", "x") or "")
+        self.assertNotIn(os.sep, said)
