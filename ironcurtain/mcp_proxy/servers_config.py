@@ -52,6 +52,9 @@ URL = (
 SSE = "sse is the transport of 2024, which is not supported: give the server's URL for streamable HTTP"
 """The problem of a server with the ``type`` of the former transport."""
 
+TYPES = 'it is "stdio" for a command, and "http" for a url'
+"""The possible values of ``type``."""
+
 RESERVED_HEADERS = frozenset(
     {
         "accept",
@@ -182,7 +185,7 @@ class _Server(msgspec.Struct, forbid_unknown_fields=True):
     cwd: str | None = None
     url: str | None = None
     headers: dict[str, str] = {}
-    type: Literal["stdio", "http", "sse"] | None = None
+    type: str | None = None
     disabled: bool = False
     timeout: Annotated[float, msgspec.Meta(ge=0)] = 0
     sandbox: _Sandbox | Literal["none"] | None = None
@@ -320,8 +323,8 @@ class _Reader:
 
     def _http_server(self) -> HttpServer:
         entry = self.entry
-        if entry.type == "sse":
-            self.references.problems.append(SSE)
+        if entry.type not in (None, "http"):
+            self.references.problems.append(SSE if entry.type == "sse" else f"there is no type {entry.type!r}: {TYPES}")
         url = self.references.value(entry.url or "", "url")
         headers = {name: self.references.value(value, f"headers.{name}") for name, value in entry.headers.items()}
         if not self.references.problems and not keeps_secrets(url):

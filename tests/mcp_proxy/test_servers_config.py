@@ -142,14 +142,16 @@ class ReadTests(SynchronousTestCase):
         self.assertIn('write "sandbox": {"network"', self.refused({"a": {"command": "x", "network": ["example.org"]}}))
 
     def test_what_cannot_start_stops_no_other_server(self) -> None:
-        old, unset, good = read(
+        old, odd, unset, good = read(
             {
                 "old": {"type": "sse", "url": "https://example.org/sse"},
+                "odd": {"type": "ws", "url": "wss://example.org/"},
                 "unset": {"url": "${FAR_URL}/mcp", "headers": {"X-Key": "${FAR_KEY}"}},
                 "good": {"command": "x", "env": {"A": "b"}},
             }
         )
         self.assertIn("streamable HTTP", old.reading.problems[0])
+        self.assertIn("there is no type 'ws'", odd.reading.problems[0])
         self.assertIn("url: the environment variable FAR_URL is not set", unset.reading.problems[0])
         self.assertIn("headers.X-Key: the environment variable FAR_KEY is not set", unset.reading.problems[1])
         self.assertEqual(good.reading.problems, ())
