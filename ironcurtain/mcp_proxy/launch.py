@@ -217,7 +217,8 @@ def program_of(server: CommandServer, ground: Ground, secrets: Mapping[str, str]
     if not os.path.isdir(cwd):
         raise Unavailable(f"MCP server {server.name}: its cwd {cwd} is not a directory")
     path = _environment(server, ground, secrets).get("PATH", os.defpath)
-    places = [""] if "/" in command else [place for place in path.split(os.pathsep) if place]
+    # A relative entry of the PATH would be in the workspace, where agents write.
+    places = [""] if "/" in command else [place for place in path.split(os.pathsep) if os.path.isabs(place)]
     found = [os.path.join(cwd, place, command) for place in places]
     if (program := next((each for each in found if shutil.which(each)), None)) is not None:
         return program

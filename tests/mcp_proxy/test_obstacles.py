@@ -60,7 +60,7 @@ class ProgramTests(ObstacleCase):
         self.assertIsNone(self.obstacle("./sub/served"))
         self.assertIsNone(self.obstacle("./served", cwd=f"{self.top}/sub"))
         self.assertIsNone(self.obstacle("./served", cwd="sub"))
-        self.assertIsNone(self.obstacle("served", cwd="sub", environment={"PATH": "."}))
+        self.assertIsNotNone(self.obstacle("served", cwd="sub", environment={"PATH": ".::sub"}))
         self.assertEqual(self.obstacle("./served"), "there is no program './served'")
         self.assertEqual(self.obstacle("true", cwd="none"), f"its cwd {self.top}/none is not a directory")
 
