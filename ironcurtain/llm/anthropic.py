@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -52,16 +53,14 @@ class AnthropicDialect:
 
     name = ANTHROPIC
     models = re.compile("claude")
+    key_header = "x-api-key"
+    headers: Mapping[str, str] = {"anthropic-version": VERSION}
     default_url = "https://api.anthropic.com"
     default_model = "claude-opus-5-5"
 
     def path(self, request: ModelRequest) -> str:
         """:returns: the path of the endpoint, below the base URL."""
         return "/v1/messages"
-
-    def headers(self, key: str) -> dict[str, str]:
-        """:returns: the headers of this provider; they contain the key."""
-        return {"x-api-key": key, "anthropic-version": VERSION}
 
     def body(self, request: ModelRequest) -> bytes:
         """

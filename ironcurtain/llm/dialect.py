@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import Any, Final, Protocol
 
@@ -67,20 +67,21 @@ class Dialect(Protocol):
 
     :ivar name: of the provider, as ``--backend`` and the settings' ``providers`` have it.
     :ivar models: prefixes of names of its models, by which ``--model`` selects it.
+    :ivar key_header: the header with the key, unless the settings name another; in lower case.
+    :ivar headers: the provider's other headers.
     :ivar default_url: base URL of the provider; empty if the settings have to name one.
     :ivar default_model: empty if a model has to be named.
     """
 
     name: str
     models: re.Pattern[str]
+    key_header: str
+    headers: Mapping[str, str]
     default_url: str
     default_model: str
 
     def path(self, request: ModelRequest) -> str:
-        """Path of the endpoint, below the base URL."""
-
-    def headers(self, key: str) -> dict[str, str]:
-        """The provider's own headers, including the key; it is empty for a server that needs none."""
+        """Path of the endpoint, with the version, and possibly a query."""
 
     def body(self, request: ModelRequest) -> bytes:
         """The request as JSON."""
@@ -152,6 +153,19 @@ class GrowingReply:
         if kind == "context-overflow":
             detail = CONTEXT_FULL.format(detail=detail)
         return ModelError(kind, detail, retryable=passing)
+
+
+def key_scheme(header: str) -> str:
+    """
+    :param header: the header with a key, in lower case.
+    :returns: the word before the key in it; empty for none.
+    """
+    return "Bearer" if header == "authorization" else ""
+
+
+def key_value(header: str, key: str) -> str:
+    """:returns: the value of the header with a key."""
+    return f"{key_scheme(header)} {key}".lstrip()
 
 
 def plain(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -51,6 +52,8 @@ class GoogleDialect:
 
     name = GOOGLE
     models = re.compile("gemini|gemma")
+    key_header = "x-goog-api-key"
+    headers: Mapping[str, str] = {}
     default_url = "https://generativelanguage.googleapis.com"
     default_model = "gemini-3.1-pro-preview"
 
@@ -58,10 +61,6 @@ class GoogleDialect:
         """:returns: the path of the endpoint, below the base URL; the key never stands in it."""
         model = quote(request.model.removeprefix("models/"), safe="")
         return f"/v1beta/models/{model}:streamGenerateContent?alt=sse"
-
-    def headers(self, key: str) -> dict[str, str]:
-        """:returns: the headers of this provider; they contain the key."""
-        return {"x-goog-api-key": key}
 
     def body(self, request: ModelRequest) -> bytes:
         """Build a request. The provider reads the beginning of a request from its cache by itself."""

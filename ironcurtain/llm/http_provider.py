@@ -20,7 +20,8 @@ from twisted.web.iweb import IPolicyForHTTPS, IResponse
 from ironcurtain.http.connections import RequestConnectionPool
 from ironcurtain.http.sse import EventParser
 from ironcurtain.http.streaming import Watch, deliver
-from ironcurtain.llm.dialect import Dialect, ReplyInProgress
+from ironcurtain.llm.api_paths import request_path
+from ironcurtain.llm.dialect import Dialect, ReplyInProgress, key_value
 from ironcurtain.llm.failures import RetryPolicy, asked_delay, network_error
 from ironcurtain.llm.model import (
     ModelError,
@@ -49,6 +50,7 @@ class HttpModelClient:
 
     :param dialect: the provider's wire format.
     :param base_url: URL of the API.
+    :param key_header: the header with the key, in lower case; empty: the dialect's.
     :param key: revealed only when the headers of a request are written; ``None`` for a server that needs none.
     :param policy: the TLS policy that verifies servers.
     :param reactor: for connections.
@@ -65,6 +67,7 @@ class HttpModelClient:
         *,
         base_url: str,
         key: Secret | None,
+        key_header: str = "",
         policy: IPolicyForHTTPS,
         reactor: Any,
         clock: IReactorTime,
@@ -73,8 +76,9 @@ class HttpModelClient:
         stall: float = STALL_SECONDS,
     ) -> None:
         self.name = dialect.name
-        self._dialect, self._base_url, self._key, self._policy = dialect, base_url.rstrip("/"), key, policy
-        self._host = urlsplit(base_url).hostname or base_url
+        self._dialect, self._base, self._key, self._policy = dialect, urlsplit(base_url), key, policy
+        self._key_header = key_header or dialect.key_header
+        self._host = self._base.hostname or base_url
         self._reactor, self._clock, self._random = reactor, clock, random
         self._retries, self._stall = retries or RetryPolicy(), stall
         self._redactor = Redactor([key] if key is not None else [])
@@ -112,7 +116,7 @@ class HttpModelClient:
         try:
             response = await watch.over(self._send(connections, request))
             if response.code != 200:
-                raise await self._refusal(response, watch)
+                raise await self._refusal(request, response, watch)
             await watch.over(deliver(self._reactor, response, self._reader(reply, notify, watch)))
             if reply.reply is None:
                 for event in reply.close():
@@ -135,7 +139,7 @@ class HttpModelClient:
         cooperator = Cooperator(scheduler=lambda work: self._reactor.callLater(0, work))
         return HTTPClient(agent).request(  # type: ignore[return-value]
             "POST",
-            self._base_url + self._dialect.path(request),
+            self._address(request),
             headers=self._headers(request),
             data=FileBodyProducer(io.BytesIO(self._dialect.body(request)), cooperator=cooperator),
             allow_redirects=False,
@@ -143,14 +147,20 @@ class HttpModelClient:
             reactor=self._reactor,
         )
 
+    def _address(self, request: ModelRequest) -> str:
+        path = request_path(self._base.path, self._dialect.path(request))
+        return f"{self._base.scheme}://{self._base.netloc}{path}"
+
     def _headers(self, request: ModelRequest) -> Headers:
         if self._key is not None and not _sendable(self._key):
             raise ModelError("authentication", f"the key from {self._origin} is empty or has characters no key has")
         common = {"content-type": "application/json", "accept": "text/event-stream", "user-agent": "ironcurtain"}
         if request.traceparent:
             common["traceparent"] = request.traceparent
-        own = self._dialect.headers(self._key.reveal() if self._key is not None else "")
-        return Headers({name: [value] for name, value in (common | own).items()})
+        headers = Headers({name: [value] for name, value in {**common, **self._dialect.headers}.items()})
+        if self._key is not None:
+            headers.setRawHeaders(self._key_header, [key_value(self._key_header, self._key.reveal())])
+        return headers
 
     def _reader(
         self, reply: ReplyInProgress, notify: Callable[[ModelEvent], None], watch: Watch
@@ -169,7 +179,7 @@ class HttpModelClient:
 
         return take
 
-    async def _refusal(self, response: IResponse, watch: Watch) -> ModelError:
+    async def _refusal(self, request: ModelRequest, response: IResponse, watch: Watch) -> ModelError:
         body = bytearray()
 
         def take(data: bytes) -> bool:
@@ -186,6 +196,8 @@ class HttpModelClient:
             detail = f"{self._host} requires a key: set providers.{self.name}.key. {detail}"
         elif said.kind == "authentication":
             detail = f"the key from {self._origin} was refused. {detail}. Check that it is valid for this model."
+        elif response.code == 404:
+            detail = f"{detail}; {self._address(request).partition('?')[0]} was asked: check the model and base_url"
         if asked is not None:
             detail = f"{detail}; it requests a delay of {asked:g} s"
         return ModelError(said.kind, detail, retryable=said.retryable, retry_after=asked)

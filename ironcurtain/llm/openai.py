@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
@@ -51,16 +52,14 @@ class OpenAiDialect:
 
     name = OPENAI
     models = re.compile(r"gpt|chatgpt|codex|o\d")
+    key_header = "authorization"
+    headers: Mapping[str, str] = {}
     default_url = "https://api.openai.com"
     default_model = "gpt-6.1-sol"
 
     def path(self, request: ModelRequest) -> str:
         """:returns: the path of the endpoint, below the base URL."""
         return "/v1/responses"
-
-    def headers(self, key: str) -> dict[str, str]:
-        """:returns: the headers of this provider; they contain the key."""
-        return {"authorization": f"Bearer {key}"}
 
     def body(self, request: ModelRequest) -> bytes:
         """

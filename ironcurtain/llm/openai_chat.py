@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -47,16 +48,14 @@ class OpenAiChatDialect:
 
     name = OPENAI_CHAT
     models = re.compile(r"(?!)")
+    key_header = "authorization"
+    headers: Mapping[str, str] = {}
     default_url = ""
     default_model = ""
 
     def path(self, request: ModelRequest) -> str:
         """:returns: the path of the endpoint, below the base URL."""
-        return "/chat/completions"
-
-    def headers(self, key: str) -> dict[str, str]:
-        """:returns: the headers of this provider; they contain the key, if there is one."""
-        return {"authorization": f"Bearer {key}"} if key else {}
+        return "/v1/chat/completions"
 
     def body(self, request: ModelRequest) -> bytes:
         """Build a request. Servers with a cache use it by themselves. Blocks of other providers are left out."""
@@ -85,8 +84,6 @@ class OpenAiChatDialect:
     def failure(self, status: int, body: bytes) -> ModelError:
         """Explain a response other than 200."""
         code, message = error_of(body)
-        if status == 404:
-            message = f"{message}: check the model, and that base_url ends in /v1 if the server's addresses do"
         kind: ErrorKind | None = "rate-limited" if code in SPENT else None
         return response_error(VENDOR, status, code, message, full=mentions(f"{code} {message}", _FULL), kind=kind)
 

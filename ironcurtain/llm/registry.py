@@ -27,10 +27,17 @@ What ``--backend`` accepts. After a colon, ``scripted`` takes its file and ``sub
 """
 
 
+class KeyTable(msgspec.Struct, frozen=True):
+    """:ivar header: the header with the key; empty: the provider's."""
+
+    header: str = ""
+
+
 class ProviderTable(msgspec.Struct, frozen=True):
     """
     The fields of one ``[providers.NAME]`` table that are used here; the others are for the MITM proxy.
 
+    :ivar key: its source is known to :attr:`ModelSurroundings.key_for`.
     :ivar base_url: takes precedence over ``host`` and ``port``; without TLS only at a loopback address.
     :ivar ca_file: PEM certificates to trust besides the system's; empty for none.
     :ivar model: default model.
@@ -39,6 +46,7 @@ class ProviderTable(msgspec.Struct, frozen=True):
 
     host: str = ""
     port: int = 443
+    key: KeyTable = KeyTable()
     base_url: str = ""
     ca_file: str = ""
     model: str = ""
@@ -161,6 +169,7 @@ def provider_for(
         dialect,
         base_url=_base_url(table, dialect.default_url, source, name),
         key=surroundings.key_for(name),
+        key_header=table.key.header.lower(),
         policy=VerifyingPolicy(table.ca_file),
         reactor=surroundings.reactor,
         clock=surroundings.clock,

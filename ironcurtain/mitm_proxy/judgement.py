@@ -2,7 +2,8 @@
 Decide on each request of an agent: what to send to the provider, or why nothing is sent.
 
 The fake key must be in the provider's key header, exactly once, and there must be no other credential: with a key of
-its own, an agent could use another account and read the responses there.
+its own, an agent could use another account and read the responses there. Where the settings name another header for the
+real key, the fake one may be in either: agents know only the provider's own.
 
 Query parameters are checked, too: Google's APIs accept keys there, other methods, and filters that remove the token
 counts from a response.
@@ -19,6 +20,8 @@ from urllib.parse import unquote_plus
 
 from ironcurtain.http.fields import Fields
 from ironcurtain.http.head import RequestHead
+from ironcurtain.llm.api_paths import request_path
+from ironcurtain.llm.dialect import key_scheme, key_value
 from ironcurtain.providers import bodies
 from ironcurtain.providers.endpoints import BadPath, Endpoint, canonical, find
 from ironcurtain.providers.headers import HeaderRole, names_credential, role
@@ -132,7 +135,7 @@ def judge(head: RequestHead, credentials: Credentials) -> ForwardedRequest | Req
 def _judge(head: RequestHead, credentials: Credentials) -> ForwardedRequest:
     rule = credentials.rule
     path = _path(head)
-    found = _sort(head.headers, rule.key_header)
+    found = _sort(head.headers, (rule.key_header, rule.provider.key_header))
     _check_host(found.hosts, rule)
     endpoint = find(rule.endpoints, head.method, path)
     if endpoint is None:
@@ -145,9 +148,8 @@ def _judge(head: RequestHead, credentials: Credentials) -> ForwardedRequest:
     if inspected:
         _check_content(found)
     query = f"?{head.query}" if head.query else ""
-    return ForwardedRequest(
-        endpoint, f"{rule.upstream_path}{path}{query}", _outgoing(found, rule, credentials.real), inspected
-    )
+    target = f"{request_path(rule.upstream_path, path)}{query}"
+    return ForwardedRequest(endpoint, target, _outgoing(found, rule, credentials.real), inspected)
 
 
 def _path(head: RequestHead) -> str:
@@ -164,20 +166,20 @@ class _Found:
 
     def __init__(self) -> None:
         self.kept: list[tuple[str, str]] = []
-        self.keys: list[str] = []
+        self.keys: list[tuple[str, str]] = []
         self.hosts: list[str] = []
         self.content_types: list[str] = []
         self.codings: list[str] = []
         self.other_credential = ""
 
 
-def _sort(headers: Fields, key_header: str) -> _Found:
+def _sort(headers: Fields, key_headers: tuple[str, str]) -> _Found:
     found = _Found()
     connection: list[str] = []
     for header in headers:
         name, value = header
-        if name == key_header:
-            found.keys.append(value)
+        if name in key_headers:
+            found.keys.append(header)
         elif (what := role(name)) is _KEEP:
             found.kept.append(header)
         elif what is HeaderRole.CONTENT_TYPE:
@@ -213,7 +215,7 @@ def _check_host(hosts: list[str], rule: ProviderRule) -> None:
 def _check_key(found: _Found, credentials: Credentials) -> None:
     rule = credentials.rule
     if len(found.keys) > 1:
-        raise _Refused(400, "duplicate-key", f"there is more than one {rule.key_header} header")
+        raise _Refused(400, "duplicate-key", "more than one header carries a key")
     if found.other_credential:
         advice = f"only {rule.key_header} may carry a key"
         raise _Refused(
@@ -221,10 +223,10 @@ def _check_key(found: _Found, credentials: Credentials) -> None:
         )
     if not found.keys:
         raise _Refused(403, "no-key", f"the header {rule.key_header} with this session's key is missing")
-    value = found.keys[0]
-    if rule.key_scheme:
+    name, value = found.keys[0]
+    if expected := key_scheme(name):
         scheme, _, value = value.partition(" ")
-        value = value if scheme.lower() == rule.key_scheme.lower() else ""
+        value = value if scheme.lower() == expected.lower() else ""
     # Header values are bytes, one character each; compare_digest accepts non-ASCII characters only as bytes.
     if not hmac.compare_digest(value.encode("latin-1", "replace"), credentials.fake.reveal().encode("ascii")):
         raise _Refused(403, "wrong-key", f"the key is not the one that this session was given for {rule.name}")
@@ -240,6 +242,10 @@ def _check_content(found: _Found) -> None:
 def _outgoing(found: _Found, rule: ProviderRule, real: Secret) -> Fields:
     port = "" if rule.upstream_port == (HTTPS_PORT if rule.tls else HTTP_PORT) else f":{rule.upstream_port}"
     host = f"[{rule.upstream_host}]" if ":" in rule.upstream_host else rule.upstream_host
-    key = f"{rule.key_scheme} {real.reveal()}" if rule.key_scheme else real.reveal()
     # The response must not be compressed, since it is searched for token counts and the key.
-    return (("host", f"{host}{port}"), *found.kept, ("accept-encoding", "identity"), (rule.key_header, key))
+    return (
+        ("host", f"{host}{port}"),
+        *found.kept,
+        ("accept-encoding", "identity"),
+        (rule.key_header, key_value(rule.key_header, real.reveal())),
+    )

@@ -101,7 +101,7 @@ GOOGLE: Final = ModelProvider(
         f"POST /v1beta/models/*:{call}" for call in ("generateContent", "streamGenerateContent", "countTokens")
     ),
     calls=("Content", ":countTokens"),
-    key_header="x-goog-api-key",
+    key_header=GoogleDialect.key_header,
     key_prefix="AIza",
     key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
     models=GoogleDialect.models,

@@ -42,13 +42,12 @@ class ProviderRule:
     :ivar name: name of its table in the settings.
     :ivar host: the host that agents connect to; ASCII, in lower case.
     :ivar key_header: the header with the key, in lower case.
-    :ivar key_scheme: the word before the key in that header, or empty.
     :ivar key_prefix: prefix of real keys, and thus of fake ones.
     :ivar provider: the provider with the same formats of requests, errors and token counts.
     :ivar upstream_host: where requests are sent; for a gateway it differs from ``host``, and can be an address.
     :ivar gateway: whether a person configured that host as ``base_url``; only then it may have a private address.
     :ivar tls: whether to use TLS; only a gateway on a loopback address may be reached without.
-    :ivar upstream_path: prefix of each path on a gateway; empty, or without a slash at its end.
+    :ivar upstream_path: path of a gateway's ``base_url``; empty, or without a slash at its end.
     :ivar ca_file: PEM certificates to trust besides the system's; empty for none.
     """
 
@@ -57,7 +56,6 @@ class ProviderRule:
     port: int
     endpoints: tuple[Endpoint, ...]
     key_header: str
-    key_scheme: str
     key_prefix: str
     provider: ModelProvider
     upstream_host: str
@@ -131,7 +129,6 @@ class _Reader:
             table.port,
             endpoints,
             header,
-            "Bearer" if header == "authorization" else "",
             self._prefix(table.key.prefix or (built_in.key_prefix if built_in else "")),
             built_in or shaped_like(endpoints),
             upstream_host,
@@ -145,6 +142,7 @@ class _Reader:
     def check_own(self) -> None:
         """Check the table of a server that only IronCurtain itself asks; agents cannot, so that it needs no rule."""
         self._upstream("")
+        self._key_header(self.table.key.header.lower() or DIALECTS[self.name].key_header)
         self._file("key.file", self.table.key.file)
         self._file("ca_file", self.table.ca_file)
 

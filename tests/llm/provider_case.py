@@ -64,13 +64,21 @@ class ProviderCase(TestCase):
         self.addCleanup(lambda: Deferred.fromCoroutine(stub.stop()))
 
     def provider(
-        self, *, key: str | None = None, no_key: bool = False, ca: bytes | None = None, attempts: int = 3
+        self,
+        *,
+        key: str | None = None,
+        no_key: bool = False,
+        ca: bytes | None = None,
+        attempts: int = 3,
+        key_header: str = "",
+        base: str = "",
     ) -> HttpModelClient:
         secret = Secret(self.key if key is None else key, f"environment variable {self.variable}")
         return HttpModelClient(
             self.dialect,
-            base_url=self.stub.url + self.root,
+            base_url=self.stub.url + (base or self.root),
             key=None if no_key else secret,
+            key_header=key_header,
             policy=VerifyingPolicy(written(self, self.stub.authority.pem if ca is None else ca)),
             reactor=reactor,
             clock=self.clock,

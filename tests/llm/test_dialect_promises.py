@@ -11,6 +11,7 @@ from ironcurtain.llm.anthropic import AnthropicDialect
 from ironcurtain.llm.google import GoogleDialect
 from ironcurtain.llm.model import (
     ChatMessage,
+    ModelError,
     ModelReply,
     Retrying,
     TextBlock,
@@ -24,7 +25,7 @@ from ironcurtain.llm.model import (
 )
 from ironcurtain.llm.openai import OpenAiDialect
 from ironcurtain.llm.openai_chat import OpenAiChatDialect
-from tests.llm.provider_case import HELLO, HI, ProviderCase
+from tests.llm.provider_case import HELLO, HI, ProviderCase, request
 from tests.model_stub.replies import Answer, Refusal, Text, Thinking, Tool
 from tests.model_stub.server import DEFAULT_KEYS, ModelStub
 
@@ -51,6 +52,34 @@ class DialectPromises(ProviderCase):
         (made,) = self.stub.requests
         self.assertEqual((made.refused, made.asked and made.asked.system), ("", "Be good."))
         self.assertNotIn(self.key, made.path + made.query + made.body.decode())
+
+    async def test_base_with_version_or_whole_endpoint_gives_the_same_request(self) -> None:
+        await self.start(HI, HI, HI, HI)
+        path = self.dialect.path(request()).partition("?")[0]
+        version = path.split("/")[1]
+        for base in (f"/{version}", f"/{version}/", path, f"{path}/"):
+            await self.ask(base=base)
+        self.assertEqual({made.path for made in self.stub.requests}, {path})
+
+    async def test_a_wrong_address_is_named(self) -> None:
+        await self.start()
+        error = await self.error(self.ask(base="/nowhere/v7"))
+        self.assertIn(f"{self.stub.url}/nowhere/v7/", str(error))
+        self.assertIn("was asked: check the model and base_url", str(error))
+
+    async def test_the_key_is_sent_in_the_header_of_the_settings_only(self) -> None:
+        await self.start()
+        for header, value in (
+            ("authorization", f"Bearer {self.key}"),
+            ("x-api-key", self.key),
+            ("x-goog-api-key", self.key),
+            ("api-key", self.key),
+        ):
+            self.stub.requests.clear()
+            asked = self.ask(key_header=header)
+            await asked.addErrback(lambda failure: failure.trap(ModelError))
+            sent = {name: text for name, text in self.stub.requests[0].headers.items() if self.key in text}
+            self.assertEqual(sent, {header: value})
 
     async def test_a_stream_in_tiny_pieces(self) -> None:
         await self.start(Answer((Text(("Gr\u00fc\u00dfe", " \u4e16\u754c")), LOOK), slice=7))
@@ -172,7 +201,7 @@ class OpenAiPromiseTests(DialectPromises):
 
 class OpenAiChatPromiseTests(DialectPromises):
     dialect = OpenAiChatDialect()
-    key, variable, root = DEFAULT_KEYS["openai-chat"], "EXAMPLE_API_KEY", "/v1"
+    key, variable, root = DEFAULT_KEYS["openai-chat"], "EXAMPLE_API_KEY", ""
     first_text = 2
     overflow = Refusal(
         500,

@@ -82,6 +82,3 @@ class AnswerTests(SynchronousTestCase):
         ):
             error = OpenAiChatDialect().failure(400, json.dumps({"object": "error", "message": words}).encode())
             self.assertEqual(error.kind, "context-overflow", words)
-
-    def test_a_wrong_address_is_explained(self) -> None:
-        self.assertIn("base_url ends in /v1", str(OpenAiChatDialect().failure(404, b"404 page not found")))

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.home.sections import Provider
+from ironcurtain.llm.dialect import key_value
 from ironcurtain.mitm_proxy.judgement import Credentials, ForwardedRequest, judge
 from ironcurtain.mitm_proxy.proxy import fake_key
 from ironcurtain.providers.provider import RequestRefusal
@@ -28,8 +29,7 @@ def credentials(name: str, **table: Any) -> Credentials:
 
 
 def key_of(held: Credentials, key: str) -> tuple[str, str]:
-    scheme = f"{held.rule.key_scheme} " if held.rule.key_scheme else ""
-    return held.rule.key_header, scheme + key
+    return held.rule.key_header, key_value(held.rule.key_header, key)
 
 
 class Case(SynchronousTestCase):
@@ -239,6 +239,38 @@ class KeyTests(Case):
         for value in (fake, f"Basic {fake}", f"Bearer  {fake}", f"Bearer{fake}", f"Bearer {fake},Bearer {OTHERS_KEY}"):
             key = ("authorization", value)
             self.refused(403, "wrong-key", key, held=self.openai, target="/v1/responses", without="authorization")
+
+    def test_real_key_is_sent_in_the_header_of_the_settings_and_the_fake_one_comes_in_it_or_the_providers(self) -> None:
+        for name, target, own in (
+            ("anthropic", "/v1/messages", "x-api-key"),
+            ("openai", "/v1/responses", "authorization"),
+            ("google", "/v1beta/models/m:generateContent", "x-goog-api-key"),
+        ):
+            for header in ("authorization", "Api-Key", "x-api-key", "x-goog-api-key"):
+                held = credentials(name, key={"header": header})
+                fake = held.fake.reveal()
+                for given_in in {own, header.lower()}:
+                    key = (given_in, key_value(given_in, fake))
+                    request = self.forward(key, held=held, target=target, without=held.rule.key_header)
+                    sent = {name: value for name, value in request.headers if REAL in value or fake in value}
+                    self.assertEqual(sent, {header.lower(): key_value(header.lower(), REAL)})
+
+    def test_keys_in_both_headers_are_refused(self) -> None:
+        held = credentials("anthropic", key={"header": "authorization"})
+        for key in (held.fake.reveal(), OTHERS_KEY):
+            self.refused(400, "duplicate-key", ("x-api-key", key), held=held)
+
+    def test_another_key_in_the_providers_own_header_is_refused(self) -> None:
+        held = credentials("anthropic", key={"header": "authorization"})
+        self.refused(403, "wrong-key", ("x-api-key", OTHERS_KEY), held=held, without="authorization")
+        self.refused(403, "wrong-key", ("authorization", held.fake.reveal()), held=held, without="authorization")
+
+    def test_path_below_a_gateway_has_the_version_once(self) -> None:
+        for base in ("/gate", "/gate/", "/gate/v1", "/gate/v1/", "/gate/v1/messages"):
+            held = credentials("anthropic", base_url=f"https://gate.example{base}")
+            self.assertEqual(self.forward(held=held).target, "/gate/v1/messages", base)
+            beta = self.forward(held=held, target="/v1/messages?beta=true")
+            self.assertEqual((beta.target, str(beta.endpoint)), ("/gate/v1/messages?beta=true", "POST /v1/messages"))
 
     def test_no_key_is_refused(self) -> None:
         self.refused(403, "no-key", without="x-api-key")

@@ -29,12 +29,10 @@ class BuiltInTests(SynchronousTestCase):
     def test_three_need_no_table(self) -> None:
         anthropic, openai, google = rules("anthropic", "openai", "google")
         self.assertEqual(
-            (anthropic.host, anthropic.port, anthropic.key_header, anthropic.key_scheme),
-            ("api.anthropic.com", 443, "x-api-key", ""),
+            (anthropic.host, anthropic.port, anthropic.key_header),
+            ("api.anthropic.com", 443, "x-api-key"),
         )
-        self.assertEqual(
-            (openai.host, openai.key_header, openai.key_scheme), ("api.openai.com", "authorization", "Bearer")
-        )
+        self.assertEqual((openai.host, openai.key_header), ("api.openai.com", "authorization"))
         self.assertEqual((google.host, google.key_header), ("generativelanguage.googleapis.com", "x-goog-api-key"))
         self.assertEqual(
             (anthropic.upstream_host, anthropic.upstream_port, anthropic.upstream_path), (anthropic.host, 443, "")
@@ -64,7 +62,7 @@ class BuiltInTests(SynchronousTestCase):
             "anthropic", endpoints=["POST /v1/messages"], key={"prefix": "sk-ant-oat01-", "header": "Authorization"}
         )
         self.assertEqual([str(endpoint) for endpoint in rule.endpoints], ["POST /v1/messages"])
-        self.assertEqual((rule.key_header, rule.key_scheme), ("authorization", "Bearer"))
+        self.assertEqual(rule.key_header, "authorization")
         self.assertEqual((rule.host, rule.provider.name), ("api.anthropic.com", "anthropic"))
 
     def test_a_gateway_takes_the_place_of_the_providers_address(self) -> None:
@@ -98,6 +96,7 @@ class BuiltInTests(SynchronousTestCase):
         for table, problem in (
             ({"base_url": "http://127.0.0.1:11434/v1"}, ""),
             ({"key": {"env": "MINE"}}, ""),
+            ({"key": {"header": "host"}}, "config.toml: providers.openai-chat.key.header"),
             ({"base_url": "http://10.0.0.1/v1"}, "config.toml: providers.openai-chat.base_url"),
             ({"base_url": "https://x.example", "ca_file": "ca.pem"}, "config.toml: providers.openai-chat.ca_file"),
         ):
