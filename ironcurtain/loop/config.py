@@ -1,7 +1,8 @@
 """
 The settings of a loop: defaults, overridden by ``ralph.yml``, then by the command line; with the origin of each value.
 
-The file has the keys of Ralph's. Keys of Ralph that have no meaning here are reported, so that nobody relies on them.
+The file has the keys of Ralph's, also in the older form without sections. Keys of Ralph that have no meaning here are
+reported, so that nobody relies on them; one that limits something is refused.
 """
 
 from __future__ import annotations
@@ -19,15 +20,14 @@ import yaml  # type: ignore[import-untyped, unused-ignore]
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.home.settings import flatten
 from ironcurtain.home.structured import convert
+from ironcurtain.loop.echo import Promise
+from ironcurtain.loop.ralph import FLAT, SECTIONS, SIMILAR, bounds, flat_name
 
 FILE = "ralph.yml"
 """The default file."""
 
 ALIKE = 0.8
 """Similarity, up to 1, from which an unknown key counts as a typing error."""
-
-RALPHS = frozenset(("cli.prompt_mode", "event_loop.cancellation_promise"))
-"""Keys of Ralph that are similar to supported ones, but not typing errors."""
 
 _EMPTY = re.compile(r"Expected `str` matching .*")
 
@@ -47,7 +47,7 @@ class EventLoopSettings(_Section, frozen=True):
 
     :param prompt: the text of the prompt; overrides the file.
     :param prompt_file: read before each iteration.
-    :param completion_promise: the line that the agent prints when it is done.
+    :param completion_promise: the line that the agent prints when it is done, also in a tag ``<promise>``.
     :param max_runtime_seconds: of the complete loop; ``None``: no limit.
     :param max_cost_usd: of the complete loop; ``None``: no limit.
     :param max_consecutive_failures: the loop ends after so many failed iterations in a row.
@@ -60,6 +60,9 @@ class EventLoopSettings(_Section, frozen=True):
     max_runtime_seconds: Positive | None = None
     max_cost_usd: Positive | None = None
     max_consecutive_failures: Count = 3
+
+    def __post_init__(self) -> None:
+        Promise(self.completion_promise)
 
 
 class CliSettings(_Section, frozen=True):
@@ -138,7 +141,8 @@ def read_file(source: str, text: str) -> tuple[SettingsLayer, tuple[str, ...]]:
     """
     :param source: the file's name, for messages.
     :returns: the values that it sets; and a warning for each key that has no meaning here.
-    :raises ConfigurationError: it is not YAML, a value is wrong, or a key looks like a typing error.
+    :raises ConfigurationError: it is not YAML, a value is wrong, a key looks like a typing error or occurs twice, or it
+        sets a limit that does not exist here.
     """
     try:
         loader = yaml.SafeLoader(text)
@@ -150,11 +154,19 @@ def read_file(source: str, text: str) -> tuple[SettingsLayer, tuple[str, ...]]:
         raise ConfigurationError(source, f"not YAML: {detail}", line=mark.line + 1 if mark else None) from None
     if not isinstance(parsed, dict | None):
         raise ConfigurationError(source, "must contain sections with settings, such as 'event_loop:'")
-    lines = dict(_lines(node))
+    lines: dict[str, int] = {}
+    for name, line in _lines(node):
+        if name in lines:
+            raise ConfigurationError(source, f"is also in line {lines[name]}: keep one", field=name, line=line)
+        lines[name] = line
     values: dict[str, Any] = {}
     warnings: list[str] = []
-    for name, value in _known(source, parsed or {}, lines, warnings):
+    for key, name, value in _known(source, parsed or {}, lines, warnings):
+        if name in values:
+            detail = f"sets {name} again: keep one"
+            raise ConfigurationError(source, detail, field=key, line=lines.get(key))
         values[name] = value
+        lines.setdefault(name, lines.get(key, 1))
     _checked(source, values, lines)
     if (file := Path(values.get("event_loop.prompt_file", ""))).is_absolute() or ".." in file.parts:
         detail = "must be a file in the workspace: use --prompt-file for another one"
@@ -184,12 +196,18 @@ def values_of(settings: LoopSettings) -> dict[str, Any]:
 
 def _known(
     source: str, parsed: dict[Any, Any], lines: Mapping[str, int], warnings: list[str]
-) -> Iterator[tuple[str, Any]]:
-    names = set(dict(flatten(LoopSettings())))
+) -> Iterator[tuple[str, str, Any]]:
+    """:returns: each key as it is written, the setting that it means, and the value."""
+    names = dict(flatten(LoopSettings()))
     sections = {name.partition(".")[0] for name in names}
     for section, members in parsed.items():
-        if section not in sections:
-            _unknown(source, str(section), sections, lines, warnings)
+        if section not in sections and (meant := flat_name(str(section), names)):
+            if not (meant == "cli.backend" and members == "auto"):  # Ralph's word for the agent that it finds
+                yield str(section), meant, members
+        elif section not in sections:
+            leaves = (name.partition(".") for name in names)
+            plain = {leaf for section, _, leaf in leaves if section in SECTIONS} | FLAT.keys() | sections
+            _unknown(source, str(section), members, plain, lines, warnings)
         elif not isinstance(members, dict | None):
             raise ConfigurationError(
                 source, "must contain settings, one per line", field=section, line=lines.get(section)
@@ -199,16 +217,27 @@ def _known(
                 detail = "can only be given on the command line"
                 raise ConfigurationError(source, detail, field=name, line=lines.get(name))
             if name in names:
-                yield name, value
+                yield name, name, value
             else:
-                _unknown(source, name, names, lines, warnings)
+                _unknown(source, name, value, set(names), lines, warnings)
 
 
-def _unknown(source: str, name: str, known: set[str], lines: Mapping[str, int], warnings: list[str]) -> None:
-    if name not in RALPHS and (meant := difflib.get_close_matches(name, known, 1, ALIKE)):
+def _unknown(
+    source: str, name: str, value: Any, known: set[str], lines: Mapping[str, int], warnings: list[str]
+) -> None:
+    if name not in SIMILAR and (meant := difflib.get_close_matches(name, known, 1, ALIKE)):
         detail = f"there is no such setting: did you mean {meant[0]}?"
         raise ConfigurationError(source, detail, field=name, line=lines.get(name))
+    for limit in bounds(name, value):
+        detail = "this limit cannot be kept here: remove it, and set another, such as event_loop.max_runtime_seconds"
+        raise ConfigurationError(source, detail, field=limit, line=_nearest_line(lines, limit))
     warnings.append(f"{source}:{lines.get(name, 1)}: {name} has no meaning here and is ignored")
+
+
+def _nearest_line(lines: Mapping[str, int], name: str) -> int | None:
+    while name and name not in lines:
+        name = name.rpartition(".")[0]
+    return lines.get(name)
 
 
 def _checked(source: str, values: Mapping[str, Any], lines: Mapping[str, int]) -> None:

@@ -25,6 +25,10 @@ _WORD = re.compile(r"\w+")
 _MARKS = r"[^\w\n]*"
 """What may be beside the promise on its line: bullets, quotes, Markdown, frames."""
 
+_TAG = re.compile(r"<promise\s*>(.*)</promise\s*>", re.IGNORECASE | re.DOTALL)
+_TAGS = re.compile(r"</?promise\s*>", re.IGNORECASE)
+"""They are no words of a prompt: a promise is recognised with and without them."""
+
 _EVENT = re.compile(
     r"<event\s+(?:[\w-]+\s*=\s*(?:\"[^\"<>]*\"|'[^'<>]*')\s+)*?topic\s*=\s*(?P<quote>[\"'])(?P<topic>[^\"'<>]*?)(?P=quote)"
     r"[^<>]*>(?P<payload>(?:(?!<event[\s>]).)*?)</event\s*>",
@@ -62,20 +66,22 @@ class LoopEvent(msgspec.Struct, frozen=True):
 
 class Promise:
     """
-    The text that ends a loop if it is alone on a line.
+    The text that ends a loop if it is alone on a line, as it is or in a tag: ``<promise>TEXT</promise>``.
 
-    :param text: not empty; spaces in it match any white space, including line ends.
+    :param text: not empty; spaces in it match any white space, including line ends. With the tag, it counts only in it.
     :raises ValueError: it has no text.
     """
 
     def __init__(self, text: str) -> None:
-        words = text.split()
+        tagged = _TAG.fullmatch(text.strip())
+        words = (tagged[1] if tagged else text).split()
         if not words:
             raise ValueError("the completion promise is empty")
-        self.text = " ".join(words)
+        self.text = f"<promise>{' '.join(words)}</promise>" if tagged else " ".join(words)
         self.hint = words[0]
         """Matches the promise on one line."""
-        anywhere = r"\s+".join(map(re.escape, words))
+        plain = r"\s+".join(map(re.escape, words))
+        anywhere = rf"(?i:<promise\s*>)\s*{plain}\s*(?i:</promise\s*>){'' if tagged else f'|{plain}'}"
         self._anywhere = re.compile(anywhere)
         self._alone = re.compile(rf"^{_MARKS}({anywhere}){_MARKS}$", re.MULTILINE)
 
@@ -134,11 +140,15 @@ def events_in(text: str, cut_topics: bool = True) -> list[LoopEvent]:
 
 
 def _before(text: str) -> tuple[str, ...]:
-    return tuple(_WORD.findall(text[-REACH:])[-AROUND:])
+    return tuple(_words(text[-REACH:])[-AROUND:])
 
 
 def _after(text: str) -> tuple[str, ...]:
-    return tuple(_WORD.findall(text[:REACH])[:AROUND])
+    return tuple(_words(text[:REACH])[:AROUND])
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(_TAGS.sub(" ", text))
 
 
 def _common(one: Sequence[str], other: Sequence[str]) -> int:

@@ -93,9 +93,48 @@ class PromiseTests(SynchronousTestCase):
             scanner.feed(output)
             self.assertEqual(scanner.end(), found, output)
 
+    def test_the_tag_counts_alone_on_its_lines_for_a_promise_with_and_without_it(self) -> None:
+        for promise, output, made in (
+            ("DONE", "<promise>DONE</promise>", True),
+            ("DONE", "so\n<promise>\n  DONE \n</promise>\nand more", True),
+            ("DONE", "**<promise> DONE</promise>**", True),
+            ("DONE", "<Promise >DONE</PROMISE>", True),
+            ("all done", "<promise>all\n done</promise>", True),
+            ("DONE", "DONE", True),
+            ("DONE", "<promise>NOT DONE</promise>", False),
+            ("DONE", "<promise>DONE soon</promise>", False),
+            ("DONE", "<promise>DONE", False),
+            ("DONE", "I shall print <promise>DONE</promise> later", False),
+            ("<promise>DONE</promise>", "<promise>DONE</promise>", True),
+            ("<promise>\nDONE\n</promise>", "<promise>DONE</promise>", True),
+            ("<promise>DONE</promise>", "DONE", False),
+        ):
+            for size in (None, SIZE):
+                scanner = Scanner(Promise(Promise(promise).text), "Work on the plan.", size)
+                scanner.feed(output.replace("\n", "\r\n").encode())
+                self.assertEqual(scanner.end(), made, (promise, output, size))
+
+    def test_the_tag_in_an_echoed_prompt_does_not_count_but_the_agents_does(self) -> None:
+        for promise in ("DONE", "<promise>DONE</promise>"):
+            for prompt in (
+                "Mend it. When all is well, print\n\n<promise>DONE</promise>\n\nas the last line.",
+                "Mend it, then print <promise>DONE</promise>",
+                "Mend it, then print\n<promise>\nDONE\n</promise>\n",
+                "<promise>DONE</promise>\nis what to print once it is mended.",
+            ):
+                for size in (None, (80, 24)):
+                    scanner = Scanner(Promise(promise), prompt, size)
+                    scanner.feed(prompt.replace("\n", "\r\n").encode() + b"\r\n")
+                    scanner.feed(b"> " + prompt.replace("\n", "\r\n> ").encode() + b"\r\n")
+                    scanner.feed(b"Nothing is mended yet.\r\n")
+                    self.assertFalse(scanner.end(), (promise, prompt, size))
+                    scanner.feed(b"All of it is mended now.\r\n<promise>DONE</promise>\r\n")
+                    self.assertTrue(scanner.end(), (promise, prompt, size))
+
     def test_an_empty_one_is_none(self) -> None:
-        with self.assertRaises(ValueError):
-            Promise(" \n")
+        for text in (" \n", "<promise> </promise>", "<promise></promise>"):
+            with self.assertRaises(ValueError):
+                Promise(text)
 
     def test_a_size_that_changes(self) -> None:
         scanner = scan(b"LOOP_COM")
