@@ -21,6 +21,7 @@ from ironcurtain.home.layout import Home, person_home, read_configuration
 from ironcurtain.home.lines import Place
 from ironcurtain.home.sections import Audit
 from ironcurtain.home.settings import BUILT_IN_AGENT, Effective, Settings, load
+from ironcurtain.home.user_paths import user_path
 from ironcurtain.llm.registry import BACKENDS, check_backend
 from ironcurtain.process.accounts import session_account
 from ironcurtain.providers.rules import check_providers
@@ -131,7 +132,7 @@ def read_settings(path: Path, environ: Mapping[str, str]) -> Effective:
         origin = effective.origins["run_as"]
         raise wrong(origin, e.detail, text or "" if origin == str(path) else "", ("run_as",)) from None
     for name, provider in settings.providers.items():
-        if provider.key.file and (detail := _open_to_others(Path(provider.key.file).expanduser())):
+        if provider.key.file and (detail := _open_to_others(Path(user_path(provider.key.file)))):
             raise wrong(str(path), detail, text or "", ("providers", name, "key", "file"))
     for field, detail in _wrong_witness(settings.audit):
         origin = effective.origins[f"audit.{field}"]
@@ -140,13 +141,13 @@ def read_settings(path: Path, environ: Mapping[str, str]) -> Effective:
 
 
 def _wrong_witness(audit: Audit) -> Iterator[tuple[str, str]]:
-    if audit.witness_key_file and (detail := _open_to_others(Path(audit.witness_key_file).expanduser())):
+    if audit.witness_key_file and (detail := _open_to_others(Path(user_path(audit.witness_key_file)))):
         yield "witness_key_file", detail
     if audit.witness_ca_file:
         from ironcurtain.http.trust import VerifyingPolicy
 
         try:
-            VerifyingPolicy(str(Path(audit.witness_ca_file).expanduser()))
+            VerifyingPolicy(user_path(audit.witness_ca_file))
         except ConfigurationError as e:
             yield "witness_ca_file", f"{audit.witness_ca_file} {e.detail}"
 

@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, NoReturn
 
 import msgspec
@@ -24,6 +23,7 @@ from ironcurtain.errors import ConfigurationError, IronCurtainError, Unavailable
 from ironcurtain.files.locks import FileLock, Held
 from ironcurtain.home.layout import Home, find_home
 from ironcurtain.home.sections import Ssh
+from ironcurtain.home.user_paths import absolute_path
 from ironcurtain.services.systemd import Systemd
 from ironcurtain.ssh.addresses import check, check_address
 
@@ -147,7 +147,7 @@ class Options(usage.Options):
         )
 
     def _prepared_home(self) -> Home:
-        chosen = {"IRONCURTAIN_HOME": str(Path(self["home"]).absolute())} if self["home"] else {}
+        chosen = {"IRONCURTAIN_HOME": str(absolute_path(self["home"]))} if self["home"] else {}
         home = find_home({**os.environ, **chosen}, os.geteuid())
         try:
             home.prepare()

@@ -7,7 +7,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 import click
@@ -118,7 +118,8 @@ def main() -> None:
     _complete_streams()
     stdout = sys.stdout
     try:
-        status = commands.main(standalone_mode=False)
+        _check_words(sys.argv[1:])
+        status = commands.main(prog_name="ironcurtain", standalone_mode=False)
     except click.UsageError as e:
         e.show()
         status = 64
@@ -146,6 +147,15 @@ def _complain(text: str) -> None:
     from ironcurtain.cli.output import print_lines
 
     print_lines(f"ironcurtain: {text}", err=True)
+
+
+def _check_words(words: Sequence[str]) -> None:
+    """:raises UsageError: one is not UTF-8: it could neither be recorded nor sent to another process."""
+    for word in words:
+        if not word.isascii():
+            from ironcurtain.home.user_paths import check_encodable
+
+            check_encodable(word, "argument", "rename it if it is a file, or write it in UTF-8")
 
 
 def _complete_streams() -> None:

@@ -11,6 +11,7 @@ import click
 from ironcurtain.cli.completion import all_sessions
 from ironcurtain.cli.files import follow
 from ironcurtain.cli.output import as_json, home, print_json, print_lines, print_text, settings
+from ironcurtain.cli.paths import UserPath
 from ironcurtain.session.elsewhere import session_directory
 from ironcurtain.text.display import one_line
 
@@ -35,10 +36,8 @@ def audit() -> None:
 @audit.command()
 @session_argument
 @as_json
-@click.option("--key", type=click.Path(path_type=Path), help="The public key to check with (default: the home's).")
-@click.option(
-    "--witness", type=click.Path(path_type=Path), help="Compare with heads in this file (default: those set)."
-)
+@click.option("--key", type=UserPath(), help="The public key to check with (default: the home's).")
+@click.option("--witness", type=UserPath(), help="Compare with heads in this file (default: those set).")
 def verify(session: str, json_output: bool, key: Path | None, witness: Path | None) -> None:
     """
     Check that no record was changed, removed or inserted.

@@ -17,6 +17,7 @@ import click
 
 from ironcurtain.cli.output import as_json, home, print_json, print_lines, settings
 from ironcurtain.errors import Unavailable, UsageError
+from ironcurtain.home.user_paths import user_path
 from ironcurtain.text.display import one_line
 from ironcurtain.text.quantities import counted
 
@@ -226,7 +227,7 @@ def _model(where: Home, backend: str) -> Finding:
             "model", HINT, f"{name}, but no address", f"Set providers.{name}.base_url in {where.config.name}"
         )
     if key.file:
-        state, detail, mend = _key_file(Path(key.file).expanduser())
+        state, detail, mend = _key_file(Path(user_path(key.file)))
     elif key.command:
         state, detail, mend = _command(key.command, f"providers.{name}.key in {where.config.name}", "key from")
     else:

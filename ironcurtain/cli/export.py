@@ -10,6 +10,7 @@ import click
 from ironcurtain.cli.completion import all_sessions
 from ironcurtain.cli.diff import comparison_of
 from ironcurtain.cli.output import print_lines
+from ironcurtain.cli.paths import UserPath
 from ironcurtain.text.display import one_line
 
 SHOWN = 20
@@ -18,7 +19,7 @@ SHOWN = 20
 
 @click.command()
 @click.argument("session", shell_complete=all_sessions)
-@click.argument("destination", type=click.Path(path_type=Path))
+@click.argument("destination", type=UserPath())
 def export(session: str, destination: Path) -> None:
     """
     Copy the workspace of SESSION to DESTINATION, a new or empty directory.

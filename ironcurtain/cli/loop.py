@@ -11,6 +11,8 @@ import click
 
 from ironcurtain.cli.completion import all_sessions, in_containers
 from ironcurtain.cli.output import home, print_lines, print_settings
+from ironcurtain.cli.paths import UserPath
+from ironcurtain.home.user_paths import absolute_path
 
 if TYPE_CHECKING:
     from ironcurtain.loop.config import LoopConfiguration, SettingsLayer
@@ -54,9 +56,7 @@ class Duration(click.ParamType["float"]):
 @click.command(cls=LoopCommand)
 @click.argument("action", required=False, type=click.Choice(["config"]), metavar="[config]")
 @click.option("-p", "--prompt", metavar="TEXT", help="The text of the prompt.")
-@click.option(
-    "-P", "--prompt-file", type=click.Path(path_type=Path), help="The file with the prompt (default: PROMPT.md)."
-)
+@click.option("-P", "--prompt-file", type=UserPath(), help="The file with the prompt (default: PROMPT.md).")
 @click.option(
     "--agent",
     shell_complete=in_containers,
@@ -78,9 +78,7 @@ class Duration(click.ParamType["float"]):
 @click.option(
     "--idle-timeout", type=Duration(), help="End an iteration after so many idle seconds (default: 30; 0: never)."
 )
-@click.option(
-    "--config", "config_file", type=click.Path(path_type=Path), help="The settings file (default: ralph.yml)."
-)
+@click.option("--config", "config_file", type=UserPath(), help="The settings file (default: ralph.yml).")
 @click.option(
     "-r",
     "--resume",
@@ -91,7 +89,7 @@ class Duration(click.ParamType["float"]):
     help="Resume a loop (default: the last one).",
 )
 @click.option("--git-checkpoint", is_flag=True, help="Commit after each iteration that changed files.")
-@click.option("--workspace", type=click.Path(path_type=Path), help="The directory to work in (default: this one).")
+@click.option("--workspace", type=UserPath(), help="The directory to work in (default: this one).")
 @click.option("--json", "json_output", is_flag=True, help="With 'config': print JSON, for programs.")
 @click.pass_context
 def loop(ctx: click.Context, /, action: str | None, json_output: bool, **given: Any) -> None:
@@ -131,7 +129,7 @@ def loop(ctx: click.Context, /, action: str | None, json_output: bool, **given: 
             "--json is for 'ironcurtain loop config': what a loop prints is its programs' output. What became of it is "
             "in loop.json in the session's directory"
         )
-    place = (given["workspace"] or Path.cwd()).expanduser().absolute()
+    place = absolute_path(given["workspace"] or "")
     earlier = _earlier(given["resume"]) if given["resume"] else None
     if earlier is not None:
         if given["workspace"] is not None:
@@ -196,7 +194,7 @@ def _flags(given: dict[str, Any], command: tuple[str, ...]) -> list[SettingsLaye
 
     # Resolve the directory now: an agent can replace a directory in its workspace by a link.
     if (file := given["prompt_file"]) is not None:
-        file = Path(os.path.realpath(file.expanduser().parent), file.name)
+        file = Path(os.path.realpath(absolute_path(file).parent), file.name)
     values = {
         "event_loop.prompt": ("--prompt", given["prompt"]),
         "event_loop.prompt_file": ("--prompt-file", str(file) if file else None),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ironcurtain.cli.output import home, print_lines
+from ironcurtain.home.user_paths import current_directory
 
 if TYPE_CHECKING:
     from ironcurtain.mcp_proxy.logins import LoginFile
@@ -67,7 +68,8 @@ def _server(name: str) -> HttpServer:
     from ironcurtain.session.tools import ToolFiles
 
     where = home()
-    servers = ToolFiles.chosen(where, {}).load_servers(os.getcwd(), person_home(os.environ, os.geteuid()), os.environ)
+    user_home = person_home(os.environ, os.geteuid())
+    servers = ToolFiles.chosen(where, {}).load_servers(str(current_directory()), user_home, os.environ)
     found = next((server for server in servers if server.name == name), None)
     if found is None:
         raise NotFound(f"there is no MCP server {name!r} in {where.mcp_servers}")

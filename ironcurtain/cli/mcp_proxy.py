@@ -10,24 +10,24 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ironcurtain.cli.output import home, print_lines
+from ironcurtain.cli.paths import UserPath
+from ironcurtain.home.user_paths import absolute_path
 
 if TYPE_CHECKING:
     from ironcurtain.session.events import EventLog
 
 
 @click.command()
-@click.option("--socket", type=click.Path(path_type=Path), help="Serve on this UNIX socket, for any number of clients.")
-@click.option(
-    "--servers", type=click.Path(path_type=Path), help="The MCP servers (default: mcp-servers.json in the home)."
-)
-@click.option("--policy", type=click.Path(path_type=Path), help="The policy (default: policy.toml in the home).")
+@click.option("--socket", type=UserPath(), help="Serve on this UNIX socket, for any number of clients.")
+@click.option("--servers", type=UserPath(), help="The MCP servers (default: mcp-servers.json in the home).")
+@click.option("--policy", type=UserPath(), help="The policy (default: policy.toml in the home).")
 @click.option(
     "--workspace",
-    type=click.Path(path_type=Path),
+    type=UserPath(),
     help="The directory that agents see as /workspace (default: this one).",
 )
 @click.option("--mask", is_flag=True, help="Hide protected files in the workspace instead of refusing it.")
-@click.option("--session-dir", type=click.Path(path_type=Path), help="Directory for the audit log and the escalations.")
+@click.option("--session-dir", type=UserPath(), help="Directory for the audit log and the escalations.")
 def mcp_proxy(
     socket: Path | None,
     servers: Path | None,
@@ -56,10 +56,10 @@ def mcp_proxy(
 
     where = home()
     named = {"socket": socket, "servers": servers, "policy": policy}
-    options = {name: str(path.expanduser().absolute()) for name, path in named.items() if path is not None}
+    options = {name: str(absolute_path(path)) for name, path in named.items() if path is not None}
     options |= {"mask": "yes"} if mask else {}
-    directory = session_dir.expanduser().absolute() if session_dir is not None else None
-    request = SessionRequest("mcp-proxy", "", (workspace or Path()).expanduser().absolute(), options, directory)
+    directory = absolute_path(session_dir) if session_dir is not None else None
+    request = SessionRequest("mcp-proxy", "", absolute_path(workspace or ""), options, directory)
 
     async def serve(reactor: Any) -> None:
         from ironcurtain.assembly import Application

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ironcurtain.cli.output import as_json, home, print_lines
+from ironcurtain.cli.paths import UserPath
+from ironcurtain.home.user_paths import absolute_path
 
 if TYPE_CHECKING:
     from ironcurtain.home.sections import Provider
@@ -27,9 +29,9 @@ USUAL = "anthropic"
 
 
 @click.command()
-@click.option("--socket", type=click.Path(path_type=Path), required=True, help="Accept agents on this UNIX socket.")
-@click.option("--providers", type=click.Path(path_type=Path), help="The providers (default: config.toml in the home).")
-@click.option("--session-dir", type=click.Path(path_type=Path), help="Directory for the audit log.")
+@click.option("--socket", type=UserPath(), required=True, help="Accept agents on this UNIX socket.")
+@click.option("--providers", type=UserPath(), help="The providers (default: config.toml in the home).")
+@click.option("--session-dir", type=UserPath(), help="Directory for the audit log.")
 @as_json
 def mitm_proxy(socket: Path, providers: Path | None, session_dir: Path | None, json_output: bool) -> None:
     """
@@ -48,11 +50,11 @@ def mitm_proxy(socket: Path, providers: Path | None, session_dir: Path | None, j
 
     hide_memory()
     where, session_id = home(), str(uuid.uuid4())
-    directory = session_dir.expanduser().absolute() if session_dir is not None else where.session(session_id).directory
-    source = providers.expanduser().absolute() if providers is not None else where.config
+    directory = absolute_path(session_dir) if session_dir is not None else where.session(session_id).directory
+    source = absolute_path(providers) if providers is not None else where.config
     serving = _Serving(
         session_id,
-        socket.expanduser().absolute(),
+        absolute_path(socket),
         directory,
         where.authority,
         where.records,

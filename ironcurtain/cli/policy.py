@@ -10,11 +10,13 @@ import click
 
 from ironcurtain.cli.completion import all_sessions
 from ironcurtain.cli.output import as_json, home, print_json, print_lines, settings
+from ironcurtain.cli.paths import UserPath
 from ironcurtain.cli.policy_compile import compile_
 from ironcurtain.cli.policy_engine import engine_for, policy_option, servers_option, tool_files
 from ironcurtain.cli.policy_replay import replay
 from ironcurtain.cli.policy_suggest import suggest
 from ironcurtain.cli.policy_test import test
+from ironcurtain.home.user_paths import absolute_path
 
 if TYPE_CHECKING:
     from ironcurtain.policy.recorded import SessionRecords
@@ -66,7 +68,7 @@ def check(policy_file: Path | None, json_output: bool) -> None:
 @servers_option
 @click.option(
     "--workspace",
-    type=click.Path(path_type=Path),
+    type=UserPath(),
     help="The directory that agents see as /workspace (default: this one).",
 )
 @click.option("--mask", is_flag=True, help="Hide protected files in the workspace, as 'start --mask' does.")
@@ -119,7 +121,7 @@ def explain(
     if past is not None and past.workspace and workspace is None:
         real = Path(past.workspace)
     else:
-        place = (workspace or Path()).expanduser().absolute()
+        place = absolute_path(workspace or "")
         protected = protected_paths(where, user_home, files, values, place)
         real = usable_workspace(place, Path(user_home), where.path, protected, mask)
     account = session_account(values.run_as, os.environ, real if real.exists() else None, os.geteuid())

@@ -13,6 +13,7 @@ import click
 
 from ironcurtain.cli.backends import BackendOption
 from ironcurtain.cli.output import home, print_lines, settings
+from ironcurtain.cli.paths import UserPath
 from ironcurtain.cli.policy_engine import engine_for, policy_option, servers_option, tool_files
 
 if TYPE_CHECKING:
@@ -26,8 +27,8 @@ PROPOSAL = Path("proposed-policy.toml")
 
 
 @click.command(name="compile")
-@click.argument("constitution", type=click.Path(path_type=Path))
-@click.option("--out", type=click.Path(path_type=Path), help="Write the proposal to this file, and change nothing.")
+@click.argument("constitution", type=UserPath())
+@click.option("--out", type=UserPath(), help="Write the proposal to this file, and change nothing.")
 @click.option("--model", help="The model, by its provider's name for it.")
 @click.option(
     "--backend",

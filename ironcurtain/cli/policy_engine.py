@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ironcurtain.cli.output import home, settings
+from ironcurtain.cli.paths import UserPath
 
 if TYPE_CHECKING:
     from ironcurtain.policy import Policy, PolicyEngine
@@ -19,14 +20,14 @@ if TYPE_CHECKING:
 policy_option = click.option(
     "--policy",
     "policy_file",
-    type=click.Path(path_type=Path),
+    type=UserPath(),
     help="The policy file (default: policy.toml in the home).",
 )
 
 servers_option = click.option(
     "--servers",
     "servers_file",
-    type=click.Path(path_type=Path),
+    type=UserPath(),
     help="The MCP servers, for the hosts of their sandboxes (default: mcp-servers.json in the home).",
 )
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ironcurtain.cli.output import as_json, print_json, print_lines, print_table
+from ironcurtain.cli.paths import UserPath
 from ironcurtain.cli.policy_engine import engine_for, policy_option, servers_option, tool_files
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ ARGUMENTS_SHOWN = 120
 
 
 @click.command()
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("files", nargs=-1, required=True, type=UserPath())
 @policy_option
 @servers_option
 @as_json

@@ -12,7 +12,9 @@ import click
 
 from ironcurtain import __version__
 from ironcurtain.cli.backends import BackendOption
+from ironcurtain.cli.paths import UserPath
 from ironcurtain.home.layout import find_home
+from ironcurtain.home.user_paths import absolute_path, current_directory
 
 
 @click.command()
@@ -30,7 +32,7 @@ from ironcurtain.home.layout import find_home
 @click.option("--model", help="The model, as its provider spells it.")
 @click.option(
     "--policy",
-    type=click.Path(path_type=Path),
+    type=UserPath(),
     envvar="UNIXAGENT_POLICY",
     show_envvar=True,
     help="The policy (default: policy.toml in the home).",
@@ -38,7 +40,7 @@ from ironcurtain.home.layout import find_home
 @click.option(
     "--config",
     "config_file",
-    type=click.Path(path_type=Path, exists=True),
+    type=UserPath(exists=True),
     envvar="UNIXAGENT_CONFIG",
     show_envvar=True,
     help="The settings (default: config.toml in the home).",
@@ -94,7 +96,7 @@ def shell(
         script = Path(words.pop(0))
     options = {
         "args": words,
-        "directory": os.getcwd(),
+        "directory": str(current_directory()),
         **({"backend": list(backend)} if backend else {}),
         **({"model": model} if model else {}),
         **({"program": program} if program else {}),
@@ -102,7 +104,7 @@ def shell(
     one_shot = instruction is not None or script is not None
     if one_shot:
         options["confirm"] = "auto"  # consoles answer about commands, not about plans
-    request = {"shell": options, **({"policy": str(policy.absolute())} if policy else {})}
+    request = {"shell": options, **({"policy": str(absolute_path(policy))} if policy else {})}
     terminal = os.isatty(0) and os.isatty(1)
     if terminal and not json_output and not one_shot:
         raise SystemExit(_in_terminal(request, config_file, trace))

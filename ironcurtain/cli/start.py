@@ -11,6 +11,8 @@ import click
 from ironcurtain.cli.backends import BackendOption
 from ironcurtain.cli.completion import agents, all_sessions
 from ironcurtain.cli.output import home, print_lines, print_table, settings
+from ironcurtain.cli.paths import UserPath
+from ironcurtain.home.user_paths import absolute_path
 
 BUILT_IN = "builtin"
 """The default agent, which does not need a container."""
@@ -39,12 +41,12 @@ _OTHERS = {
     help="The built-in agent's model: anthropic[:MODEL], openai[:MODEL], google[:MODEL], openai-chat:MODEL, "
     "scripted:FILE, subprocess:COMMAND. Repeated: the next one is asked where one cannot be reached.",
 )
-@click.option("--workspace", type=click.Path(path_type=Path), help="The directory to work on (default: a new one).")
+@click.option("--workspace", type=UserPath(), help="The directory to work on (default: a new one).")
 @click.option("--mask", is_flag=True, help="Hide protected files in the workspace instead of refusing it.")
 @click.option("--repo", metavar="URL", help="Clone this repository (https or ssh) into a new directory first.")
 @click.option("--stdin/--no-stdin", default=None, help="Wait for piped input without a time limit; or do not read it.")
 @click.option("--json", "json_output", is_flag=True, help="Print the answer, its usage and the session as JSON.")
-@click.option("--policy", type=click.Path(path_type=Path), help="The policy (default: policy.toml in the home).")
+@click.option("--policy", type=UserPath(), help="The policy (default: policy.toml in the home).")
 @click.option(
     "-r",
     "--resume",
@@ -111,7 +113,7 @@ def start(
     given = {"model": model, "backend": absolute(backend), "repo": repo, "policy": path_text(policy), "mask": mask}
     options = {name: value for name, value in given.items() if value}
     check_task(task, pty, stdin, json_output)
-    place = workspace.expanduser().absolute() if workspace is not None else None
+    place = absolute_path(workspace) if workspace is not None else None
     if resume is None:
         session, (chosen, why) = "", choose_agent(agent, settings(where).settings.default_agent, pty)
     else:
@@ -224,14 +226,14 @@ def absolute(backends: Sequence[str]) -> list[str]:
     """:returns: the backends, with the absolute paths of scripted ones, for the daemon."""
     split = [backend.partition(":") for backend in backends]
     return [
-        f"{name}:{Path(file).expanduser().absolute()}" if colon and name == "scripted" else f"{name}{colon}{file}"
+        f"{name}:{absolute_path(file)}" if colon and name == "scripted" else f"{name}{colon}{file}"
         for name, colon, file in split
     ]
 
 
 def path_text(path: Path | None) -> str | None:
     """:returns: the absolute path, for the daemon."""
-    return str(path.expanduser().absolute()) if path is not None else None
+    return str(absolute_path(path)) if path is not None else None
 
 
 def choose_agent(asked: str | None, default: str, pty: bool = False) -> tuple[str, str]:

@@ -25,6 +25,7 @@ from ironcurtain.console.source import ConsoleSource
 from ironcurtain.console.state import ConsoleState, Effect, End, Leave, Look, Send, Shown, TakeBack, outcome_of_all
 from ironcurtain.console.widgets import PALETTE, FrameWidget
 from ironcurtain.errors import IronCurtainError
+from ironcurtain.home.user_paths import user_path
 from ironcurtain.operations.model import EscalationView
 from ironcurtain.session.events import Stamped
 from ironcurtain.session.model import SessionRequest
@@ -255,7 +256,7 @@ class Console:
         self._refresh()
 
     async def _begin(self, start: Start) -> None:
-        workspace = Path(start.workspace).expanduser() if start.workspace else None
+        workspace = Path(user_path(start.workspace)) if start.workspace else None
         try:
             info = await self._source.start(SessionRequest(start.agent, start.task, workspace))
         except IronCurtainError as e:

@@ -7,7 +7,6 @@ object is the folder.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from ironcurtain.container.versions import ImageProgram, Release, moved, read_ve
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.files.atomic import write_atomically
 from ironcurtain.home.layout import Home, private_directory, read_configuration
+from ironcurtain.home.user_paths import absolute_path
 
 FOLDERS = Path(__file__).parent / "data" / "images"
 """Directory with one folder per image and ``versions.toml``."""
@@ -140,7 +140,7 @@ def _certificates(environ: Mapping[str, str]) -> bytes:
     for variable in ("npm_config_cafile", "NPM_CONFIG_CAFILE", "NODE_EXTRA_CA_CERTS"):
         if path := environ.get(variable):
             try:
-                text = read_configuration(Path(os.path.abspath(path)))
+                text = read_configuration(absolute_path(path, environ))
             except ConfigurationError as e:
                 raise _wrong(variable, f"{path} {e.detail}") from None
             if text is None or "-----BEGIN CERTIFICATE-----" not in text:

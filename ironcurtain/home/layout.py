@@ -17,6 +17,7 @@ from zlib import crc32
 
 from ironcurtain.errors import ConfigurationError, UsageError
 from ironcurtain.home.session_paths import RunPaths, SessionPaths
+from ironcurtain.home.user_paths import absolute_path, check_encodable, user_path
 from ironcurtain.text.decoding import decode_text
 
 SOCKET_PATH_LIMIT = 103
@@ -208,7 +209,7 @@ def find_home(environ: Mapping[str, str], uid: int) -> Home:
     chosen = environ.get("IRONCURTAIN_HOME", "")
     if not chosen and not environ.get("HOME"):
         raise UsageError("neither IRONCURTAIN_HOME nor HOME is set: set one of them")
-    path = Path(os.path.abspath(chosen or os.path.join(environ["HOME"], ".ironcurtain")))
+    path = Path(os.path.normpath(absolute_path(chosen or "~/.ironcurtain", environ)))
     try:
         nearest = next(place for place in (path, *path.parents) if _exists(place))
     except OSError as e:
@@ -217,10 +218,25 @@ def find_home(environ: Mapping[str, str], uid: int) -> Home:
     if not nearest.is_dir():
         what = f"the home {path}" if nearest == path else f"the home {path} cannot be made: {nearest}"
         raise UsageError(f"{what} is not a directory: move that file away, or set IRONCURTAIN_HOME")
+    if not chosen and not path.parent.is_dir():
+        raise UsageError(
+            f"HOME is {path.parent}, which does not exist: set IRONCURTAIN_HOME to a directory for the home"
+        )
     mark = f"{crc32(os.fsencode(path)):08x}"
-    base = environ.get("XDG_RUNTIME_DIR", "")
-    runtime = Path(base, f"ironcurtain-{mark}") if base else Path(f"/tmp/ironcurtain-{uid}-{mark}")
-    return Home(path, runtime)
+    runtime = Path(environ.get("XDG_RUNTIME_DIR", ""), f"ironcurtain-{mark}")
+    return Home(path, runtime if _is_usable(runtime, uid) else Path(f"/tmp/ironcurtain-{uid}-{mark}"))
+
+
+def _is_usable(runtime: Path, uid: int) -> bool:
+    """Whether the directory above is the user's own: ``su`` and containers keep the variable of another login."""
+    if not runtime.is_absolute() or len(os.fsencode(runtime)) > RUN_LIMIT:
+        return False
+    try:
+        check_encodable(str(runtime))
+        status = runtime.parent.stat()
+    except (OSError, UsageError):
+        return False
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == uid and os.access(runtime.parent, os.W_OK | os.X_OK)
 
 
 def _exists(path: Path) -> bool:
@@ -241,8 +257,11 @@ def account_home(uid: int) -> str:
 
 
 def person_home(environ: Mapping[str, str], uid: int) -> str:
-    """:returns: the meaning of ``~``: ``HOME``, or if that is not set, the account's home."""
-    return environ.get("HOME") or account_home(uid)
+    """
+    :returns: the meaning of ``~``: ``HOME``, or if that is not set, the account's home.
+    :raises UsageError: ``HOME`` is not an absolute path in UTF-8.
+    """
+    return user_path("~", environ) if environ.get("HOME") else account_home(uid)
 
 
 def private_directory(path: Path) -> Path:

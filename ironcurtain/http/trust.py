@@ -7,7 +7,6 @@ standard library. Names are verified by service-identity, or by the standard lib
 
 from __future__ import annotations
 
-import os
 import ssl
 from collections.abc import Sequence
 
@@ -23,6 +22,7 @@ from twisted.web.iweb import IPolicyForHTTPS
 from zope.interface import implementer
 
 from ironcurtain.errors import ConfigurationError
+from ironcurtain.home.user_paths import user_path
 
 HTTP_1_1 = b"http/1.1"
 """The ALPN name of the only supported protocol. A peer without ALPN is assumed to use it, too."""
@@ -130,7 +130,7 @@ def ssl_context(ca_file: str) -> ssl.SSLContext:
 
 def _certificates(path: str) -> Sequence[Certificate]:
     try:
-        with open(os.path.expanduser(path), "rb") as file:
+        with open(user_path(path), "rb") as file:
             _, *found = file.read().split(_BEGIN)
         certificates = [Certificate.loadPEM(_BEGIN + pem) for pem in found]
     except OSError as e:

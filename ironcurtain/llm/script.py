@@ -27,7 +27,6 @@ conversations whose first message contains this text.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -40,6 +39,7 @@ from twisted.internet.task import deferLater
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.home.parsing import parse_toml
 from ironcurtain.home.structured import check_version, convert
+from ironcurtain.home.user_paths import user_path
 from ironcurtain.llm.model import (
     Block,
     ModelError,
@@ -215,7 +215,7 @@ def load_script(path: str) -> Script:
     :raises ConfigurationError: it cannot be read or is wrong.
     """
     try:
-        with open(os.path.expanduser(path), "rb") as file:
+        with open(user_path(path), "rb") as file:
             return parse_script(decode_text(path, file.read()), path)
     except OSError as e:
         raise ConfigurationError(path, f"cannot be read: {e.strerror}") from None

@@ -194,8 +194,8 @@ TERM_SECONDS = 2.0
 
 END_SECONDS = 0.5
 """
-Seconds between the first of two events, a server's exit and the end of its output, until it counts as gone without the
-other: its last lines are read, and its exit status is known.
+Seconds between the first of three events, a server's exit and the ends of its output and its standard error, until it
+counts as gone without the others: its last lines are read, and its exit status is known.
 """
 
 
@@ -210,7 +210,9 @@ class Child:
 
     def __init__(self, reactor: ChildReactor, launch: Launch, owner: ChannelOwner) -> None:
         self._reactor, self._owner = reactor, owner
-        self._gone, self._why = False, "closed its output"
+        self._gone, self._why, self._said = False, "closed its output", ""
+        self._lasting = {"exit", "output", "errors"}
+        self._is_own = launch.own
         self._ending: IDelayedCall | None = None
         self._exited: Deferred[None] = Deferred()
         self._stream, self._errors = _Stream(self), _Errors(self, reactor)
@@ -269,30 +271,30 @@ class Child:
 
     def error_line(self, line: str) -> None:
         """For standard error: a line arrived."""
+        if self._is_own:  # others' lines may contain anything, and belong into the log
+            self._said = line
         self._owner.error_line(line)
-
-    def stream_ended(self) -> None:
-        """For the stream: it ended."""
-        self._half_gone()
 
     def process_ended(self, reason: Failure) -> None:
         """For the process: it exited."""
         self._exited.callback(None)
         self._why = _words(reason)
-        self._half_gone()
+        self.part_ended("exit")
 
-    def _half_gone(self) -> None:
+    def part_ended(self, part: str) -> None:
+        """For the stream and standard error: one of them ended."""
         if self._gone:
             return
-        if self._ending is None:
-            self._ending = self._reactor.callLater(END_SECONDS, self._went)
-        else:
+        self._lasting.discard(part)
+        if not self._lasting:
             self._stop_waiting()
             self._went()
+        elif self._ending is None:
+            self._ending = self._reactor.callLater(END_SECONDS, self._went)
 
     def _went(self) -> None:
         self._gone = True
-        self._owner.gone(self._why)
+        self._owner.gone(f"{self._why}: {self._said}" if self._said else self._why)
 
     def _stop_waiting(self) -> None:
         if self._ending is not None and self._ending.active():
@@ -333,7 +335,7 @@ class _Stream(StreamProtocol):
             self._child.received(line)
 
     def connectionLost(self, reason: Failure | None = None) -> None:
-        self._child.stream_ended()
+        self._child.part_ended("output")
 
     def pause(self) -> None:
         self.transport.pauseProducing()
@@ -367,6 +369,9 @@ class _Errors(ProcessProtocol):
             self._waiting = self._clock.callLater(1.0, self._next_second)
         if self._rest <= 0 and self.transport is not None:
             self.transport.pauseProducing()  # type: ignore[attr-defined]  # no interface has it
+
+    def errConnectionLost(self) -> None:
+        self._child.part_ended("errors")
 
     def processExited(self, reason: Failure) -> None:
         self._child.process_ended(reason)

@@ -52,6 +52,7 @@ class Launch:
     :param argv: the command line; its first part is a path.
     :param inputs: data that the program reads from descriptors other than the standard ones, by number.
     :param sandbox: what it may access; ``None`` if it runs outside any sandbox.
+    :param own: whether it is one of IronCurtain's, whose last line says why it ended.
     """
 
     argv: tuple[str, ...]
@@ -59,6 +60,7 @@ class Launch:
     cwd: str
     inputs: Mapping[int, bytes] = field(default_factory=dict)
     sandbox: Sandbox | None = None
+    own: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +121,7 @@ def prepare(
             environment |= {name: ground.environ[name] for name in FOR_CREDENTIALS if name in ground.environ}
         if server.args[:3] == OWN_SERVERS[1] and ground.kind is not None:
             environment[KIND_VARIABLE] = ground.kind.value
-        return Launch((setsid, *argv), environment, cwd)
+        return Launch((setsid, *argv), environment, cwd, own=True)
     if server.sandbox is None:
         line = argv if account is None else _as_somebody(server, argv, cwd, account)
         return Launch((setsid, *line), environment, cwd)

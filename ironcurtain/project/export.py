@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ironcurtain.errors import UsageError
+from ironcurtain.home.user_paths import absolute_path
 from ironcurtain.project.changes import Comparison
 from ironcurtain.project.gitsettings import Repositories
 from ironcurtain.project.planted import leads_out
@@ -46,7 +47,7 @@ def destination(path: Path, workspace: str) -> Path:
     :param path: it must not exist, or be an empty directory.
     :raises UsageError: it cannot be used.
     """
-    real = Path(os.path.realpath(path.expanduser()))
+    real = Path(os.path.realpath(absolute_path(path)))
     if real.is_relative_to(workspace) or Path(workspace).is_relative_to(real):
         raise UsageError(f"{real} and the workspace {workspace} must not contain each other: choose another directory")
     try:

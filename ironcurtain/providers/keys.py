@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ironcurtain.errors import ConfigurationError, Unavailable
 from ironcurtain.home.sections import KeySettings
+from ironcurtain.home.user_paths import user_path
 from ironcurtain.process.piped import CommandReactor
 from ironcurtain.process.secret_command import secret_from_command
 from ironcurtain.providers.registry import KNOWN_PROVIDERS
@@ -39,7 +40,7 @@ async def real_key(provider: str, key: KeySettings, environ: Mapping[str, str], 
     """
     where = f"providers.{provider}.key"
     if key.file:
-        return _usable(_from_file(Path(key.file).expanduser(), where), f"file {key.file}", where)
+        return _usable(_from_file(Path(user_path(key.file)), where), f"file {key.file}", where)
     if key.command:
         return _usable(await _from_command(key.command, environ, where, reactor), f"command {key.command!r}", where)
     variable = key_variable(provider, key, environ)

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
-from ironcurtain.errors import ConfigurationError
+from ironcurtain.errors import ConfigurationError, UsageError
 from ironcurtain.home.faults import wrong
 from ironcurtain.home.sections import Provider
+from ironcurtain.home.user_paths import user_path
 from ironcurtain.http.addresses import BASE_URL, is_base_url
 from ironcurtain.llm.dialects import DIALECTS
 from ironcurtain.providers.endpoints import BadPath, Endpoint, canonical, parse_endpoint
@@ -182,7 +183,11 @@ class _Reader:
         return prefix
 
     def _file(self, field: str, path: str) -> str:
-        if path and not path.startswith(("/", "~/")):
+        try:
+            expanded = user_path(path)
+        except UsageError as e:
+            raise self._wrong(field, str(e)) from None
+        if path and not expanded.startswith("/"):
             raise self._wrong(field, f"{path!r} depends on the current directory: begin it with / or ~/")
         return path
 

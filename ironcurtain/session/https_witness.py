@@ -16,6 +16,7 @@ from ironcurtain.audit.witness import HTTPS
 from ironcurtain.errors import ConfigurationError, Unavailable
 from ironcurtain.files.private import read_private
 from ironcurtain.home.sections import Audit
+from ironcurtain.home.user_paths import user_path
 from ironcurtain.http.connections import RequestConnectionPool
 from ironcurtain.http.trust import VerifyingPolicy
 from ironcurtain.llm.failures import network_error
@@ -118,4 +119,4 @@ def _read_key(path: str) -> Secret:
 
 
 def _path(path: str) -> str:
-    return str(Path(path).expanduser())
+    return user_path(path)

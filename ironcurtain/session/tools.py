@@ -16,6 +16,7 @@ from ironcurtain.approver.grounding import KnownDirectories
 from ironcurtain.errors import ConfigurationError, UsageError
 from ironcurtain.home.layout import Home, account_home, person_home, private_directory, read_configuration
 from ironcurtain.home.settings import Settings
+from ironcurtain.home.user_paths import user_path
 from ironcurtain.llm.model import TokenUsage
 from ironcurtain.mcp_proxy.admission import BREAKER_RULE
 from ironcurtain.mcp_proxy.calls import CallDecided, CallEvent, CallFinished, CallRaised
@@ -108,9 +109,9 @@ def protected_paths(
     :returns: the absolute paths that no agent of this home may touch.
     :raises ConfigurationError: the policy is wrong.
     """
-    keys = (os.path.expanduser(provider.key.file) for provider in settings.providers.values() if provider.key.file)
+    keys = (user_path(provider.key.file) for provider in settings.providers.values() if provider.key.file)
     witnesses = (place.removeprefix("file:") for place in settings.audit.witness if place.startswith("file:"))
-    witness_key = (os.path.expanduser(settings.audit.witness_key_file),) if settings.audit.witness_key_file else ()
+    witness_key = (user_path(settings.audit.witness_key_file),) if settings.audit.witness_key_file else ()
     named_files = (str(files.servers), str(files.policy), *keys, *witnesses, *witness_key)
     chosen = always_protected(user_home, str(home.path), str(home.run), *named_files)
     # HOME can differ from the account's home directory, where ssh and others keep their keys anyway.

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ironcurtain.errors import UsageError
 from ironcurtain.home.layout import account_home
+from ironcurtain.home.user_paths import absolute_path
 from ironcurtain.process.accounts import Account
 
 NAMED_LIMIT = 10
@@ -29,7 +30,7 @@ def usable_workspace(
         home, IronCurtain's home, or a protected path.
     """
     try:
-        real = path.expanduser().resolve(strict=True)
+        real = absolute_path(path).resolve(strict=True)
     except (OSError, RuntimeError) as e:
         why = getattr(e, "strerror", None) or "its symbolic links lead in a circle"
         raise UsageError(f"the workspace {path} cannot be used: {why}") from None

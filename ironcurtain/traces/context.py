@@ -7,7 +7,6 @@ tree of the trace.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -15,6 +14,7 @@ from typing import Final, Literal, get_args
 from urllib.parse import quote, unquote
 
 from ironcurtain.home.sections import Telemetry
+from ironcurtain.home.user_paths import absolute_path
 
 TRACE_BYTES: Final = 16
 """Length of the id of a trace, and :data:`SPAN_BYTES` of a span's (W3C Trace Context, section 3.2.2)."""
@@ -115,6 +115,6 @@ def with_sink(context: TraceContext, telemetry: Telemetry, traces: str) -> Trace
     """
     if not telemetry.enabled:
         return replace(context, sink=None)
-    path = os.path.abspath(os.path.expanduser(telemetry.path)) if telemetry.path else traces
+    path = str(absolute_path(telemetry.path)) if telemetry.path else traces
     configured = SinkChoice(telemetry.sink, path if telemetry.sink == "file" else "")
     return replace(context, sink=context.sink or configured)

@@ -24,11 +24,23 @@ from ironcurtain.home.layout import (
 
 class FindTests(SynchronousTestCase):
     def test_which_home(self) -> None:
-        self.assertEqual(find_home({"HOME": "/h"}, 7).path, Path("/h/.ironcurtain"))
+        self.assertEqual(find_home({"HOME": "/usr"}, 7).path, Path("/usr/.ironcurtain"))
         self.assertEqual(find_home({"HOME": "/h", "IRONCURTAIN_HOME": "/x/../y/"}, 7).path, Path("/y"))
-        self.assertEqual(find_home({"HOME": "/h", "IRONCURTAIN_HOME": ""}, 7).path, Path("/h/.ironcurtain"))
+        self.assertEqual(find_home({"HOME": "/usr", "IRONCURTAIN_HOME": ""}, 7).path, Path("/usr/.ironcurtain"))
         self.assertTrue(find_home({"IRONCURTAIN_HOME": "relative"}, 7).path.is_absolute())
         self.assertRaises(UsageError, find_home, {}, 7)
+
+    def test_home_that_no_shell_expanded_is_expanded_or_refused(self) -> None:
+        for chosen in ("~/ic", "$HOME/ic", "${HOME}/ic"):
+            self.assertEqual(find_home({"HOME": "/h", "IRONCURTAIN_HOME": chosen}, 7).path, Path("/h/ic"))
+        for chosen in ("$XDG_STATE_HOME/ic", "~nobody-has-this-name/ic", os.fsdecode(b"/caf\xe9")):
+            self.assertRaises(UsageError, find_home, {"HOME": "/h", "IRONCURTAIN_HOME": chosen}, 7)
+
+    def test_home_of_an_account_without_one_is_not_made(self) -> None:
+        for home in ("/nonexistent", "/dev/null", "relative", "~", os.fsdecode(b"/caf\xe9")):
+            self.assertRaises(UsageError, find_home, {"HOME": home}, 7)
+        advised = self.assertRaises(UsageError, find_home, {"HOME": "/nonexistent"}, 7)
+        self.assertIn("HOME is /nonexistent, which does not exist: set IRONCURTAIN_HOME", str(advised))
 
     def test_a_home_that_cannot_be_reached_is_refused(self) -> None:
         refused = self.assertRaises(UsageError, find_home, {"IRONCURTAIN_HOME": f"/{'x' * 300}/home"}, 7)
@@ -39,8 +51,31 @@ class FindTests(SynchronousTestCase):
         self.assertEqual(short.run, Path("/h/run"))
         long = {"IRONCURTAIN_HOME": "/h" + "x" * RUN_LIMIT}
         self.assertRegex(str(find_home(long, 7).run), r"^/tmp/ironcurtain-7-[0-9a-f]{8}$")
-        self.assertRegex(str(find_home({**long, "XDG_RUNTIME_DIR": "/r"}, 7).run), r"^/r/ironcurtain-[0-9a-f]{8}$")
+        own = Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, own)
+        found = find_home({**long, "XDG_RUNTIME_DIR": str(own)}, os.geteuid()).run
+        self.assertRegex(str(found.relative_to(own)), r"^ironcurtain-[0-9a-f]{8}$")
         self.assertNotEqual(find_home(long, 7).run, find_home({"IRONCURTAIN_HOME": "/i" + "x" * RUN_LIMIT}, 7).run)
+
+    def test_sockets_go_to_tmp_where_the_runtime_directory_cannot_be_used(self) -> None:
+        own = Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, own)
+        (own / "file").touch()
+        deep = own / ("d" * RUN_LIMIT)
+        deep.mkdir()
+        for base, uid in (
+            (own / "missing", os.geteuid()),
+            (own / "file", os.geteuid()),
+            (own / "file" / "below", os.geteuid()),
+            (own, os.geteuid() + 1),
+            (deep, os.geteuid()),
+            ("relative", os.geteuid()),
+            ("~/run", os.geteuid()),
+            (os.fsdecode(b"/caf\xe9"), os.geteuid()),
+            ("", os.geteuid()),
+        ):
+            environ = {"IRONCURTAIN_HOME": "/h" + "x" * RUN_LIMIT, "XDG_RUNTIME_DIR": str(base)}
+            self.assertRegex(str(find_home(environ, uid).run), rf"^/tmp/ironcurtain-{uid}-[0-9a-f]{{8}}$", base)
 
     def test_the_limit_is_in_bytes(self) -> None:
         home = find_home({"IRONCURTAIN_HOME": "/" + "ä" * 29}, 7)

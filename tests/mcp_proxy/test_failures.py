@@ -87,6 +87,15 @@ class FailureTests(Base):
         self.assertEqual({why for _, why in bench.errors}, {"did not start: ended with status 3"})
         self.assertEqual(len(bench.down), 1)
 
+    async def test_the_reason_of_our_own_server_is_what_it_said(self) -> None:
+        self.patch(restarting, "FIRST_DELAY", 0.01)
+        self.patch(restarting, "LONGEST_DELAY", 0.01)
+        own = CommandServer("own", sys.executable, ("-I", "-m", "ironcurtain.servers.files", "/nowhere"), {}, {})
+        bench = await self.bench(own)
+        await until(lambda: len(bench.errors) >= 10, "restarts")
+        said = "/nowhere: No such file or directory; give an existing directory"
+        self.assertEqual({why for _, why in bench.errors}, {said, f"did not start: ended with status 69: {said}"})
+
     async def test_junk_between_answers_is_dropped(self) -> None:
         agent = await self.agent()
         self.assertEqual(text(await agent.call("fake__garbage")), "after garbage")

@@ -31,6 +31,8 @@ def main(arguments: Sequence[str]) -> int:
         account, rest = account_of(arguments)
         hidden = [word.removeprefix(HIDE) for word in rest if word.startswith(HIDE)]
         roots = Roots(directories([word for word in rest if not word.startswith(HIDE)]), hidden)
+        for line in roots.missing:
+            print(f"not available: {line}", file=sys.stderr)
         if account is not None:
             become(*account, LATER)
     except IronCurtainError as e:

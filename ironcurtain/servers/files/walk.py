@@ -66,13 +66,22 @@ class Roots:
     """
     The allowed directories.
 
-    :param paths: existing directories. Links are resolved once, now. Relative paths of calls start in the first.
+    :param paths: directories. Links are resolved once, now. Relative paths of calls start in the first.
     :param hidden: real paths that calls cannot see, with everything below them.
-    :raises Unavailable: one of ``paths`` is not a directory, or cannot be opened.
+    :ivar missing: a message about each directory but the first that cannot be opened, such as the home of a service's
+        account, which need not exist.
+    :raises Unavailable: the first of ``paths`` is not a directory, or cannot be opened.
     """
 
     def __init__(self, paths: Sequence[str], hidden: Sequence[str] = ()) -> None:
-        self.all = tuple(_open_root(path, hidden) for path in paths)
+        first, *others = paths
+        opened, self.missing = [_open_root(first, hidden)], list[str]()
+        for path in others:
+            try:
+                opened.append(_open_root(path, hidden))
+            except Unavailable as e:
+                self.missing.append(str(e))
+        self.all = tuple(opened)
 
     def close(self) -> None:
         """Close the descriptors."""

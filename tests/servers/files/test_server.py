@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SkipTest, SynchronousTestCase, TestCase
 
-from ironcurtain.errors import UsageError
+from ironcurtain.errors import Unavailable, UsageError
 from ironcurtain.jsonrpc.framing import TOO_LONG
 from ironcurtain.servers.files.__main__ import directories
 from ironcurtain.servers.files.table import DEFINITIONS
@@ -129,6 +129,26 @@ class ProtocolTests(SynchronousTestCase):
             self.initialize()
         answer = self.say("tools/call", {"name": name, "arguments": arguments})
         self.assertTrue("content" in answer.get("result", {}) or answer["error"]["code"] in (-32602, -32600), answer)
+
+
+class MissingRootTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        directory = TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.place = Path(os.path.realpath(directory.name))
+
+    def test_directory_that_cannot_be_opened_is_left_out_and_named(self) -> None:
+        (self.place / "file").touch()
+        for missing in ("/nonexistent", "/dev/null", str(self.place / "file"), str(self.place / "file" / "below")):
+            roots = Roots([str(self.place), missing, "/usr"])
+            self.assertEqual([root.path for root in roots.all], [str(self.place), "/usr"])
+            (line,) = roots.missing
+            self.assertTrue(line.startswith(f"{missing}: "))
+            roots.close()
+
+    def test_first_directory_must_exist(self) -> None:
+        error = self.assertRaises(Unavailable, Roots, [str(self.place / "missing"), "/usr"])
+        self.assertIn("give an existing directory", str(error))
 
 
 class CommandLineTests(SynchronousTestCase):
