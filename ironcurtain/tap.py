@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+# ruff: noqa: E402
+from ironcurtain import import_only_installed
+
+import_only_installed()
+
 import atexit
 import os
 import signal
@@ -23,7 +28,7 @@ from ironcurtain.errors import ConfigurationError, IronCurtainError, Unavailable
 from ironcurtain.files.locks import FileLock, Held
 from ironcurtain.home.layout import Home, find_home
 from ironcurtain.home.sections import Ssh
-from ironcurtain.home.user_paths import absolute_path
+from ironcurtain.home.user_paths import absolute_path, check_file_names
 from ironcurtain.services.systemd import Systemd
 from ironcurtain.ssh.addresses import check, check_address
 
@@ -110,6 +115,7 @@ class Options(usage.Options):
         :raises SystemExit: it cannot run; the error is printed now, since a daemon in the background cannot print it.
         """
         try:
+            check_file_names()
             self.home = self._prepared_home()
             require_files(self.home, os.environ)
             settings = read_settings(self.home.config, os.environ).settings

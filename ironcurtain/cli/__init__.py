@@ -4,18 +4,26 @@ The ``ironcurtain`` command. Each command is a module that is imported when it i
 
 from __future__ import annotations
 
+# ruff: noqa: E402
+from ironcurtain import __version__, import_only_installed
+
+import_only_installed()
+
 import importlib
+import io
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from ironcurtain import __version__
-
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
+
+_UTF8_LOCALE = re.compile(r"(?i:utf-?8)|^(?:C|POSIX)?$")
+"""Names of locales with UTF-8, and of those that say nothing about the encoding."""
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "start": ("start", "Run an agent on a task, or in a conversation."),
@@ -114,10 +122,13 @@ def commands() -> None:
 def main() -> None:
     """The entry point of the installed command."""
     from ironcurtain.errors import IronCurtainError
+    from ironcurtain.home.user_paths import check_file_names
 
     _complete_streams()
+    _encode_streams()
     stdout = sys.stdout
     try:
+        check_file_names()
         _check_words(sys.argv[1:])
         status = commands.main(prog_name="ironcurtain", standalone_mode=False)
     except click.UsageError as e:
@@ -167,6 +178,23 @@ def _complete_streams() -> None:
                 os.dup2(descriptor, number)
                 os.close(descriptor)
             setattr(sys, name, open(number, "w" if number else "r", closefd=False))  # noqa: SIM115  # for this process
+
+
+def _encode_streams() -> None:
+    # What a terminal cannot show is escaped. The launcher chose UTF-8 for names of files, which holds for Python's
+    # streams, too; other encodings than it and ASCII are the terminal's own.
+    encoding = None
+    if sys.flags.utf8_mode and not _UTF8_LOCALE.search(_locale_name()):
+        import locale
+
+        encoding = locale.getencoding()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding=encoding, errors="backslashreplace")
+
+
+def _locale_name() -> str:
+    return next((name for each in ("LC_ALL", "LC_CTYPE", "LANG") if (name := os.environ.get(each))), "")
 
 
 def _leave(status: int) -> None:

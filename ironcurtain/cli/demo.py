@@ -89,5 +89,6 @@ def demo(answer: bool | None) -> None:
 
 def _program() -> str:
     """:returns: the command that runs this program from this directory."""
-    called = sys.argv[0]
-    return "ironcurtain" if shutil.which("ironcurtain") == called else os.path.relpath(called)
+    own, usual = Path(sys.executable).parent / "ironcurtain", shutil.which("ironcurtain")
+    at_hand = usual is not None and (not own.exists() or os.path.samefile(usual, own))
+    return "ironcurtain" if at_hand else os.path.relpath(own)

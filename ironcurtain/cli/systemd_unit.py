@@ -27,6 +27,8 @@ ExecStart={twistd} -n --pidfile= ironcurtain
 # An error in a file fails the reload, with the reason in the journal; the earlier settings stay in force.
 ExecReload={command} reload
 {environment}
+# The daemon imports nothing but what is installed.
+UnsetEnvironment=PYTHONHOME PYTHONPATH PYTHONUSERBASE
 WatchdogSec=60
 Restart=on-failure
 RestartSec=5

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 import re
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -54,6 +55,12 @@ def current_directory() -> Path:
         raise UsageError(f"the current directory cannot be used: {e.strerror}: change to another one") from None
     check_encodable(current)
     return Path(current)
+
+
+def check_file_names() -> None:
+    """:raises UsageError: Python takes names of files for another encoding than UTF-8, which other processes expect."""
+    if (encoding := sys.getfilesystemencoding()) != "utf-8":
+        raise UsageError(f"Python takes names of files for {encoding} in this locale: set PYTHONUTF8=1")
 
 
 def check_encodable(text: str, what: str = "path", advice: str = "rename it") -> None:

@@ -109,6 +109,7 @@ def prepare(
     argv = [program_of(server, ground, secrets), *server.args]
     account, setsid = ground.account, needed("setsid")
     if is_own(server):
+        environment["LC_ALL"] = "C.UTF-8"  # in messages, names of files are UTF-8
         if server.args[:3] == OWN_SERVERS[0]:
             roots = [word for word in server.args if word.startswith("/")]
             argv += [f"--hide={path}" for path in _inside(roots, ground.protected)]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import fnmatch
+import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import tomllib
+import venv
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +53,24 @@ def install(top: Path) -> list[str]:
     return [str(directory.parent), str(PACKAGE)]
 
 
+def make_environment(top: Path) -> str:
+    """
+    Make an environment with IronCurtain and the package in it.
+
+    :returns: its Python.
+    """
+    places = [*install(top), *filter(os.path.isabs, sys.path)]
+    programs = top / "environment" / "bin"
+    venv.create(programs.parent)
+    [modules] = programs.parent.glob("lib/python*/site-packages")
+    (modules / "places.pth").write_text("\n".join(places))
+    for name in ("ironcurtain", "twistd"):
+        text = (Path(sys.executable).parent / name).read_text().replace(sys.executable, str(programs / "python"))
+        (programs / name).write_text(text)
+        (programs / name).chmod(0o755)
+    return str(programs / "python")
+
+
 class PackageTests(SynchronousTestCase):
     """What it consists of."""
 
@@ -89,7 +109,7 @@ class InstalledTests(SynchronousTestCase):
         self.product = Product()
         self.addCleanup(lambda: self.assertEqual(self.product.close(), []))
         self.product.environ |= environment
-        self.product.environ["PYTHONPATH"] = ":".join(install(self.product.person))
+        self.patch(sys, "executable", make_environment(self.product.person))
         self.product.environ["PYTHONDONTWRITEBYTECODE"] = "1"
         self.product.person.chmod(0o755)  # if we are root, the agent runs as somebody else
         line = self.product.command("images", "build", "shell-agent")

@@ -1,0 +1,121 @@
+"""Output to terminals and pipes with other encodings, and to places that take none."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from twisted.trial.unittest import SkipTest, SynchronousTestCase
+
+from tests.product import Product
+
+LOCALES = (
+    {"LC_ALL": "C"},
+    {"LC_ALL": "POSIX"},
+    {"LC_ALL": "", "LANG": "C", "PYTHONIOENCODING": "latin-1"},
+    {"LC_ALL": "C", "PYTHONIOENCODING": "ascii"},
+    {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"},
+    {"LC_ALL": "xx_XX.ISO-8859-15"},
+    {"PYTHONIOENCODING": "no-such-encoding"},
+)
+
+
+class Case(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.product = Product()
+        self.addCleanup(lambda: self.assertEqual(self.product.close(), []))
+        self.product.project = self.product.person / "gr\u00fc\u00dfe \u4e16"
+        self.product.project.mkdir()
+        script = self.product.script(
+            {
+                "code": 'filesystem.write_file(path="\u4e16.txt", content="\u00fc")\n'
+                'print(filesystem.list_directory(path="."))'
+            },
+            {"text": "fertig \u2713 \u4e16"},
+        )
+        self.commands = (
+            ("start", "--backend", script, "--workspace", ".", "tu es \u2713"),
+            ("audit", "show", "last"),
+            ("logs", "last"),
+            ("report",),
+            ("diff", "last"),
+            ("sessions",),
+            ("loop", "-n", "1", "-p", "x", "--", "printf", "\u4e16"),
+            ("config", "show"),
+            ("--help",),
+        )
+
+    def run_command(self, *words: str, environ: dict[str, str], **how: Any) -> subprocess.CompletedProcess[bytes]:
+        streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **how}
+        command = self.product.command(*words)
+        given = {**self.product.environ, **environ}
+        return subprocess.run(command, env=given, cwd=self.product.project, timeout=120, check=False, **streams)
+
+
+class EncodingTests(Case):
+    def test_no_command_fails_in_another_encoding(self) -> None:
+        for environ in LOCALES:
+            for words in self.commands:
+                done = self.run_command(*words, environ=environ)
+                self.assertEqual(
+                    (done.returncode in (0, 3), done.stderr.count(b"Traceback")), (True, 0), (environ, words)
+                )
+            self.assertEqual((self.product.project / "\u4e16.txt").read_text(), "\u00fc")
+
+    def test_terminal_of_another_encoding_gets_its_own_and_escapes(self) -> None:
+        if not (compiler := shutil.which("localedef")) or not Path("/usr/share/i18n/locales/en_US").exists():
+            raise SkipTest("needs localedef and its sources")
+        places = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, places)
+        made = [compiler, "-i", "en_US", "-f", "ISO-8859-1", f"{places}/en_US.ISO-8859-1"]
+        subprocess.run(made, capture_output=True, timeout=60, check=False)
+        environ = {"LOCPATH": places, "LC_ALL": "en_US.ISO-8859-1"}
+        for words in self.commands:
+            done = self.run_command(*words, environ=environ)
+            self.assertEqual((done.returncode in (0, 3), done.stderr.count(b"Traceback")), (True, 0), words)
+        done = self.run_command("start", "--workspace", "\u4e17", environ=environ)
+        self.assertIn(b"gr\xfc\xdfe \\u4e16/\\u4e17", done.stderr)
+        self.assertTrue((self.product.project / "\u4e16.txt").exists(), "names of files are UTF-8 all the same")
+
+    def test_python_that_takes_names_for_another_encoding_is_refused(self) -> None:
+        environ = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+        beside = str(Path(sys.executable).parent / "twistd")
+        for command in ([sys.executable, "-m", "ironcurtain.cli", "sessions"], [beside, "-n", "ironcurtain"]):
+            done = subprocess.run(
+                command, env={**self.product.environ, **environ}, cwd=Path(__file__).parents[2],
+                capture_output=True, timeout=60, check=False,
+            )  # fmt: skip
+            self.assertIn(b"set PYTHONUTF8=1", done.stderr)
+            self.assertEqual((done.returncode, done.stderr.count(b"Traceback")), (64, 0))
+
+
+class UnwritableTests(Case):
+    def test_output_that_cannot_be_written_ends_with_a_message(self) -> None:
+        with open("/dev/full", "wb") as full:
+            for words in self.commands:
+                done = self.run_command(*words, environ={}, stdout=full)
+                self.assertNotEqual(done.returncode, 0, words)
+                self.assertIn(b"No space left on device", done.stderr, words)
+                self.assertEqual(done.stderr.count(b"Traceback") + done.stderr.count(b"Exception ignored"), 0, words)
+                both = self.run_command(*words, environ={}, stdout=full, stderr=full)
+                self.assertNotEqual(both.returncode, 0, words)
+
+    def test_closed_streams_are_no_errors(self) -> None:
+        for words in self.commands:
+            for closed in (">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"):
+                line = ["sh", "-c", f'exec "$@" {closed}', "sh", *self.product.command(*words)]
+                done = subprocess.run(
+                    line,
+                    env=self.product.environ,
+                    cwd=self.product.project,
+                    capture_output=True,
+                    timeout=120,
+                    check=False,
+                )
+                self.assertEqual(
+                    (done.returncode in (0, 3), done.stderr.count(b"Traceback")), (True, 0), (words, closed)
+                )
