@@ -184,12 +184,11 @@ class _Reader:
 
     def _file(self, field: str, path: str) -> str:
         try:
-            expanded = user_path(path)
-        except UsageError as e:
-            raise self._wrong(field, str(e)) from None
-        if path and not expanded.startswith("/"):
-            raise self._wrong(field, f"{path!r} depends on the current directory: begin it with / or ~/")
-        return path
+            if not path or user_path(path).startswith("/"):
+                return path
+        except UsageError:
+            pass
+        raise self._wrong(field, f"{path!r} is not known everywhere: begin it with / or ~/, without other variables")
 
     def _upstream(self, host: str) -> tuple[bool, str, int, str]:
         """:returns: whether to use TLS; host, port and path."""

@@ -120,9 +120,9 @@ class Assistant:
         self._notes.clear()
         self._accounting.begin()
         self._tell(InstructionAccepted(text=instruction))
-        self._window.instruct(self._describe(instruction))
         text, error = "", ""
         try:
+            self._window.instruct(self._describe(instruction))
             text = await self._rounds()
         except IronCurtainError as e:  # of the model, its settings or the shell
             error = str(e)

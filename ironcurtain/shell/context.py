@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from ironcurtain.home.user_paths import check_encodable
 from ironcurtain.llm.model import ToolSpec
 
 SHELL_TOOL: Final = ToolSpec(
@@ -109,11 +110,14 @@ def prompt(instruction: str, state: ShellState, scrub: Callable[[str], str], mar
     :param scrub: takes secrets out of a text.
     :param mark: of data, which nobody can guess, so that nothing in data looks like its end.
     :returns: what the model is told of an instruction.
+    :raises UsageError: the directory's name is not UTF-8, so that no command there could be recorded.
     """
+    check_encodable(state.directory, "directory", "change to another one")
     lines = [f"directory: {state.directory}", f"shell: {state.shell}", f"platform: {state.platform}"]
     if state.status is not None:
         lines.append(f"exit status of the last command: {state.status}")
-    lines += (f"{name}={value}" for name, value in state.environ.items())
+    variables = "\n".join(f"{name}={value}" for name, value in state.environ.items())
+    lines += variables.encode(errors="backslashreplace").decode().splitlines()
     terminal = scrub("\n".join(state.terminal))
     return Prompt(
         scrub(instruction),

@@ -48,7 +48,7 @@ class AssistantTestCase(ShellTestCase):
 
         self.assistant = Assistant(
             choose,
-            lambda instruction: Prompt(instruction, "", (), "", "mark"),
+            lambda instruction: self.describe(instruction),
             ContextWindow(len),
             lambda step, remark: f"{step.exit_code} {step.output.strip()} {remark}".strip(),
             "00-trace",
@@ -61,6 +61,10 @@ class AssistantTestCase(ShellTestCase):
             limits,
             replace(self.parts, confirm=confirm),
         )
+
+    def describe(self, instruction: str) -> Prompt:
+        """:returns: what the model is told of an instruction."""
+        return Prompt(instruction, "", (), "", "mark")
 
     def instruct(self, text: str = "look") -> None:
         """Give an instruction."""

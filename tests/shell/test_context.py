@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
+from ironcurtain.errors import UsageError
 from ironcurtain.secrets.redaction import Redactor, Secret
 from ironcurtain.shell.context import DATA_LIMIT, SHELL_TOOL, SYSTEM, Prompt, ShellState, prompt, result
 from ironcurtain.shell.scrubbing import Scrubber, environment
@@ -39,6 +40,16 @@ class EnvironmentTests(SynchronousTestCase):
     def test_others_are(self) -> None:
         names = ["PATH", "KEYBOARD", "KEYMAP", "TOKENIZERS_PARALLELISM", "TERM", "MONKEY", "LC_ALL", "DONKEY"]
         self.assertEqual(list(environment(dict.fromkeys(names, "x"), names)), names)
+
+
+class NotUtf8Tests(SynchronousTestCase):
+    def test_directory_is_refused_and_variables_are_escaped(self) -> None:
+        latin = b"/x/caf\xe9".decode(errors="surrogateescape")
+        with self.assertRaisesRegex(UsageError, r"the directory /x/caf\\xe9 is not UTF-8 text: change to another one"):
+            prompt("go", ShellState(latin, "bash", "Linux"), identity, MARK)
+        text = prompt("go", state(environ={"PATH": latin}), identity, MARK).text
+        self.assertIn("PATH=/x/caf\\udce9", text)
+        text.encode()
 
 
 class ScrubTests(SynchronousTestCase):
