@@ -259,9 +259,17 @@ def account_home(uid: int) -> str:
 def person_home(environ: Mapping[str, str], uid: int) -> str:
     """
     :returns: the meaning of ``~``: ``HOME``, or if that is not set, the account's home.
-    :raises UsageError: ``HOME`` is not an absolute path in UTF-8.
+    :raises UsageError: ``HOME`` is not an absolute path in UTF-8, or another login's directory.
     """
-    return user_path("~", environ) if environ.get("HOME") else account_home(uid)
+    if not environ.get("HOME"):
+        return account_home(uid)
+    home = user_path("~", environ)
+    with suppress(FileNotFoundError, NotADirectoryError):
+        try:
+            os.stat(os.path.join(home, "."))
+        except PermissionError:
+            raise UsageError(f"HOME is {home}, which this account may not enter: set HOME to its own") from None
+    return home
 
 
 def private_directory(path: Path) -> Path:

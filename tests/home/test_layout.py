@@ -16,6 +16,7 @@ from ironcurtain.home.layout import (
     SOCKET_PATH_LIMIT,
     Home,
     find_home,
+    person_home,
     private_directory,
     read_configuration,
     socket_path,
@@ -41,6 +42,22 @@ class FindTests(SynchronousTestCase):
             self.assertRaises(UsageError, find_home, {"HOME": home}, 7)
         advised = self.assertRaises(UsageError, find_home, {"HOME": "/nonexistent"}, 7)
         self.assertIn("HOME is /nonexistent, which does not exist: set IRONCURTAIN_HOME", str(advised))
+
+    def test_home_of_another_login_is_named(self) -> None:
+        own = Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, own)
+        self.assertEqual(person_home({"HOME": str(own)}, 7), str(own))
+        own.chmod(0)
+        self.addCleanup(own.chmod, 0o700)
+        if os.geteuid() == 0:  # root may enter every directory
+            self.addCleanup(os.seteuid, 0)
+            os.seteuid(65534)
+        refused = self.assertRaises(UsageError, person_home, {"HOME": str(own)}, 7)
+        self.assertIn(f"HOME is {own}, which this account may not enter: set HOME to its own", str(refused))
+
+    def test_persons_home_need_not_exist(self) -> None:
+        for home in ("/nonexistent", "/dev/null"):
+            self.assertEqual(person_home({"HOME": home}, 7), home)
 
     def test_a_home_that_cannot_be_reached_is_refused(self) -> None:
         refused = self.assertRaises(UsageError, find_home, {"IRONCURTAIN_HOME": f"/{'x' * 300}/home"}, 7)
