@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
@@ -40,8 +42,8 @@ class InterruptTests(SynchronousTestCase):
             self.assertEqual(interrupts.ctrl_backslash(), Action.SWALLOW)
             self.assertEqual(interrupts.ctrl_c(50.0), Action.SWALLOW)
 
-    @given(st.lists(st.floats(WINDOW_SECONDS, 1e6)))
-    def test_slow_presses_never_end_it(self, gaps: list[float]) -> None:
+    @given(st.lists(st.integers(math.ceil(WINDOW_SECONDS), 1_000_000)))  # sums of floats are rounded
+    def test_slow_presses_never_end_it(self, gaps: list[int]) -> None:
         interrupts, now = Interrupts(), 0.0
         for gap in gaps:
             now += gap
