@@ -32,6 +32,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from benchmarks.sizes import parse
 from tests import engine
 
 COLUMNS, ROWS = 120, 40
@@ -261,7 +262,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--keys", type=int, default=200, help="keys a round (default 200)")
     parser.add_argument("--rounds", type=int, default=5, help="rounds (default 5)")
-    options = parser.parse_args()
+    options = parse(parser, keys=10, rounds=1)
     from ironcurtain.container.terminal import waiting
 
     with tempfile.TemporaryDirectory() as directory, contextlib.ExitStack() as stack:

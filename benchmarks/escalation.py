@@ -7,7 +7,7 @@ process through the control API, and from another process through the files; and
 the one when a console, in the same process or in another, has drawn it. The bare round trip of a few bytes between two
 processes over a UNIX socket, taken in the same run, is the floor::
 
-    python benchmarks/escalation.py [--calls 500]
+    python -m benchmarks.escalation [--calls 500]
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from twisted.internet.defer import Deferred  # noqa: E402
 from twisted.internet.task import deferLater, react  # noqa: E402
 from twisted.internet.threads import deferToThreadPool  # noqa: E402
 
+from benchmarks.sizes import parse  # noqa: E402
 from ironcurtain.console.console import Console  # noqa: E402
 from ironcurtain.console.source import HomeSource  # noqa: E402
 from ironcurtain.control.client import ControlClient  # noqa: E402
@@ -51,23 +52,14 @@ from ironcurtain.services import unix_socket  # noqa: E402
 from ironcurtain.session.events import EscalationRaised, Stamped  # noqa: E402
 from ironcurtain.session.manager import SessionManager  # noqa: E402
 from ironcurtain.session.model import Reply, SessionRequest, Usage  # noqa: E402
-from ironcurtain.session.parts import Core, Services, SessionKind  # noqa: E402
+from ironcurtain.session.parts import Core, NoTools, Services, SessionKind  # noqa: E402
 
 reactor: Any = the_reactor
 
 ARGUMENTS = {"remote": "origin", "branch": "main"}
+OURSELVES = (sys.executable, "-m", "benchmarks.escalation")
 SAME, ACROSS = 20.0, 50.0
 """The goals: most milliseconds at the 99th percentile, in one process and from another."""
-
-
-class NoTools:
-    """A session's tools, of which it has none."""
-
-    async def start(self) -> None:
-        """Nothing to start."""
-
-    async def stop(self) -> None:
-        """Nothing to stop."""
 
 
 class Asker:
@@ -258,7 +250,7 @@ async def drawn_in_process(directory: Path, calls: int) -> list[float]:
 def floor(calls: int) -> list[float]:
     """:returns: seconds of each round trip of 64 bytes to a child that sends them back."""
     ours, theirs = socket.socketpair()
-    with ours, theirs, subprocess.Popen([sys.executable, __file__, "--echo"], stdin=theirs.fileno()) as child:
+    with ours, theirs, subprocess.Popen([*OURSELVES, "--echo"], stdin=theirs.fileno()) as child:
         taken = []
         for _ in range(calls + calls // 10):
             began = time.monotonic()
@@ -287,7 +279,7 @@ def line(name: str, taken: list[float], least: float, goal: float | None = None)
 @contextmanager
 def owned(directory: Path) -> Iterator[None]:
     """Another process with a new home."""
-    with subprocess.Popen([sys.executable, __file__, "--owner", str(directory)], stdout=subprocess.PIPE) as child:
+    with subprocess.Popen([*OURSELVES, "--owner", str(directory)], stdout=subprocess.PIPE) as child:
         assert child.stdout is not None
         child.stdout.readline()
         try:
@@ -302,16 +294,16 @@ async def compare(calls: int) -> None:
         one, other, third, fourth = (Path(name, place) for place in ("one", "other", "third", "fourth"))
         bare = floor(calls)
         alone = await in_process(one, calls)
-        drawn = await drawn_in_process(third, max(20, calls // 5))
+        drawn = await drawn_in_process(third, max(2, calls // 5))
         with owned(other):
             waits = {"through the control API": await across(other, calls)}
             waits["through the files"] = await through_files(other, calls)
             client = ControlClient(reactor, str(other / "control.sock"))
             decided = len(await client.escalations(closed=True))
-            drawn_late = await on_a_console(other, client, max(20, calls // 5))
+            drawn_late = await on_a_console(other, client, max(2, calls // 5))
         with owned(fourth):
             client = ControlClient(reactor, str(fourth / "control.sock"))
-            drawn_across = await on_a_console(fourth, client, max(20, calls // 5))
+            drawn_across = await on_a_console(fourth, client, max(2, calls // 5))
         bare += floor(calls)
     least = statistics.median(bare)
     print(f"{calls} calls each{'':<28} {'p50 ms':>9} {'p99 ms':>9} {'x floor':>9}")
@@ -338,10 +330,10 @@ async def own(directory: Path) -> None:
 def main() -> None:
     """Read the command line and run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--calls", type=int, default=500)
+    parser.add_argument("--calls", type=int, default=500, help="calls on each way (default 500)")
     parser.add_argument("--owner", help=argparse.SUPPRESS)
     parser.add_argument("--echo", action="store_true", help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    options = parse(parser, calls=10)
     if options.echo:
         echo()
         return

@@ -27,6 +27,7 @@ from fcntl import ioctl
 from pathlib import Path
 from struct import pack
 
+from benchmarks.sizes import parse
 from tests.product import Product
 
 PATIENCE = 120.0
@@ -146,7 +147,7 @@ def main() -> None:
     parser.add_argument("--megabytes", type=int, default=20)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--keys", type=int, default=10000)
-    chosen = parser.parse_args()
+    chosen = parse(parser, megabytes=1, rounds=1, keys=10)
     product = Product()
     try:
         for kind in KINDS:

@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.session import call, daemon
+from benchmarks.sizes import parse
 from ironcurtain.codemode.pool import PROCESS_LIMIT
 from tests.product import Product
 
@@ -172,7 +173,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sessions", type=int, default=100, help="sessions at the same time (default 100)")
     parser.add_argument("--cycles", type=int, default=600, help="sessions one after the other (default 600)")
-    options = parser.parse_args()
+    options = parse(parser, sessions=1, cycles=1)
     base = floor()
 
     def row(name: str, mib: float, each: float, server: float) -> None:

@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.mitm_peers import Peer, peers
+from benchmarks.sizes import parse
 
 STREAMS, GAP = 4, 5000
 """How many streams of events at a time, and the microseconds between two events of one."""
@@ -144,7 +145,7 @@ def main() -> None:
     )
     parser.add_argument("--rounds", type=int, default=5, help="rounds (default 5)")
     parser.add_argument("--only", choices=[load.name for load in LOADS], help="one kind of load only")
-    options = parser.parse_args()
+    options = parse(parser, rounds=1)
     if not os.access(options.mitmdump or "mitmdump", os.X_OK):
         print("there is no mitmdump: mitmproxy is left out; see --help for how to install it")
         options.mitmdump = ""

@@ -31,6 +31,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from benchmarks.sizes import parse
 from ironcurtain.agents import adapter as surroundings
 from ironcurtain.agents.adapter import Facts
 from ironcurtain.agents.claude_code import ClaudeCode
@@ -238,7 +239,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--starts", type=int, default=20, help="sessions to start (default 20)")
     parser.add_argument("--rounds", type=int, default=25, help="turns with and without us (default 25)")
-    options = parser.parse_args()
+    options = parse(parser, starts=1, rounds=1)
     with prepared() as (product, stub, image), daemon(product):
         ours, direct = Ours(product, "claude-code"), Direct(product.person / "direct", stub, image)
         measure_starts(ours, direct, options.starts)

@@ -17,6 +17,7 @@ import statistics
 import time
 
 from benchmarks.loop import latency, seat
+from benchmarks.sizes import parse
 from tests.product import Product
 
 PLAIN = "exec bash -i 2>&1"
@@ -50,7 +51,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--keys", type=int, default=1500)
     parser.add_argument("--rounds", type=int, default=20)
-    chosen = parser.parse_args()
+    chosen = parse(parser, keys=10, rounds=1)
     product = Product()
     try:
         (product.person / ".bashrc").write_text(f"PS1='{PROMPT}> '\n")

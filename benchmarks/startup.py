@@ -1,11 +1,12 @@
 """
-How long commands take to start, against Python itself in the same run: ``python benchmarks/startup.py``.
+How long commands take to start, against Python itself in the same run: ``python -m benchmarks.startup [--rounds 15]``.
 
 A session of the built-in agent is measured whole: interpreter, MCP server, one scripted answer, and everything ended.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import subprocess
 import sys
@@ -14,13 +15,17 @@ import time
 from pathlib import Path
 from statistics import median
 
-ROUNDS = 15
+from benchmarks.sizes import parse
+
 BIN = Path(sys.executable).parent
 SCRIPT = 'version = 1\n[[turns]]\ntext = "Done."\n'
 
 
 def main() -> None:
     """Measure, and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=15, help="how often each is started (default 15)")
+    rounds = parse(parser, rounds=1).rounds
     with tempfile.TemporaryDirectory(prefix="ic-") as directory:
         script = Path(directory, "script.toml")
         script.write_text(SCRIPT)
@@ -39,7 +44,7 @@ def main() -> None:
             "ironcurtain start, a whole session": [ours, "start", "--backend", f"scripted:{script}", "hello"],
         }
         times: dict[str, list[float]] = {name: [] for name in commands}
-        for _ in range(ROUNDS):
+        for _ in range(rounds):
             for name, command in commands.items():
                 begun = time.perf_counter()
                 subprocess.run(command, env=environ, stdin=subprocess.DEVNULL, capture_output=True, check=True)

@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from argparse import Namespace
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -31,6 +32,7 @@ from twisted.internet import reactor as the_reactor  # noqa: E402
 from twisted.internet.defer import Deferred, DeferredList  # noqa: E402
 from twisted.internet.task import deferLater, react  # noqa: E402
 
+from benchmarks.sizes import parse  # noqa: E402
 from benchmarks.terminal_ends import Dropped, One, OneContainer, Source, Viewer  # noqa: E402
 from ironcurtain.container.terminal import MARK, ContainerTerminal  # noqa: E402
 from ironcurtain.terminal.attachment import Attachment  # noqa: E402
@@ -44,13 +46,9 @@ screens = Screens(reactor)
 
 COLUMNS, ROWS = 200, 50
 MEGABYTE = 1_000_000
-BULK = 32 * MEGABYTE
-KEYS = 300
 KEY_SECONDS = 0.05
 """How fast people type who type fast."""
 
-SESSIONS = 50
-CYCLES = 1000
 WRITER = "import os\nfor piece in iter(lambda: os.read(0, 4096), b''): os.write(1, piece)"
 """Writes in such pieces as a terminal gives them."""
 
@@ -141,8 +139,9 @@ def begin(source: Source, size: int) -> subprocess.Popen[bytes]:
     return process
 
 
-async def bulk_once(model: bool | None, viewers: int) -> tuple[float, float, float]:
+async def bulk_once(size: int, model: bool | None, viewers: int) -> tuple[float, float, float]:
     """
+    :param size: bytes of output.
     :param model: ``None``: not even a hub.
     :returns: megabytes a second, and processor milliseconds a megabyte here and in the process of the models.
     """
@@ -152,7 +151,7 @@ async def bulk_once(model: bool | None, viewers: int) -> tuple[float, float, flo
         source.owner = Dropped()
     seen = [look(hub)[0] for _ in range(viewers)] if hub is not None else []
     await DeferredList([viewer.drawn for viewer in seen])
-    process = begin(source, BULK)
+    process = begin(source, size)
     pid = worker()
     there, here, start = used(pid) if pid else 0.0, used(), time.perf_counter()
     await source.done
@@ -161,12 +160,13 @@ async def bulk_once(model: bool | None, viewers: int) -> tuple[float, float, flo
         await hub.text()
         there = used(pid) - there if pid else 0.0
         hub.ended(ProgramExit(0))
-    assert all(viewer.size >= BULK for viewer in seen)
+    assert all(viewer.size >= size for viewer in seen)
     process.wait()
-    return BULK / MEGABYTE / took, 1e3 * here / (BULK / MEGABYTE), 1e3 * there / (BULK / MEGABYTE)
+    megabytes = size / MEGABYTE
+    return megabytes / took, 1e3 * here / megabytes, 1e3 * there / megabytes
 
 
-async def bulk(rounds: int) -> None:
+async def bulk(sizes: Namespace) -> None:
     """Output as fast as it comes."""
     ways: dict[str, tuple[bool | None, int]] = {
         "read and dropped (floor)": (None, 0),
@@ -175,10 +175,10 @@ async def bulk(rounds: int) -> None:
         "hub with a model, 20 viewers": (True, 20),
     }
     results: dict[str, list[tuple[float, float, float]]] = {way: [] for way in ways}
-    for _ in range(rounds):
+    for _ in range(sizes.rounds):
         for way, (model, viewers) in ways.items():
-            results[way].append(await bulk_once(model, viewers))
-    row(f"bulk, {BULK // MEGABYTE} MB", "MB/s", "CPU ms/MB", "of models", "x floor")
+            results[way].append(await bulk_once(sizes.megabytes * MEGABYTE, model, viewers))
+    row(f"bulk, {sizes.megabytes} MB", "MB/s", "CPU ms/MB", "of models", "x floor")
     floor = statistics.median(result[0] for result in results["read and dropped (floor)"])
     for way, taken in results.items():
         speed, here, there = (statistics.median(column) for column in zip(*taken, strict=True))
@@ -234,15 +234,16 @@ def watched(container: OneContainer, levels: list[float]) -> bool:
     return not container.stream.ended.called
 
 
-async def stalled(rounds: int) -> None:
+async def stalled(sizes: Namespace) -> None:
     """A viewer that does not read while a container floods; somebody in another session; another viewer of this one."""
     other, pty = await echoing()
+    flood = 4 * sizes.megabytes * MEGABYTE
     row("a viewer that does not read", "p50 ms", "p99 ms", "x idle", "memory MB")
     for name, stalls in (("all read", False), ("one does not", True)):
         idle, busy, grown = [], [], []
-        for _ in range(rounds):
-            idle += await keys(other, KEYS)
-            ours, process = written(4 * BULK, b"HTTP/1.1 101 UPGRADED\r\n\r\n" + MARK.encode() + b"\r\n")
+        for _ in range(sizes.rounds):
+            idle += await keys(other, sizes.keys)
+            ours, process = written(flood, b"HTTP/1.1 101 UPGRADED\r\n\r\n" + MARK.encode() + b"\r\n")
             container: Any = OneContainer(reactor, ours)
             terminal = ContainerTerminal(container, COLUMNS, ROWS)
             hub = await open_hub(terminal)
@@ -253,7 +254,7 @@ async def stalled(rounds: int) -> None:
             await terminal.open("")
             busy += await keys(other, while_=partial(watched, container, levels))
             grown.append(max(levels) - levels[0])
-            assert second.size >= 4 * BULK
+            assert second.size >= flood
             hub.ended(ProgramExit(0))
             process.wait()
         (p50, p99), quiet = percentiles(busy), percentiles(idle)
@@ -262,7 +263,7 @@ async def stalled(rounds: int) -> None:
     await finish(pty)
 
 
-async def redraw(rounds: int) -> None:
+async def redraw(sizes: Namespace) -> None:
     """A viewer comes: until it sees the screen."""
     row(f"redraw, {COLUMNS} x {ROWS}", "p50 ms", "p99 ms", "kB", "by ring ms")
     for name, output in CONTENTS.items():
@@ -270,7 +271,7 @@ async def redraw(rounds: int) -> None:
         floor: list[float] = []
         size = 0
         hub, ring = await open_hub(Source()), await open_hub(Source(), False)
-        for number in range(10 * rounds):
+        for number in range(10 * sizes.rounds):
             for one in (hub, ring):
                 one.received(b"\x1b[?1049l" + output + b"\x1b[Hround %d" % number)
             await hub.text()
@@ -286,18 +287,18 @@ async def redraw(rounds: int) -> None:
         hub.ended(ProgramExit(0))
 
 
-async def many(rounds: int) -> None:
+async def many(sizes: Namespace) -> None:
     """Many sessions, many viewers, many comings and goings."""
     one, pty = await echoing()
     before = memory()
-    others = [await echoing() for _ in range(SESSIONS - 1)]
+    others = [await echoing() for _ in range(sizes.sessions - 1)]
     grown = memory() - before
     hubs = [one, *(hub for hub, _ in others)]
     alone: list[float] = []
     together: list[float] = []
     spent = 0.0
-    for _ in range(rounds):
-        alone += await keys(one, KEYS, pause=KEY_SECONDS / 5)
+    for _ in range(sizes.rounds):
+        alone += await keys(one, sizes.keys, pause=KEY_SECONDS / 5)
         here = used()
         typing = []
         for hub in hubs:
@@ -311,25 +312,25 @@ async def many(rounds: int) -> None:
     ratio = every_key[1] / one_key[1]
     row("keys in sessions", "p50 ms", "p99 ms", "p99 x one")
     row("in one", *one_key, 1)
-    row(f"in {SESSIONS}", *every_key, ratio, end=verdict(ratio, 3, "x"))
-    print(f"a key and its echo: {each:.0f} us of processor time; a session: {grown / (SESSIONS - 1):.2f} MB")
+    row(f"in {sizes.sessions}", *every_key, ratio, end=verdict(ratio, 3, "x"))
+    print(f"a key and its echo: {each:.0f} us of processor time; a session: {grown / (sizes.sessions - 1):.2f} MB")
     seen = [look(hub, Mode.OBSERVE)[1] for hub in hubs for _ in range(4)]
     await deferLater(reactor, 2)
     here, start = used(), time.perf_counter()
-    await deferLater(reactor, 5)
+    await deferLater(reactor, sizes.seconds)
     share = 100 * (used() - here) / (time.perf_counter() - start)
     print(f"{len(seen)} viewers while nothing happens: {share:.2f} % of a processor{verdict(share, 1, '%')}")
     before, files = memory(), len(os.listdir("/proc/self/fd"))
-    for number in range(CYCLES):
+    for number in range(sizes.cycles):
         viewer, attachment = look(hubs[number % len(hubs)])
         await viewer.drawn
         attachment.detach()
     more = memory() - before
-    print(f"{CYCLES} comings and goings: {len(os.listdir('/proc/self/fd')) - files} files, {more:.1f} MB more")
+    print(f"{sizes.cycles} comings and goings: {len(os.listdir('/proc/self/fd')) - files} files, {more:.1f} MB more")
     await finish(pty, *(other for _, other in others))
 
 
-PARTS: dict[str, Callable[[int], Awaitable[None]]] = {
+PARTS: dict[str, Callable[[Namespace], Awaitable[None]]] = {
     "bulk": bulk,
     "stalled": stalled,
     "redraw": redraw,
@@ -342,11 +343,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--part", action="append", choices=PARTS, help="only this one; may be repeated")
     parser.add_argument("--rounds", type=int, default=3, help="rounds (default 3)")
-    options = parser.parse_args()
+    parser.add_argument("--megabytes", type=int, default=32, help="of output (default 32)")
+    parser.add_argument("--keys", type=int, default=300, help="keys a round (default 300)")
+    parser.add_argument("--sessions", type=int, default=50, help="at the same time (default 50)")
+    parser.add_argument("--cycles", type=int, default=1000, help="comings and goings of viewers (default 1000)")
+    parser.add_argument("--seconds", type=float, default=5.0, help="in which nothing happens (default 5)")
+    options = parse(parser, rounds=1, megabytes=1, keys=10, sessions=2, cycles=10, seconds=0.1)
 
     async def run() -> None:
         for part in options.part or PARTS:
-            await PARTS[part](options.rounds)
+            await PARTS[part](options)
             print()
 
     react(lambda _: Deferred.fromCoroutine(run()))

@@ -4,7 +4,7 @@ its policy and its audit log.
 
 All three are measured in one run, in turns, with the same server behind them, so that a busy machine slows all alike::
 
-    python benchmarks/tool_call.py [--calls 300] [--rounds 7]
+    python -m benchmarks.tool_call [--calls 300] [--rounds 7]
 
 The ratio to the relay is the one that counts: the goal is at most 1.6 for the median of a call.
 """
@@ -172,9 +172,9 @@ def serve(top: Path) -> None:
 
 
 @contextlib.contextmanager
-def running(*command: str) -> Iterator[int]:
+def running(*command: str, stdin: int | None = None, stdout: int | None = None) -> Iterator[int]:
     """Run a program for a while; its process id is given."""
-    with subprocess.Popen(command) as process:
+    with subprocess.Popen(command, stdin=stdin, stdout=stdout) as process:
         try:
             yield process.pid
         finally:
@@ -227,22 +227,26 @@ def measure(clients: dict[str, Client], pids: dict[str, int], calls: int, rounds
     }
     print(f"{'':8}{'p50 us':>9}{'p99 us':>9}{'CPU us':>9}{f'{OPEN} open/s':>12}{'10 MiB ms':>11}   ratio to relay")
     for name, row in rows.items():
-        ratios = " ".join(f"{mine / floor:.2f}" for mine, floor in zip(row, rows["relay"], strict=True))
+        ratios = " ".join(
+            f"{mine / floor:.2f}" if floor else "-" for mine, floor in zip(row, rows["relay"], strict=True)
+        )
         print(f"{name:8}{row[0]:9.0f}{row[1]:9.0f}{row[2]:9.0f}{row[3]:12.0f}{row[4]:11.1f}   {ratios}")
 
 
 def main() -> None:
     """Measure all three."""
+    from benchmarks.sizes import parse  # here, since the child runs without any directory of packages
+
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--calls", type=int, default=300, help="calls a round (default 300)")
     parser.add_argument("--rounds", type=int, default=7, help="rounds (default 7)")
-    options = parser.parse_args()
+    options = parse(parser, calls=10, rounds=1)
     with tempfile.TemporaryDirectory() as directory:
         top = Path(directory)
         ours, theirs = socket.socketpair()
         os.environ["PYTHONPATH"] = str(HERE.parent.parent)
         with (
-            subprocess.Popen(CHILD, stdin=theirs.fileno(), stdout=theirs.fileno()) as direct,
+            running(*CHILD, stdin=theirs.fileno(), stdout=theirs.fileno()),
             running(sys.executable, str(HERE.with_name("relay.py")), str(top / "relay.sock"), *CHILD) as relay,
             running(sys.executable, str(HERE), "--serve", str(top)) as proxy,
         ):
@@ -253,7 +257,6 @@ def main() -> None:
                 "ours": Client(connect(top / "ours.sock"), "bench__echo"),
             }
             measure(clients, {"direct": 0, "relay": relay, "ours": proxy}, options.calls, options.rounds)
-            direct.terminate()
 
 
 if __name__ == "__main__":

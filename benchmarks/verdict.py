@@ -3,25 +3,23 @@ What a verdict costs, beside the least that finding a real path can cost: ``os.p
 
 Run it with the interpreter that has IronCurtain installed::
 
-    python benchmarks/verdict.py [rounds]
+    python -m benchmarks.verdict [--rounds 5000]
 """
 
 from __future__ import annotations
 
+import argparse
 import os
-import sys
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+from benchmarks.sizes import parse
 from ironcurtain.policy import PolicyEngine, ToolCall
 from ironcurtain.policy.loading import default_annotations, default_policy
 from ironcurtain.policy.pathmap import PathMap
 from ironcurtain.policy.protected import always_protected
-
-ROUNDS = 5000
-"""Measurements of each kind, after one in ten more to warm up."""
 
 ONE_PATH: dict[str, object] = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
 MANY_PATHS: dict[str, object] = {
@@ -82,8 +80,11 @@ def _line(what: str, work: Callable[[], object], rounds: int, base: float | None
 
 def main() -> None:
     """Measure in a temporary directory."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=5000, help="measurements of each kind (default 5000)")
+    options = parse(parser, rounds=100)
     with tempfile.TemporaryDirectory() as place:
-        measure(Path(os.path.realpath(place)), int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS)
+        measure(Path(os.path.realpath(place)), options.rounds)
 
 
 if __name__ == "__main__":
