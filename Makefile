@@ -1,5 +1,5 @@
 # `make demo` and `make test` need Python 3.11 or newer with venv, and a package index that pip reaches. Nothing is
-# installed outside this directory.
+# installed outside this directory, but for the packages that `make test` names when root runs it on Debian or Ubuntu.
 
 # The interpreters tried, best first; `make PYTHON=/path/to/python demo` overrides the choice.
 PYTHONS = python3.13 python3.12 python3.11 python3 python
@@ -22,8 +22,9 @@ help:
 demo: .venv/installed
 	@exec .venv/bin/ironcurtain demo $(DEMO)
 
+# As root on Debian or Ubuntu the first program installs what tests need; at the end it says which tests were skipped.
 test: .venv-tox/installed
-	@exec .venv-tox/bin/tox $(ALL_PYTHONS) $(TOX)
+	@exec .venv-tox/bin/python tests/programs.py .venv-tox/bin/tox $(ALL_PYTHONS) $(TOX)
 
 clean:
 	rm -rf .venv .venv-tox .tox build dist ironcurtain.egg-info docs/_build

@@ -21,6 +21,7 @@ from urllib.parse import quote
 from twisted.trial.unittest import SkipTest
 
 from tests import engine as test_engine
+from tests.programs import program
 
 REPOSITORY = "ironcurtain-test-debian"
 
@@ -73,7 +74,8 @@ def mirror_and_suite() -> tuple[str, str]:
     for uri, suite, components in (*_lines(), *_stanzas()):
         if "main" in components and (SCRIPTS / suite).exists():
             return uri, suite
-    raise SkipTest("apt has no source here that debootstrap knows, or there is no debootstrap")
+    program("debootstrap")
+    raise SkipTest("apt has no source here that debootstrap knows")
 
 
 def _lines() -> Iterator[tuple[str, str, list[str]]]:
@@ -96,11 +98,12 @@ def _files(*patterns: str) -> list[Path]:
 
 
 def _make(name: str, mirror: str, suite: str) -> None:
-    if os.geteuid() != 0 or shutil.which("debootstrap", path=f"{os.environ['PATH']}:/usr/sbin") is None:
-        raise SkipTest("only root with debootstrap (Debian: debootstrap) can make an image of Debian")
+    debootstrap = program("debootstrap")
+    if os.geteuid() != 0:
+        raise SkipTest("only root can make an image of Debian")
     with tempfile.TemporaryDirectory(prefix="ic-debian-") as directory:
         root = Path(directory, "root")
-        _run("debootstrap", "--variant=minbase", "--include=ca-certificates", suite, str(root), mirror)
+        _run(debootstrap, "--variant=minbase", "--include=ca-certificates", suite, str(root), mirror)
         for waste in ("var/cache/apt/archives", "var/lib/apt/lists"):
             shutil.rmtree(root / waste)
         packed = Path(directory, "root.tar")
@@ -109,9 +112,7 @@ def _make(name: str, mirror: str, suite: str) -> None:
 
 
 def _docker(*words: str) -> None:
-    if shutil.which("docker") is None:
-        raise SkipTest("there is no docker command (Debian: docker-cli or docker.io)")
-    _run("docker", *words)
+    _run(program("docker"), *words)
 
 
 def _run(*words: str) -> None:

@@ -14,6 +14,8 @@ from twisted.internet.asyncioreactor import AsyncioSelectorReactor, install
 from twisted.internet.error import ReactorAlreadyInstalledError
 from twisted.trial.unittest import SkipTest
 
+from tests import programs
+
 with suppress(ReactorAlreadyInstalledError):
     install()
 
@@ -41,6 +43,18 @@ def pytest_configure(config: pytest.Config) -> None:
 
         with suppress(SkipTest):
             os.environ.update(engine.environment())
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Generator[None, None, None]:
+    """Say at the very end what was skipped, and how to run that as well."""
+    yield
+    skips: dict[str, set[str]] = {}
+    for skipped in terminalreporter.stats.get("skipped", []):
+        skips.setdefault(skipped.longrepr[2].removeprefix("Skipped: "), set()).add(skipped.nodeid)
+    for line in programs.summary(skips):
+        terminalreporter.write_line(line)
+    programs.report(skips)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -27,6 +27,9 @@ from urllib.parse import urlencode
 
 from twisted.trial.unittest import SkipTest
 
+from tests.machine import demand_namespaces
+from tests.programs import program
+
 START_SECONDS = 60.0
 """How long dockerd may take until it serves (it took 2 s)."""
 
@@ -135,16 +138,17 @@ class _Daemon:
     def __init__(self) -> None:
         if os.environ.get("DOCKER_HOST"):
             raise SkipTest(f"no Docker Engine answers at {os.environ['DOCKER_HOST']}")
-        dockerd = shutil.which("dockerd", path=f"{os.environ['PATH']}:/usr/sbin")
-        if dockerd is None or os.geteuid() != 0:
-            raise SkipTest("no Docker Engine runs, and only root with dockerd (Debian: docker.io) can start one")
+        dockerd, setpriv = program("dockerd"), program("setpriv")
+        if os.geteuid() != 0:
+            raise SkipTest("no Docker Engine runs, and only root can start one")
+        demand_namespaces()  # without them it starts, but no image can be made or run
         self._directory = Path(tempfile.mkdtemp(prefix="ic-docker-"))
         self._data = self._kept() or self._directory / "data"
         self.socket = str(self._directory / "docker.sock")
         with (self._directory / "log").open("wb") as log, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ready:
             ready.bind(str(self._directory / "ready"))
             self._process = subprocess.Popen(
-                ["setpriv", "--pdeathsig", "TERM", dockerd, *self._options()],
+                [setpriv, "--pdeathsig", "TERM", dockerd, *self._options()],
                 env={**os.environ, "NOTIFY_SOCKET": str(self._directory / "ready")},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -208,12 +212,10 @@ class _Daemon:
 
 def _busybox() -> bytes:
     """:returns: the program, which must need no library."""
-    for name in ("busybox", "busybox.static"):
-        if path := shutil.which(name):
-            program = Path(path).read_bytes()
-            if b"/ld-linux" not in program[:4096]:  # the head of a program names the loader of its libraries
-                return program
-    raise SkipTest("there is no static BusyBox (Debian: busybox-static)")
+    content = Path(program("busybox")).read_bytes()
+    if b"/ld-linux" in content[:4096]:  # the head of a program names the loader of its libraries
+        raise SkipTest("busybox needs libraries (Debian and Ubuntu: apt install busybox-static)")
+    return content
 
 
 def _root_file_system(busybox: bytes) -> bytes:
@@ -224,9 +226,9 @@ def _root_file_system(busybox: bytes) -> bytes:
             entry = tarfile.TarInfo(name)
             entry.type, entry.mode = tarfile.DIRTYPE, mode
             archive.addfile(entry)
-        program = tarfile.TarInfo("bin/busybox")
-        program.mode, program.size = 0o755, len(busybox)
-        archive.addfile(program, io.BytesIO(busybox))
+        main = tarfile.TarInfo("bin/busybox")
+        main.mode, main.size = 0o755, len(busybox)
+        archive.addfile(main, io.BytesIO(busybox))
         for name in sorted(set(listed) - {"busybox"}):
             link = tarfile.TarInfo(f"bin/{name}")
             link.type, link.linkname = tarfile.SYMTYPE, "busybox"

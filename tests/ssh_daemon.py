@@ -9,9 +9,11 @@ import socket
 import subprocess
 import time
 from contextlib import suppress
+from pathlib import Path
 from unittest import TestCase
 
 from tests.product import Product
+from tests.programs import program
 
 FAILED = 255
 """What ssh(1) ends with if it reaches nobody. Whoever may not see sessions gets another status."""
@@ -26,18 +28,26 @@ def free_port() -> int:
             return port
 
 
+def new_key(path: Path, comment: str = "") -> None:
+    """Make a key without a passphrase."""
+    line = [program("ssh-keygen"), "-q", "-t", "ed25519", "-N", "", "-f", str(path), "-C", comment]
+    subprocess.run(line, check=True)
+
+
 class SshDaemon:
     """
     Serves from now to the end of a test.
 
     :param roles: of its users, each with a key of its own; at least one.
+    :raises SkipTest: there is no client.
     :ivar keys: where they are, by role.
     """
 
     def __init__(self, case: TestCase, product: Product, *roles: str) -> None:
+        program("ssh")
         self.keys = {role: product.person / f"key-{role}" for role in roles}
         for role, key in self.keys.items():
-            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key, "-C", role], check=True)
+            new_key(key, role)
             added = product.run("ssh", "add-key", f"{key}.pub", "--roles", role)
             case.assertEqual(added.returncode, 0, added.stderr)
         self._port = free_port()

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import time
 from pathlib import Path
+
+from twisted.trial.unittest import SkipTest
+
+from tests.programs import program
 
 SYSTEMD = "/lib/systemd/systemd"
 PATIENCE = 120.0
@@ -42,6 +45,10 @@ echo $$ >/sys/fs/cgroup/cgroup.procs
 find "$own" -depth -type d -delete
 """
 """It has a ``/run`` of its own, and can change neither ``/etc`` nor settings of the kernel."""
+
+
+TRIAL = "cgroups=/sys/fs/cgroup; mount -t cgroup2 none $cgroups && mkdir $cgroups/trial-$$ && rmdir $cgroups/trial-$$"
+"""What a container without privileges refuses."""
 
 
 class SystemdMachine:
@@ -123,9 +130,13 @@ def _children(pid: int) -> list[int]:
         return []
 
 
-def available() -> str:
-    """:returns: why it cannot be had here; empty if it can."""
+def demand() -> None:
+    """:raises SkipTest: it cannot be had here."""
+    unshare = program("unshare")
+    for name in ("systemctl", "nsenter"):
+        program(name)
     if os.geteuid() != 0:
-        return "only root can boot a systemd"
-    missing = [name for name in (SYSTEMD, "unshare", "nsenter") if shutil.which(name) is None]
-    return f"{missing[0]} is missing" if missing else ""
+        raise SkipTest("only root can boot a systemd")
+    line = [unshare, "--mount", "--pid", "--fork", "--cgroup", "sh", "-c", TRIAL]
+    if subprocess.run(line, stdin=subprocess.DEVNULL, capture_output=True, check=False).returncode:
+        raise SkipTest("root may not make the namespaces and control groups that a systemd needs")

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import html
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
+
+from tests.programs import program
 
 FIGURES = Path(__file__).resolve().parents[1] / "docs" / "figures"
 LIMIT = 180
@@ -27,7 +30,9 @@ class PictureTests(SynchronousTestCase):
     """A change of what is on the screen needs new pictures: ``python docs/figures/screens.py docs/figures``."""
 
     def test_they_are_of_this_version(self) -> None:
+        program("tmux")
         made = Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, made)
         subprocess.run([sys.executable, FIGURES / "screens.py", made], check=True, timeout=LIMIT)
         for name in ("screen-approval.svg", "screen-console.svg"):
             self.assertEqual(words((FIGURES / name).read_text()), words((made / name).read_text()), name)

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import os
-
-from twisted.trial.unittest import SkipTest, SynchronousTestCase
+from twisted.trial.unittest import SynchronousTestCase
 
 from tests.product import Product
-from tests.systemd_machine import SystemdMachine, available
+from tests.systemd_machine import SystemdMachine, demand
 
 UNIT = "ironcurtain.service"
 
 
 class ServiceTests(SynchronousTestCase):
     def setUp(self) -> None:
-        if (why := available()) and "CI" not in os.environ:
-            raise SkipTest(why)
-        self.assertEqual(why, "")
+        demand()
         self.product = Product()
         self.addCleanup(self.finish)
         self.machine = SystemdMachine(self.product.environ)

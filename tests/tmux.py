@@ -13,6 +13,7 @@ from collections.abc import Callable
 import pyte
 
 from tests.product import Product
+from tests.programs import program
 
 PATIENCE = 120.0
 """Seconds for whatever is waited for, unless a test says otherwise."""
@@ -27,9 +28,11 @@ class Tmux:
     A terminal of its own, by a tmux server of its own, with a shell in it.
 
     :param patience: seconds that :meth:`wait` waits.
+    :raises SkipTest: there is no tmux.
     """
 
     def __init__(self, product: Product, columns: int = 80, rows: int = 24, patience: float = PATIENCE) -> None:
+        self._program = program("tmux")
         self._patience = patience
         self.directory = tempfile.mkdtemp(prefix="ic-tmux-")
         self._environ = {**product.environ, "TERM": "xterm-256color", "TMUX_TMPDIR": self.directory}
@@ -41,7 +44,12 @@ class Tmux:
     def run(self, *words: str) -> str:
         """:returns: what tmux prints."""
         return subprocess.run(
-            ["tmux", "-L", "test", *words], env=self._environ, text=True, capture_output=True, check=True, timeout=60
+            [self._program, "-L", "test", *words],
+            env=self._environ,
+            text=True,
+            capture_output=True,
+            check=True,
+            timeout=60,
         ).stdout
 
     def keys(self, *keys: str) -> None:

@@ -38,6 +38,7 @@ class CommandCase(SynchronousTestCase):
         directory = tempfile.TemporaryDirectory(prefix="ic-")
         self.addCleanup(directory.cleanup)
         self.person = Path(directory.name)
+        self.person.chmod(0o755)  # for whoever runs root's servers
         self.home = self.person / ".ironcurtain"
         self.environ = {"HOME": str(self.person), "IRONCURTAIN_HOME": str(self.home), "ANTHROPIC_API_KEY": ""}
 

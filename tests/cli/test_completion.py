@@ -10,13 +10,14 @@ import tempfile
 from pathlib import Path
 
 import msgspec
-from twisted.trial.unittest import SkipTest, SynchronousTestCase
+from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.cli import COMMANDS
 from ironcurtain.home.layout import Home
 from ironcurtain.home.registry import SessionEntry, SessionRegistry
 from ironcurtain.process.identity import identify
 from tests.product import LIMIT
+from tests.programs import program
 
 BASH = """
 eval "$(ironcurtain completion bash)"
@@ -79,11 +80,14 @@ class CompletionTests(SynchronousTestCase):
         session.snapshot.write_bytes(msgspec.json.encode({"id": session.directory.name, "number": number}))
 
     def run_shell(self, shell: str, script: str) -> list[str]:
-        if shutil.which(shell) is None:
-            raise SkipTest(f"{shell} is not installed")
         words = {"bash": ["--norc"], "zsh": ["-f"], "fish": ["--no-config"]}[shell]
         done = subprocess.run(
-            [shell, *words, "-c", script], env=self.environ, capture_output=True, text=True, timeout=LIMIT, check=False
+            [program(shell), *words, "-c", script],
+            env=self.environ,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT,
+            check=False,
         )
         self.assertEqual(done.stderr, "")
         return done.stdout.split()

@@ -36,7 +36,8 @@ class LoginTests(TestCase):
         self.assertNotIn(CANARY, begun + out)
         kept = self.product.home / "oauth" / "far.json"
         self.assertIn(f"{CANARY}-access-1", kept.read_text())
-        doctor = {finding["what"]: finding["detail"] for finding in await deferToThread(self.product.json, "doctor")}
+        said = await deferToThread(self.product.run, "doctor", "--json")  # whether all is well is no matter here
+        doctor = {finding["what"]: finding["detail"] for finding in json.loads(said.stdout)}
         self.assertIn("with a login", doctor["MCP server far"])
         self.assertIn("Logged out of far.", (await deferToThread(self.product.run, "mcp", "logout", "far")).stdout)
         self.assertFalse(kept.exists())

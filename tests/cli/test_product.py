@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 from tests.cli.cases import DaemonCase, ProductCase
 from tests.model_stub.process import StubProcess
 from tests.product import LIMIT, until
-from tests.ssh_daemon import free_port
+from tests.ssh_daemon import free_port, new_key
 
 LIST = {"code": "print(filesystem.list_directory('.'))"}
 OUTSIDE = {
@@ -284,6 +285,8 @@ class ConversationTests(ProductCase):
 class DemoTests(ProductCase):
     def test_yes_and_no_play_it_to_the_end(self) -> None:
         self.product.environ["TMPDIR"] = str(self.product.person)
+        # By a path, which may be long, it would name its own commands.
+        self.product.environ["PATH"] = f"{Path(sys.executable).parent}:{self.product.environ['PATH']}"
         for word, decision in (("--yes", "approved"), ("--no", "denied")):
             done = self.product.run("demo", word)
             self.assertEqual(done.returncode, 0, done.stderr)
@@ -355,7 +358,7 @@ class DaemonTests(DaemonCase):
 class SshTests(ProductCase):
     def test_whoever_has_a_key_sees_and_decides_what_waits(self) -> None:
         key = self.product.person / "key"
-        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key, "-C", "ada@laptop"], check=True)
+        new_key(key, "ada@laptop")
         added = self.product.run("ssh", "add-key", f"{key}.pub", "--roles", "view,approve")
         self.assertEqual(added.returncode, 0, added.stderr)
         port = free_port()

@@ -8,10 +8,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from twisted.trial.unittest import SkipTest, SynchronousTestCase
+from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.cli.systemd_unit import quoted, unit
 from tests.product import Product
+from tests.programs import program
 
 PROGRAMS = Path(sys.executable).parent
 
@@ -25,8 +26,7 @@ class UnitTests(SynchronousTestCase):
 
     def verified(self, text: str) -> tuple[int, str]:
         """:returns: the status of systemd-analyze, and what it said."""
-        if shutil.which("systemd-analyze") is None:
-            raise SkipTest("needs systemd-analyze: apt install systemd")
+        program("systemd-analyze")
         path = self.directory / "ironcurtain.service"
         path.write_text(text)
         # Verifying starts nothing: it reads the unit and looks whether the programs in it can be run.

@@ -14,6 +14,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.container.image_choices import FOLDERS
 from ironcurtain.container.versions import read_answer
+from tests.programs import program
 
 NPM = """\
 #!/bin/sh
@@ -53,6 +54,7 @@ class Case(SynchronousTestCase):
     """The programs of the downloader's image, run here with stand-ins for what asks the network."""
 
     def setUp(self) -> None:
+        program("openssl")
         self.here = Path(tempfile.mkdtemp(prefix="ic-"))
         self.addCleanup(shutil.rmtree, self.here)
         for name, text in (("npm", NPM), ("curl", CURL)):

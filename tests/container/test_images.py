@@ -63,6 +63,7 @@ class ImageCase(EngineCase):
 
     def setUp(self) -> None:
         """Describe them."""
+        test_engine.engine()
         self.mark = secrets.token_hex(8)
         self.prefix = f"ic-test-{self.mark}/"
         self.addCleanup(self._remove_images)  # after the containers that use them

@@ -15,6 +15,7 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.loop.state import read_state
+from tests.machine import demand_namespaces, demand_sandbox
 from tests.product import LIMIT, Product, until
 
 NTH = "$IRONCURTAIN_LOOP_ITERATION"
@@ -172,13 +173,10 @@ class StartTests(LoopCase):
         words = shlex.join(
             self.product.command("loop", "--pty", "-n", "1", "--", "sh", "-c", "test -t 1 || echo piped")
         )
-        mounted = (
-            "mount -t devpts -o newinstance,ptmxmode=0666,max=1 devpts /dev/pts && mount --bind /dev/pts/ptmx /dev/ptmx"
-        )
-        line = f"{mounted} && exec script -qec {shlex.quote(words)} /dev/null"
-        rights = () if os.geteuid() == 0 else ("--user", "--map-root-user")
+        mounted = "mount -t devpts -o newinstance,ptmxmode=0666,max=1 devpts /dev/pts"
+        line = f"{mounted} && mount --bind /dev/pts/ptmx /dev/ptmx && exec script -qec {shlex.quote(words)} /dev/null"
         done = subprocess.run(
-            ["unshare", "--mount", *rights, "sh", "-c", line], env=self.product.environ, cwd=self.product.project,
+            [*demand_namespaces(), "sh", "-c", line], env=self.product.environ, cwd=self.product.project,
             stdin=subprocess.DEVNULL, text=True, capture_output=True, timeout=LIMIT, check=False,
         )  # fmt: skip
         self.assertEqual(done.returncode, 3, done.stdout + done.stderr)

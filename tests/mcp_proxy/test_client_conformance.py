@@ -10,7 +10,6 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from unittest import SkipTest
 
 from twisted.internet.defer import Deferred
 from twisted.internet.utils import getProcessOutputAndValue
@@ -18,8 +17,9 @@ from twisted.trial.unittest import TestCase
 
 from ironcurtain.mcp_proxy.servers_config import HttpServer
 from ironcurtain.secrets.redaction import Secret
+from tests.mcp_proxy.npm import module, node
 from tests.mcp_proxy.support import Bench, the_reactor, until
-from tests.mcp_proxy.test_conformance import NEXT, node
+from tests.mcp_proxy.test_conformance import NEXT
 
 SCENARIOS = (
     "request-metadata",
@@ -73,8 +73,6 @@ class ClientConformanceTests(TestCase):
     timeout = 300
 
     async def test_the_suite_finds_no_fault_in_requests_to_a_server(self) -> None:
-        if not NEXT.exists():
-            raise SkipTest("IRONCURTAIN_TEST_NODE must name a directory where npm installed the conformance suites")
         for scenario in SCENARIOS:
             passed, failed = await self._tried(scenario)
             self.assertEqual((scenario, failed), (scenario, []))
@@ -85,7 +83,7 @@ class ClientConformanceTests(TestCase):
         self.addCleanup(shutil.rmtree, directory)
         os.mkfifo(directory / "end")
         command = shlex.join(["/bin/sh", "-c", HOLD])
-        line = [str(NEXT), "client", "--command", command, "--scenario", scenario, "--timeout", "200000"]
+        line = [str(module(*NEXT)), "client", "--command", command, "--scenario", scenario, "--timeout", "200000"]
         line += ["--spec-version", "2026-07-28", "--output-dir", str(directory)]
         suite: Deferred[Any] = getProcessOutputAndValue(node(), line, dict(os.environ), str(directory), the_reactor)
         await until((directory / "url").exists, "the suite's server")

@@ -6,11 +6,9 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from unittest import SkipTest
 
 from twisted.internet.defer import Deferred
 from twisted.internet.protocol import ProcessProtocol
@@ -19,19 +17,15 @@ from twisted.python.failure import Failure
 
 from ironcurtain.mcp_proxy.servers_config import CommandServer
 from tests.mcp_proxy.conformance_server import TOOLS
+from tests.mcp_proxy.npm import module, node
 from tests.mcp_proxy.stateless_front import StatelessFront
 from tests.mcp_proxy.support import Bench, the_reactor
 from tests.mcp_proxy.test_protocol import Base
 
 HERE = Path(__file__).parent
-NODE = Path(os.environ.get("IRONCURTAIN_TEST_NODE", "."))
-SUITE = NODE / "node_modules" / "@modelcontextprotocol" / "conformance" / "dist" / "index.js"
-
-NEXT = NODE / "node_modules" / "conformance-next" / "dist" / "index.js"
-"""The suite that knows revision 2026-07-28."""
-
-NODE_VERSION = 22
-"""The oldest Node that the suite runs on."""
+SUITE = ("@modelcontextprotocol", "conformance", "dist", "index.js")
+NEXT = ("conformance-next", "dist", "index.js")
+"""The two suites; the newer one knows revision 2026-07-28."""
 
 OTHERS = frozenset(("dns-rebinding-protection", "sse-multiple-streams"))
 """Scenarios about HTTP itself, which is the front's and not ours."""
@@ -57,16 +51,6 @@ FEWEST_NEXT = 70
 """How many checks the newer suite made when this was written."""
 
 
-def node() -> str:
-    """:returns: a Node that is new enough."""
-    for found in (str(NODE / "node_modules" / "node" / "bin" / "node"), shutil.which("node")):
-        if found and Path(found).exists():
-            version = subprocess.run([found, "--version"], capture_output=True, text=True, check=True).stdout
-            if int(version.removeprefix("v").partition(".")[0]) >= NODE_VERSION:
-                return found
-    raise SkipTest(f"there is no Node {NODE_VERSION} or newer")
-
-
 class Front(ProcessProtocol):
     """:ivar port: fires with the port; :ivar ended: when the process has ended."""
 
@@ -89,19 +73,19 @@ class ConformanceTests(Base):
     timeout = 300
 
     async def test_the_suite_finds_no_fault(self) -> None:
-        program, bench = await self._ready(SUITE)
+        program, suite, bench = await self._ready(*SUITE)
         port = await self._front(program, str(bench.socket), "suite__")
-        passed, failed = await self._checks(program, f"http://localhost:{port}/mcp")
+        passed, failed = await self._checks(program, suite, f"http://localhost:{port}/mcp")
         self.assertEqual(failed, {})
         self.assertGreaterEqual(passed, FEWEST)
 
     async def test_the_newer_suite_finds_no_fault_without_a_handshake(self) -> None:
-        program, bench = await self._ready(NEXT)
+        program, suite, bench = await self._ready(*NEXT)
         front = StatelessFront(str(bench.socket), "suite__")
         self.addCleanup(front.port.stopListening)
         directory = tempfile.mkdtemp(prefix="ic-")
         self.addCleanup(shutil.rmtree, directory)
-        line = [str(NEXT), "server", "--url", front.url, "--output-dir", directory, "--requirements", "2026-07-28"]
+        line = [suite, "server", "--url", front.url, "--output-dir", directory, "--requirements", "2026-07-28"]
         await getProcessOutputAndValue(program, line, dict(os.environ), directory, the_reactor)
         passed, failed = 0, list[tuple[str, str, str]]()
         for path in Path(directory).rglob("checks.json"):
@@ -115,17 +99,15 @@ class ConformanceTests(Base):
         self.assertEqual(failed, [])
         self.assertGreaterEqual(passed, FEWEST_NEXT)
 
-    async def _ready(self, suite: Path) -> tuple[str, Bench]:
-        """:returns: a Node, and a proxy with the server behind it."""
-        if not suite.exists():
-            raise SkipTest("IRONCURTAIN_TEST_NODE must name a directory where npm installed the conformance suites")
-        program = node()
+    async def _ready(self, *suite: str) -> tuple[str, str, Bench]:
+        """:returns: a Node, the suite that it runs, and a proxy with the server behind it."""
+        path, program = str(module(*suite)), node()
         annotate = {name: dict.fromkeys(properties, ("none",)) for name, (properties, _) in TOOLS.items()}
         server = CommandServer(
             "suite", sys.executable, ("-S", str(HERE / "conformance_server.py")),
             agent_requests=frozenset(("sampling", "elicitation")),
         )  # fmt: skip
-        return program, await self.bench(server, annotate=annotate)
+        return program, path, await self.bench(server, annotate=annotate)
 
     async def _front(self, program: str, *arguments: str) -> int:
         front = Front()
@@ -135,12 +117,12 @@ class ConformanceTests(Base):
         self.addCleanup(process.signalProcess, "KILL")
         return await front.port
 
-    async def _checks(self, program: str, address: str) -> tuple[int, dict[str, list[str]]]:
+    async def _checks(self, program: str, suite: str, address: str) -> tuple[int, dict[str, list[str]]]:
         """:returns: how many checks passed, and what failed, by scenario."""
         directory = tempfile.mkdtemp(prefix="ic-")
         self.addCleanup(shutil.rmtree, directory)
         for words in RUNS:
-            line = [str(SUITE), "server", "--url", address, "--output-dir", directory, *words]
+            line = [suite, "server", "--url", address, "--output-dir", directory, *words]
             out, err, _ = await getProcessOutputAndValue(program, line, dict(os.environ), directory, the_reactor)
             self.assertIn(b"passed", (out + err).lower())
         results = {path.parent.name: json.loads(path.read_text()) for path in Path(directory).rglob("checks.json")}

@@ -15,6 +15,7 @@ from ironcurtain.mcp_proxy.launch import Ground
 from ironcurtain.mcp_proxy.servers_config import CommandServer
 from ironcurtain.sandbox import bubblewrap
 from tests.mcp_proxy.test_protocol import Base
+from tests.programs import program
 
 EVERYTHING = "@modelcontextprotocol/server-everything@2026.8.31"
 
@@ -51,8 +52,7 @@ class InstallTests(Base):
     def setUp(self) -> None:
         if (problem := bubblewrap.available()) is not None:
             raise SkipTest(problem)
-        if shutil.which("npm") is None:
-            raise SkipTest("needs npm")
+        program("npm")
         self.place = Path(tempfile.mkdtemp(prefix="ic")).resolve()
         self.addCleanup(shutil.rmtree, self.place)
 

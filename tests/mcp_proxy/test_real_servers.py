@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
-import shutil
 import socket
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
-from unittest import SkipTest
 
 from mcp import StdioServerParameters, stdio_client
 from mcp.client.client import Client
@@ -23,13 +20,17 @@ from ironcurtain.mcp_proxy.session import NEWEST_VERSION
 from ironcurtain.policy.rules import Conditions, Rule
 from ironcurtain.secrets.redaction import Secret
 from ironcurtain.services.asyncio_bridge import from_asyncio
+from tests.machine import demand_sandbox
+from tests.mcp_proxy.npm import module
 from tests.mcp_proxy.support import Bench, fake_server, the_reactor, until
 from tests.mcp_proxy.test_calls import text
 from tests.mcp_proxy.test_protocol import Base
+from tests.programs import program
 
 PUMP = Path(__file__).with_name("pump.py")
-NODE = Path(os.environ.get("IRONCURTAIN_TEST_NODE", "."), "node_modules", "@modelcontextprotocol")
-INSPECTOR = NODE / "inspector" / "cli" / "build" / "cli.js"
+SCOPE = "@modelcontextprotocol"
+"""Of the MCP project's packages."""
+
 
 ANNOTATIONS: dict[str, dict[str, tuple[str, ...]]] = {
     "get_current_time": {"timezone": ("none",)},
@@ -43,16 +44,16 @@ ANNOTATIONS: dict[str, dict[str, tuple[str, ...]]] = {
 }
 
 
-def program(name: str) -> ServerConfig:
+def installed(name: str) -> ServerConfig:
     """:returns: a server from a package that is installed for tests."""
-    found = shutil.which(name) or shutil.which(name, path=str(Path(sys.executable).parent))
-    if found is None:
-        raise SkipTest(f"{name} is not installed")
-    return CommandServer(name.removeprefix("mcp-server-"), found)
+    return CommandServer(name.removeprefix("mcp-server-"), str(Path(sys.executable).parent / name))
 
 
 class RealTests(Base):
     """Servers of other people."""
+
+    def setUp(self) -> None:
+        demand_sandbox()
 
     async def real(self, *servers: ServerConfig, **options: Any) -> Bench:
         """:returns: a proxy whose servers are all up."""
@@ -66,7 +67,7 @@ class RealTests(Base):
         return Client(stdio_client(command), mode=mode)
 
     async def test_the_sdks_client_with_and_without_a_handshake(self) -> None:
-        bench = await self.real(program("mcp-server-time"), fake_server())
+        bench = await self.real(installed("mcp-server-time"), fake_server())
 
         async def use(mode: str) -> tuple[str, list[str], Any]:
             async with self.client(bench, mode) as client:
@@ -86,14 +87,14 @@ class RealTests(Base):
             self.assertEqual(json.loads(answer.content[0].text)["timezone"], "UTC")
 
     async def test_time_says_why_it_failed(self) -> None:
-        bench = await self.real(program("mcp-server-time"))
+        bench = await self.real(installed("mcp-server-time"))
         agent = await bench.agent()
         answer = await agent.call("time__get_current_time", {"timezone": "Nowhere/At_all"})
         self.assertTrue(answer["result"]["isError"])
         self.assertEqual(bench.records("outcome")[0]["status"], "error")
 
     async def test_git_in_the_workspace(self) -> None:
-        bench = await self.real(program("mcp-server-git"))
+        bench = await self.real(installed("mcp-server-git"))
         subprocess.run(["git", "init", "-q", str(bench.workspace / "repo")], check=True)
         agent = await bench.agent()
         answer = await agent.call("git__git_status", {"repo_path": "/workspace/repo"})
@@ -102,14 +103,12 @@ class RealTests(Base):
 
     async def test_fetch_is_asked_for(self) -> None:
         rule = Rule("web", Conditions(server=("fetch",)), "deny", "no web in tests")
-        bench = await self.real(program("mcp-server-fetch"), rules=[rule])
+        bench = await self.real(installed("mcp-server-fetch"), rules=[rule])
         agent = await bench.agent()
         answer = await agent.call("fetch__fetch", {"url": "http://localhost:1/"})
         self.assertEqual(answer["result"]["_meta"]["ironcurtain/rule"], "web")
 
     async def test_our_own_file_server(self) -> None:
-        if importlib.util.find_spec("ironcurtain.servers.files.__main__") is None:
-            raise SkipTest("the file server is not there")
         annotate = {"read_text_file": {"path": ("read-path",), "head": ("none",), "tail": ("none",)}}
         environment = {"PYTHONPATH": os.pathsep.join(sys.path)}
         server = CommandServer("filesystem", sys.executable, ("-m", "ironcurtain.servers.files", "."), environment)
@@ -124,21 +123,20 @@ class RealTests(Base):
             self.assertTrue(answer["result"]["isError"])
 
     async def test_the_inspector(self) -> None:
-        node = shutil.which("node")
-        if node is None or not INSPECTOR.exists():
-            raise SkipTest("IRONCURTAIN_TEST_NODE must name a directory where npm installed the inspector")
+        inspector = str(module(SCOPE, "inspector", "cli", "build", "cli.js"))
         everything, files = (
-            str(NODE / f"server-{name}" / "dist" / "index.js") for name in ("everything", "filesystem")
+            str(module(SCOPE, f"server-{name}", "dist", "index.js")) for name in ("everything", "filesystem")
         )
+        node = program("node")
         bench = await self.real(
-            program("mcp-server-time"),
+            installed("mcp-server-time"),
             fake_server(),
             CommandServer("everything", node, (everything,)),
             CommandServer("npm", node, (files, ".")),
         )
 
         async def inspect(*arguments: str) -> Any:
-            command = [str(INSPECTOR), "--cli", sys.executable, str(PUMP), str(bench.socket), "--method", *arguments]
+            command = [inspector, "--cli", sys.executable, str(PUMP), str(bench.socket), "--method", *arguments]
             output, errors, status = await getProcessOutputAndValue(
                 node, command, dict(os.environ), reactor=the_reactor
             )
@@ -152,12 +150,10 @@ class RealTests(Base):
         self.assertFalse((await inspect(*call))["isError"])
 
     async def test_a_server_of_other_people_behind_http(self) -> None:
-        node, everything = shutil.which("node"), NODE / "server-everything" / "dist" / "index.js"
-        if node is None or not everything.exists():
-            raise SkipTest("IRONCURTAIN_TEST_NODE must name a directory where npm installed server-everything")
+        everything = module(SCOPE, "server-everything", "dist", "index.js")
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
-        command = [node, str(everything), "streamableHttp"]
+        command = [program("node"), str(everything), "streamableHttp"]
         server = subprocess.Popen(command, env={**os.environ, "PORT": str(port)}, stderr=subprocess.DEVNULL)
         self.addCleanup(server.wait)
         self.addCleanup(server.kill)

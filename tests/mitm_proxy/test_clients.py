@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import socket
 import sys
 from pathlib import Path
 from typing import Any
-from unittest import SkipTest
 
 from twisted.internet.defer import Deferred
 from twisted.internet.protocol import ProcessProtocol
@@ -22,6 +20,7 @@ from tests.mitm_proxy.support import REAL_KEY, Base, Bench
 from tests.mitm_proxy.waiting import the_reactor, until
 from tests.model_stub.replies import Answer, Refusal, Reply, Text
 from tests.model_stub.server import ModelStub
+from tests.programs import program
 
 HERE = Path(__file__).parent
 MESSAGES = [{"role": "user", "content": "What does your key look like?"}]
@@ -29,13 +28,6 @@ QUESTION = json.dumps({"model": "claude-x", "max_tokens": 100, "messages": MESSA
 STREAMED = json.dumps({"model": "claude-x", "max_tokens": 100, "messages": MESSAGES, "stream": True})
 HEADERS = ("content-type: application/json", "anthropic-version: 2023-06-01")
 ECHO = Text(("It is {{key}}, ", "or {{key:base64}}, ", "or {{key:escaped}}."))
-
-
-def program(name: str) -> str:
-    """:returns: where a program is."""
-    if (found := shutil.which(name)) is None:
-        raise SkipTest(f"{name} is not installed")
-    return found
 
 
 def free_port() -> int:

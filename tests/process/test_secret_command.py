@@ -31,7 +31,7 @@ class CommandTests(RealCommandCase):
         self.assertEqual(self.clock.getDelayedCalls(), [])
 
     async def test_it_has_no_input_and_leads_its_own_group(self) -> None:
-        secret = await self.run_shell("cat; ps -o pgid= -p $$ | tr -d ' '; echo $$; cut -d' ' -f6 /proc/self/stat")
+        secret = await self.run_shell("cat; cut -d' ' -f5 /proc/$$/stat; echo $$; cut -d' ' -f6 /proc/$$/stat")
         group, pid, session = secret.reveal().split()
         self.assertEqual((group, session), (pid, pid))
 

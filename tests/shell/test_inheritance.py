@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import zlib
 from base64 import b64encode
 from pathlib import Path
@@ -25,9 +24,11 @@ from ironcurtain.shell.inheritance import (
     unchecked_approval,
 )
 from tests.audit.doubles import scratch
+from tests.programs import program
 from tests.shell.test_pipe import THANKS, SpokenCase, plan
+from tests.ssh_daemon import new_key
 
-SSHD, SEPARATED = Path("/usr/sbin/sshd"), Path("/run/sshd")
+SEPARATED = Path("/run/sshd")
 
 TABLES = st.dictionaries(st.text(max_size=9), st.text(max_size=99) | st.lists(st.text(max_size=9)), max_size=4)
 
@@ -88,11 +89,12 @@ class SshTests(SpokenCase):
 
     def setUp(self) -> None:
         super().setUp()
-        if not SSHD.exists() or (os.geteuid() == 0 and not SEPARATED.exists()):
-            self.skipTest(f"needs {SSHD}, and as root {SEPARATED}")
+        self.sshd = program("sshd")
+        if os.geteuid() == 0 and not SEPARATED.exists():
+            self.skipTest(f"root's sshd needs the directory {SEPARATED}")
         self.place = scratch(self)
         for name in ("host", "user"):
-            subprocess.run(["ssh-keygen", "-q", "-N", "", "-t", "ed25519", "-f", self.place / name], check=True)
+            new_key(self.place / name)
         (self.place / "sshd_config").write_text(
             f"HostKey {self.place}/host\nAuthorizedKeysFile {self.place}/user.pub\nAcceptEnv LANG LC_*\n"
             "StrictModes no\nUsePAM no\n"
@@ -122,7 +124,7 @@ class SshTests(SpokenCase):
             f"cd {self.place} && IRONCURTAIN_HOME={far} {command} shell --config {self.place}/far "
             f"--policy {self.place}/wide.toml --json -c go </dev/null"
         )
-        (self.place / "connect").write_text(f"exec {SSHD} -i -f {self.place}/sshd_config 2>/dev/null\n")
+        (self.place / "connect").write_text(f"exec {self.sshd} -i -f {self.place}/sshd_config 2>/dev/null\n")
         self.begin(plan(f"ssh -F {self.place}/ssh_config far '{inner}'"), THANKS)
         self.say("# start it")
         self.until("plan")

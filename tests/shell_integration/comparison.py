@@ -19,6 +19,7 @@ from ironcurtain.shell_integration.marks import (
     PromptEnded,
     VariableReported,
 )
+from tests.programs import program
 from tests.shell_integration.shells import PROMPT, InteractiveShell, pasted
 
 UP, HOME, LEFT, ESC = "\x1b[A", "\x01", "\x1b[D", "\x1b"
@@ -88,6 +89,8 @@ class ShellCase(SynchronousTestCase):
 
     def programs(self, name: str) -> None:
         """Type into programs that have the screen, or a line editor of their own."""
+        program("vim")
+        program("less")
         shell = self.start(name)
         shell.enter(name)
         shell.enter("env | grep -c -i ironcurtain")

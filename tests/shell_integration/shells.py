@@ -17,6 +17,7 @@ import pyte
 
 from ironcurtain.shell_integration.marks import InstructionTyped, Mark, MarkReader
 from ironcurtain.shell_integration.preparation import prepare
+from tests.programs import program
 
 NONCE = "5e8f77"
 PROMPT = "READY> "
@@ -45,12 +46,14 @@ class InteractiveShell:
     :param argv: its program and arguments.
     :param home: its home directory, which is where it starts.
     :param wrapped: whether it shall show marks.
+    :raises SkipTest: there is no such program.
     :ivar home: that.
     :ivar marks: that it showed.
     :ivar output: the rest of what it wrote.
     """
 
     def __init__(self, argv: Sequence[str], home: Path, wrapped: bool, environ: Mapping[str, str]) -> None:
+        program(argv[0])
         own = {"HOME": os.fspath(home), "PATH": os.environ["PATH"], "LANG": "C.UTF-8", "TERM": "xterm-256color"}
         self.home = home
         self.marks: list[Mark] = []

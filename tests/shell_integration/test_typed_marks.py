@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import tempfile
 
-from twisted.trial.unittest import SkipTest, SynchronousTestCase
+from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.shell_integration.marks import CommandBegan, CommandEnded, Mark, MarkReader
 from ironcurtain.shell_integration.typed_marks import end_mark, with_marks
+from tests.programs import program
 
 NONCE = "77a0"
 SHELLS = ("dash", "bash", "zsh", "fish")
@@ -17,11 +17,10 @@ SHELLS = ("dash", "bash", "zsh", "fish")
 
 def run(shell: str, line: str) -> list[bytes | Mark]:
     """:returns: what a shell writes when it runs a line, in a terminal of its own."""
-    if shutil.which(shell) is None:
-        raise SkipTest(f"{shell} is not there")
+    program(shell)
     with tempfile.TemporaryDirectory() as home:
         done = subprocess.run(
-            ["script", "--quiet", "--command", f"exec {shell}", "/dev/null"],
+            [program("script"), "--quiet", "--command", f"exec {shell}", "/dev/null"],
             input=f" stty -echo\n{line}\nexit\n".encode(),
             env={"PATH": "/usr/bin:/bin", "TERM": "dumb", "SHELL": "/bin/sh", "HOME": home},
             capture_output=True,

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-import shutil
 from typing import Any
 
 from twisted.internet.defer import Deferred
-from twisted.trial.unittest import SkipTest, TestCase
+from twisted.trial.unittest import TestCase
 
 from ironcurtain.escalation import Outcome, Scope
 from ironcurtain.operations import Role
 from ironcurtain.ssh import transport
 from tests.audit.doubles import scratch
 from tests.escalation.doubles import make_scope
+from tests.programs import program
 from tests.session.doubles import make_request, request
 from tests.ssh.doubles import Server, make_holder
 
@@ -22,8 +22,7 @@ class SshTestCase(TestCase):
     timeout = 180
 
     def setUp(self) -> Deferred[None]:  # type: ignore[override]  # the stubs know only the synchronous kind
-        if shutil.which("ssh") is None:
-            raise SkipTest("needs OpenSSH's client: apt install openssh-client")
+        program("ssh")
         self.server = Server(scratch(self))
         self.addCleanup(self.run_it, self.server.stop)
         return Deferred.fromCoroutine(self.server.start())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import signal
@@ -146,8 +147,11 @@ class WorkingTests(ProcessTests):
         self.assertEqual(os.getpgid(self.pid), self.pid)
         self.assertEqual(os.getsid(self.pid), self.pid)
         if os.geteuid() == 0:
-            self.assertEqual((place / "environ").read_bytes(), b"")
-            self.assertEqual(len(os.listdir(place / "fd")), 3)
+            with contextlib.suppress(
+                PermissionError
+            ):  # root in a container has no right to look into others' processes
+                self.assertEqual((place / "environ").read_bytes(), b"")
+                self.assertEqual(len(os.listdir(place / "fd")), 3)
             uids = next(line for line in (place / "status").read_text().splitlines() if line.startswith("Uid:"))
             self.assertEqual(set(uids.split()[1:]), {"65534"})
 

@@ -1,0 +1,42 @@
+"""What tests need of the machine besides programs, and of which it may have none: as root, and in containers."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+from unittest import SkipTest
+
+from ironcurtain.sandbox import bubblewrap
+from tests.programs import program
+
+CAP_SYS_PTRACE = 19
+"""The number of the right to look into any process (capabilities(7))."""
+
+
+def demand_sandbox() -> None:
+    """:raises SkipTest: MCP servers get no sandbox here."""
+    if (problem := bubblewrap.available()) is not None:
+        raise SkipTest(problem)
+
+
+def demand_namespaces() -> list[str]:
+    """
+    Find out whether somebody like us may mount something in a place of our own.
+
+    :returns: the command line in front of a command that does.
+    :raises SkipTest: nobody may, as in most containers.
+    """
+    rights = () if os.geteuid() == 0 else ("--user", "--map-root-user")
+    line = [program("unshare"), "--mount", *rights]
+    if subprocess.run([*line, "true"], stdin=subprocess.DEVNULL, capture_output=True, check=False).returncode:
+        raise SkipTest("no namespace can be made on this machine")
+    return line
+
+
+def demand_sight() -> None:
+    """:raises SkipTest: we may not look into processes that hide their memory, as the product's do."""
+    rights = re.search(r"^CapEff:\s*(\w+)$", Path("/proc/self/status").read_text(), re.MULTILINE)
+    if rights is None or not int(rights[1], 16) >> CAP_SYS_PTRACE & 1:
+        raise SkipTest("only root, outside containers, may look into the processes of a daemon")
