@@ -1,0 +1,84 @@
+"""Every benchmark runs to its end. What it measures is judged by nobody here."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from tests import agent_images, engine
+from tests.machine import demand_sight
+from tests.programs import program
+
+TOP = Path(__file__).resolve().parents[2]
+LIMIT = 600
+"""Seconds for one (the longest took 20, but the first one with an image builds that)."""
+
+HELPERS = frozenset(("mitm_peers", "relay", "sizes", "terminal_ends"))
+"""Modules that benchmarks use."""
+
+
+class SmallestTests(SynchronousTestCase):
+    def run_it(self, name: str, **environ: str) -> str:
+        """:returns: what a benchmark prints."""
+        line = [sys.executable, "-m", f"benchmarks.{name}", "--smallest"]
+        done = subprocess.run(
+            line, cwd=TOP, env={**os.environ, **environ}, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            timeout=LIMIT, check=False,
+        )  # fmt: skip
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return done.stdout
+
+    def test_each_is_tried_here(self) -> None:
+        tried = {
+            argument.value
+            for node in ast.walk(ast.parse(Path(__file__).read_text()))
+            if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "run_it"
+            for argument in node.args
+            if isinstance(argument, ast.Constant)
+        }
+        self.assertEqual(tried | HELPERS, {path.stem for path in (TOP / "benchmarks").glob("*.py")})
+
+    def test_attach(self) -> None:
+        for name in ("ssh", "ssh-keygen", "sshd", "tmux", "docker"):
+            program(name)
+        self.assertIn("ours", self.run_it("attach", **engine.environment()))
+
+    def test_escalation(self) -> None:
+        self.assertIn("through the files: asked to released", self.run_it("escalation"))
+
+    def test_loop(self) -> None:
+        program("script")
+        self.assertIn("keys     script", self.run_it("loop"))
+
+    def test_memory(self) -> None:
+        demand_sight()
+        self.assertIn("sessions started and ended", self.run_it("memory"))
+
+    def test_mitm(self) -> None:
+        program("cc")
+        program("/usr/include/openssl/ssl.h")
+        self.assertIn("KiB for an idle tunnel: ours", self.run_it("mitm"))
+
+    def test_session(self) -> None:
+        self.assertIn("with us", self.run_it("session", **agent_images.environment()))
+
+    def test_shell(self) -> None:
+        program("script")
+        self.assertIn("more than bash", self.run_it("shell"))
+
+    def test_startup(self) -> None:
+        self.assertIn("a whole session", self.run_it("startup"))
+
+    def test_terminal(self) -> None:
+        self.assertIn("comings and goings", self.run_it("terminal"))
+
+    def test_tool_call(self) -> None:
+        self.assertIn("ratio to relay", self.run_it("tool_call"))
+
+    def test_verdict(self) -> None:
+        self.assertIn("fetch documentation", self.run_it("verdict"))
