@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 from unittest import SkipTest
 
-from ironcurtain.sandbox import bubblewrap
+from ironcurtain.sandbox import programs
 from tests.programs import program
 
 CAP_SYS_PTRACE = 19
@@ -17,7 +17,7 @@ CAP_SYS_PTRACE = 19
 
 def demand_sandbox() -> None:
     """:raises SkipTest: MCP servers get no sandbox here."""
-    if (problem := bubblewrap.available()) is not None:
+    if (problem := programs.unavailable()) is not None:
         raise SkipTest(problem)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.loop.state import read_state
-from tests.machine import demand_namespaces, demand_sandbox
+from tests.machine import demand_namespaces
 from tests.product import LIMIT, Product, until
 
 NTH = "$IRONCURTAIN_LOOP_ITERATION"
