@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import re
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -29,6 +30,7 @@ LONG_NUMBER = 10**12
 CUT_MARGIN = 4096
 """Number of characters beyond a cut that are searched for secrets."""
 
+_PATH_STARTS = ("/", "~/", "./", "../")
 _ESCAPE = re.compile(r"%[0-9A-F]{2}")
 _PLAIN = re.compile(
     r"[A-Za-z]{1,11}"  # "production"
@@ -75,7 +77,20 @@ def may_be_secret(name: str, value: str) -> bool:
     :param name: name of a configured variable.
     :returns: whether to keep its value out of records: its name says so, or it is more than a word, paths or a URL.
     """
-    return is_secret_name(name) or _PLAIN.fullmatch(value) is None
+    return not names_path(value) and (is_secret_name(name) or _PLAIN.fullmatch(value) is None)
+
+
+def names_path(value: str) -> bool:
+    """:returns: whether a value is the path of something that exists, or several of them: that is no secret."""
+    paths = [path for path in value.split(":") if path]
+    return bool(paths) and all(path.startswith(_PATH_STARTS) and _exists(path) for path in paths)
+
+
+def _exists(path: str) -> bool:
+    try:
+        return os.path.lexists(os.path.expanduser(path))
+    except ValueError:  # a NUL byte, or a character that no file name has
+        return False
 
 
 class Redactor:
@@ -162,7 +177,9 @@ class Redactor:
 
 
 def _is_named(says_so: Callable[[str], bool], name: object, value: object) -> bool:
-    return isinstance(value, str) and len(value) >= SHORTEST_NAMED and isinstance(name, str) and says_so(name)
+    if not isinstance(value, str) or len(value) < SHORTEST_NAMED or not isinstance(name, str):
+        return False
+    return says_so(name) and not names_path(value)
 
 
 def _replaced(text: str, found: Iterable[Found]) -> str:

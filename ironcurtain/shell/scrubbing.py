@@ -5,14 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from ironcurtain.secrets.redaction import SHORTEST_EXACT, Redactor, Secret
+from ironcurtain.secrets.redaction import SHORTEST_EXACT, Redactor, Secret, names_path
 from ironcurtain.secrets.rules import is_secret_name
 
 _SECRET_VARIABLE = re.compile(r"(?i).*(?:(?:^|_)(?:API)?KEYS?|SECRETS?|TOKENS?|PASSWORDS?|PASSWD|CREDENTIALS?)")
 
 
+_DIRECTORIES = ("PWD", "OLDPWD")
+"""Shells keep directories in them, of which the second may have been removed."""
+
+
 def is_secret_variable(name: str) -> bool:
     """:returns: whether a variable's name says that its value is secret."""
+    if name in _DIRECTORIES:
+        return False
     return _SECRET_VARIABLE.fullmatch(name) is not None or is_secret_name(name)
 
 
@@ -21,7 +27,7 @@ def secrets_of(environ: Mapping[str, str]) -> list[Secret]:
     return [
         Secret(value, f"environment variable {name}")
         for name, value in environ.items()
-        if len(value) >= SHORTEST_EXACT and is_secret_variable(name)
+        if len(value) >= SHORTEST_EXACT and is_secret_variable(name) and not names_path(value)
     ]
 
 
@@ -29,10 +35,14 @@ def environment(environ: Mapping[str, str | None], include: Iterable[str]) -> di
     """
     :param environ: ``None`` is the value of a variable that is not set.
     :param include: names of variables.
-    :returns: those that are set, without those whose names say that they are secret.
+    :returns: those that are set, without those whose names say that they are secret, unless they are paths.
     """
-    found = ((name, environ.get(name)) for name in include if not is_secret_variable(name))
-    return {name: value for name, value in found if value is not None}
+    found = ((name, environ.get(name)) for name in include)
+    return {
+        name: value
+        for name, value in found
+        if value is not None and (not is_secret_variable(name) or names_path(value))
+    }
 
 
 class Scrubber:
