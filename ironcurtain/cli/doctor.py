@@ -24,6 +24,8 @@ from ironcurtain.text.quantities import counted
 if TYPE_CHECKING:
     from ironcurtain.container.errors import EngineUnavailable
     from ironcurtain.home.layout import Home
+    from ironcurtain.process.accounts import Account
+    from ironcurtain.sandbox.spec import Kind
     from ironcurtain.session.model import SessionInfo
 
 PARTS_SHOWN = 6
@@ -122,12 +124,9 @@ def _servers(where: Home) -> Iterator[Finding]:
     from ironcurtain.mcp_proxy.launch import is_own
     from ironcurtain.mcp_proxy.logins import LoginFiles
     from ironcurtain.mcp_proxy.servers_config import HttpServer
-    from ironcurtain.process.accounts import session_account
     from ironcurtain.sandbox import programs
 
-    found = settings(where).settings
-    account = session_account(found.run_as, os.environ, None, os.geteuid()).switched
-    kind = found.sandbox.chosen
+    account, kind = _sandboxed(where)
     for server, obstacle in examine_servers(where, os.environ, os.getcwd()):
         given = ", ".join(server.reading.variables)
         given = f", with {given} of your environment" if given else ""
@@ -168,15 +167,25 @@ def _tools(where: Home) -> Iterator[Finding]:
     yield Finding("tools", OK, f"{found} definitions pinned")
 
 
-def _sandbox(where: Home) -> Iterator[Finding]:
+def _sandboxed(where: Home) -> tuple[Account | None, Kind | None]:
+    """:returns: the account of sandboxes and their kind, if the settings choose one and can be read."""
+    from ironcurtain.errors import ConfigurationError
     from ironcurtain.process.accounts import session_account
+
+    try:
+        found = settings(where).settings
+    except ConfigurationError:  # which the check of the files reports
+        return session_account("", os.environ, None, os.geteuid()).switched, None
+    return session_account(found.run_as, os.environ, None, os.geteuid()).switched, found.sandbox.chosen
+
+
+def _sandbox(where: Home) -> Iterator[Finding]:
     from ironcurtain.sandbox import bubblewrap, promises
     from ironcurtain.sandbox.programs import problems
     from ironcurtain.sandbox.spec import Kind, Sandbox
 
-    found = settings(where).settings
-    account = session_account(found.run_as, os.environ, None, os.geteuid()).switched
-    tried = dict(problems(Sandbox(account=account, kind=found.sandbox.chosen)))
+    account, wanted = _sandboxed(where)
+    tried = dict(problems(Sandbox(account=account, kind=wanted)))
     chosen = next((kind for kind, problem in tried.items() if problem is None), None)
     reasons = "; ".join(problem for problem in tried.values() if problem is not None)
     used = "MCP servers, git, downloads and the interpreter run in it"

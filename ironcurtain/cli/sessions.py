@@ -20,7 +20,7 @@ def sessions(json_output: bool) -> None:
     """
     from ironcurtain.cli.run import run
     from ironcurtain.control.owners import Owners
-    from ironcurtain.session.words import outside_sandboxes, server_faults, servers_down
+    from ironcurtain.session.words import outside_sandboxes, server_faults, servers_down, weaker_sandboxes
 
     where = home()
     found = run(lambda reactor: Owners(reactor, where).sessions())
@@ -36,7 +36,7 @@ def sessions(json_output: bool) -> None:
         for s in found
     ]
     print_table(("N", "STATE", "AGE", "WAITING", "SESSION"), rows)
-    for line in (*servers_down(found), *server_faults(found), *outside_sandboxes(found)):
+    for line in (*servers_down(found), *server_faults(found), *outside_sandboxes(found), *weaker_sandboxes(found)):
         print_lines(line)
 
 

@@ -32,6 +32,7 @@ from ironcurtain.mitm_proxy.recording import (
     ProxiedRequest,
     ProxiedResponse,
 )
+from ironcurtain.sandbox.spec import Kind
 from ironcurtain.session import events
 from ironcurtain.session.budget import Accounting, BudgetLimits, BudgetMeter, Dimension
 from ironcurtain.session.model import Usage
@@ -236,6 +237,11 @@ class Proxies:
         """Called when the session's budget is used up."""
         self._looking = LoopingCall(self._look)
         self._looking.clock = clock
+
+    @property
+    def sandbox(self) -> Kind | None:
+        """See :class:`~ironcurtain.session.parts.Tools`."""
+        return self.mcp.sandbox
 
     @property
     def unsandboxed(self) -> tuple[str, ...]:

@@ -13,6 +13,8 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 
+from ironcurtain.text.decoding import decode_anyhow
+
 FILE_LIMIT = 256 * 1024
 """Maximum size in bytes of a file that is read for the paths in it."""
 
@@ -63,7 +65,7 @@ def _names(directory: str) -> list[str]:
 
 
 def _text(path: str) -> str:
-    return head_of(path, FILE_LIMIT).decode(errors="replace")
+    return decode_anyhow(head_of(path, FILE_LIMIT))
 
 
 def head_of(path: str, most: int) -> bytes:

@@ -67,6 +67,7 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
     :param turns: number of messages so far; of a loop, iterations.
     :param pending: number of pending escalations.
     :param options: the requested options; those of a resumed session are in force once it is ready.
+    :param sandbox: what implements its sandboxes: "bubblewrap", "container" or "landlock"; empty: nothing.
     :param unsandboxed: names of its MCP servers that run outside any sandbox.
     :param servers_down: for each MCP server that failed and is not up again, the reason.
     :param server_faults: for each MCP server that breaks the protocol, what was wrong and what was done about it.
@@ -87,6 +88,7 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
     pending: int = 0
     reason: str = ""
     options: dict[str, Any] = {}
+    sandbox: str = ""
     unsandboxed: tuple[str, ...] = ()
     servers_down: dict[str, str] = {}
     server_faults: dict[str, tuple[str, ...]] = {}

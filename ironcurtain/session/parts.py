@@ -160,6 +160,10 @@ class Tools(SessionPart, Protocol):
         """Names of the MCP servers that the configuration runs outside any sandbox."""
 
     @property
+    def sandbox(self) -> Kind | None:
+        """What implements its sandboxes; ``None``: it has none, or none can be made."""
+
+    @property
     def failures(self) -> dict[str, str]:
         """Why MCP servers are down, by name."""
 
@@ -172,6 +176,7 @@ class NoTools:
     """The tools of a session whose programs bring their own along."""
 
     unsandboxed: tuple[str, ...] = ()
+    sandbox: Kind | None = None
 
     @property
     def failures(self) -> dict[str, str]:

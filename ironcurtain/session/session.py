@@ -112,6 +112,7 @@ class Session:
             pending=len(self.escalations.pending()),
             reason=self.reason,
             options=dict(self._options),
+            sandbox=self._tools.sandbox.value if self._tools is not None and self._tools.sandbox is not None else "",
             unsandboxed=self._tools.unsandboxed if self._tools is not None else (),
             servers_down=running.failures if running else {},
             server_faults=running.faults if running else {},

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ironcurtain.approver.grounding import KnownDirectories
-from ironcurtain.errors import ConfigurationError, UsageError
+from ironcurtain.errors import ConfigurationError, Unavailable, UsageError
 from ironcurtain.home.layout import Home, account_home, person_home, private_directory, read_configuration
 from ironcurtain.home.settings import Settings
 from ironcurtain.home.user_paths import user_path
@@ -32,7 +32,9 @@ from ironcurtain.policy.pathmap import PathMap
 from ironcurtain.policy.protected import always_protected
 from ironcurtain.process.accounts import Account
 from ironcurtain.process.secret_command import secret_from_command
+from ironcurtain.sandbox import programs, promises
 from ironcurtain.sandbox.linked_repository import LinkedRepository, linked_repository
+from ironcurtain.sandbox.spec import Kind, Sandbox
 from ironcurtain.secrets.redaction import Redactor
 from ironcurtain.session import events
 from ironcurtain.session.model import SessionRequest
@@ -194,7 +196,14 @@ def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy
         core.emit(events.Notice(text=sentence))  # which is logged, too
 
     names = [server.name for server in servers]
-    core.audit.append("policy", version=engine.policy_version, servers=names, workspace=paths.host)
+    kind = _told_kind(core, tell)
+    core.audit.append(
+        "policy",
+        version=engine.policy_version,
+        servers=names,
+        workspace=paths.host,
+        sandbox="none" if kind is None else kind.value,
+    )
     pins = PinFiles(services.home.tool_definitions, services.now)
     for server in servers:
         pins.of(server.name).read()  # report a damaged file now, not when its server fails to start
@@ -214,8 +223,8 @@ def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy
             settings=git_identity(environ, core.switched),
             writers=annotations.merged(policy.annotations).writers(),
             downloads=private_directory(services.home.downloads),
-            kind=core.sandbox_kind,
-            repository=_told_repository(paths.host, protected, tell),
+            kind=kind or core.sandbox_kind,
+            repository=_told_repository(core, protected, kind, tell),
         ),
         secret_command=lambda command: secret_from_command(reactor, ("/bin/sh", "-c", command), environ, command),
         new_id=lambda: uuid.uuid4().hex,
@@ -249,12 +258,30 @@ def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy
     return proxy
 
 
-def _told_repository(workspace: str, protected: Sequence[str], tell: Callable[[str], None]) -> LinkedRepository | None:
+def _told_kind(core: Core, tell: Callable[[str], None]) -> Kind | None:
+    """:returns: what implements the session's sandboxes, if anything does; people are told if it holds less."""
+    try:
+        kind = programs.kind_of(Sandbox(account=core.switched, kind=core.sandbox_kind))
+    except Unavailable as e:
+        core.log_line("session", str(e))
+        return None
+    if promises.weaknesses(kind, core.switched):
+        tell(f"sandboxes are made with {promises.description(kind, core.switched)}; see 'ironcurtain doctor'")
+    return kind
+
+
+def _told_repository(
+    core: Core, protected: Sequence[str], kind: Kind | None, tell: Callable[[str], None]
+) -> LinkedRepository | None:
     """:returns: the workspace's git repository, if it is elsewhere; people are told of it, or why git cannot use it."""
+    workspace = str(core.workspace.resolve())
     try:
         found = linked_repository(workspace, protected)
-    except UsageError as e:
-        tell(str(e))
+        if found is not None and kind is not None:
+            read, write = found.mounts(writable=True)
+            programs.kind_of(Sandbox(read, (workspace, *write), account=core.switched, kind=kind))
+    except (UsageError, Unavailable) as e:
+        tell(f"git does not work on this workspace: {e}" if isinstance(e, Unavailable) else str(e))
         return None
     if found is not None:
         tell(str(found))

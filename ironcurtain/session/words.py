@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from ironcurtain.sandbox.spec import Kind
 from ironcurtain.session import events
 from ironcurtain.session.model import SessionInfo
 
@@ -13,6 +14,13 @@ def outside_sandboxes(found: Iterable[SessionInfo]) -> Iterator[str]:
     for info in found:
         if info.unsandboxed:
             yield f"Session {info.number}: outside any sandbox run the MCP servers {', '.join(info.unsandboxed)}."
+
+
+def weaker_sandboxes(found: Iterable[SessionInfo]) -> Iterator[str]:
+    """:returns: a line for each session whose sandboxes hold less than others."""
+    for info in found:
+        if info.sandbox == Kind.LANDLOCK.value:
+            yield f"Session {info.number}: sandboxes are made with Landlock; what they hold says: ironcurtain doctor."
 
 
 def servers_down(found: Iterable[SessionInfo]) -> Iterator[str]:

@@ -20,6 +20,9 @@ from twisted.trial.unittest import SynchronousTestCase
 from ironcurtain.cli import COMMANDS, commands
 from ironcurtain.cli.output import print_text
 from ironcurtain.errors import ConfigurationError, UsageError
+from ironcurtain.process.accounts import Account
+from ironcurtain.sandbox import programs, promises
+from ironcurtain.sandbox.spec import Kind, Sandbox
 from tests.product import LIMIT
 
 EMPTY = "No sessions. Start one with: ironcurtain start\n"
@@ -301,10 +304,17 @@ class DoctorTests(CommandCase):
         self.assertIn("apt-get install docker.io", done.stdout)
         self.assertEqual(done.returncode, 0, done.stdout)
 
-    def test_missing_bubblewrap_is_a_hint(self) -> None:
-        done = self.doctor(PATH="/nowhere")
-        self.assertIn("the program bwrap is not installed", done.stdout)
-        self.assertEqual(done.returncode, 0, done.stdout)
+    def test_sandbox_of_each_kind_is_named_with_its_limits(self) -> None:
+        for kind, problem in programs.problems(Sandbox(account=Account(61184, 61184).switched)):
+            done = self.doctor(IRONCURTAIN_SANDBOX_KIND=kind.value)
+            if problem is None:
+                self.assertIn(f"sandbox: {promises.NAMES[kind]} works", done.stdout)
+                self.assertEqual("It does not hide the names" in done.stdout, kind is Kind.LANDLOCK, done.stdout)
+
+    def test_without_any_sandbox_is_wrong_with_the_reason(self) -> None:
+        done = self.doctor(IRONCURTAIN_SANDBOX_KIND="container", DOCKER_HOST="unix:///nowhere/docker.sock")
+        self.assertIn("sandbox: none can be made: there is no Docker Engine at unix:///nowhere", done.stdout)
+        self.assertEqual(done.returncode, 1, done.stdout)
 
 
 class PolicyTests(CommandCase):

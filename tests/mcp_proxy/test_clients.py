@@ -155,7 +155,7 @@ class ClientTests(SynchronousTestCase):
         found = read("codex")
         review = self.command(found["review"], "review-server", "--json", REVIEW_USER="ada")
         self.assertEqual(review.call_seconds, 7200)
-        self.noted(review, "startup_timeout_sec", "enabled_tools", "default_tools_approval_mode")
+        self.noted(review, "enabled_tools", "default_tools_approval_mode")
         hub = {"Authorization": "Bearer hub-token-1", "X_Team": "red", "X_Region": "eu"}
         self.http(found["hub"], "https://hub.example.org/mcp", **hub)
 

@@ -73,17 +73,22 @@ class SandboxTests(LaunchCase):
         self.assertIn(modules, self.reads("/usr/bin/env", PYTHONPATH=f"/none:{modules}"))
 
     def test_repository_elsewhere_is_writable_for_writers_only(self) -> None:
-        repository = LinkedRepository("/r", ("/r/objects", "/r/worktrees/a"), ("/r/worktrees/a/gitdir",), "")
+        top = str(self.top / "r")
+        objects, own = f"{top}/objects", f"{top}/worktrees/a"
+        for path in (objects, own):
+            os.makedirs(path)
+        Path(own, "gitdir").touch()
+        repository = LinkedRepository(top, (objects, own), (f"{own}/gitdir",), "")
         server = CommandServer("mine", "/usr/bin/env", (), {}, {}, sandbox=SandboxConfig())
         for writers, read, write in (
-            (("mine",), {"/r", "/r/worktrees/a/gitdir"}, {"/r/objects", "/r/worktrees/a"}),
-            ((), {"/r"}, set()),
+            (("mine",), {top, f"{own}/gitdir"}, {objects, own}),
+            ((), {top}, set()),
         ):
             ground = Ground(ENVIRON, str(self.workspace), writers=frozenset(writers), repository=repository)
             sandbox = prepare(server, {}, ground).sandbox
             assert sandbox is not None
-            self.assertEqual({path for path in sandbox.read if path.startswith("/r")}, read)
-            self.assertEqual({path for path in sandbox.write if path.startswith("/r")}, write)
+            self.assertEqual({path for path in sandbox.read if path.startswith(top)}, read)
+            self.assertEqual({path for path in sandbox.write if path.startswith(top)}, write)
             self.assertIn(("/home/ada/.gitconfig", settings_text()), sandbox.files)
 
     def test_git_server_is_told_the_repository(self) -> None:
