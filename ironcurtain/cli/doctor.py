@@ -197,7 +197,7 @@ def _sandbox(where: Home) -> Iterator[Finding]:
     detail = f"{promises.NAMES[chosen]} works: {used}"
     if chosen is not Kind.BUBBLEWRAP:
         detail += f". A stronger kind cannot be used: {reasons}" if reasons else ""
-        limits = f"It does not {'; it does not '.join(weak)}." if weak else ""
+        limits = f"It does not {'; does not '.join(weak)}." if weak else ""
         yield Finding("sandbox", HINT if weak else OK, detail, limits)
         return
     trial = bubblewrap.tried(account)

@@ -32,7 +32,6 @@ from ironcurtain.mitm_proxy.recording import (
     ProxiedRequest,
     ProxiedResponse,
 )
-from ironcurtain.sandbox.spec import Kind
 from ironcurtain.session import events
 from ironcurtain.session.budget import Accounting, BudgetLimits, BudgetMeter, Dimension
 from ironcurtain.session.model import Usage
@@ -239,7 +238,7 @@ class Proxies:
         self._looking.clock = clock
 
     @property
-    def sandbox(self) -> Kind | None:
+    def sandbox(self) -> str:
         """See :class:`~ironcurtain.session.parts.Tools`."""
         return self.mcp.sandbox
 

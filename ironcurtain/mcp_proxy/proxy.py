@@ -113,7 +113,8 @@ class McpProxy:
         self._faults = ServerFaults(self._faulty)
         self._start_seconds = {server.name: server.start_seconds for server in servers if server.name in engine.named}
         commands = (server for server in servers if isinstance(server, CommandServer))
-        self.sandbox = surroundings.ground.kind
+        self.sandbox = "" if surroundings.ground.kind is None else surroundings.ground.kind.value
+        """The kind of the servers' sandboxes; empty if none can be made."""
         self.unsandboxed = tuple(server.name for server in commands if server.sandbox is None)
         """Names of the servers that run outside any sandbox."""
         reactor, rewriter = surroundings.reactor, PathRewriter(paths)

@@ -81,7 +81,7 @@ class Outside:
 
     def targets(self, workspace: str, may_be_root: bool = False, unlimited: Sequence[str] = ()) -> str:
         """
-        :param workspace: path of the workspace for the program.
+        :param workspace: path of the workspace for the program; empty: its temporary directory.
         :param may_be_root: whether the configuration permits it to run as root.
         :param unlimited: attempts that are not to be tried.
         :returns: the program's argument.

@@ -77,7 +77,7 @@ def prove_sandbox(subject: str, sandbox: Sandbox, workspace: str, outside: Outsi
     kind = programs.kind_of(trial)
     may_be_root = (account is None and os.getuid() == 0) or promises.runs_as_root(kind, account)
     unlimited = [attempt for what in promises.unlimited(kind, account) for attempt in LIMITS[what]]
-    words = [python, "-I", "-c", hostile_program(), outside.targets(workspace or "/tmp", may_be_root, unlimited)]
+    words = [python, "-I", "-c", hostile_program(), outside.targets(workspace, may_be_root, unlimited)]
     environment = {"PATH": os.environ.get("PATH", os.defpath), "HOME": sandbox.home or "/tmp", "LC_ALL": "C.UTF-8"}
     try:
         output = programs.run(trial, words, environment, SECONDS).stdout

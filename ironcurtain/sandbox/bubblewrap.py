@@ -68,7 +68,7 @@ def tried(account: Account | None = None) -> Trial:
     problems: list[str] = []
     for program in _programs():
         if (problem := _problem(program, account)) is None:
-            return Trial(replace(program, safe=_is_safe(program)), tuple(problems))
+            return Trial(replace(program, safe=is_safe(program)), tuple(problems))
         problems.append(problem)
     return Trial(None, tuple(dict.fromkeys(problems)) or ("bubblewrap is not installed (apt-get install bubblewrap)",))
 
@@ -77,6 +77,24 @@ def available(account: Account | None = None) -> str | None:
     """:returns: ``None`` if bubblewrap works, else the reason in words."""
     found = tried(account)
     return None if found.program is not None else "; ".join(found.problems)
+
+
+def is_safe(program: Bubblewrap) -> bool:
+    """
+    Try whether a program follows links to the host (CVE-2026-87766).
+
+    :returns: whether the program, asked to make a directory below a mounted one that contains a link, does not make it
+        at the place on the host that the link leads to.
+    """
+    with tempfile.TemporaryDirectory(prefix="ironcurtain-trial-") as name:
+        top = Path(name).resolve()
+        (top / "mounted").mkdir()
+        (top / "host").mkdir()
+        (top / "mounted" / "link").symlink_to(f"/oldroot{top}/host")
+        options = ["--ro-bind", "/", "/", "--bind", f"{top}/mounted", "/mnt", "--dir", "/mnt/link/made"]
+        own = [] if os.geteuid() == 0 else ["--unshare-user"]
+        subprocess.run([program.path, *own, *options, "/bin/true"], capture_output=True, timeout=PROBE_SECONDS)
+        return not (top / "host" / "made").exists()
 
 
 def inputs(sandbox: Sandbox) -> dict[int, bytes]:
@@ -150,19 +168,3 @@ def _problem(program: Bubblewrap, account: Account | None) -> str | None:
         return None
     said = done.stderr.decode(errors="replace").strip() or f"status {done.returncode}"
     return f"{program.path} cannot make a sandbox here: {said}. {explain(said, program.path)}".rstrip()
-
-
-def _is_safe(program: Bubblewrap) -> bool:
-    """
-    :returns: whether the program, asked to make a directory below a mounted one that contains a link, does not make it
-        at the place on the host that the link leads to.
-    """
-    with tempfile.TemporaryDirectory(prefix="ironcurtain-trial-") as name:
-        top = Path(name).resolve()
-        (top / "mounted").mkdir()
-        (top / "host").mkdir()
-        (top / "mounted" / "link").symlink_to(f"/oldroot{top}/host")
-        options = ["--ro-bind", "/", "/", "--bind", f"{top}/mounted", "/mnt", "--dir", "/mnt/link/made"]
-        own = [] if os.geteuid() == 0 else ["--unshare-user"]
-        subprocess.run([program.path, *own, *options, "/bin/true"], capture_output=True, timeout=PROBE_SECONDS)
-        return not (top / "host" / "made").exists()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from pathlib import Path
 
 _SETTINGS = Path("/proc/sys")
@@ -44,10 +45,11 @@ def explain(message: str, program: str, settings: Path = _SETTINGS, status: str 
 
 def _apparmor(program: str, cause: str) -> str:
     name = re.sub(r"[^a-z0-9]+", "-", program.lower()).strip("-")
-    rules = f"profile {name} {program} flags=(unconfined) {{\\n  userns,\\n}}\\n"
+    quoted = f'"{program}"'
+    rules = f"profile {name} {quoted} flags=(unconfined) {{\\n  userns,\\n}}\\n"
     profile = f"abi <abi/4.0>,\\ninclude <tunables/global>\\n{rules}"
     return (
-        f"{cause}. Allow it for this program: printf '{profile}' | sudo tee /etc/apparmor.d/{name} && "
+        f"{cause}. Allow it for this program: printf {shlex.quote(profile)} | sudo tee /etc/apparmor.d/{name} && "
         f"sudo apparmor_parser -r /etc/apparmor.d/{name}; or for all programs: "
         "sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"
     )

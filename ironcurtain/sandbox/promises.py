@@ -31,12 +31,12 @@ def unlimited(kind: Kind, account: Account | None = None) -> tuple[str, ...]:
 def weaknesses(kind: Kind, account: Account | None = None) -> tuple[str, ...]:
     """
     :param account: as above.
-    :returns: what a kind of sandbox does not hold, as parts of a sentence that begins with "It does not".
+    :returns: what a kind of sandbox does not hold, as parts of a sentence that begins with "They do not".
     """
     if kind is not Kind.LANDLOCK:
         return ()
     return (
-        "hide the names, sizes and dates of other files (only their contents)",
+        "hide names, sizes and dates of other files, only their contents",
         *(f"limit {what}" for what in unlimited(kind, account)),
         "permit any network, UNIX sockets, /proc and shared memory",
     )
@@ -48,6 +48,6 @@ def runs_as_root(kind: Kind, account: Account | None) -> bool:
 
 
 def description(kind: Kind, account: Account | None = None) -> str:
-    """:returns: a sentence or two that name the kind and what it does not hold."""
+    """:returns: the kind and what it does not hold, in words."""
     found = weaknesses(kind, account)
-    return f"{NAMES[kind]}. It does not {'; it does not '.join(found)}" if found else NAMES[kind]
+    return f"{NAMES[kind]}, which does not {'; does not '.join(found)}" if found else NAMES[kind]

@@ -160,8 +160,8 @@ class Tools(SessionPart, Protocol):
         """Names of the MCP servers that the configuration runs outside any sandbox."""
 
     @property
-    def sandbox(self) -> Kind | None:
-        """What implements its sandboxes; ``None``: it has none, or none can be made."""
+    def sandbox(self) -> str:
+        """The kind of its sandboxes; empty: it has none, or none can be made."""
 
     @property
     def failures(self) -> dict[str, str]:
@@ -176,7 +176,7 @@ class NoTools:
     """The tools of a session whose programs bring their own along."""
 
     unsandboxed: tuple[str, ...] = ()
-    sandbox: Kind | None = None
+    sandbox = ""
 
     @property
     def failures(self) -> dict[str, str]:

@@ -99,7 +99,7 @@ class Session:
     @property
     def info(self) -> SessionInfo:
         """The session's description for others."""
-        running = self._tools if self.state is not State.CLOSED else None
+        running = None if self.state is State.CLOSED else self._tools
         return SessionInfo(
             id=self.id,
             number=self.number,
@@ -112,8 +112,8 @@ class Session:
             pending=len(self.escalations.pending()),
             reason=self.reason,
             options=dict(self._options),
-            sandbox=self._tools.sandbox.value if self._tools is not None and self._tools.sandbox is not None else "",
-            unsandboxed=self._tools.unsandboxed if self._tools is not None else (),
+            sandbox=self._tools.sandbox if self._tools else "",
+            unsandboxed=self._tools.unsandboxed if self._tools else (),
             servers_down=running.failures if running else {},
             server_faults=running.faults if running else {},
             terminal=self._has_terminal,
@@ -164,8 +164,8 @@ class Session:
         if self.state is State.CLOSED:
             raise SessionError("SESSION_CLOSED", f"session {self.number} is closed")
         if self._has_terminal:
-            why = f"session {self.number} takes no messages: attach to it with 'ironcurtain attach {self.number}'"
-            raise SessionError("SESSION_NOT_READY", why)
+            why = f"takes no messages: attach to it with 'ironcurtain attach {self.number}'"
+            raise SessionError("SESSION_NOT_READY", f"session {self.number} {why}")
         if self.state is not State.READY or self._agent is None:
             raise SessionError("SESSION_NOT_READY", f"session {self.number} is {self.state}: wait for its answer")
         self._enter(State.PROCESSING)
@@ -187,10 +187,10 @@ class Session:
         """
         if self.state is State.CLOSED:
             raise SessionError("SESSION_CLOSED", f"session {self.number} is closed")
-        if self._shared is None:
-            what = "is still starting" if self._has_terminal else "has no terminal: it takes messages"
-            raise SessionError("SESSION_NOT_READY", f"session {self.number} {what}")
-        return self._shared
+        if self._shared is not None:
+            return self._shared
+        what = "is still starting" if self._has_terminal else "has no terminal: it takes messages"
+        raise SessionError("SESSION_NOT_READY", f"session {self.number} {what}")
 
     def join(self, by: str) -> None:
         """
@@ -290,8 +290,7 @@ class Session:
         await start("the registry entry", lambda: started(listed), lambda part: part.stop())
 
     async def _start_project(self, core: Core) -> Project | None:
-        make = self._kind.make_project
-        if make is None:
+        if (make := self._kind.make_project) is None:
             return None
         part = make(core)
         return await self._life.start("the project", lambda: started(part), lambda part: part.stop())

@@ -203,6 +203,7 @@ def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy
         servers=names,
         workspace=paths.host,
         sandbox="none" if kind is None else kind.value,
+        sandboxDoesNot=() if kind is None else promises.weaknesses(kind, core.switched),
     )
     pins = PinFiles(services.home.tool_definitions, services.now)
     for server in servers:
@@ -265,8 +266,10 @@ def _told_kind(core: Core, tell: Callable[[str], None]) -> Kind | None:
     except Unavailable as e:
         core.log_line("session", str(e))
         return None
-    if promises.weaknesses(kind, core.switched):
-        tell(f"sandboxes are made with {promises.description(kind, core.switched)}; see 'ironcurtain doctor'")
+    if weaknesses := promises.weaknesses(kind, core.switched):
+        tell(f"sandboxes are made with {promises.NAMES[kind]}, see 'ironcurtain doctor':")
+        for weakness in weaknesses:
+            tell(f"they do not {weakness}")
     return kind
 
 

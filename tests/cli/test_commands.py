@@ -309,7 +309,7 @@ class DoctorTests(CommandCase):
             done = self.doctor(IRONCURTAIN_SANDBOX_KIND=kind.value)
             if problem is None:
                 self.assertIn(f"sandbox: {promises.NAMES[kind]} works", done.stdout)
-                self.assertEqual("It does not hide the names" in done.stdout, kind is Kind.LANDLOCK, done.stdout)
+                self.assertEqual("It does not hide names" in done.stdout, kind is Kind.LANDLOCK, done.stdout)
 
     def test_without_any_sandbox_is_wrong_with_the_reason(self) -> None:
         done = self.doctor(IRONCURTAIN_SANDBOX_KIND="container", DOCKER_HOST="unix:///nowhere/docker.sock")

@@ -139,7 +139,7 @@ class AloneTests(ScreenCase):
         self.same(first, second)
         second.resize(80, 24)
         first.wait("^─{80}$")
-        viewer = self.pid_of("ironcurtain attach 1")
+        viewer = self.pid_of("ironcurtain.cli attach 1")
         os.kill(viewer, signal.SIGKILL)
         self.assertEqual(self.killed(second, "attached"), 137)
 
@@ -168,7 +168,7 @@ class AloneTests(ScreenCase):
         first.wait("runs in this process, and ends with it")
         first.keys("Enter")
         first.wait("typed here and there")
-        os.kill(self.pid_of("ironcurtain start --pty"), signal.SIGTERM)
+        os.kill(self.pid_of("ironcurtain.cli start --pty"), signal.SIGTERM)
         self.assertEqual(self.ended(first, "first"), 143)
         self.assertEqual(self.containers(), [])
         described = self.session()

@@ -3,7 +3,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from typing import Any
-from unittest.mock import patch
 
 import msgspec
 from twisted.internet.task import Clock
@@ -180,10 +179,9 @@ class ProviderForTests(SynchronousTestCase):
 
     def test_a_file_may_lie_in_the_persons_home(self) -> None:
         home, name = os.path.split(self.script(b""))
-        with (
-            patch.dict(os.environ, HOME=home),
-            self.assertRaisesRegex(ConfigurationError, "contains no PEM certificate"),
-        ):
+        self.addCleanup(os.environ.update, HOME=os.environ["HOME"])
+        os.environ["HOME"] = home
+        with self.assertRaisesRegex(ConfigurationError, "contains no PEM certificate"):
             self.choose("anthropic", anthropic={"ca_file": f"~/{name}"})
 
     def script(self, content: bytes = b"version = 1\n[[turns]]\ntext = 'Hi.'\n") -> str:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import sys
 from pathlib import Path
 
 from twisted.trial.unittest import SkipTest
 
-from ironcurtain.sandbox import bubblewrap
+from ironcurtain.process.accounts import Account
+from ironcurtain.sandbox.landlock import implementation
 from tests import engine
 from tests.cli.cases import ProductCase
+from tests.machine import demand_sandbox
 
 SERVERS = ("mcp-server-fetch", "mcp-server-git", "mcp-server-time")
 
@@ -22,8 +23,7 @@ class CommandTests(ProductCase):
 
     def setUp(self) -> None:
         super().setUp()
-        if (problem := bubblewrap.available()) is not None:
-            raise SkipTest(problem)
+        demand_sandbox()
 
     def servers(self, **more: object) -> None:
         found = {name: shutil.which(name, path=str(Path(sys.executable).parent)) for name in SERVERS}
@@ -38,25 +38,28 @@ class CommandTests(ProductCase):
         self.assertIn("5 places were tested; all held.", done.stdout)
         self.assertNotIn("Not tested", done.stdout)
 
-    def test_without_bubblewrap_by_the_engine(self) -> None:
-        others = self.product.person / "programs"
-        others.mkdir()
-        for program in (found for place in ("/usr/bin", "/usr/sbin") for found in Path(place).iterdir()):
-            if program.name != "bwrap" and not os.path.lexists(others / program.name):
-                (others / program.name).symlink_to(program)
-        path = f"{Path(sys.executable).parent}:{others}"
+    def test_sandbox_of_the_engine_holds_and_its_absence_is_named(self) -> None:
         self.servers()
-        self.product.environ |= {**engine.environment(), "PATH": path}
+        self.product.environ |= {**engine.environment(), "IRONCURTAIN_SANDBOX_KIND": "container"}
         done = self.product.run("prove", "--server", "git")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn("1 places were tested; all held.", done.stdout)
-        told = self.product.run("doctor")
-        self.assertIn("MCP servers and git run in containers of the Docker Engine", told.stdout)
+        self.assertIn("containers of the Docker Engine works", self.product.run("doctor").stdout)
         self.product.environ["DOCKER_HOST"] = "unix:///nowhere/docker.sock"
         told = self.product.run("doctor")
         self.assertEqual(told.returncode, 1)
         self.assertIn("MCP server git: does not start: no sandbox can be made for it", told.stdout)
-        self.assertIn("bwrap is not installed (Debian: apt-get install bubblewrap); nor does the Docker", told.stdout)
+        self.assertIn("sandbox: none can be made: there is no Docker Engine at unix:///nowhere", told.stdout)
+
+    def test_landlock_sandboxes_hold_and_say_what_they_do_not(self) -> None:
+        if (problem := implementation.unavailable(Account(61184, 61184).switched)) is not None:
+            raise SkipTest(problem)
+        self.servers()
+        self.product.environ["IRONCURTAIN_SANDBOX_KIND"] = "landlock"
+        done = self.product.run("prove")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("5 places were tested; all held.", done.stdout)
+        self.assertIn("MCP server git, in its sandbox: Landlock, which does not hide names", done.stdout)
 
     def test_a_server_outside_any_sandbox_does_not_hold(self) -> None:
         self.servers(sandbox="none")

@@ -12,19 +12,20 @@ from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
 from ironcurtain.process.accounts import Account
 from ironcurtain.prove.outside import Outside
-from ironcurtain.prove.report import Report, parse
+from ironcurtain.prove.report import Attempt, Report, parse
 from ironcurtain.prove.sandboxes import prove_sandbox
-from ironcurtain.sandbox import bubblewrap
-from ironcurtain.sandbox.spec import Sandbox
+from ironcurtain.sandbox import programs
+from ironcurtain.sandbox.spec import Kind, Sandbox
 
 
 class SandboxTests(SynchronousTestCase):
     timeout = 300
+    kind = Kind.BUBBLEWRAP
 
     def setUp(self) -> None:
         # Root's own limits of processes are none, so it proves the sandboxes of another account.
         account = Account(4242, 4243, home="/home/prove") if os.geteuid() == 0 else None
-        if (problem := bubblewrap.available(account)) is not None:
+        if (problem := programs.unavailable(account, self.kind)) is not None:
             raise SkipTest(problem)
         self.top = Path(tempfile.mkdtemp(prefix="ic", dir="/tmp")).resolve()
         self.addCleanup(shutil.rmtree, self.top)
@@ -34,14 +35,14 @@ class SandboxTests(SynchronousTestCase):
         self.workspace.mkdir()
         if account is not None:
             os.chown(self.workspace, 4242, 4243)
-        self.sandbox = Sandbox(write=(str(self.workspace),), home=str(self.home), account=account)
+        self.sandbox = Sandbox(write=(str(self.workspace),), home=str(self.home), account=account, kind=self.kind)
 
     def prove(self, sandbox: Sandbox) -> tuple[Report, set[str]]:
         """:returns: the report, and what got out, by its words."""
         with Outside(self.home) as outside:
             report = prove_sandbox("trial", sandbox, str(self.workspace), outside)
         self.assertEqual(list(self.home.iterdir()), [])
-        out = {attempt.what for attempt in report.attempts if attempt.outcome != "failed"}
+        out = {attempt.what for attempt in report.attempts if attempt.outcome not in ("failed", "not tried")}
         return report, out | set(report.seen)
 
     def test_a_sandbox_holds(self) -> None:
@@ -51,6 +52,8 @@ class SandboxTests(SynchronousTestCase):
         self.assertEqual(list(self.workspace.iterdir()), [])
 
     def test_holes_are_found(self) -> None:
+        if self.kind is Kind.LANDLOCK:
+            raise SkipTest("Landlock refuses a sandbox with the network")
         hole = replace(self.sandbox, write=(str(self.top),), network=True, home="")
         report, out = self.prove(hole)
         for what in (
@@ -65,6 +68,12 @@ class SandboxTests(SynchronousTestCase):
         ):
             self.assertIn(what, out)
         self.assertFalse(report.held)
+
+
+class LandlockTests(SandboxTests):
+    """The same in sandboxes without namespaces."""
+
+    kind = Kind.LANDLOCK
 
 
 class ReportTests(SynchronousTestCase):
@@ -82,3 +91,8 @@ class ReportTests(SynchronousTestCase):
 
     def test_what_is_seen_outside_counts_whatever_the_program_says(self) -> None:
         self.assertFalse(Report("x", (), complete=True, seen=("the file outside was changed",)).held)
+
+    def test_attempt_that_was_not_tried_counts_unless_it_was_to_be(self) -> None:
+        attempt = Attempt("limits", "fill", "not tried")
+        self.assertFalse(Report("x", (attempt,), complete=True).held)
+        self.assertTrue(Report("x", (attempt,), complete=True, unlimited=("fill",)).held)

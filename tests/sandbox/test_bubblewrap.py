@@ -12,8 +12,12 @@ from pathlib import Path
 
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
+from ironcurtain.errors import Unavailable
 from ironcurtain.process.accounts import Account
-from ironcurtain.sandbox.bubblewrap import available, command, inputs, opened
+from ironcurtain.sandbox.bubblewrap import available, command, inputs, is_safe, opened
+from ironcurtain.sandbox.bubblewrap_options import Bubblewrap
+from ironcurtain.sandbox.mount_points import check_mount_points
+from ironcurtain.sandbox.obstacles import explain
 from ironcurtain.sandbox.spec import Sandbox
 
 
@@ -169,3 +173,98 @@ class OtherAccountTests(SandboxTests):
 
     def test_it_may_use_the_temporary_directory(self) -> None:
         self.assertEqual(self.run_inside("echo x >/tmp/made && ls /tmp/made")[0], 0)
+
+
+class LinkTests(SynchronousTestCase):
+    """Links in a directory that an agent writes, where something is mounted below it (CVE-2026-87766)."""
+
+    def setUp(self) -> None:
+        if reason := available():
+            raise SkipTest(reason)
+        self.top = Path(tempfile.mkdtemp()).resolve()
+        self.addCleanup(shutil.rmtree, self.top)
+        self.work, self.host = self.top / "work", self.top / "host"
+        for directory in (self.work, self.host):
+            directory.mkdir()
+
+    def run_in(self, sandbox: Sandbox) -> None:
+        with opened(inputs(sandbox)) as descriptors:
+            line = command(sandbox, ["true"], descriptors)
+            subprocess.run(line, capture_output=True, pass_fds=list(descriptors.values()), timeout=60, check=False)
+        self.assertEqual(list(self.host.iterdir()), [])
+
+    def test_nothing_is_made_where_a_link_leads(self) -> None:
+        (self.work / "link").symlink_to(f"/oldroot{self.host}")
+        (self.work / "dangling").symlink_to(f"/oldroot{self.host}/made")
+        (self.work / "home").mkdir()
+        (self.work / "home" / ".gitconfig").symlink_to(f"/oldroot{self.host}/made")
+        work = str(self.work)
+        for sandbox in (
+            Sandbox(write=(work,), hidden=(f"{work}/link/made",)),
+            Sandbox(write=(work,), hidden=(f"{work}/dangling",)),
+            Sandbox(write=(work,), read=(f"{work}/link/made",)),
+            Sandbox(write=(work,), home=f"{work}/link/made"),
+            Sandbox(write=(work,), files=((f"{work}/link/made", b"x"),)),
+            Sandbox(write=(work,), files=((f"{work}/dangling", b"x"),)),
+            Sandbox(write=(work, f"{work}/home"), home=f"{work}/home", files=((f"{work}/home/.gitconfig", b"x"),)),
+            Sandbox(read=(work,), hidden=(f"{work}/link/made",)),
+        ):
+            self.assertNotEqual(sandbox.inner_mount_points(), (), sandbox)
+            self.run_in(sandbox)
+            self.assertRaises(Unavailable, check_mount_points, sandbox)
+
+    def test_mount_point_that_is_missing_or_linked_is_refused_and_others_are_not(self) -> None:
+        work = str(self.work)
+        (self.work / "there").mkdir()
+        (self.work / "file").touch()
+        check_mount_points(Sandbox(write=(work,), hidden=(f"{work}/there", f"{work}/file")))
+        check_mount_points(Sandbox(write=(work,), home="/home/somebody", files=(("/home/somebody/.gitconfig", b""),)))
+        error = self.assertRaises(Unavailable, check_mount_points, Sandbox(write=(work,), hidden=(f"{work}/missing",)))
+        self.assertIn(f"{work}/missing would be mounted below {work}", str(error))
+
+    def test_program_that_makes_directories_outside_is_found(self) -> None:
+        follows = self.top / "bwrap"
+        link = f"{tempfile.gettempdir()}/ironcurtain-trial-*/mounted/link"
+        follows.write_text(f"#!/bin/sh\nexec mkdir $(readlink {link} | sed s,^/oldroot,,)/made\n")
+        follows.chmod(0o755)
+        self.assertFalse(is_safe(Bubblewrap(str(follows))))
+        self.assertTrue(is_safe(Bubblewrap(shutil.which("true") or "true")))
+
+
+class ObstacleTests(SynchronousTestCase):
+    """Why it does not work: the message, the kernel's settings, and what is said."""
+
+    def explained(self, message: str, **settings: str) -> str:
+        with tempfile.TemporaryDirectory() as name:
+            for path, value in settings.items():
+                file = Path(name, path.replace("__", "/"))
+                file.parent.mkdir(exist_ok=True)
+                file.write_text(f"{value}\n")
+            return explain(message, "/opt/it's/bwrap", Path(name), "/nonexistent")
+
+    def test_cause_is_named_with_a_command(self) -> None:
+        refused = "bwrap: setting up uid map: Permission denied"
+        namespaces = "bwrap: Creating new namespace failed: Operation not permitted"
+        for message, settings, words in (
+            ("bwrap: Unknown option --perms", {}, "too old"),
+            (
+                refused,
+                {"kernel__apparmor_restrict_unprivileged_userns": "1"},
+                "sudo apparmor_parser -r /etc/apparmor.d/",
+            ),
+            (refused, {}, "probably AppArmor"),
+            ("bwrap: loopback: Failed RTM_NEWADDR: Operation not permitted", {}, "AppArmor"),
+            (namespaces, {"user__max_user_namespaces": "0"}, "sudo sysctl -w user.max_user_namespaces="),
+            ("bwrap: No permissions to create new namespace", {}, "--security-opt seccomp"),
+            ("bwrap: No permissions to creating new namespace", {}, "--security-opt seccomp"),
+        ):
+            self.assertIn(words, self.explained(message, **settings), message)
+
+    def test_profile_for_apparmor_is_one_argument_of_the_shell(self) -> None:
+        advice = self.explained("setting up uid map: Permission denied")
+        line = advice[advice.index("printf") : advice.index(" | sudo tee")]
+        done = subprocess.run(["/bin/sh", "-c", line], capture_output=True, text=True, check=True)
+        self.assertIn('profile opt-it-s-bwrap "/opt/it\'s/bwrap" flags=(unconfined)', done.stdout)
+
+    def test_unknown_message_gets_no_advice(self) -> None:
+        self.assertEqual(self.explained("bwrap: something else"), "")

@@ -15,7 +15,6 @@ from ironcurtain.escalation import EscalationRequest, Scope, arguments_digest, c
 from ironcurtain.escalation.watcher import DirectoryWatcher
 from ironcurtain.home.layout import Home
 from ironcurtain.home.settings import Settings
-from ironcurtain.sandbox.spec import Kind
 from ironcurtain.secrets.redaction import Redactor
 from ironcurtain.session.manager import SessionManager
 from ironcurtain.session.model import Reply, SessionRequest, Usage
@@ -69,7 +68,7 @@ class PlainTools(Part):
     """Tools that are none."""
 
     unsandboxed: tuple[str, ...] = ()
-    sandbox: Kind | None = None
+    sandbox: str = ""
 
     @property
     def failures(self) -> dict[str, str]:

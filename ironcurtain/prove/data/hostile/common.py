@@ -19,7 +19,7 @@ import sys
 import tempfile
 
 TARGETS = json.loads(sys.argv[1])
-SECRET, FILE, WORK = TARGETS["secret"], TARGETS["file"], TARGETS["workspace"]
+SECRET, FILE, WORK = TARGETS["secret"], TARGETS["file"], TARGETS["workspace"] or tempfile.gettempdir()
 LIBC = ctypes.CDLL(None, use_errno=True)
 ATTEMPTS = []
 
