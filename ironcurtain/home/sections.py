@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 
 from ironcurtain.http.addresses import is_base_url
-from ironcurtain.sandbox.spec import Kind
+
+if TYPE_CHECKING:
+    from ironcurtain.sandbox.spec import Kind
 
 REPEATED_CALLS = 20
 """
@@ -199,6 +201,8 @@ class SandboxSettings(Section, frozen=True):
     @property
     def chosen(self) -> Kind | None:
         """The kind; ``None`` for the strongest that works."""
+        from ironcurtain.sandbox.spec import Kind  # a shell that starts does not need it
+
         return Kind(self.kind) if self.kind else None
 
 
