@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -72,7 +72,8 @@ def _ground() -> Iterator[tuple[Path, Account, str]]:
     account = session_account(settings(home()).settings.run_as, os.environ, None, os.geteuid())
     with tempfile.TemporaryDirectory(prefix="ironcurtain-workspace-") as name:
         workspace = Path(name).resolve()
-        os.chown(workspace, account.uid, account.gid)
+        with suppress(PermissionError):  # root in a container may not even change owners, nor run as somebody else
+            os.chown(workspace, account.uid, account.gid)
         yield workspace, account, person_home(os.environ, os.geteuid())
 
 

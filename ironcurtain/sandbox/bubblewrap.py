@@ -65,12 +65,13 @@ def tried(account: Account | None = None) -> Trial:
     for name in ("prlimit", "setpriv"):
         if shutil.which(name) is None:
             return Trial(None, (f"the program {name} is not installed (Debian: apt-get install util-linux)",))
-    problems: list[str] = []
+    problems: dict[str, str] = {}
     for program in _programs():
         if (problem := _problem(program, account)) is None:
-            return Trial(replace(program, safe=is_safe(program)), tuple(problems))
-        problems.append(problem)
-    return Trial(None, tuple(dict.fromkeys(problems)) or ("bubblewrap is not installed (apt-get install bubblewrap)",))
+            return Trial(replace(program, safe=is_safe(program)), tuple(problems.values()))
+        problems.setdefault(problem.replace(program.path, ""), problem)  # two often fail for the same reason
+    missing = "bubblewrap is not installed (Debian: apt-get install bubblewrap)"
+    return Trial(None, tuple(problems.values()) or (missing,))
 
 
 def available(account: Account | None = None) -> str | None:
@@ -167,4 +168,4 @@ def _problem(program: Bubblewrap, account: Account | None) -> str | None:
     if done.returncode == 0:
         return None
     said = done.stderr.decode(errors="replace").strip() or f"status {done.returncode}"
-    return f"{program.path} cannot make a sandbox here: {said}. {explain(said, program.path)}".rstrip()
+    return f"{program.path} cannot make a sandbox here: {said}. {explain(said, program.path)}".rstrip(". ")

@@ -34,8 +34,11 @@ _CAPABILITY_VERSION = 0x20080522
 SET_DEATH_SIGNAL, SET_DUMPABLE, KEEP_CAPABILITIES, SET_SUBREAPER, NO_NEW_PRIVILEGES = 1, 4, 8, 36, 38
 _AMBIENT, _AMBIENT_RAISE = 47, 2
 
-READ_SEARCH = 2
-"""Number of CAP_DAC_READ_SEARCH, which reads files and searches directories whatever their permissions."""
+READ_SEARCH, OVERRIDE = 2, 1
+"""
+Numbers of CAP_DAC_READ_SEARCH, which reads files and searches directories whatever their permissions, and of
+CAP_DAC_OVERRIDE, which writes as well.
+"""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 

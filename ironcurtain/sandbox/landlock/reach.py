@@ -16,14 +16,14 @@ class Identity:
     """
     :param ids: its account and group.
     :param switches: whether root has to become it.
-    :param searches: whether it keeps the right to read files and search directories whatever their permissions; the
-        rules of its sandbox hold all the same.
+    :param kept: the capabilities that it keeps, to reach files whatever their permissions; the rules of its sandbox
+        hold all the same.
     :param by_descriptor: whether the program is executed by a descriptor that root opened.
     """
 
     ids: tuple[int, int]
     switches: bool = False
-    searches: bool = False
+    kept: tuple[int, ...] = ()
     by_descriptor: bool = False
 
     def assume(self) -> None:
@@ -33,10 +33,10 @@ class Identity:
         :raises OSError: that is not permitted.
         """
         if self.switches:
-            if self.searches:
+            if self.kept:
                 kernel.prctl(kernel.KEEP_CAPABILITIES, 1)
             _become(self.ids)
-        kernel.keep_capabilities((kernel.READ_SEARCH,) if self.searches else (), platform.machine())
+        kernel.keep_capabilities(self.kept, platform.machine())
 
 
 def identity(order: Order, program: str) -> Identity:
@@ -54,8 +54,9 @@ def identity(order: Order, program: str) -> Identity:
         return Identity(ids, switches=True)
     if _reaches(ids, others) and _is_binary(program):
         return Identity(ids, switches=True, by_descriptor=True)
-    if can_switch() and _has(kernel.READ_SEARCH):
-        return Identity(ids, switches=True, searches=True)
+    for capability in (kernel.READ_SEARCH, kernel.OVERRIDE):  # containers have only the second
+        if can_switch() and _has(capability):
+            return Identity(ids, switches=True, kept=(capability,))
     return Identity(own)
 
 
