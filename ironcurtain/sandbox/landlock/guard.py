@@ -14,6 +14,7 @@ import resource
 import select
 import shutil
 import signal
+import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -89,7 +90,9 @@ def sweep(temporary: str) -> None:
     for path in Path(temporary).glob(f"{PREFIX}{os.geteuid()}-*"):
         with suppress(OSError, ValueError):
             guard, started, mark = path.name.removeprefix(PREFIX).split("-")[1:]
-            if not path.is_symlink() and _start_time(int(guard)) != started and end_marked(int(mark, 16)):
+            status = path.lstat()
+            is_ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()  # others can use the name
+            if is_ours and _start_time(int(guard)) != started and end_marked(int(mark, 16)):
                 remove(path)
 
 

@@ -134,17 +134,16 @@ def _rules(order: Order, own: Path | None) -> Iterable[tuple[int, int]]:
 def _own_directory(order: Order, mark: int, who: Identity, contents: Iterable[tuple[str, bytes]]) -> Path:
     """:returns: a new directory with ``home``, which has the sandbox's files, and ``tmp``."""
     own = Path(order.temporary, directory_name(mark))
-    made = [own, own / "home", own / "tmp"]
-    for directory in made:
+    own.mkdir(mode=0o711)  # this process's, so that a sweep knows it; what is in it is the program's
+    for directory in (own / "home", own / "tmp"):
         directory.mkdir(mode=0o700)
     for name, content in contents:
         path = own / "home" / name
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.write_bytes(content)
         path.chmod(0o400)
-        made.append(path)
     if os.geteuid() == 0:
-        for path in (own, *own.rglob("*")):
+        for path in own.rglob("*"):
             os.chown(path, *who.ids)
     return own
 

@@ -199,6 +199,18 @@ class EndTests(LandlockCase):
         sweep(tempfile.gettempdir())
         self.assertEqual((_runs(pid), place.exists()), (False, False))
 
+    def test_name_that_another_user_took_ends_nothing(self) -> None:
+        if os.geteuid():
+            raise SkipTest("only root can act as another user")
+        _, pid, place = self.start()
+        fields = place.name.split("-")
+        with tempfile.TemporaryDirectory() as name:
+            taken = Path(name, "-".join((*fields[:3], "999999999", *fields[4:])))
+            taken.mkdir()
+            os.chown(taken, 4242, 4243)
+            sweep(name)
+            self.assertEqual((_runs(pid), taken.exists()), (True, True))
+
     def test_running_sandbox_is_not_swept(self) -> None:
         _, pid, place = self.start()
         sweep(tempfile.gettempdir())
