@@ -38,10 +38,10 @@ def prove(agent: str | None, names: tuple[str, ...], json_output: bool) -> None:
     Test the sandboxes with a hostile program, which tries to break out of them.
 
     Without options: the built-in agent's interpreter, its process, and the sandbox of every MCP server in
-    mcp-servers.json that has one. The program tries some hundred ways to read, write, reach or end what is outside, by
-    files, links, git, sockets, other processes, system calls, devices and limits. Its targets are created for the test:
-    a file with a secret, servers on this machine, and a process; whether an attempt had an effect is also checked from
-    outside.
+    mcp-servers.json that has one, in each kind of sandbox that works on this machine. The program tries some hundred
+    ways to read, write, reach or end what is outside, by files, links, git, sockets, other processes, system calls,
+    devices and limits. Its targets are created for the test: a file with a secret, servers on this machine, and a
+    process; whether an attempt had an effect is also checked from outside.
 
     Exit status: 0 each attempt failed, 1 one succeeded, 69 a test could not run.
     """
@@ -77,8 +77,20 @@ def _ground() -> Iterator[tuple[Path, Account, str]]:
         yield workspace, account, person_home(os.environ, os.geteuid())
 
 
-def _kind() -> Kind | None:
-    return settings(home()).settings.sandbox.chosen
+def _kinds(account: Account | None) -> list[Kind]:
+    """
+    :param account: the account that programs will run as; ``None``: that of this process.
+    :returns: the kind that the settings choose, else all that work here, strongest first.
+    :raises Unavailable: none works.
+    """
+    from ironcurtain.errors import Unavailable
+    from ironcurtain.sandbox.programs import problems
+    from ironcurtain.sandbox.spec import Sandbox
+
+    tried = dict(problems(Sandbox(account=account, kind=settings(home()).settings.sandbox.chosen)))
+    if working := [kind for kind, problem in tried.items() if problem is None]:
+        return working
+    raise Unavailable(f"no sandbox can be made here: {'; '.join(filter(None, tried.values()))}")
 
 
 def _configured() -> dict[str, CommandServer]:
@@ -129,10 +141,10 @@ def _of_server(server: CommandServer) -> Iterator[Report]:
     with _ground() as (workspace, account, person), Outside(Path(person)) as outside:
         other = account.switched
         writers = default_annotations().writers() | {server.name}  # the program needs a directory for its links
-        ground = Ground(os.environ, str(workspace), account=other, writers=writers, kind=_kind())
-        launch = prepare(server, {}, ground)
-        if launch.sandbox is not None:
-            yield prove_sandbox(f"{subject}, in its sandbox", launch.sandbox, str(workspace), outside)
+        for kind in _kinds(other):
+            launch = prepare(server, {}, Ground(os.environ, str(workspace), account=other, writers=writers, kind=kind))
+            if launch.sandbox is not None:
+                yield prove_sandbox(f"{subject}, in its sandbox", launch.sandbox, str(workspace), outside)
 
 
 def _of_builtin() -> Iterator[Report]:
@@ -144,7 +156,8 @@ def _of_builtin() -> Iterator[Report]:
     from ironcurtain.prove.sandboxes import prove_interpreter, prove_sandbox
 
     with _ground() as (_, account, person), Outside(Path(person)) as outside:
-        around = pool.sandbox(account.switched, _kind())
+        kinds = _kinds(account.switched)
+        around = pool.sandbox(account.switched, kinds[0])
 
         async def main(reactor: Any) -> Any:
             try:
@@ -155,7 +168,9 @@ def _of_builtin() -> Iterator[Report]:
 
         tried = run(main)
         yield Report("built-in agent, its interpreter", tried, complete=True, seen=tuple(outside.seen()))
-        yield prove_sandbox("built-in agent, the process around its interpreter", around, "", outside)
+        for kind in kinds:
+            around = pool.sandbox(account.switched, kind)
+            yield prove_sandbox("built-in agent, the process around its interpreter", around, "", outside)
 
 
 def _of_agent(agent: str) -> Iterator[Report]:

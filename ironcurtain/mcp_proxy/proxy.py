@@ -43,8 +43,8 @@ from ironcurtain.text.display import one_line
 END_SECONDS = 5.0
 """Seconds after a server's time to start within which the proxy knows that it has failed."""
 
-REASON_LIMIT = 500
-"""Maximum length in characters of the reason why a server is down."""
+REASON_LIMIT = 4000
+"""Maximum length in characters of the reason why a server is down; advice on sandboxes takes some 2000."""
 
 
 class McpReactor(ChildReactor, ListenerReactor, IReactorFromThreads):

@@ -10,7 +10,9 @@ from pathlib import Path
 from twisted.trial.unittest import SkipTest
 
 from ironcurtain.process.accounts import Account
+from ironcurtain.sandbox import programs, promises
 from ironcurtain.sandbox.landlock import implementation
+from ironcurtain.sandbox.spec import Sandbox
 from tests import engine
 from tests.cli.cases import ProductCase
 from tests.machine import demand_sandbox
@@ -18,7 +20,9 @@ from tests.machine import demand_sandbox
 SERVERS = ("mcp-server-fetch", "mcp-server-git", "mcp-server-time")
 
 
-class CommandTests(ProductCase):
+class CommandCase(ProductCase):
+    """A home with servers."""
+
     timeout = 600
 
     def setUp(self) -> None:
@@ -31,25 +35,15 @@ class CommandTests(ProductCase):
         entries = {name.removeprefix("mcp-server-"): {"command": path, **more} for name, path in found.items() if path}
         (self.product.home / "mcp-servers.json").write_text(json.dumps({"mcpServers": entries}))
 
+
+class CommandTests(CommandCase):
     def test_the_built_in_agent_and_three_servers(self) -> None:
         self.servers()
+        self.product.environ["IRONCURTAIN_SANDBOX_KIND"] = "bubblewrap"
         done = self.product.run("prove")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn("5 places were tested; all held.", done.stdout)
         self.assertNotIn("Not tested", done.stdout)
-
-    def test_sandbox_of_the_engine_holds_and_its_absence_is_named(self) -> None:
-        self.servers()
-        self.product.environ |= {**engine.environment(), "IRONCURTAIN_SANDBOX_KIND": "container"}
-        done = self.product.run("prove", "--server", "git")
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assertIn("1 places were tested; all held.", done.stdout)
-        self.assertIn("containers of the Docker Engine works", self.product.run("doctor").stdout)
-        self.product.environ["DOCKER_HOST"] = "unix:///nowhere/docker.sock"
-        told = self.product.run("doctor")
-        self.assertEqual(told.returncode, 1)
-        self.assertIn("MCP server git: does not start: no sandbox can be made for it", told.stdout)
-        self.assertIn("sandbox: none can be made: there is no Docker Engine at unix:///nowhere", told.stdout)
 
     def test_landlock_sandboxes_hold_and_say_what_they_do_not(self) -> None:
         if (problem := implementation.unavailable(Account(61184, 61184).switched)) is not None:
@@ -71,8 +65,39 @@ class CommandTests(ProductCase):
         self.product.run("init")
         done = self.product.run("prove")
         self.assertIn("Not tested: filesystem is IronCurtain's own server", done.stdout)
-        self.assertIn("2 places were tested; all held.", done.stdout)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_each_kind_of_sandbox_that_works_is_tested(self) -> None:
+        tried = programs.problems(Sandbox(account=Account(61184, 61184).switched))
+        working = [kind for kind, problem in tried if problem is None]
+        self.product.run("init")
+        done = self.product.run("prove", "--json")
+        subjects = [report["subject"] for report in json.loads(done.stdout)]
+        self.assertEqual(len(subjects), 1 + len(working), subjects)
+        for kind, subject in zip(working, subjects[1:], strict=True):
+            self.assertIn(f"interpreter: {promises.NAMES[kind]}", subject)
 
     def test_an_unknown_server(self) -> None:
         done = self.product.run("prove", "--server", "nobody")
         self.assertEqual((done.returncode, "no server nobody" in done.stderr), (69, True))
+
+
+class EngineTests(CommandCase):
+    """The same with a Docker Engine."""
+
+    def setUp(self) -> None:
+        engine.engine()  # before the product, which counts the processes that it leaves
+        super().setUp()
+
+    def test_sandbox_of_the_engine_holds_and_its_absence_is_named(self) -> None:
+        self.servers()
+        self.product.environ |= {**engine.environment(), "IRONCURTAIN_SANDBOX_KIND": "container"}
+        done = self.product.run("prove", "--server", "git")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("1 places were tested; all held.", done.stdout)
+        self.assertIn("containers of the Docker Engine works", self.product.run("doctor").stdout)
+        self.product.environ["DOCKER_HOST"] = "unix:///nowhere/docker.sock"
+        told = self.product.run("doctor")
+        self.assertEqual(told.returncode, 1)
+        self.assertIn("MCP server git: does not start: no sandbox can be made for it", told.stdout)
+        self.assertIn("sandbox: none can be made: there is no Docker Engine at unix:///nowhere", told.stdout)

@@ -99,7 +99,7 @@ class Runner:
             files, read = self._for_https(url)
         else:
             read = [path for path in (f"{home}/.ssh",) if home and os.path.isdir(path)]
-            if socket := self.environ.get("SSH_AUTH_SOCK"):
+            if (socket := self.environ.get("SSH_AUTH_SOCK")) and os.path.exists(socket):  # not of an agent that ended
                 read.append(socket)
                 extra["SSH_AUTH_SOCK"] = socket
         sandbox = Sandbox(tuple(read), (directory,), network=True, cwd=directory, home=home, files=tuple(files))
