@@ -130,6 +130,14 @@ def _reap() -> dict[int, int]:
     return ended
 
 
+def _has_children() -> bool:
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
+
+
 class Guard:
     """
     :param program: process id of the sandboxed program, a child of this process.
@@ -170,7 +178,8 @@ class Guard:
                 elif not serve():
                     poll.unregister(listener)
             self._status = _reap().get(self._program, self._status)
-        end_marked(self._mark)
+        if self._status is None or _has_children():  # all that is left of the sandbox descends from this process
+            end_marked(self._mark)
         ended = _reap()  # also orphans, whose parent this process has become
         return ended.get(self._program, int(signal.SIGKILL)) if self._status is None else self._status
 
