@@ -83,8 +83,8 @@ _TERMINAL_INPUT = (0x5412, 0x541C)
 """``TIOCSTI`` and ``TIOCLINUX``, which insert input into a terminal (ioctl_tty(2))."""
 
 _UNIX, _INET, _INET6, _NETLINK = 1, 2, 10, 16
-_LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
-_ALLOW, _KILL, _FAIL = 0x7FFF0000, 0x80000000, 0x00050000
+LOAD, EQUAL, _AT_LEAST, ANY_BIT, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_ALLOW, _KILL, FAIL = 0x7FFF0000, 0x80000000, 0x00050000
 _ARCHITECTURE, _NUMBER, _FIRST, _SECOND, _THIRD = 4, 0, 16, 24, 32
 
 
@@ -125,39 +125,40 @@ def filter_program(
 
 
 def _instructions(machine: Machine, stricter: Iterable[bytes]) -> Iterator[bytes]:
-    yield _code(_LOAD, _ARCHITECTURE)
-    yield _code(_EQUAL, machine.architecture, 1, 0)
-    yield _code(_RETURN, _KILL)
-    yield _code(_LOAD, _NUMBER)
+    yield instruction(LOAD, _ARCHITECTURE)
+    yield instruction(EQUAL, machine.architecture, 1, 0)
+    yield instruction(RETURN, _KILL)
+    yield instruction(LOAD, _NUMBER)
     yield from stricter
     yield from _answer(_AT_LEAST, _X32, errno.EPERM)
     yield from _answer(_AT_LEAST, _NEWEST + 1, errno.ENOSYS)
     for numbers in _DENIED.values():
         if (number := numbers[machine.column]) is not None:
-            yield from _answer(_EQUAL, number, errno.EPERM)
+            yield from _answer(EQUAL, number, errno.EPERM)
     # Filters cannot read its flags, which are in memory. C libraries fall back to clone.
-    yield from _answer(_EQUAL, machine.clone3, errno.ENOSYS)
-    yield from _only_for(machine.clone, [_code(_LOAD, _FIRST), *_answer(_ANY_BIT, _NEW_NAMESPACES, errno.EPERM)])
-    typing = [part for number in _TERMINAL_INPUT for part in _answer(_EQUAL, number, errno.EPERM)]
-    yield from _only_for(machine.ioctl, [_code(_LOAD, _SECOND), *typing])
-    families = [_code(_EQUAL, family, 6 - index, 0) for index, family in enumerate((_UNIX, _INET, _INET6))]
-    routing = [_code(_EQUAL, _NETLINK, 0, 2), _code(_LOAD, _THIRD), _code(_EQUAL, 0, 1, 0)]
-    refused = _code(_RETURN, _FAIL | errno.EAFNOSUPPORT)
-    yield from _only_for(machine.socket, [_code(_LOAD, _FIRST), *families, *routing, refused])
-    yield _code(_RETURN, _ALLOW)
+    yield from _answer(EQUAL, machine.clone3, errno.ENOSYS)
+    yield from _only_for(machine.clone, [instruction(LOAD, _FIRST), *_answer(ANY_BIT, _NEW_NAMESPACES, errno.EPERM)])
+    typing = [part for number in _TERMINAL_INPUT for part in _answer(EQUAL, number, errno.EPERM)]
+    yield from _only_for(machine.ioctl, [instruction(LOAD, _SECOND), *typing])
+    families = [instruction(EQUAL, family, 6 - index, 0) for index, family in enumerate((_UNIX, _INET, _INET6))]
+    routing = [instruction(EQUAL, _NETLINK, 0, 2), instruction(LOAD, _THIRD), instruction(EQUAL, 0, 1, 0)]
+    refused = instruction(RETURN, FAIL | errno.EAFNOSUPPORT)
+    yield from _only_for(machine.socket, [instruction(LOAD, _FIRST), *families, *routing, refused])
+    yield instruction(RETURN, _ALLOW)
 
 
-def _code(code: int, operand: int, if_true: int = 0, if_false: int = 0) -> bytes:
+def instruction(code: int, operand: int, if_true: int = 0, if_false: int = 0) -> bytes:
+    """:returns: one ``struct sock_filter``; a jump skips so many instructions."""
     return pack("=HBBI", code, if_true, if_false, operand)
 
 
 def _answer(test: int, operand: int, error: int) -> list[bytes]:
-    return [_code(test, operand, 0, 1), _code(_RETURN, _FAIL | error)]
+    return [instruction(test, operand, 0, 1), instruction(RETURN, FAIL | error)]
 
 
 def _only_for(number: int, then: list[bytes]) -> list[bytes]:
     """:returns: instructions that check the arguments of one call, and allow it unless ``then`` decides."""
-    return [_code(_EQUAL, number, 0, len(then) + 1), *then, _code(_RETURN, _ALLOW)]
+    return [instruction(EQUAL, number, 0, len(then) + 1), *then, instruction(RETURN, _ALLOW)]
 
 
 def numbers() -> dict[str, int]:

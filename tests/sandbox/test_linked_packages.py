@@ -13,7 +13,7 @@ class PythonTests(InstallationCase):
         self.file("venv/pyvenv.cfg")
         self.server = self.file("venv/bin/server")
         self.site = "venv/lib/python3.11/site-packages"
-        self.package = self.file("work/mine/__init__.py").parent
+        self.package = self.file("project/mine/__init__.py").parent
 
     def test_import_hook_of_an_editable_installation(self) -> None:
         self.file(
@@ -21,11 +21,11 @@ class PythonTests(InstallationCase):
         )
         mapping = json.dumps({"mine": str(self.package), "home": str(self.home), "none": "/none"})
         self.file(f"{self.site}/__editable___mine_finder.py", f"MAPPING: dict[str, str] = {mapping}\n")
-        self.assertEqual(self.found(self.server), {"venv", "work/mine"})
+        self.assertEqual(self.found(self.server), {"venv", "project/mine"})
 
     def test_relative_line(self) -> None:
-        self.file(f"{self.site}/mine.pth", "# a comment\n../../../../work/mine\n")
-        self.assertEqual(self.found(self.server), {"venv", "work/mine"})
+        self.file(f"{self.site}/mine.pth", "# a comment\n../../../../project/mine\n")
+        self.assertEqual(self.found(self.server), {"venv", "project/mine"})
 
     def test_hook_that_is_no_python_is_left_out(self) -> None:
         self.file(f"{self.site}/a.pth", "import hook\nimport missing\n")
@@ -33,7 +33,7 @@ class PythonTests(InstallationCase):
         self.assertEqual(self.found(self.server), {"venv"})
 
     def test_line_that_leads_through_the_workspace_is_left_out(self) -> None:
-        self.link(self.workspace / "link", self.home / "work")
+        self.link(self.workspace / "link", self.home / "project")
         self.file(f"{self.site}/a.pth", f"{self.workspace}/link/mine\n")
         self.link("through", self.workspace / "link")
         self.file(f"{self.site}/b.pth", f"{self.home}/through/mine\n")
@@ -42,7 +42,7 @@ class PythonTests(InstallationCase):
     def test_packages_of_a_person_for_the_python_of_the_system(self) -> None:
         site = ".local/lib/python3.11/site-packages"
         self.file(f"{site}/mine.pth", str(self.package))
-        self.assertEqual(self.found("/usr/bin/python3", "-m", "x"), {site, "work/mine"})
+        self.assertEqual(self.found("/usr/bin/python3", "-m", "x"), {site, "project/mine"})
         self.assertEqual(self.found("/usr/bin/python3", "-Im", "x"), set())
 
 

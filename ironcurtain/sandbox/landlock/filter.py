@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterable, Iterator, Sequence
-from struct import pack
 
 from ironcurtain.sandbox.landlock.broker import CALLS, SPECIAL_MODE
 from ironcurtain.sandbox.landlock.guard import MARK_RESOURCE
-from ironcurtain.sandbox.system_calls import Machine
+from ironcurtain.sandbox.system_calls import ANY_BIT, EQUAL, FAIL, LOAD, RETURN, Machine, instruction
 
-_LOAD, _EQUAL, _ANY_BIT, _AND, _RETURN = 0x20, 0x15, 0x45, 0x54, 0x06
-_FAIL, _HAND_OVER, _ALLOW = 0x00050000, 0x7FC00000, 0x7FFF0000
+_AND, _HAND_OVER = 0x54, 0x7FC00000
 _NUMBER = 0
 _O_CREAT, _O_TRUNC, _O_TMPFILE, _O_ACCESS = 0o100, 0o1000, 0o20000000, 0o3
 _UNIX, _STREAM, _SEQPACKET, _KINDS = 1, 1, 5, 15
@@ -105,18 +103,18 @@ def stricter(machine: Machine, landlock: int, brokered: bool, signals: bool) -> 
     :returns: instructions for :func:`~ironcurtain.sandbox.system_calls.filter_program`.
     """
     column = machine.column
-    changing = _code(_RETURN, _HAND_OVER) if brokered else _code(_RETURN, _FAIL | errno.EPERM)
+    changing = instruction(RETURN, _HAND_OVER) if brokered else instruction(RETURN, FAIL | errno.EPERM)
     for numbers, answer in (
-        *((each, _code(_RETURN, _FAIL | errno.EPERM)) for each in _REFUSED.values()),
-        *((each, _code(_RETURN, _FAIL | errno.ENOSYS)) for each in _MISSING.values()),
-        *((each, _code(_RETURN, _FAIL | errno.EOPNOTSUPP)) for each in _ATTRIBUTES.values()),
+        *((each, instruction(RETURN, FAIL | errno.EPERM)) for each in _REFUSED.values()),
+        *((each, instruction(RETURN, FAIL | errno.ENOSYS)) for each in _MISSING.values()),
+        *((each, instruction(RETURN, FAIL | errno.EOPNOTSUPP)) for each in _ATTRIBUTES.values()),
         *((each, changing) for each in CALLS.values()),
-        *((each, _code(_RETURN, _FAIL | errno.EPERM)) for each in (() if signals else _SIGNALS.values())),
-        (_SOCKET, _code(_RETURN, _FAIL | errno.EACCES)),
-        *(((_TRUNCATE, _code(_RETURN, _FAIL | errno.EPERM)),) if landlock < 3 else ()),
+        *((each, instruction(RETURN, FAIL | errno.EPERM)) for each in (() if signals else _SIGNALS.values())),
+        (_SOCKET, instruction(RETURN, FAIL | errno.EACCES)),
+        *(((_TRUNCATE, instruction(RETURN, FAIL | errno.EPERM)),) if landlock < 3 else ()),
     ):
         if (number := numbers[column]) is not None:
-            yield from (_code(_EQUAL, number, 0, 1), answer)
+            yield from (instruction(EQUAL, number, 0, 1), answer)
     for numbers, indices in _OF_ITSELF:
         yield from _for(numbers[column], _unless_zero(indices))
     yield from _for(_IOPRIO_SET[column], [*_unless_equal(0, 1), *_unless_zero((1,))])
@@ -132,21 +130,19 @@ def stricter(machine: Machine, landlock: int, brokered: bool, signals: bool) -> 
         yield from _for(numbers[column], _if_any_bit(mode, SPECIAL_MODE))
 
 
-def _code(code: int, operand: int, if_true: int = 0, if_false: int = 0) -> bytes:
-    return pack("=HBBI", code, if_true, if_false, operand)
-
-
 def _argument(index: int, high: bool = False) -> bytes:
     """:returns: the instruction that loads an argument's lower half, or the upper one."""
-    return _code(_LOAD, 16 + 8 * index + (4 if high else 0))
+    return instruction(LOAD, 16 + 8 * index + (4 if high else 0))
 
 
-_REFUSE = _code(_RETURN, _FAIL | errno.EPERM)
+_REFUSE = instruction(RETURN, FAIL | errno.EPERM)
 
 
 def _for(number: int | None, checks: Sequence[bytes]) -> Iterable[bytes]:
     """:returns: checks of one call, after which its number is loaded again."""
-    return () if number is None else (_code(_EQUAL, number, 0, len(checks) + 1), *checks, _code(_LOAD, _NUMBER))
+    return (
+        () if number is None else (instruction(EQUAL, number, 0, len(checks) + 1), *checks, instruction(LOAD, _NUMBER))
+    )
 
 
 def _unless_zero(indices: Sequence[int]) -> list[bytes]:
@@ -154,34 +150,47 @@ def _unless_zero(indices: Sequence[int]) -> list[bytes]:
 
 
 def _unless_equal(index: int, value: int) -> list[bytes]:
-    return [_argument(index), _code(_EQUAL, value, 1, 0), _REFUSE]
+    return [_argument(index), instruction(EQUAL, value, 1, 0), _REFUSE]
 
 
 def _if_equal(index: int, values: Sequence[int]) -> list[bytes]:
-    return [_argument(index), *(part for value in values for part in (_code(_EQUAL, value, 0, 1), _REFUSE))]
+    return [_argument(index), *(part for value in values for part in (instruction(EQUAL, value, 0, 1), _REFUSE))]
 
 
 def _if_any_bit(index: int, bits: int) -> list[bytes]:
-    return [_argument(index), _code(_ANY_BIT, bits, 0, 1), _REFUSE]
+    return [_argument(index), instruction(ANY_BIT, bits, 0, 1), _REFUSE]
 
 
 def _if_creating(flags: int, mode: int) -> list[bytes]:
     checks = _if_any_bit(mode, SPECIAL_MODE)
-    return [_argument(flags), _code(_ANY_BIT, _O_CREAT | _O_TMPFILE, 0, len(checks)), *checks]
+    return [_argument(flags), instruction(ANY_BIT, _O_CREAT | _O_TMPFILE, 0, len(checks)), *checks]
 
 
 def _if_truncating(flags: int) -> list[bytes]:
     """Before its third version, Landlock lets a program empty files that it may only read."""
-    reading = [_argument(flags), _code(_AND, _O_ACCESS), _code(_EQUAL, 0, 0, 1), _REFUSE]
-    return [_argument(flags), _code(_ANY_BIT, _O_TRUNC, 0, len(reading)), *reading]
+    reading = [_argument(flags), instruction(_AND, _O_ACCESS), instruction(EQUAL, 0, 0, 1), _REFUSE]
+    return [_argument(flags), instruction(ANY_BIT, _O_TRUNC, 0, len(reading)), *reading]
 
 
 def _unless_stream() -> list[bytes]:
     """A datagram socket of a pair can be sent to any path, as sendto(2) takes one."""
-    return [_argument(1), _code(_AND, _KINDS), _code(_EQUAL, _STREAM, 2, 0), _code(_EQUAL, _SEQPACKET, 1, 0), _REFUSE]
+    return [
+        _argument(1),
+        instruction(_AND, _KINDS),
+        instruction(EQUAL, _STREAM, 2, 0),
+        instruction(EQUAL, _SEQPACKET, 1, 0),
+        _REFUSE,
+    ]
 
 
 def _mark_unchanged() -> list[bytes]:
     """Reading the limit is permitted: without a pointer to a new one."""
-    new = [_argument(2), _code(_EQUAL, 0, 1, 0), _REFUSE, _argument(2, high=True), _code(_EQUAL, 0, 1, 0), _REFUSE]
-    return [_argument(1), _code(_EQUAL, MARK_RESOURCE, 0, len(new)), *new]
+    new = [
+        _argument(2),
+        instruction(EQUAL, 0, 1, 0),
+        _REFUSE,
+        _argument(2, high=True),
+        instruction(EQUAL, 0, 1, 0),
+        _REFUSE,
+    ]
+    return [_argument(1), instruction(EQUAL, MARK_RESOURCE, 0, len(new)), *new]

@@ -215,7 +215,3 @@ def arguments(top: str) -> Sequence[str]:
     """
     code = f"import sys; sys.path.append({top!r}); from {__name__} import main; main()"
     return ("-I", "-S", "-c", code)
-
-
-if __name__ == "__main__":
-    sys.exit("this module is started by its caller")
