@@ -32,10 +32,17 @@ def sessions(json_output: bool) -> None:
         return
     now = time.time()
     rows = [
-        (str(s.number), s.state, ago(now - datetime.fromisoformat(s.started_at).timestamp()), str(s.pending), s.label)
+        (
+            str(s.number),
+            s.state,
+            ago(now - datetime.fromisoformat(s.started_at).timestamp()),
+            str(s.pending),
+            s.sandbox or "-",
+            s.label,
+        )
         for s in found
     ]
-    print_table(("N", "STATE", "AGE", "WAITING", "SESSION"), rows)
+    print_table(("N", "STATE", "AGE", "WAITING", "SANDBOX", "SESSION"), rows)
     for line in (*servers_down(found), *server_faults(found), *outside_sandboxes(found), *weaker_sandboxes(found)):
         print_lines(line)
 

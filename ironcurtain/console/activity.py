@@ -89,6 +89,8 @@ def _others(event: events.SessionEvent) -> tuple[str, Style]:
             return one_line(describe(event), TEXT), "bad"
         case events.Missed():
             return f"{event.count} events were lost here", "warn"
+        case events.Notice(text=text, routine=True):
+            return one_line(text, TEXT), "dim"
         case _:
             return _remarks(event)
 

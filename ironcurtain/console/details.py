@@ -80,9 +80,12 @@ class Details:
             indent = " " * len(time.text)
             for index, part in enumerate(wrap(text.text, width - len(indent))):
                 lines.append((time if index == 0 else Span(indent), Span(part, text.style)))
-        heads = [info.head for info in state.sessions if info.number == state.followed]
-        lines += [(Span(one_line(head_words(head, width)), "dim"),) for head in heads if head is not None]
-        return Text(f"ACTIVITY of session {state.followed}" if state.followed else "", lines, from_end=True)
+        heading = ""
+        for info in (info for info in state.sessions if info.number == state.followed):
+            if info.head is not None:
+                lines.append((Span(one_line(head_words(info.head, width)), "dim"),))
+            heading = f", {one_line(info.sandbox, 20)}" if info.sandbox else ""
+        return Text(f"ACTIVITY of session {state.followed}{heading}" if state.followed else "", lines, from_end=True)
 
 
 def escalation_lines(escalation: EscalationView, width: int) -> list[Line]:

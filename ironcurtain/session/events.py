@@ -145,9 +145,14 @@ class ServerDown(Event, frozen=True, tag="server_down"):
 
 
 class Notice(Event, frozen=True, tag="notice"):
-    """A message to the user, such as: a tool is withheld, or a server runs outside a sandbox."""
+    """
+    A message to the user, such as: a tool is withheld, or a server runs outside a sandbox.
+
+    :param routine: whether it only says how things are, and nothing is amiss.
+    """
 
     text: str
+    routine: bool = False
 
 
 class ProxyDown(Event, frozen=True, tag="proxy_down"):

@@ -196,7 +196,7 @@ def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy
         core.emit(events.Notice(text=sentence))  # which is logged, too
 
     names = [server.name for server in servers]
-    kind = _told_kind(core, tell)
+    kind = _told_kind(core)
     core.audit.append(
         "policy",
         version=engine.policy_version,
@@ -259,17 +259,16 @@ def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy
     return proxy
 
 
-def _told_kind(core: Core, tell: Callable[[str], None]) -> Kind | None:
-    """:returns: what implements the session's sandboxes, if anything does; people are told if it holds less."""
+def _told_kind(core: Core) -> Kind | None:
+    """:returns: what implements the session's sandboxes, if anything does; people are told which, and what it lacks."""
     try:
         kind = programs.kind_of(Sandbox(account=core.switched, kind=core.sandbox_kind))
     except Unavailable as e:
         core.log_line("session", str(e))
         return None
-    if weaknesses := promises.weaknesses(kind, core.switched):
-        tell(f"sandboxes are made with {promises.NAMES[kind]}, see 'ironcurtain doctor':")
-        for weakness in weaknesses:
-            tell(f"they do not {weakness}")
+    core.emit(events.Notice(text=f"sandboxes are made with {promises.NAMES[kind]}", routine=True))
+    for weakness in promises.weaknesses(kind, core.switched):
+        core.emit(events.Notice(text=f"they do not {weakness}"))
     return kind
 
 

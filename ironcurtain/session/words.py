@@ -20,7 +20,7 @@ def weaker_sandboxes(found: Iterable[SessionInfo]) -> Iterator[str]:
     """:returns: a line for each session whose sandboxes hold less than others."""
     for info in found:
         if info.sandbox == Kind.LANDLOCK.value:
-            yield f"Session {info.number}: sandboxes are made with Landlock; what they hold says: ironcurtain doctor."
+            yield f"Session {info.number}: what sandboxes of Landlock do not hold says: ironcurtain doctor."
 
 
 def servers_down(found: Iterable[SessionInfo]) -> Iterator[str]:

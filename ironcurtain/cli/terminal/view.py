@@ -246,8 +246,8 @@ class View:
                 yield from self._warn(f"{one_line(event.reason, REMARK_LIMIT)}: {again}")
             case events.ServerDown() | events.ModelFellBack() | events.MessagesCompacted():
                 yield from self._warn(one_line(describe(event), REMARK_LIMIT))
-            case events.Notice():
-                yield from self._warn(one_line(event.text, REMARK_LIMIT))
+            case events.Notice(text=text, routine=routine):
+                yield from self._say("note", (Span(one_line(text, REMARK_LIMIT), "dim" if routine else "warn"),))
             case events.BudgetWarning() | events.BudgetExhausted():
                 yield from self._warn(one_line(event.message, REMARK_LIMIT))
             case events.ProxyDown():

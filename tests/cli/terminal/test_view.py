@@ -11,7 +11,7 @@ from ironcurtain.cli.terminal.banner import banner
 from ironcurtain.cli.terminal.glyphs import ASCII
 from ironcurtain.cli.terminal.view import Answers, Ask, Item, Say, View, WholeAnswer
 from ironcurtain.session import events
-from ironcurtain.text.columns import unstyled
+from ironcurtain.text.columns import Span, unstyled
 from tests.cli.terminal.strategies import harmful, nasty, session_events
 
 DONE = events.ToolFinished(call_id="a", status="success", duration_ms=3)
@@ -287,6 +287,11 @@ class RemarkTests(SynchronousTestCase):
                 "the session is closed: ended by alice",
             ],
         )
+
+    def test_what_is_routine_is_no_warning(self) -> None:
+        routine, warning = events.Notice(text="sandboxes", routine=True), events.Notice(text="sandboxes")
+        shown = [item for event in (routine, warning) for item in view().apply(events.Stamped(1, 0, event))]
+        self.assertEqual(shown, [Say((Span("sandboxes", style),)) for style in ("dim", "warn")])
 
     def test_a_tunnel_that_was_refused_is_told_by_its_host_and_port(self) -> None:
         refused = events.RequestRefused(host="evil\x1b.test", method="CONNECT", path="evil\x1b.test:443", reason="no")
