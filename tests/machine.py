@@ -9,15 +9,16 @@ from pathlib import Path
 from unittest import SkipTest
 
 from ironcurtain.sandbox import programs
+from ironcurtain.sandbox.spec import Kind
 from tests.programs import program
 
 CAP_SYS_PTRACE = 19
 """The number of the right to look into any process (capabilities(7))."""
 
 
-def demand_sandbox() -> None:
-    """:raises SkipTest: MCP servers get no sandbox here."""
-    if (problem := programs.unavailable()) is not None:
+def demand_sandbox(kind: Kind | None = None) -> None:
+    """:raises SkipTest: MCP servers get no sandbox here; none of this kind, if one is given."""
+    if (problem := programs.unavailable(kind=kind)) is not None:
         raise SkipTest(problem)
 
 

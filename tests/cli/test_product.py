@@ -12,10 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ironcurtain.sandbox import promises
-from ironcurtain.sandbox.spec import Kind
 from tests.cli.cases import DaemonCase, ProductCase
-from tests.machine import demand_sandbox
 from tests.model_stub.process import StubProcess
 from tests.product import LIMIT, until
 from tests.ssh_daemon import free_port, new_key
@@ -45,21 +42,6 @@ class SingleShotTests(ProductCase):
         self.assertEqual((done.returncode, done.stdout), (0, "All done.\n"), done.stderr)
         self.assertIn("Agent: builtin", done.stderr)
         self.assertIn("filesystem.list_directory", done.stderr)
-
-    def test_the_kind_of_sandbox_is_named_where_sessions_are_shown(self) -> None:
-        demand_sandbox()
-        process = self.product.start("start", "--backend", self.product.script(DONE))
-        assert process.stdin is not None
-        process.stdin.write("do it\n")
-        process.stdin.flush()
-        until(process.stdout, "All done.")
-        (kind,) = {record["sandbox"] for record in self.product.audit() if record["kind"] == "policy"}
-        (listed,) = self.product.json("sessions")
-        self.assertEqual(listed["sandbox"], kind)
-        heading, row, *_ = self.product.run("sessions").stdout.splitlines()
-        self.assertEqual(row[heading.index("SANDBOX") :].split()[0], kind)
-        _, said = process.communicate("/quit\n")
-        self.assertIn(f"sandboxes are made with {promises.NAMES[Kind(kind)]}", said)
 
     def test_every_run_ends_with_status_0(self) -> None:
         script = self.product.script(LIST, DONE)
