@@ -15,6 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tests.login import login_environ
+
 PR_SET_CHILD_SUBREAPER = 36
 """prctl(2): processes whose parent died become our children, so that whatever a command leaves behind is found."""
 
@@ -23,6 +25,22 @@ LIMIT = 180.0
 
 ENDING_SECONDS = 10.0
 """How long what a command started may take to notice that the command is gone; what stays longer was left behind."""
+
+BARE = ("HOME", "IRONCURTAIN_SSH_PORT", "IRONCURTAIN_TEST_RUN", "PATH", "TERM", "USER")
+"""The variables that no command can do without in a test."""
+
+CHANGING = (
+    "CI",
+    "COLUMNS",
+    "DISPLAY",
+    "DOCKER_HOST",
+    "SHELL",
+    "TMPDIR",
+    "WAYLAND_DISPLAY",
+    "XDG_CONFIG_HOME",
+    "XDG_RUNTIME_DIR",
+)
+"""What rightly changes answers, as it says where something is or how wide the terminal is; tests set these."""
 
 T = TypeVar("T")
 
@@ -48,8 +66,10 @@ class Product:
         self.home = self.person / ".ironcurtain"
         self.project = self.person / "project"
         self.project.mkdir()
-        kept = {name: os.environ[name] for name in ("PATH", "LANG", "IRONCURTAIN_TEST_RUN") if name in os.environ}
-        self.environ = {**kept, "HOME": str(self.person), "TERM": "dumb", "USER": "ada"}
+        kept = {name: os.environ[name] for name in BARE if name in os.environ}
+        said = {name: value for name, value in login_environ(self.person / "my files").items() if name not in CHANGING}
+        self.environ = {**said, **kept, "HOME": str(self.person), "TERM": "dumb", "USER": "ada"}
+        self.environ |= {"PWD": str(self.project), "OLDPWD": str(self.person)}
         self.environ["IRONCURTAIN_SSH_PORT"] = "0"  # the usual port may be another daemon's
         self._started: list[subprocess.Popen[str]] = []
 
