@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import click
@@ -11,7 +11,7 @@ import click
 from ironcurtain.cli.output import as_json, home, print_json, print_lines, print_settings, settings
 
 if TYPE_CHECKING:
-    from ironcurtain.home.layout import Home
+    from ironcurtain.mcp_proxy.servers_config import ServerConfig
 
 
 @click.group()
@@ -43,45 +43,51 @@ def check(json_output: bool) -> None:
     """
     Check config.toml, policy.toml and mcp-servers.json.
 
-    The first error in each is reported. The daemon, 'ironcurtain reload' and 'ironcurtain doctor' make the same checks.
-    'ironcurtain policy check' also finds probable mistakes in rules. Exits with status 78 if a file is wrong.
+    The first error in each is reported, of MCP servers each one's. The daemon, 'ironcurtain reload' and 'ironcurtain
+    doctor' make the same checks. 'ironcurtain policy check' also finds probable mistakes in rules. Exits with status 78
+    if a file is wrong.
 
-    Notes say which fields of other MCP clients are ignored, and which servers cannot start.
+    Notes say which fields of other MCP clients are ignored, and which servers cannot start. A server whose entry is
+    wrong is left out; the others start.
     """
-    from ironcurtain.configuration import check_files
+    from ironcurtain.configuration import check_files, examine_servers
 
     where = home()
     found = list(check_files(where, os.environ))
-    notes = [] if any(file.path == where.mcp_servers and file.error for file in found) else list(_notes(where))
+    errors = {file.path: [file.error] for file in found if file.error is not None}
+    notes: list[str] = []
+    if where.mcp_servers not in errors:
+        servers = list(examine_servers(where, os.environ, os.getcwd()))
+        notes = list(_notes(servers))
+        if wrong := [server.reading.error for server, _ in servers if server.reading.error is not None]:
+            errors[where.mcp_servers] = wrong
     if json_output:
         print_json(
             [
                 {
                     "file": str(file.path),
                     "exists": file.exists,
-                    "error": str(file.error) if file.error else None,
+                    "error": "\n".join(map(str, errors.get(file.path, ()))) or None,
                     "notes": notes if file.path == where.mcp_servers else [],
                 }
                 for file in found
             ]
         )
     for file in () if json_output else found:
-        if file.error is not None:
-            print_lines(f"wrong  {file.error}")
-        else:
+        for error in errors.get(file.path, ()):
+            print_lines(f"wrong  {error}")
+        if file.path not in errors:
             print_lines(f"ok     {file.path}{'' if file.exists else ' does not exist: the defaults apply'}")
     for note in () if json_output else notes:
         print_lines(f"note   {where.mcp_servers.name}: {note}")
-    if any(file.error is not None for file in found):
+    if errors:
         raise SystemExit(78)
 
 
-def _notes(where: Home) -> Iterator[str]:
-    from ironcurtain.configuration import examine_servers
-
-    for server, obstacle in examine_servers(where, os.environ, os.getcwd()):
+def _notes(servers: Iterable[tuple[ServerConfig, str | None]]) -> Iterator[str]:
+    for server, obstacle in servers:
         yield from (f"server {server.name}: {note}" for note in server.reading.notes)
         if server.reading.variables:
             yield f"server {server.name}: gets {', '.join(server.reading.variables)} of your environment"
-        if obstacle is not None:
+        if obstacle is not None and server.reading.error is None:
             yield f"server {server.name} does not start: {obstacle}"

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from urllib.parse import urlsplit
+
+_LOCALHOST = re.compile(r"(?i)\A(https?://)localhost(?=[:/?#]|\Z)")
 
 BASE_URL = (
     "must look like https://host[:port][/path]; without TLS a key is only sent to an address of this machine, as in "
     "http://127.0.0.1:11434"
 )
 """What is said of a ``base_url`` that does not."""
+
+
+def literal(url: str) -> str:
+    """:returns: a URL with 127.0.0.1 for ``localhost``, so that nothing has to be asked who that is."""
+    return _LOCALHOST.sub(r"\g<1>127.0.0.1", url)
 
 
 def is_base_url(url: str) -> bool:

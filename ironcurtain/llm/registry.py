@@ -11,7 +11,7 @@ import msgspec
 
 from ironcurtain.errors import ConfigurationError, UsageError
 from ironcurtain.home.sections import Model
-from ironcurtain.http.addresses import BASE_URL, is_base_url
+from ironcurtain.http.addresses import BASE_URL, is_base_url, literal
 from ironcurtain.llm.dialects import DIALECTS, family_of
 from ironcurtain.llm.fallback import FallbackClient
 from ironcurtain.llm.model import ModelClient
@@ -240,7 +240,7 @@ def _command(command: str, surroundings: ModelSurroundings) -> ModelClient:
 
 
 def _base_url(table: ProviderTable, default: str, source: str, name: str) -> str:
-    url = table.base_url or (f"https://{table.host}:{table.port}" if table.host else default)
+    url = literal(table.base_url) or (f"https://{table.host}:{table.port}" if table.host else default)
     if not url:
         raise ConfigurationError(
             source, "is missing: name the server, as in http://127.0.0.1:11434/v1", field=f"providers.{name}.base_url"

@@ -16,12 +16,23 @@ Maximum length in characters of a public name: model APIs allow 64, of which age
 DIGEST_LENGTH = 8
 """Number of hexadecimal characters that distinguish shortened names: 32 bits, for a few thousand names."""
 
-BACKEND_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9-]|_(?=[a-zA-Z0-9-])){0,31}\Z")
+BACKEND_NAME_LIMIT = 32
+"""Maximum length in characters of a backend's name."""
+
+BACKEND_NAME = re.compile(rf"[a-zA-Z0-9](?:[a-zA-Z0-9-]|_(?=[a-zA-Z0-9-])){{0,{BACKEND_NAME_LIMIT - 1}}}\Z")
 """Names of backends: no two adjacent underscores and none at the end, so that the separator is unambiguous."""
 
+_BETWEEN = re.compile(r"[^a-zA-Z0-9_-]+|__+")
 _ALLOWED = re.compile(rf"[a-zA-Z0-9_-]{{1,{NAME_LIMIT}}}\Z")
 _ODD = re.compile(r"[^a-zA-Z0-9_-]")
 _LOOKS_SHORTENED = re.compile(rf"_[0-9a-f]{{{DIGEST_LENGTH}}}\Z")
+
+
+def usable_name(name: str) -> str:
+    """:returns: a backend's name that is like a name which a person wrote; the same if that can be one."""
+    if BACKEND_NAME.match(name):
+        return name
+    return _BETWEEN.sub("-", name).strip("-_")[:BACKEND_NAME_LIMIT].rstrip("-_") or "server"
 
 
 def public_name(backend: str, name: str) -> str:

@@ -28,9 +28,9 @@ from ironcurtain.home.json_comments import plain_json
 from ironcurtain.home.lines import Place
 from ironcurtain.home.parsing import parse_json
 from ironcurtain.home.structured import check_version, convert
-from ironcurtain.http.addresses import keeps_secrets
+from ironcurtain.http.addresses import keeps_secrets, literal
 from ironcurtain.mcp_proxy.client_fields import SERVERS, FieldError, servers_place, translated
-from ironcurtain.mcp_proxy.names import BACKEND_NAME
+from ironcurtain.mcp_proxy.names import usable_name
 from ironcurtain.mcp_proxy.references import References
 from ironcurtain.secrets.redaction import Secret
 
@@ -104,12 +104,14 @@ class Reading:
     :param notes: what was passed over or interpreted, in words for people.
     :param variables: names of the variables of the environment that it gets.
     :param secrets: their values, if they can be secret.
+    :param error: the fault of its entry, if that could not be read; also among the problems.
     """
 
     problems: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     variables: tuple[str, ...] = ()
     secrets: tuple[Secret, ...] = ()
+    error: ConfigurationError | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,29 +207,51 @@ def read_servers(
     :param workspace: real path of the session's workspace, the value of ``$WORKSPACE``.
     :param home: the value of ``$HOME``.
     :param environ: the environment to which the file refers.
-    :returns: the servers in the file's order, without disabled ones.
-    :raises ConfigurationError: a field is wrong; the message names it.
+    :returns: the servers in the file's order, without disabled ones. One whose entry is wrong cannot start, and says
+        why.
+    :raises ConfigurationError: there is no table of servers.
     """
     written = plain_json(source, text)
     parsed: dict[str, Any] = convert(source, parse_json(source, written), dict[str, Any], written)
     place, entries = _entries(source, parsed, written)
     if place == SERVERS[0]:
         check_version(source, parsed, FORMAT_VERSION, written)
-    found = list[ServerConfig]()
-    for name, entry in entries.items():
+    found = dict[str, ServerConfig]()
+    for written_name, entry in entries.items():
+        name = usable_name(written_name)
         try:
-            fields, ignored = translated(entry, _Server.__struct_fields__)
-        except FieldError as e:
-            raise wrong(source, e.detail, written, (*place, name, e.field)) from None
-        server: _Server = convert(source, fields, _Server, written, (*place, name))
-        references = References(environ, workspace, home, {*server.env, *server.env_command})
-        notes = [f"ignored: {', '.join(names)} ({reason})" for reason, names in ignored.items()]
-        if not server.disabled:
-            found.append(_Reader(name, server, source, written, place, references, notes).server())
-    return tuple(found)
+            if name in found:
+                raise wrong(source, f"there is a server {name!r} already", written, (*place, written_name))
+            server = _entry(source, entry, written, (*place, written_name), name, (environ, workspace, home))
+        except ConfigurationError as e:
+            while name in found:
+                name = f"{name[:28]}-{len(found)}"
+            server = CommandServer(name, "", reading=Reading((str(e),), error=e))
+        if server is not None:
+            found[name] = server
+    return tuple(found.values())
 
 
-def _entries(source: str, parsed: dict[str, Any], written: str) -> tuple[Place, dict[str, dict[str, Any]]]:
+def _entry(
+    source: str, entry: Any, written: str, place: Place, name: str, context: tuple[Mapping[str, str], str, str]
+) -> ServerConfig | None:
+    """:returns: one server; ``None`` for a disabled one."""
+    table: dict[str, Any] = convert(source, entry, dict[str, Any], written, place)
+    try:
+        fields, ignored = translated(table, _Server.__struct_fields__)
+    except FieldError as e:
+        raise wrong(source, e.detail, written, (*place, e.field)) from None
+    server: _Server = convert(source, fields, _Server, written, place)
+    if server.disabled:
+        return None
+    references = References(*context, {*server.env, *server.env_command})
+    notes = [f"ignored: {', '.join(names)} ({reason})" for reason, names in ignored.items()]
+    if name != place[-1]:
+        notes.append(f"is called {name} here, since names are letters, digits, '-' and single '_'")
+    return _Reader(name, server, source, written, place, references, notes).server()
+
+
+def _entries(source: str, parsed: dict[str, Any], written: str) -> tuple[Place, dict[str, Any]]:
     """:returns: the path of the table of servers, and the table."""
     try:
         place = servers_place(parsed)
@@ -239,7 +263,7 @@ def _entries(source: str, parsed: dict[str, Any], written: str) -> tuple[Place, 
     table: Any = parsed
     for key in place:
         table = table[key]
-    entries: dict[str, dict[str, Any]] = convert(source, table, dict[str, dict[str, Any]], written, place)
+    entries: dict[str, Any] = convert(source, table, dict[str, Any], written, place)
     return place, entries
 
 
@@ -252,7 +276,7 @@ def is_header_value(value: str) -> bool:
 class _Reader:
     """
     :param written: the file's content, to find the line of an error.
-    :param place: the path of the table of servers in the file.
+    :param place: the path of the server in the file.
     :param notes: gets what is passed over.
     """
 
@@ -265,10 +289,6 @@ class _Reader:
     notes: list[str]
 
     def server(self) -> ServerConfig:
-        if not BACKEND_NAME.match(self.name):
-            raise self._wrong(
-                "a server's name is 1 to 32 letters, digits, '-' and single '_', and starts with a letter or digit"
-            )
         remote = self.entry.url is not None if self.entry.type is None else self.entry.type != "stdio"
         if remote and self.entry.env:
             self.notes.append("ignored: env (the server runs elsewhere)")
@@ -325,7 +345,7 @@ class _Reader:
         entry = self.entry
         if entry.type not in (None, "http"):
             self.references.problems.append(SSE if entry.type == "sse" else f"there is no type {entry.type!r}: {TYPES}")
-        url = self.references.value(entry.url or "", "url")
+        url = literal(self.references.value(entry.url or "", "url"))
         headers = {name: self.references.value(value, f"headers.{name}") for name, value in entry.headers.items()}
         if not self.references.problems and not keeps_secrets(url):
             raise self._wrong(URL, "url")
@@ -362,4 +382,4 @@ class _Reader:
         return SandboxConfig(paths["read"], paths["write"], tuple(sandbox.network or ()))
 
     def _wrong(self, detail: str, *place: str | int) -> ConfigurationError:
-        return wrong(self.source, detail, self.written, (*self.place, self.name, *place))
+        return wrong(self.source, detail, self.written, (*self.place, *place))

@@ -16,7 +16,7 @@ from ironcurtain.errors import ConfigurationError, UsageError
 from ironcurtain.home.faults import wrong
 from ironcurtain.home.sections import Provider
 from ironcurtain.home.user_paths import user_path
-from ironcurtain.http.addresses import BASE_URL, is_base_url
+from ironcurtain.http.addresses import BASE_URL, is_base_url, literal
 from ironcurtain.llm.dialects import DIALECTS
 from ironcurtain.providers.endpoints import BadPath, Endpoint, canonical, parse_endpoint
 from ironcurtain.providers.headers import HeaderRole, role
@@ -192,7 +192,7 @@ class _Reader:
 
     def _upstream(self, host: str) -> tuple[bool, str, int, str]:
         """:returns: whether to use TLS; host, port and path."""
-        url = self.table.base_url
+        url = literal(self.table.base_url)
         if not url:
             return True, host, self.table.port, ""
         try:

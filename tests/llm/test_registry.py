@@ -143,7 +143,7 @@ class ProviderForTests(SynchronousTestCase):
     def test_a_key_is_never_sent_in_the_clear(self) -> None:
         for url in (
             "http://api.anthropic.com",
-            "http://localhost:8080",
+            "http://localhost.example:8080",
             "api.anthropic.com",
             "https://",
             "https://user@host",

@@ -172,10 +172,12 @@ class ClientTests(SynchronousTestCase):
 
 class PlaceTests(SynchronousTestCase):
     def refused(self, **content: object) -> str:
-        """:returns: the message that a file is refused with."""
-        with self.assertRaises(ConfigurationError) as caught:
-            read_servers(json.dumps(content), "f.json", workspace="/", home="/", environ={})
-        return str(caught.exception)
+        """:returns: the message that a file, or its first server, is refused with."""
+        try:
+            server, *_ = read_servers(json.dumps(content), "f.json", workspace="/", home="/", environ={})
+        except ConfigurationError as e:
+            return str(e)
+        return server.reading.problems[0]
 
     def test_two_tables_of_servers_are_refused(self) -> None:
         entry = {"a": {"command": "x"}}

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from hypothesis import given
+from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import ConfigurationError
+from ironcurtain.mcp_proxy.names import BACKEND_NAME
 from ironcurtain.mcp_proxy.servers_config import CommandServer, HttpServer, SandboxConfig, read_servers
 from ironcurtain.secrets.redaction import Secret
 
@@ -26,10 +29,14 @@ class ReadTests(SynchronousTestCase):
     """What is taken, and what is refused, by name."""
 
     def refused(self, servers: Any, **more: Any) -> str:
-        """:returns: the message that a file is refused with."""
-        with self.assertRaises(ConfigurationError) as caught:
-            read(servers, **more)
-        return str(caught.exception)
+        """:returns: the message that a file, or the one server in it, is refused with."""
+        try:
+            (server,) = read(servers, **more)
+        except ConfigurationError as e:
+            return str(e)
+        self.assertIsNotNone(server.reading.error)
+        self.assertEqual((server.command, server.reading.problems), ("", (str(server.reading.error),)))
+        return str(server.reading.error)
 
     def test_the_usual_shape(self) -> None:
         servers = read(
@@ -96,9 +103,21 @@ class ReadTests(SynchronousTestCase):
         self.assertNotIn("key=k", repr(servers))
 
     def test_addresses_that_secrets_are_not_sent_to(self) -> None:
-        for url in ("http://example.org/mcp", "http://localhost/mcp", "https://me:pw@example.org/", "ftp://x", "", "x"):
+        for url in (
+            "http://example.org/mcp",
+            "http://localhost.example/mcp",
+            "https://me:pw@example.org/",
+            "ftp://x",
+            "",
+            "x",
+        ):
             self.assertIn("mcpServers.far.url: must look like https://", self.refused({"far": {"url": url}}))
         self.assertIn("mcpServers.far.url", self.refused({"far": {"type": "http"}}))
+
+    def test_localhost_is_this_machine_whatever_a_resolver_says(self) -> None:
+        for port in ("", ":3000"):
+            (server,) = read({"near": {"url": f"http://LocalHost{port}/mcp?key=k"}})
+            self.assertEqual(server.url.reveal(), f"http://127.0.0.1{port}/mcp?key=k")
 
     def test_headers_that_cannot_be_sent(self) -> None:
         for name in ("", "a b", "a:", "Host", "MCP-Session-Id", "é"):
@@ -121,11 +140,34 @@ class ReadTests(SynchronousTestCase):
         for field, value in (("headers", {"A": "b"}), ("ca_file", "x"), ("headers_command", {"A": "b"})):
             self.assertIn("that is run as a command", self.refused({"near": {"command": "x", field: value}}))
 
-    def test_names_are_checked(self) -> None:
-        for name in ("", "a__b", "a_", "_a", "-a", "a b", "a/b", "é", "x" * 33, "a\n"):
-            self.assertIn("a server's name", self.refused({name: {"command": "x"}}))
+    def test_names_that_agents_cannot_use_are_replaced_and_that_is_noted(self) -> None:
+        for name, ours in (("Brave Search", "Brave-Search"), ("a.b/c", "a-b-c"), ("a__b", "a-b"), ("_a_", "a")):
+            (server,) = read({name: {"command": "x"}})
+            self.assertEqual((server.name, len(server.reading.notes)), (ours, 1))
+            self.assertIn(f"is called {ours} here", server.reading.notes[0])
         for name in ("a", "A-1", "a_b", "x" * 32):
-            self.assertEqual(read({name: {"command": "x"}})[0].name, name)
+            (server,) = read({name: {"command": "x"}})
+            self.assertEqual((server.name, server.reading.notes), (name, ()))
+
+    @given(st.lists(st.text(max_size=40), unique=True, max_size=6))
+    def test_each_server_has_a_name_of_its_own(self, names: list[str]) -> None:
+        servers = read({name: {"command": "x"} for name in names})
+        self.assertEqual(len({server.name for server in servers}), len(names))
+        for server in servers:
+            self.assertRegex(server.name, BACKEND_NAME)
+
+    def test_names_that_become_the_same_are_not_taken_for_one_another(self) -> None:
+        first, second = read({"a b": {"command": "x"}, "a.b": {"command": "y"}})
+        self.assertEqual((first.name, first.command, second.command), ("a-b", "x", ""))
+        self.assertIn("mcpServers.a.b: there is a server 'a-b' already", second.reading.problems[0])
+
+    def test_an_entry_that_is_wrong_stops_no_other_server(self) -> None:
+        more = ({"command": 3}, {"sandbx": "none", "command": "x"}, {"command": "x", "args": {}})
+        entries: tuple[Any, ...] = ([], "x", 3, *more)
+        for entry in entries:
+            bad, good = read({"bad": entry, "good": {"command": "x"}})
+            self.assertEqual((good.name, good.reading.problems), ("good", ()))
+            self.assertIn("mcp-servers.json:1: mcpServers.bad", bad.reading.problems[0])
 
     def test_what_is_wrong_is_named(self) -> None:
         self.assertIn("mcpServers.a.args", self.refused({"a": {"command": "x", "args": "y"}}))
@@ -185,6 +227,6 @@ class ReadTests(SynchronousTestCase):
 
     def test_what_is_no_file(self) -> None:
         twice = '{"mcpServers": {}, "mcpServers": {}}'
-        for text in ("", "{", "[]", "{}", '{"mcpServers": []}', '{"mcpServers": {"a": []}}', twice):
+        for text in ("", "{", "[]", "{}", '{"mcpServers": []}', twice):
             with self.assertRaises(ConfigurationError):
                 read_text(text)

@@ -167,7 +167,7 @@ class OwnTests(SynchronousTestCase):
             ("key.header", {**OWN, "key": {"header": "x key", "prefix": "x"}}),
             ("key.prefix", {**OWN, "key": {"header": "x-key", "prefix": "a b"}}),
             ("base_url", {**OWN, "base_url": "http://gateway.example"}),
-            ("base_url", {**OWN, "base_url": "http://localhost:11434"}),
+            ("base_url", {**OWN, "base_url": "http://localhost.example:11434"}),
             ("base_url", {**OWN, "base_url": "http://10.0.0.1:11434"}),
             ("base_url", {**OWN, "base_url": "http://0.0.0.0:11434"}),
             ("base_url", {**OWN, "base_url": "http://127.0.0.1.example.com"}),
