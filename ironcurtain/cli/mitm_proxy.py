@@ -153,9 +153,9 @@ class _Serving:
 
 
 def _heard(event: ModelTraffic) -> None:
-    from ironcurtain.mitm_proxy.recording import ProviderTrouble
+    from ironcurtain.mitm_proxy.recording import ProviderNotice
 
-    if isinstance(event, ProviderTrouble):
+    if isinstance(event, ProviderNotice):
         print_lines(event.text, err=True)
 
 

@@ -28,7 +28,7 @@ from ironcurtain.mitm_proxy.proxy import MitmProxy
 from ironcurtain.mitm_proxy.recording import (
     USAGE_MEMBERS,
     ModelTraffic,
-    ProviderTrouble,
+    ProviderNotice,
     ProxiedRequest,
     ProxiedResponse,
 )
@@ -132,7 +132,7 @@ class Traffic:
         """Process an event of the MITM proxy."""
         if isinstance(event, ProxiedResponse):
             self._answered(event)
-        elif isinstance(event, ProviderTrouble):
+        elif isinstance(event, ProviderNotice):
             self._emit(events.Notice(text=event.text))
         elif event.decision != "allow":
             self._refused(event)

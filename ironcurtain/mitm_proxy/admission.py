@@ -16,6 +16,7 @@ from ironcurtain.mitm_proxy.scrub import Scrubber
 from ironcurtain.mitm_proxy.shared import Destination, Shared
 from ironcurtain.providers.provider import ModelProvider, RequestRefusal
 from ironcurtain.providers.usage import UsageReader
+from ironcurtain.text.display import one_line
 
 UNRECORDED = RequestRefusal(503, "audit-unavailable", "the audit log cannot be written: no further requests are made")
 """The response to every request while nothing can be recorded."""
@@ -23,6 +24,12 @@ UNRECORDED = RequestRefusal(503, "audit-unavailable", "the audit log cannot be w
 
 _WITHOUT_BODY = frozenset(("GET", "HEAD"))
 
+
+NAMES_RECORDED: Final = 20
+"""Maximum number of headers and fields that a record names because they are not sent."""
+
+NAME_LIMIT: Final = 60
+"""Maximum length in characters of such a name."""
 
 REASON_LIMIT: Final = 500
 """Maximum length in characters of a reason, which can contain paths and names of the agent."""
@@ -105,15 +112,21 @@ class RequestAdmission:
         return refusal
 
     def start(
-        self, client: ExchangeClient, request: HttpRequest, forward: ForwardedRequest, length: int | None
+        self,
+        client: ExchangeClient,
+        request: HttpRequest,
+        forward: ForwardedRequest,
+        length: int | None,
+        fields: tuple[str, ...] = (),
     ) -> Exchange | RequestRefusal:
         """
         Record an allowed request. From here on, the exchange handles it.
 
         :param length: size of the body in bytes; ``None`` if it is chunked.
+        :param fields: names of fields of the body that are not sent.
         """
         credentials, head = self._destination.credentials, request.head
-        rule = credentials.rule
+        rule, dropped = credentials.rule, _names(forward.dropped, fields)
         try:
             request_id = self._shared.recorder.request(
                 "allow",
@@ -122,9 +135,12 @@ class RequestAdmission:
                 method=head.method,
                 path=head.path,
                 rule=forward.rule,
+                dropped=dropped,
             )
         except AuditUnavailable:
             return UNRECORDED
+        if dropped and (text := self._destination.omissions.after(dropped)):
+            self._shared.recorder.tell(rule.name, text)
         outgoing = Outgoing(request_id, forward.lines + _end(head.method, length), length is None)
         answer = AnswerRelay(head.method, self._scrubber, UsageReader(rule.provider.count), request.last)
         return Exchange(client, outgoing, answer, self._destination, self._shared.recorder)
@@ -132,6 +148,14 @@ class RequestAdmission:
     def _judge(self, head: bytes) -> tuple[HttpRequest, ForwardedRequest | RequestRefusal]:
         request = read_request(head)
         return request, judge(request.head, self._destination.credentials)
+
+
+def _names(headers: tuple[str, ...], fields: tuple[str, ...]) -> list[str]:
+    """:returns: what is not sent, escaped."""
+    if not headers and not fields:
+        return []
+    names = [f"header {name}" for name in headers] + [f"field {name}" for name in fields[:NAMES_RECORDED]]
+    return [one_line(name, NAME_LIMIT) for name in names[:NAMES_RECORDED]]
 
 
 def _end(method: str, length: int | None) -> bytes:

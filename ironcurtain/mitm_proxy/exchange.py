@@ -199,7 +199,7 @@ class Exchange:
         self._pool.forget(self)
         self._record(error)
         if text := self._troubles.after(answer.status, fault):
-            self._recorder.trouble(self._rule.name, text)
+            self._recorder.tell(self._rule.name, text)
         if upstream is None:
             return
         upstream.user = None

@@ -6,7 +6,7 @@ its own, an agent could use another account and read the responses there. Where 
 real key, the fake one may be in either: agents know only the provider's own.
 
 Query parameters are checked, too: Google's APIs accept keys there, other methods, and filters that remove the token
-counts from a response.
+counts from a response. Headers that the provider's clients do not send are left out: gateways take orders from some.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from ironcurtain.llm.dialect import key_scheme, key_value
 from ironcurtain.providers import bodies
 from ironcurtain.providers.endpoints import BadPath, Endpoint, canonical, find
 from ironcurtain.providers.headers import HeaderRole, names_credential, role
-from ironcurtain.providers.provider import RequestRefusal
-from ironcurtain.providers.registry import is_inspected
+from ironcurtain.providers.provider import BodyRules, RequestRefusal
+from ironcurtain.providers.registry import body_rules
 from ironcurtain.providers.rules import ProviderRule
 from ironcurtain.secrets.redaction import Secret
 
@@ -64,8 +64,6 @@ HTTP_PORT: Final = 80
 HTTPS_PORT: Final = 443
 """Ports to omit from the Host header (RFC 9110 sections 4.2.1 and 4.2.2)."""
 
-_KEEP: Final = HeaderRole.KEEP  # looking up an enum member takes longer in Python 3.11 than finding a header's role
-
 _SHOWN = 100
 """Maximum length in characters of an agent's path in a reason."""
 
@@ -92,16 +90,19 @@ class ForwardedRequest(NamedTuple):
     :ivar target: path and query, including a gateway's path.
     :ivar headers: all headers except Connection and those that frame the body (Content-Length, Transfer-Encoding),
         which belong to the connection. They contain the real key, so they must not be shown.
-    :ivar inspected: whether to hold back the body until :func:`bodies.refusal` has judged it.
+    :ivar bodies: the rules by which :func:`~ironcurtain.providers.bodies.judge_body` has to judge the body before it is
+        sent; ``None`` if it is not judged.
+    :ivar dropped: names of unknown headers that are not sent.
     """
 
     endpoint: Endpoint
     target: str
     headers: Fields
-    inspected: bool
+    bodies: BodyRules | None
+    dropped: tuple[str, ...]
 
     def __repr__(self) -> str:
-        return f"ForwardedRequest({self.endpoint!r}, {self.target!r}, ..., {self.inspected})"
+        return f"ForwardedRequest({self.endpoint!r}, {self.target!r}, ...)"
 
     @property
     def rule(self) -> str:
@@ -135,7 +136,7 @@ def judge(head: RequestHead, credentials: Credentials) -> ForwardedRequest | Req
 def _judge(head: RequestHead, credentials: Credentials) -> ForwardedRequest:
     rule = credentials.rule
     path = _path(head)
-    found = _sort(head.headers, (rule.key_header, rule.provider.key_header))
+    found = _sort(head.headers, (rule.key_header, rule.provider.key_header), rule.provider.headers)
     _check_host(found.hosts, rule)
     endpoint = find(rule.endpoints, head.method, path)
     if endpoint is None:
@@ -144,12 +145,14 @@ def _judge(head: RequestHead, credentials: Credentials) -> ForwardedRequest:
     if (name := unwanted(head.query, rule.provider.query)) is not None:
         raise _Refused(403, "query-not-allowed", f"the query parameter {name[:_SHOWN]!r} is not allowed")
     _check_key(found, credentials)
-    inspected = is_inspected(rule.provider, path, found.content_types[0] if found.content_types else "")
-    if inspected:
+    rules = body_rules(rule.provider, path, found.content_types[0] if found.content_types else "")
+    if rules is not None:
         _check_content(found)
     query = f"?{head.query}" if head.query else ""
     target = f"{request_path(rule.upstream_path, path)}{query}"
-    return ForwardedRequest(endpoint, target, _outgoing(found, rule, credentials.real), inspected)
+    return ForwardedRequest(
+        endpoint, target, _outgoing(found, rule, credentials.real), rules, tuple(dict.fromkeys(found.unknown))
+    )
 
 
 def _path(head: RequestHead) -> str:
@@ -160,9 +163,13 @@ def _path(head: RequestHead) -> str:
 
 
 class _Found:
-    """The headers of one request, by role; the lists contain values."""
+    """
+    The headers of one request, by role; the lists contain values.
 
-    __slots__ = ("codings", "content_types", "hosts", "kept", "keys", "other_credential")
+    :ivar unknown: names of headers that are not sent.
+    """
+
+    __slots__ = ("codings", "content_types", "hosts", "kept", "keys", "other_credential", "unknown")
 
     def __init__(self) -> None:
         self.kept: list[tuple[str, str]] = []
@@ -170,19 +177,20 @@ class _Found:
         self.hosts: list[str] = []
         self.content_types: list[str] = []
         self.codings: list[str] = []
+        self.unknown: list[str] = []
         self.other_credential = ""
 
 
-def _sort(headers: Fields, key_headers: tuple[str, str]) -> _Found:
+def _sort(headers: Fields, key_headers: tuple[str, str], known: frozenset[str]) -> _Found:
     found = _Found()
     connection: list[str] = []
     for header in headers:
         name, value = header
         if name in key_headers:
             found.keys.append(header)
-        elif (what := role(name)) is _KEEP:
+        elif name in known:
             found.kept.append(header)
-        elif what is HeaderRole.CONTENT_TYPE:
+        elif (what := role(name)) is HeaderRole.CONTENT_TYPE:
             found.content_types.append(value)
             found.kept.append(header)
         elif what is HeaderRole.CONTENT_ENCODING:
@@ -198,10 +206,13 @@ def _sort(headers: Fields, key_headers: tuple[str, str]) -> _Found:
             connection += (word.strip().lower() for word in value.split(","))
         elif what is HeaderRole.UPGRADE:
             raise _Refused(426, "upgrade", "connections are not upgraded here: use HTTP/1.1 requests")
+        elif what is HeaderRole.UNKNOWN:
+            found.unknown.append(name)
     if "upgrade" in connection:
         raise _Refused(426, "upgrade", "connections are not upgraded here: use HTTP/1.1 requests")
     if connection:  # it names the hop-by-hop headers
         found.kept = [header for header in found.kept if header[0] not in connection]
+        found.unknown = [name for name in found.unknown if name not in connection]
     return found
 
 

@@ -21,7 +21,7 @@ from ironcurtain.mitm_proxy.connection import ConnectionFactory
 from ironcurtain.mitm_proxy.dialling import Dialer, DiallingReactor
 from ironcurtain.mitm_proxy.judgement import Credentials
 from ironcurtain.mitm_proxy.limits import BufferedBytes, MitmLimits
-from ironcurtain.mitm_proxy.recording import ModelTraffic, Recorder, Troubles
+from ironcurtain.mitm_proxy.recording import ModelTraffic, Omissions, Recorder, Troubles
 from ironcurtain.mitm_proxy.scrub import KeyForms
 from ironcurtain.mitm_proxy.shared import Destination, Shared
 from ironcurtain.mitm_proxy.tls import ClientSide, PlainSide, ServerSide
@@ -161,7 +161,8 @@ class MitmProxy:
         credentials = Credentials(rule, self.fake_keys[rule.name], real)
         serving = ServerSide(partial(self._authority.leaf, rule.host))
         troubles = Troubles(rule.upstream_host, real.origin or "settings")
-        return Destination(credentials, serving, pool, KeyForms(real), troubles)
+        omissions = Omissions(rule.upstream_host)
+        return Destination(credentials, serving, pool, KeyForms(real), troubles, omissions)
 
     def _sweep(self) -> None:
         shared = self._shared

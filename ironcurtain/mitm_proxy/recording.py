@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from http import HTTPStatus
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
@@ -62,16 +62,21 @@ class ProxiedResponse(NamedTuple):
     error: str
 
 
-class ProviderTrouble(NamedTuple):
+class ProviderNotice(NamedTuple):
     """
-    A provider refuses the key or the requests, or fails. Agents silently retry for minutes.
+    A provider refuses the key or the requests, or fails, while agents silently retry for minutes; or it gets requests
+    without a part that the agent sent.
 
     :param provider: its name in the settings.
-    :param text: what is wrong and what to do, for people.
+    :param text: what is wrong and what to do, for people; names of the agent's are escaped.
     """
 
     provider: str
     text: str
+
+
+OMISSIONS_TOLD: Final = 20
+"""Maximum number of names that are reported for one provider; an agent can make up any number."""
 
 
 class Troubles:
@@ -117,6 +122,35 @@ class Troubles:
         return ""
 
 
+class Omissions:
+    """
+    Describes what is left out of requests to one provider. Each name is reported once.
+
+    :param host: the provider's host.
+    """
+
+    def __init__(self, host: str) -> None:
+        self._host = host
+        self._reported: set[str] = set()
+        self._full = False
+
+    def after(self, names: Sequence[str]) -> str:
+        """
+        A request is sent without these headers and fields.
+
+        :param names: escaped.
+        :returns: a message for the user; empty if there is nothing new to report.
+        """
+        new = [name for name in names if name not in self._reported]
+        if not new or self._full:
+            return ""
+        told = new[: OMISSIONS_TOLD - len(self._reported)]
+        self._reported.update(told)
+        self._full = len(told) < len(new)
+        text = ", ".join(told) + (" and others" if self._full else "")
+        return f"left out of requests to {self._host}, as unknown: {text}"
+
+
 USAGE_MEMBERS = ("input", "output", "cacheRead", "cacheWrite")
 """
 The members of ``usage`` in a record of kind ``model-response``, in the order of the fields of
@@ -124,7 +158,7 @@ The members of ``usage`` in a record of kind ``model-response``, in the order of
 slowly.
 """
 
-ModelTraffic = ProxiedRequest | ProxiedResponse | ProviderTrouble
+ModelTraffic = ProxiedRequest | ProxiedResponse | ProviderNotice
 
 
 class Recorder:
@@ -155,11 +189,13 @@ class Recorder:
         path: str = "",
         rule: str,
         reason: str = "",
+        dropped: Sequence[str] = (),
         **more: str,
     ) -> str:
         """
         Record a request, before it has any effect.
 
+        :param dropped: names of headers and fields that are not sent, for people.
         :param more: further members of the record.
         :returns: its id.
         :raises AuditUnavailable: it could not be recorded, so it must not be made.
@@ -177,6 +213,7 @@ class Recorder:
             decision=decision,
             rule=rule,
             reason=reason,
+            **({"dropped": list(dropped)} if dropped else {}),
             **more,
         )
         self._events(request)
@@ -190,9 +227,9 @@ class Recorder:
             self.log.error("{error}", error=e)
         self._events(response)
 
-    def trouble(self, provider: str, text: str) -> None:
-        """Report a provider that fails; it is recorded with the ``model-response``."""
-        self._events(ProviderTrouble(provider, text))
+    def tell(self, provider: str, text: str) -> None:
+        """Report something about a provider, which the records of its requests contain."""
+        self._events(ProviderNotice(provider, text))
 
     def now(self) -> float:
         """:returns: seconds of the clock."""

@@ -49,7 +49,7 @@ class KeyForms:
     """
     The forms in which a key can occur in bytes: computed once, for many streams.
 
-    :ivar literal: the key itself, and in base64.
+    :ivar literal: the key itself, in base64, in hexadecimal and in UTF-16.
     :ivar unescaped: the same without escapes, since a key can itself look escaped.
     """
 
@@ -65,8 +65,9 @@ class Scrubber:
     """
     Scrubs one stream of bytes, in any slicing.
 
-    The key is found unchanged, in base64 at any alignment, and with some characters escaped. Bytes are held back only
-    while they can be the beginning of the key. After :meth:`flush`, another stream may follow.
+    The key is found unchanged, in base64 at any alignment, in hexadecimal of one case, in UTF-16, and with some
+    characters escaped. Bytes are held back only while they can be the beginning of the key. Two parts with other bytes
+    between them are not found, nor are other encodings. After :meth:`flush`, another stream may follow.
     """
 
     __slots__ = ("_forms", "_literal", "_unescaped")
@@ -211,6 +212,8 @@ def _forms(secret: Secret) -> list[bytes]:
     """:returns: the forms of the key in bytes, apart from escapes."""
     raw = secret.reveal().encode()
     forms = [raw] if _PLAIN.fullmatch(raw) else [raw, json.dumps(secret.reveal()).encode()[1:-1]]
+    # In UTF-16 of either byte order, up to the zero byte at one of its ends
+    forms += [raw.hex().encode(), raw.hex().upper().encode(), b"\0".join(raw[at : at + 1] for at in range(len(raw)))]
     for shift in range(3):
         encoded = base64.b64encode(b"\0" * shift + raw)
         # The characters at both ends also encode bits of neighbouring bytes, which are unknown.

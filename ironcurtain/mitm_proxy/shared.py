@@ -10,7 +10,7 @@ from twisted.internet.defer import Deferred, succeed
 
 from ironcurtain.mitm_proxy.judgement import Credentials
 from ironcurtain.mitm_proxy.limits import BufferedBytes, MitmLimits
-from ironcurtain.mitm_proxy.recording import Recorder, Troubles
+from ironcurtain.mitm_proxy.recording import Omissions, Recorder, Troubles
 from ironcurtain.mitm_proxy.scrub import KeyForms
 from ironcurtain.mitm_proxy.tls import ServerSide
 from ironcurtain.mitm_proxy.upstream import UpstreamPool
@@ -25,6 +25,7 @@ class Destination:
     :param pool: the session's connections to it.
     :param key_forms: forms of the real key, which is removed from responses.
     :param troubles: describes its failures.
+    :param omissions: describes what is left out of requests to it.
     """
 
     credentials: Credentials
@@ -32,6 +33,7 @@ class Destination:
     pool: UpstreamPool
     key_forms: KeyForms
     troubles: Troubles
+    omissions: Omissions
 
 
 class ProxyConnection(typing.Protocol):

@@ -198,16 +198,16 @@ class Tunnel(Protocol):
 
     def _begin(self, request: HttpRequest, forward: ForwardedRequest) -> None:
         self._state = _BODY
-        if forward.inspected and request.length is not None and request.length > bodies.BODY_LIMIT:
+        if forward.bodies is not None and request.length is not None and request.length > bodies.BODY_LIMIT:
             self._deny(bodies.too_large())
             return
-        if forward.inspected:
+        if forward.bodies is not None:
             self._body, self._forward = BufferedBody(self._shared.buffered), forward
         elif not self._start(forward, request.length):
             return
         if request.expects:
             self.transport.write(CONTINUE)
-        if self._framing.done or not forward.inspected:
+        if self._framing.done or forward.bodies is None:
             self._take_body(b"")
 
     def _take_body(self, payload: bytes) -> None:
@@ -226,19 +226,18 @@ class Tunnel(Protocol):
 
     def _inspect(self, buffered: BufferedBody) -> None:
         forward, body = self._forward, buffered.whole()
-        assert forward is not None
-        rules = self._destination.credentials.rule.provider.bodies
-        assert rules is not None, "only a body in a known format can be inspected"
-        refusal = bodies.refusal(rules, body)
-        if refusal is not None:
-            self._deny(refusal)
-        elif self._start(forward, len(body)) and self._exchange is not None:
+        assert forward is not None and forward.bodies is not None
+        judged = bodies.judge_body(forward.bodies, body)
+        if isinstance(judged, RequestRefusal):
+            self._deny(judged)
+        elif self._start(forward, len(judged.data), judged.dropped) and self._exchange is not None:
             self._drop_body()
-            self._exchange.send(body, True)
+            self._exchange.send(judged.data, True)
 
-    def _start(self, forward: ForwardedRequest, length: int | None) -> bool:
+    def _start(self, forward: ForwardedRequest, length: int | None, fields: tuple[str, ...] = ()) -> bool:
+        """:param fields: names of fields of the body that are not sent."""
         assert self._request is not None
-        started = self._admission.start(self, self._request, forward, length)
+        started = self._admission.start(self, self._request, forward, length, fields)
         if isinstance(started, RequestRefusal):
             self._answer(started)
             return False

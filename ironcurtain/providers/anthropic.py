@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
 
 from ironcurtain.llm.anthropic import AnthropicDialect
 from ironcurtain.llm.model import TokenUsage
-from ironcurtain.providers.bodies import kinds, never, not_of_type, quote
+from ironcurtain.providers.bodies import GATEWAYS, kinds, never, not_of_type, quote
+from ironcurtain.providers.client_headers import COMMON, GENERATED_CLIENTS
 from ironcurtain.providers.provider import BodyRules, CountedTokens, ModelProvider, RequestRefusal, TokenCount
 
 
@@ -34,6 +36,63 @@ _BODIES: Final = BodyRules(
         ),
     },
     frozenset(("input", "inputexamples", "inputschema", "metadata", "schema")),
+)
+_MESSAGES: Final = replace(
+    _BODIES,
+    # The Messages API, also with its betas, without what selects who pays (billing_policy, user_profile_id,
+    # workspace_id), and without fallbacks, which gateways read as other servers.
+    fields=frozenset(
+        (
+            "cache_control",
+            "compaction",
+            "container",
+            "context_management",
+            "diagnostics",
+            "inference_geo",
+            "max_tokens",
+            "mcp_servers",
+            "messages",
+            "metadata",
+            "model",
+            "output_config",
+            "output_format",
+            "service_tier",
+            "speed",
+            "stop_sequences",
+            "stream",
+            "system",
+            "temperature",
+            "thinking",
+            "tool_choice",
+            "tools",
+            "top_k",
+            "top_p",
+        )
+    ),
+    acting={**GATEWAYS, "thread": "continue a stored conversation"},
+)
+_HEADERS: Final = (
+    COMMON
+    | GENERATED_CLIENTS
+    | {
+        "anthropic-beta",
+        "anthropic-dangerous-direct-browser-access",
+        "anthropic-version",
+        # Claude Code
+        "x-anthropic-additional-protection",
+        "x-app",
+        "x-claude-1p-request-class",
+        "x-claude-code-agent-id",
+        "x-claude-code-agent-type",
+        "x-claude-code-compaction",
+        "x-claude-code-context-compacted",
+        "x-claude-code-parent-agent-id",
+        "x-claude-code-prev-tool-durations",
+        "x-claude-code-prompt-id",
+        "x-claude-code-request-class",
+        "x-claude-code-session-id",
+        "x-client-app",
+    }
 )
 
 
@@ -93,7 +152,8 @@ ANTHROPIC: Final = ModelProvider(
     name="anthropic",
     host="api.anthropic.com",
     endpoints=("POST /v1/messages", "POST /v1/messages/count_tokens"),
-    calls=("/messages", "/count_tokens"),
+    calls={"/messages": _MESSAGES, "/count_tokens": _MESSAGES},
+    headers=_HEADERS,
     key_header=AnthropicDialect.key_header,
     key_prefix="sk-ant-api03-",
     key_variables=("ANTHROPIC_API_KEY",),

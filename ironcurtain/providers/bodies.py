@@ -5,9 +5,10 @@ A provider that fetches addresses, runs code or connects to servers for an agent
 are refused, and so are bodies that two parsers could read differently. Tools that the agent itself runs are allowed,
 since their calls come to the MCP proxy.
 
-Types of tools and sources are allowed by name, because providers add new ones. Other keys are refused by name, because
-agents send many harmless ones. Keys are compared without case and underscores: Google's APIs accept two spellings of
-each, and some gateways accept any case.
+The fields of the body itself are known by name, and so are types of tools and sources, because providers and gateways
+add new ones: other fields are not sent. Keys inside are refused by name, because agents send many harmless ones. Those
+are compared without case and underscores: Google's APIs accept two spellings of each, and some gateways accept any
+case.
 """
 
 from __future__ import annotations
@@ -15,9 +16,23 @@ from __future__ import annotations
 import json
 import re
 from functools import lru_cache
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn
 
-from ironcurtain.providers.provider import KEY_LIMIT, BodyRules, Check, RequestRefusal
+import msgspec
+
+from ironcurtain.providers.provider import KEY_LIMIT, BodyRules, Check, RequestRefusal, fold
+
+GATEWAYS: Final = {
+    "apibase": "connect to another server",
+    "baseurl": "connect to another server",
+    "models": "use other models",
+    "preset": "use stored settings, whose tools cannot be seen here",
+    "provider": "choose another server",
+}
+"""Fields by which gateways choose where a request goes, folded, and what they make a gateway do."""
+
+_ADDRESS: Final = re.compile(r"\s*(?!data:)[A-Za-z][A-Za-z0-9+.-]{0,31}:")
+"""The beginning of an address; content in base64 has no colon."""
 
 _CUT: Final = 60
 """Maximum length in characters of an agent's text in a reason."""
@@ -47,6 +62,15 @@ def only_data(deed: str) -> Check:
     def check(value: Any) -> str | None:
         address = value.get("url") if isinstance(value, dict) else value
         return None if address is None or (isinstance(address, str) and address.startswith("data:")) else deed
+
+    return check
+
+
+def content(deed: str) -> Check:
+    """:returns: a rule that refuses an address in place of the content; ``data:`` contains it."""
+
+    def check(value: Any) -> str | None:
+        return deed if isinstance(value, str) and _ADDRESS.match(value) else None
 
     return check
 
@@ -102,23 +126,59 @@ def too_large() -> RequestRefusal:
     )
 
 
-def refusal(rules: BodyRules, body: bytes) -> RequestRefusal | None:
+class JudgedBody(NamedTuple):
+    """
+    A body that may be sent.
+
+    :ivar data: as it came, or without the dropped fields.
+    :ivar dropped: names of fields that are not sent, as the agent wrote them.
+    """
+
+    data: bytes
+    dropped: tuple[str, ...]
+
+
+def judge_body(rules: BodyRules, body: bytes) -> JudgedBody | RequestRefusal:
     """
     Judge a request's body.
 
-    :param rules: the provider's rules.
+    :param rules: those of the provider for such a request.
     :param body: the complete body, without content coding.
-    :returns: the refusal, or ``None`` if the body may be sent.
     """
     try:
         value = _decoder.decode(body.decode())
     except (ValueError, RecursionError) as e:
-        why = "nested too deeply" if isinstance(e, RecursionError) else cut(str(e))
-        return RequestRefusal(400, "malformed-body", f"the request's body is not unambiguous JSON: {why}")
+        return _malformed("nested too deeply" if isinstance(e, RecursionError) else cut(str(e)))
     if not isinstance(value, dict):
         return RequestRefusal(400, "malformed-body", "the request's body is not a JSON object")
-    if (deed := _deed(rules, value)) is None:
-        return None
+    if (deed := _deed(rules, value)) is not None:
+        return _acts(deed)
+    if rules.fields is None or not (unknown := value.keys() - rules.fields):
+        return JudgedBody(body, ())
+    dropped = tuple(name for name in value if name in unknown)
+    for name in dropped:
+        if (deed := rules.acting.get(fold(name))) is not None and value[name] not in _HARMLESS:
+            return _acts(deed)
+    try:
+        return JudgedBody(_without(unknown, body), dropped)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
+        return _malformed(cut(str(e)))
+
+
+def _without(names: set[str], body: bytes) -> bytes:
+    """The other members stay byte for byte."""
+    members = _members_as_sent.decode(body)
+    return msgspec.json.encode({name: member for name, member in members.items() if name not in names})
+
+
+_members_as_sent: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+def _malformed(why: str) -> RequestRefusal:
+    return RequestRefusal(400, "malformed-body", f"the request's body is not unambiguous JSON: {why}")
+
+
+def _acts(deed: str) -> RequestRefusal:
     advice = "turn this off in the agent, or let it do so itself, by tools that are judged here"
     return RequestRefusal(
         403, "provider-acts", f"the request asks the provider to {deed}, which is not allowed: {advice}"

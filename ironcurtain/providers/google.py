@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
 
 from ironcurtain.llm.google import GoogleDialect
 from ironcurtain.llm.model import TokenUsage
-from ironcurtain.providers.bodies import cut, never
+from ironcurtain.providers.bodies import GATEWAYS, cut, never
+from ironcurtain.providers.client_headers import COMMON
 from ironcurtain.providers.provider import BodyRules, CountedTokens, ModelProvider, RequestRefusal, TokenCount, fold
 
 _GOOGLE_OWN: Final = frozenset(("functiondeclarations", "computeruse"))
@@ -26,10 +28,39 @@ def _google_tools(tools: Any) -> str | None:
     return None
 
 
+_FIELDS: Final = frozenset(
+    (
+        "cachedContent",
+        "cached_content",
+        "contents",
+        "generationConfig",
+        "generation_config",
+        "labels",
+        "safetySettings",
+        "safety_settings",
+        "serviceTier",
+        "service_tier",
+        "store",
+        "systemInstruction",
+        "system_instruction",
+        "toolConfig",
+        "tool_config",
+        "tools",
+    )
+)
+"""Google's APIs accept both spellings."""
+
+
+def _nested(request: Any) -> str | None:
+    unknown = [] if not isinstance(request, dict) else sorted(request.keys() - _FIELDS - {"model"})
+    return f"take {cut(unknown[0])}, which is unknown" if unknown else None
+
+
 _BODIES: Final = BodyRules(
     {
         "cachedcontent": never("use stored content, whose tools cannot be seen here"),
         "fileuri": never("fetch an address or a stored file"),
+        "generatecontentrequest": _nested,
         "tools": _google_tools,
         **{
             name: never(deed)
@@ -55,6 +86,10 @@ _BODIES: Final = BodyRules(
             "responseschema",
         )
     ),
+)
+_GENERATE: Final = replace(_BODIES, fields=_FIELDS, acting=GATEWAYS)
+_COUNT: Final = replace(
+    _BODIES, fields=_FIELDS | {"generateContentRequest", "generate_content_request"}, acting=GATEWAYS
 )
 
 
@@ -100,7 +135,8 @@ GOOGLE: Final = ModelProvider(
     endpoints=tuple(
         f"POST /v1beta/models/*:{call}" for call in ("generateContent", "streamGenerateContent", "countTokens")
     ),
-    calls=("Content", ":countTokens"),
+    calls={":generateContent": _GENERATE, ":streamGenerateContent": _GENERATE, ":countTokens": _COUNT},
+    headers=COMMON | {"x-goog-api-client", "x-server-timeout"},
     key_header=GoogleDialect.key_header,
     key_prefix="AIza",
     key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"),

@@ -16,8 +16,8 @@ ROLES_KEPT: Final = 512
 class HeaderRole(Enum):
     """What to do with a header."""
 
-    KEEP = auto()
-    """Forward it unchanged."""
+    UNKNOWN = auto()
+    """Forward it if the provider's clients send it; otherwise remove it, and say so."""
     DROP = auto()
     """Remove it: it applies to this connection only, or the proxy generates it."""
     CREDENTIAL = auto()
@@ -54,18 +54,6 @@ _NAMED: Final = {
         # a partial response can contain part of a key, which the scrubber would not recognise
         "if-range",
         "range",
-        # the agent's network
-        "alt-used",
-        "cookie",
-        "cookie2",
-        "forwarded",
-        "via",
-        "x-forwarded-for",
-        "x-forwarded-host",
-        "x-forwarded-port",
-        "x-forwarded-prefix",
-        "x-forwarded-proto",
-        "x-real-ip",
     ),
     HeaderRole.CREDENTIAL: tuple(name for known in KNOWN_PROVIDERS.values() for name in known.other_credentials),
     HeaderRole.OVERRIDE: (
@@ -91,7 +79,7 @@ def role(name: str) -> HeaderRole:
     """:param name: in lower case."""
     if (found := _BY_NAME.get(name)) is not None:
         return found
-    return HeaderRole.CREDENTIAL if names_credential(name) else HeaderRole.KEEP
+    return HeaderRole.CREDENTIAL if names_credential(name) else HeaderRole.UNKNOWN
 
 
 def names_credential(name: str) -> bool:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
 
 from ironcurtain.llm.model import TokenUsage
 from ironcurtain.llm.openai import OpenAiDialect, separated
-from ironcurtain.providers.bodies import cut, kinds, never, not_of_type, only_data
+from ironcurtain.providers.bodies import GATEWAYS, content, cut, kinds, never, not_of_type, only_data
+from ironcurtain.providers.client_headers import COMMON, GENERATED_CLIENTS
 from ironcurtain.providers.provider import BodyRules, CountedTokens, ModelProvider, RequestRefusal, TokenCount
+
+_IN_CONTAINER: Final = "run commands in a container"
 
 
 def _stored_prompt(prompt: Any) -> str | None:
@@ -19,12 +23,38 @@ def _stored_prompt(prompt: Any) -> str | None:
 
 def _hosted_environment(environment: Any) -> str | None:
     hosted = isinstance(environment, dict) and environment.get("type") != "local"
-    return "run commands in a container" if hosted else None
+    return _IN_CONTAINER if hosted else None
 
 
 def _searching_model(model: Any) -> str | None:
-    searches = isinstance(model, str) and re.search(r"(?i)-search|deep-research|:online", model)
+    if not isinstance(model, str):
+        return None
+    if "@preset" in model.lower():
+        return "use stored settings, whose tools cannot be seen here"
+    searches = re.search(r"(?i)-search|deep-research|:online", model)
     return f"search the web, as the model {cut(model)} always does" if searches else None
+
+
+_own_kind: Final = kinds(
+    re.compile(
+        r"function|custom|namespace|apply_patch|computer|computer_use_preview|image_generation|local_shell|shell"
+        r"|tool_search"
+    ),
+    untyped=False,
+)
+
+
+def _tools(tools: Any) -> str | None:
+    if tools is None:
+        return None
+    if (deed := _own_kind(tools)) is not None:
+        return deed
+    for tool in tools if isinstance(tools, list) else [tools]:
+        environment = tool.get("environment")
+        local = isinstance(environment, dict) and environment.get("type") == "local"
+        if tool["type"] == "shell" and not local:
+            return _IN_CONTAINER
+    return None
 
 
 _BODIES: Final = BodyRules(
@@ -32,7 +62,9 @@ _BODIES: Final = BodyRules(
         "audiourl": only_data("fetch an address"),
         "background": never("work in the background, where the tokens cannot be counted"),
         "connectorid": never("connect to a service"),
+        "data": content("fetch an address"),
         "environment": _hosted_environment,
+        "filedata": content("fetch an address"),
         "fileid": never("use a stored file"),
         "fileids": never("use stored files"),
         "fileurl": never("fetch an address"),
@@ -41,19 +73,127 @@ _BODIES: Final = BodyRules(
         "plugins": never("run plugins"),
         "prompt": _stored_prompt,
         "serverurl": never("connect to an MCP server"),
-        "tools": kinds(
-            re.compile(
-                r"function|custom|namespace|apply_patch|computer|computer_use_preview|image_generation|local_shell|shell"
-                r"|tool_search"
-            ),
-            untyped=False,
-        ),
+        "tools": _tools,
         "type": not_of_type(re.compile(r"(?i:code_interpreter|file_search|mcp|web_search(?!_call).{0,24})")),
         "vectorstoreids": never("search stored files"),
         "videourl": only_data("fetch an address"),
         "websearchoptions": never("search the web"),
     },
     frozenset(("arguments", "clientmetadata", "metadata", "parameters", "schema")),
+)
+_ACTING: Final = {
+    **GATEWAYS,
+    "conversation": "continue a stored conversation",
+    "datasources": "search stored data",
+    "enablesearch": "search the web",
+    "searchoptions": "search the web",
+    "searchparameters": "search the web",
+}
+_BOTH: Final = frozenset(
+    (
+        "metadata",
+        "model",
+        "moderation",
+        "parallel_tool_calls",
+        "prompt",
+        "prompt_cache_key",
+        "prompt_cache_options",
+        "prompt_cache_retention",
+        "safety_identifier",
+        "service_tier",
+        "store",
+        "stream",
+        "stream_options",
+        "temperature",
+        "tool_choice",
+        "tools",
+        "top_logprobs",
+        "top_p",
+        "user",
+    )
+)
+_RESPONSES: Final = replace(
+    _BODIES,
+    fields=_BOTH
+    | {
+        "background",
+        "client_metadata",
+        "context_management",
+        "image",
+        "include",
+        "input",
+        "instructions",
+        "max_output_tokens",
+        "max_tool_calls",
+        "previous_response_id",
+        "reasoning",
+        "text",
+        "truncation",
+    },
+    acting=_ACTING,
+)
+_COMPLETIONS: Final = replace(
+    _BODIES,
+    # Chat Completions, the older Completions, and at the end how other servers with these APIs sample and think
+    fields=_BOTH
+    | {
+        "audio",
+        "best_of",
+        "echo",
+        "frequency_penalty",
+        "function_call",
+        "functions",
+        "logit_bias",
+        "logprobs",
+        "max_completion_tokens",
+        "max_tokens",
+        "messages",
+        "modalities",
+        "n",
+        "prediction",
+        "presence_penalty",
+        "reasoning_effort",
+        "response_format",
+        "seed",
+        "stop",
+        "suffix",
+        "verbosity",
+        "web_search_options",
+        "enable_thinking",
+        "min_p",
+        "reasoning",
+        "repetition_penalty",
+        "thinking",
+        "top_k",
+    },
+    acting=_ACTING,
+)
+_HEADERS: Final = (
+    COMMON
+    | GENERATED_CLIENTS
+    | {
+        "openai-beta",
+        # Codex
+        "conversation_id",
+        "originator",
+        "session-id",
+        "session_id",
+        "thread-id",
+        "version",
+        "x-codex-beta-features",
+        "x-codex-installation-id",
+        "x-codex-parent-thread-id",
+        "x-codex-turn-metadata",
+        "x-codex-turn-state",
+        "x-codex-window-id",
+        "x-openai-internal-codex-responses-lite",
+        "x-openai-memgen-request",
+        "x-openai-subagent",
+        "x-responsesapi-include-timing-metrics",
+        # OpenCode and Goose, for gateways that list the programs that use them
+        "http-referer",
+        "x-title",
+    }
 )
 
 
@@ -113,7 +253,8 @@ OPENAI: Final = ModelProvider(
     name="openai",
     host="api.openai.com",
     endpoints=("POST /v1/responses", "POST /v1/responses/compact", "POST /v1/chat/completions"),
-    calls=("/responses", "/responses/compact", "/completions"),
+    calls={"/responses": _RESPONSES, "/responses/compact": _RESPONSES, "/completions": _COMPLETIONS},
+    headers=_HEADERS,
     key_header=OpenAiDialect.key_header,
     key_prefix="sk-proj-",
     key_variables=("OPENAI_API_KEY",),

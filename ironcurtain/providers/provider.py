@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, Literal, NamedTuple
 
 import msgspec
@@ -45,10 +45,16 @@ class BodyRules:
     """
     :param checks: by folded key, at any depth.
     :param opaque: folded keys whose values never make the provider act: arguments, schemas, labels.
+    :param fields: the known fields of the body itself; others are not sent. ``None``: the format is unknown, and all
+        are sent.
+    :param acting: what other fields would make the provider do, by folded key. A request with one is refused: sent
+        without it, its answer would not be what the agent believes.
     """
 
     checks: Mapping[str, Check]
     opaque: frozenset[str]
+    fields: frozenset[str] | None = None
+    acting: Mapping[str, str] = field(default_factory=dict)
 
     def check(self, key: str) -> Check | Literal[False] | None:
         """
@@ -94,8 +100,10 @@ class ModelProvider:
     :ivar name: name of its table in the settings.
     :ivar host: host of its API, in lower case.
     :ivar endpoints: the endpoints that agents may request, as written in settings.
-    :ivar calls: endings of the paths of requests to a model. Their bodies are inspected. A provider of the settings
+    :ivar calls: the rules for bodies of requests to a model, by the ending of the path. A provider of the settings
         whose endpoints all end so uses the same formats.
+    :ivar headers: the known headers, in lower case. Others are not sent, except those with a role of their own
+        (:mod:`~ironcurtain.providers.headers`).
     :ivar key_header: the header with the key, in lower case.
     :ivar key_prefix: prefix of real keys, and thus of fake ones.
     :ivar key_variables: the default environment variables of the real key; the first that is set counts.
@@ -103,7 +111,7 @@ class ModelProvider:
     :ivar other_credentials: other headers that select the account that pays.
     :ivar query: the parameters that its clients send, with their values; each may occur once. ``None``: all except
         those that look like a credential or another method.
-    :ivar bodies: what a request's body must not request; ``None`` if its format is unknown.
+    :ivar bodies: the rules for other bodies in JSON; ``None`` if the formats are unknown.
     :ivar error: returns the body of a refusal in the provider's error format, from the refusal and the text for people.
     :ivar count: reads the token counts from a JSON text of a response; takes the counts so far. For an unexpected text
         it may raise what msgspec raises.
@@ -112,7 +120,8 @@ class ModelProvider:
     name: str
     host: str
     endpoints: tuple[str, ...]
-    calls: tuple[str, ...]
+    calls: Mapping[str, BodyRules]
+    headers: frozenset[str]
     key_header: str
     key_prefix: str
     key_variables: tuple[str, ...]

@@ -14,12 +14,13 @@ from ironcurtain.providers.bodies import is_json
 from ironcurtain.providers.endpoints import Endpoint
 from ironcurtain.providers.google import GOOGLE
 from ironcurtain.providers.openai import OPENAI
-from ironcurtain.providers.provider import CountedTokens, ModelProvider, RequestRefusal
+from ironcurtain.providers.provider import BodyRules, CountedTokens, ModelProvider, RequestRefusal
 
 KNOWN_PROVIDERS: Final[Mapping[str, ModelProvider]] = {known.name: known for known in (ANTHROPIC, OPENAI, GOOGLE)}
 """By the name of the provider's table in the settings."""
 
-_CALLS: Final = tuple(ending for known in KNOWN_PROVIDERS.values() for ending in known.calls)
+_CALLS: Final = {ending: rules for known in KNOWN_PROVIDERS.values() for ending, rules in known.calls.items()}
+_ENDINGS: Final = tuple(_CALLS)
 
 
 class _Counts(msgspec.Struct):
@@ -55,7 +56,8 @@ OTHER: Final = ModelProvider(
     name="other",
     host="",
     endpoints=(),
-    calls=(),
+    calls={},
+    headers=frozenset().union(*(known.headers for known in KNOWN_PROVIDERS.values())),
     key_header="",
     key_prefix="",
     key_variables=(),
@@ -72,14 +74,16 @@ OTHER: Final = ModelProvider(
 def shaped_like(endpoints: Iterable[Endpoint]) -> ModelProvider:
     """:returns: the provider with the formats that these endpoints belong to."""
     paths = [endpoint.path for endpoint in endpoints]
-    found = [known for known in KNOWN_PROVIDERS.values() if any(path.endswith(known.calls) for path in paths)]
+    found = [known for known in KNOWN_PROVIDERS.values() if any(path.endswith(tuple(known.calls)) for path in paths)]
     return found[0] if len(found) == 1 else OTHER
 
 
-def is_inspected(provider: ModelProvider, path: str, content_type: str) -> bool:
+def body_rules(provider: ModelProvider, path: str, content_type: str) -> BodyRules | None:
     """
     :param path: canonical, without the query.
-    :returns: whether to hold back the complete body until it is judged. This applies to all requests to models,
-        whatever their Content-Type.
+    :returns: the rules by which to judge the complete body before it is sent; ``None`` for a body that is not judged.
+        Requests to models are judged whatever their Content-Type, and whatever other endpoints their provider has.
     """
-    return provider.bodies is not None and (path.endswith(_CALLS) or is_json(content_type))
+    if path.endswith(_ENDINGS):
+        return next(rules for ending, rules in _CALLS.items() if path.endswith(ending))
+    return provider.bodies if is_json(content_type) else None

@@ -173,7 +173,7 @@ class _Reader:
 
     def _key_header(self, name: str) -> str:
         # Headers that must not carry a credential, or that the proxy generates, cannot carry the key.
-        if not _HEADER.fullmatch(name) or role(name) not in (HeaderRole.KEEP, HeaderRole.CREDENTIAL):
+        if not _HEADER.fullmatch(name) or role(name) not in (HeaderRole.UNKNOWN, HeaderRole.CREDENTIAL):
             raise self._wrong("key.header", f"the header {name!r} cannot carry a key")
         return name
 

@@ -11,7 +11,7 @@ from ironcurtain.errors import SessionError
 from ironcurtain.home.sections import Budget, Price
 from ironcurtain.home.settings import Settings
 from ironcurtain.llm.model import TokenUsage as Tokens
-from ironcurtain.mitm_proxy.recording import ProviderTrouble, ProxiedRequest, ProxiedResponse
+from ironcurtain.mitm_proxy.recording import ProviderNotice, ProxiedRequest, ProxiedResponse
 from ironcurtain.session import events
 
 PRICED = Settings(prices={"m": Price(input=1_000_000.0, output=0.0)})
@@ -94,7 +94,7 @@ class TrafficTests(SynchronousTestCase):
 
     def test_a_provider_that_fails_is_told_of_at_once(self) -> None:
         traffic = self.traffic()
-        traffic.heard(ProviderTrouble("anthropic", "api.anthropic.com refuses the API key (401)"))
+        traffic.heard(ProviderNotice("anthropic", "api.anthropic.com refuses the API key (401)"))
         self.assertEqual(self.events, [events.Notice(text="api.anthropic.com refuses the API key (401)")])
 
     def test_every_limit_stops_once_and_refuses_the_next_request(self) -> None:

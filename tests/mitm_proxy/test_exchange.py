@@ -10,7 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from ironcurtain.mitm_proxy.answer import AnswerRelay
 from ironcurtain.mitm_proxy.exchange import Exchange, Outgoing
 from ironcurtain.mitm_proxy.judgement import Credentials
-from ironcurtain.mitm_proxy.recording import ProxiedResponse, Recorder, Troubles
+from ironcurtain.mitm_proxy.recording import Omissions, ProxiedResponse, Recorder, Troubles
 from ironcurtain.mitm_proxy.scrub import KeyForms, Scrubber
 from ironcurtain.mitm_proxy.shared import Destination
 from ironcurtain.mitm_proxy.tls import ServerSide
@@ -112,6 +112,7 @@ class ExchangeTests(SynchronousTestCase):
             cast(UpstreamPool, self.pool),
             KeyForms(key),
             troubles,
+            Omissions(rule.upstream_host),
         )
         outgoing = Outgoing("request-1", b"HEAD ", chunked)
         return Exchange(self.client, outgoing, answer, destination, cast(Recorder, self.recorder))

@@ -70,7 +70,8 @@ class ForwardTests(Case):
             with_keys = held[sent.provider]
             forward = self.sent(sent, with_keys)
             self.assertEqual(forward.target, sent.target)
-            self.assertTrue(forward.inspected)
+            self.assertIsNotNone(forward.bodies)
+            self.assertEqual(forward.dropped, ())
             headers = dict(forward.headers)
             self.assertEqual(headers[with_keys.rule.key_header], key_of(with_keys, REAL)[1])
             self.assertEqual(headers["host"], with_keys.rule.host)
@@ -333,7 +334,7 @@ class KeyTests(Case):
     def test_a_provider_of_ones_own_takes_any_query_but_credentials_and_methods(self) -> None:
         table = {"host": "llm.example.com", "endpoints": ["GET /v2/*"], "key": {"header": "x-llm", "prefix": "llm-"}}
         held = credentials("mine", **table)
-        self.assertFalse(self.forward(method="GET", target="/v2/search?q=a%20b&page=2&q=c", held=held).inspected)
+        self.assertIsNone(self.forward(method="GET", target="/v2/search?q=a%20b&page=2&q=c", held=held).bodies)
         for query in (
             "key=x",
             "q=1&ACCESS_TOKEN=x",

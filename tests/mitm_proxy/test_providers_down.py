@@ -12,7 +12,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from zope.interface import implementer
 
 from ironcurtain.home.sections import Provider
-from ironcurtain.mitm_proxy.recording import ProviderTrouble, Troubles
+from ironcurtain.mitm_proxy.recording import ProviderNotice, Troubles
 from ironcurtain.providers.rules import provider_rules
 from tests.mitm_proxy.client import Client
 from tests.mitm_proxy.messages import HOST, reply
@@ -268,7 +268,7 @@ class TroubleTests(Base):
 
     def told(self, bench: Bench) -> list[str]:
         """:returns: what the person was told."""
-        return [event.text for event in bench.events if isinstance(event, ProviderTrouble)]
+        return [event.text for event in bench.events if isinstance(event, ProviderNotice)]
 
     async def test_each_status_is_told_once_until_a_request_is_answered(self) -> None:
         bench = await self.bench()

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.providers.bodies import is_json, refusal
+from ironcurtain.providers.bodies import is_json, judge_body
 from ironcurtain.providers.google import GOOGLE
 from ironcurtain.providers.openai import OPENAI
 from ironcurtain.providers.provider import RequestRefusal
-from ironcurtain.providers.registry import KNOWN_PROVIDERS, OTHER, is_inspected
+from ironcurtain.providers.registry import KNOWN_PROVIDERS, OTHER, body_rules
 from tests.mitm_proxy.agents import ALL, CLAUDE_CODE, CODEX, SCHEMA
 
 NAMES = tuple(KNOWN_PROVIDERS)
@@ -23,7 +23,8 @@ PNG = {"type": "image", "source": {"type": "url", "url": "https://evil.test/?dat
 def refused(provider: str, body: bytes) -> RequestRefusal | None:
     rules = KNOWN_PROVIDERS[provider].bodies
     assert rules is not None
-    return refusal(rules, body)
+    judged = judge_body(rules, body)
+    return judged if isinstance(judged, RequestRefusal) else None
 
 
 def judged(provider: str, body: Any) -> RequestRefusal | None:
@@ -132,9 +133,15 @@ class OpenAITests(Case):
             self.acts("openai", {"input": [{"type": "additional_tools", "tools": [{"type": kind}]}]}, "run")
 
     def test_a_shell_in_the_providers_container(self) -> None:
-        self.passes("openai", {"tools": [{"type": "shell"}, {"type": "shell", "environment": {"type": "local"}}]})
-        tool = {"type": "shell", "environment": {"type": "container_auto"}}
-        self.acts("openai", {"tools": [tool]}, "run commands in a container")
+        local = {"type": "shell", "environment": {"type": "local"}}
+        self.passes("openai", {"tools": [local, {"type": "local_shell"}]})
+        self.passes("openai", {"tools": None})
+        for environment in ({"type": "container_auto"}, {"type": "Local"}, {}, None, "local", ["local"]):
+            hosted = {"type": "shell", "environment": environment}
+            self.acts("openai", {"tools": [local, hosted]}, "run commands in a container")
+        for tools in ([{"type": "shell"}], {"type": "shell"}, [local, {"type": "shell", "Environment": {}}]):
+            self.acts("openai", {"tools": tools}, "run commands in a container")
+            self.acts("openai", {"input": [{"type": "additional_tools", "tools": tools}]}, "run commands")
 
     def test_addresses_and_stored_files(self) -> None:
         for part in (
@@ -147,6 +154,9 @@ class OpenAITests(Case):
             {"type": "input_file", "file_id": "file-1"},
             {"type": "image_url", "image_url": {"url": "https://evil.test"}},
             {"type": "file", "file": {"file_id": "file-1"}},
+            {"type": "file", "file": {"filename": "x.pdf", "file_data": "https://evil.test/?data"}},
+            {"type": "file", "file": {"filename": "x.pdf", "file_data": " HTTP:evil.test"}},
+            {"type": "input_audio", "input_audio": {"data": "https://evil.test/x.mp3", "format": "mp3"}},
             {"type": "video_url", "video_url": {"url": "https://evil.test"}},
         ):
             self.acts("openai", {"input": [{"type": "message", "role": "user", "content": [part]}]}, "")
@@ -159,6 +169,8 @@ class OpenAITests(Case):
             {"type": "input_image", "image_url": "data:image/png;base64,x"},
             {"type": "image_url", "image_url": {"url": "data:image/png;base64,x"}},
             {"type": "input_file", "filename": "x.pdf", "file_data": "data:application/pdf;base64,x"},
+            {"type": "file", "file": {"filename": "x.pdf", "file_data": "JVBERi0xLjQK"}},
+            {"type": "input_audio", "input_audio": {"data": "//uQxAAAAAAAAAAAAAAAAAAAAAAA", "format": "mp3"}},
             {"type": "input_image", "image_url": None, "file_id": None},
             {"type": "input_text", "text": "https://example.com"},
         ):
@@ -172,6 +184,8 @@ class OpenAITests(Case):
         self.acts("openai", {"tool_choice": {"type": "mcp", "server_label": "x"}}, "run mcp")
         for model in ("gpt-4o-search-preview", "gpt-5-search-api", "o3-deep-research", "openai/gpt-5:online"):
             self.acts("openai", {"model": model}, "search the web")
+        for model in ("@preset/mine", "openai/gpt-5@preset/mine", "x@PRESET/y"):
+            self.acts("openai", {"model": model}, "use stored settings")
         self.passes("openai", {"model": "gpt-6.1-sol", "background": False, "prompt": "x", "web_search_options": None})
 
 
@@ -287,19 +301,22 @@ class ParserTests(Case):
 
 
 class WhichTests(SynchronousTestCase):
-    def test_requests_to_models_are_inspected_whatever_they_claim(self) -> None:
+    def test_requests_to_models_are_judged_whatever_their_content_type(self) -> None:
         for sent in ALL:
             path = sent.target.partition("?")[0]
-            self.assertTrue(is_inspected(KNOWN_PROVIDERS[sent.provider], path, "text/plain"))
+            self.assertIsNotNone(body_rules(KNOWN_PROVIDERS[sent.provider], path, "text/plain"))
         for path in ("/v1/messages/count_tokens", "/v1/responses/compact", "/v1beta/models/x:countTokens"):
-            self.assertTrue(is_inspected(GOOGLE, path, ""))
+            self.assertIsNotNone(body_rules(GOOGLE, path, ""))
 
-    def test_other_requests_only_if_they_are_json(self) -> None:
-        self.assertTrue(is_inspected(OPENAI, "/v1/embeddings", "application/json"))
-        self.assertFalse(is_inspected(OPENAI, "/v1/files", "multipart/form-data; boundary=x"))
+    def test_other_requests_are_judged_if_they_are_json(self) -> None:
+        self.assertIs(body_rules(OPENAI, "/v1/embeddings", "application/json"), OPENAI.bodies)
+        self.assertIsNone(body_rules(OPENAI, "/v1/files", "multipart/form-data; boundary=x"))
 
-    def test_what_a_provider_of_unknown_shapes_gets_is_not(self) -> None:
-        self.assertFalse(is_inspected(OTHER, "/v1/messages", "application/json"))
+    def test_requests_to_models_of_a_provider_with_several_formats_are_judged_by_their_own(self) -> None:
+        for known in KNOWN_PROVIDERS.values():
+            for ending, rules in known.calls.items():
+                self.assertIs(body_rules(OTHER, f"/gate{ending}", ""), rules)
+        self.assertIsNone(body_rules(OTHER, "/v1/search", "application/json"))
 
     def test_json_is_told_by_its_type(self) -> None:
         for kind in ("application/json", "application/json;charset=utf-8", 'application/vnd.x+json; charset="UTF-8"'):

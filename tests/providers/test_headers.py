@@ -3,19 +3,25 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.providers.headers import HeaderRole, role
+from ironcurtain.providers.registry import KNOWN_PROVIDERS, OTHER
 from tests.mitm_proxy.agents import ALL
 
 
 class RoleTests(SynchronousTestCase):
-    def test_what_agents_send_is_passed_on_or_made_anew(self) -> None:
-        names = {name for sent in ALL for name, _ in sent.headers}
-        roles = {name: role(name) for name in names}
-        kept = {name for name, found in roles.items() if found is HeaderRole.KEEP}
-        self.assertEqual(names - kept, {"connection", "content-type", "content-length", "accept-encoding"})
+    def test_headers_of_agents_are_known_or_have_a_role(self) -> None:
+        for sent in ALL:
+            known = KNOWN_PROVIDERS[sent.provider].headers
+            names = {name for name, _ in sent.headers}
+            self.assertLessEqual(names - known, {"connection", "content-type", "content-length", "accept-encoding"})
+            self.assertLessEqual({"accept", "user-agent"}, known)
 
-    def test_names_that_only_resemble_a_credential_are_passed_on(self) -> None:
+    def test_known_headers_have_no_other_role(self) -> None:
+        for known in (*KNOWN_PROVIDERS.values(), OTHER):
+            self.assertEqual({role(name) for name in known.headers}, {HeaderRole.UNKNOWN})
+
+    def test_names_that_only_resemble_a_credential_are_none(self) -> None:
         for name in ("idempotency-key", "x-author", "x-authority", "anthropic-max-tokens", "x-keyboard", "monkey"):
-            self.assertIs(role(name), HeaderRole.KEEP, name)
+            self.assertIs(role(name), HeaderRole.UNKNOWN, name)
 
     def test_names_of_credentials(self) -> None:
         for name in (
