@@ -147,7 +147,7 @@ class Omissions:
         told = new[: OMISSIONS_TOLD - len(self._reported)]
         self._reported.update(told)
         self._full = len(told) < len(new)
-        text = ", ".join(told) + (" and others" if self._full else "")
+        text = ", ".join([*told, "others"] if self._full else told)
         return f"left out of requests to {self._host}, as unknown: {text}"
 
 
