@@ -21,9 +21,22 @@ def _anthropic_source(source: Any) -> str | None:
     return f"get content from a source of type {quote(source.get('type'))}"
 
 
+_OF_FALLBACKS: Final = frozenset(("max_tokens", "model", "output_config", "speed", "thinking"))
+
+
+def _fallbacks(fallbacks: Any) -> str | None:
+    if fallbacks in (None, "default"):
+        return None
+    for other in fallbacks if isinstance(fallbacks, list) else [fallbacks]:
+        if not isinstance(other, dict) or not other.keys() <= _OF_FALLBACKS:
+            return "use another model in an unknown way"
+    return None
+
+
 _BODIES: Final = BodyRules(
     {
         "container": never("run code in a container"),
+        "fallbacks": _fallbacks,
         "fileid": never("use a stored file"),
         "mcpservers": never("connect to MCP servers"),
         "source": _anthropic_source,
@@ -39,8 +52,7 @@ _BODIES: Final = BodyRules(
 )
 _MESSAGES: Final = replace(
     _BODIES,
-    # The Messages API, also with its betas, without what selects who pays (billing_policy, user_profile_id,
-    # workspace_id), and without fallbacks, which gateways read as other servers.
+    # The Messages API with its betas, without what selects who pays (billing_policy, user_profile_id, workspace_id)
     fields=frozenset(
         (
             "cache_control",
@@ -48,6 +60,8 @@ _MESSAGES: Final = replace(
             "container",
             "context_management",
             "diagnostics",
+            "fallback_credit_token",
+            "fallbacks",
             "inference_geo",
             "max_tokens",
             "mcp_servers",
@@ -81,16 +95,21 @@ _HEADERS: Final = (
         # Claude Code
         "x-anthropic-additional-protection",
         "x-app",
+        "x-cc-atis",
+        "x-cc-compaction-request",
         "x-claude-1p-request-class",
         "x-claude-code-agent-id",
         "x-claude-code-agent-type",
+        "x-claude-code-auxiliary-type",
         "x-claude-code-compaction",
         "x-claude-code-context-compacted",
         "x-claude-code-parent-agent-id",
         "x-claude-code-prev-tool-durations",
         "x-claude-code-prompt-id",
         "x-claude-code-request-class",
+        "x-claude-code-sandy-plover",
         "x-claude-code-session-id",
+        "x-claude-code-wiggly-dove",
         "x-client-app",
     }
 )

@@ -21,6 +21,8 @@ COMMON: Final = frozenset(
         "traceparent",
         "tracestate",
         # OpenCode, whatever the provider
+        "x-opencode-parent-session-id",
+        "x-opencode-session-id",
         "x-parent-session-id",
         "x-session-affinity",
         "x-session-id",

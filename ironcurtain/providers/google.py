@@ -136,7 +136,7 @@ GOOGLE: Final = ModelProvider(
         f"POST /v1beta/models/*:{call}" for call in ("generateContent", "streamGenerateContent", "countTokens")
     ),
     calls={":generateContent": _GENERATE, ":streamGenerateContent": _GENERATE, ":countTokens": _COUNT},
-    headers=COMMON | {"x-goog-api-client", "x-server-timeout"},
+    headers=COMMON | {"x-gemini-api-privileged-user-id", "x-goog-api-client", "x-server-timeout"},
     key_header=GoogleDialect.key_header,
     key_prefix="AIza",
     key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"),

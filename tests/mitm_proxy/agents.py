@@ -1,9 +1,15 @@
-"""Requests as the agents were seen to send them, their prompts shortened."""
+"""
+Requests as the agents were seen to send them, their prompts shortened.
+
+The first four are of Claude Code 2.1.329, Codex 0.169.0, OpenCode 1.18.33 and Gemini CLI 0.61.0; those after them, of
+Claude Code 2.1.332, Codex 0.171.0, OpenCode 1.18.34 and Gemini CLI 0.61.0, asked through this proxy. Claude Code began
+to compact at ``/compact``, and to count tokens at ``/context``. Goose could not be had.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ironcurtain.http.head import RequestHead
@@ -241,4 +247,127 @@ GEMINI = Sent(
     },
 )
 
-ALL = (CLAUDE_CODE, CODEX, OPENCODE, GEMINI)
+CLAUDE_CODE_NOW = replace(
+    CLAUDE_CODE,
+    headers=(
+        *(header for header in CLAUDE_CODE.headers if header[0] != "user-agent"),
+        ("user-agent", "claude-cli/2.1.332 (external, sdk-cli)"),
+        ("x-claude-code-request-class", "main"),
+        ("x-claude-code-sandy-plover", "[]"),
+    ),
+    body={
+        "model": "claude-haiku-4-5",
+        "messages": [{"role": "user", "content": "Say hello"}],
+        "system": [{"type": "text", "text": "You are an agent."}],
+        "tools": CLAUDE_CODE.body["tools"],
+        "metadata": {"user_id": f'{{"account_uuid":"","session_id":"{ID}"}}'},
+        "max_tokens": 32000,
+        "thinking": {"budget_tokens": 31999, "type": "enabled", "display": "omitted"},
+        "context_management": {"edits": [{"type": "clear_thinking_20251015", "keep": "all"}]},
+        "diagnostics": {"previous_message_id": None},
+        "stream": True,
+    },
+)
+CLAUDE_CODE_COMPACTING = replace(
+    CLAUDE_CODE_NOW,
+    headers=(
+        *(header for header in CLAUDE_CODE_NOW.headers if header[0] != "x-claude-code-request-class"),
+        ("x-cc-compaction-request", "manual"),
+        ("x-claude-code-compaction", "manual"),
+        ("x-claude-code-request-class", "compaction"),
+    ),
+    body={
+        **CLAUDE_CODE_NOW.body,
+        "thinking": {"type": "adaptive", "display": "omitted"},
+        "fallbacks": [{"model": "claude-opus-5"}],
+        "output_config": {"effort": "medium"},
+        "diagnostics": {"previous_message_id": "msg_1"},
+    },
+)
+CLAUDE_CODE_COUNTING = replace(
+    CLAUDE_CODE_NOW,
+    target="/v1/messages/count_tokens?beta=true",
+    body={"model": "claude-opus-5-5", "messages": CLAUDE_CODE_NOW.body["messages"], "tools": []},
+)
+
+CODEX_WITH_FUNCTIONS = replace(
+    CODEX,
+    body={
+        "model": "gpt-4.1",
+        "stream": True,
+        "input": CODEX.body["input"],
+        "tools": CODEX.body["tools"],
+        "tool_choice": "auto",
+        "parallel_tool_calls": True,
+        "reasoning": {"summary": "auto"},
+        "store": False,
+        "include": ["reasoning.encrypted_content"],
+        "prompt_cache_key": ID,
+        "client_metadata": {"x-codex-installation-id": ID},
+    },
+)
+
+OPENCODE_AT_OPENAI = Sent(
+    "openai",
+    "/v1/responses",
+    (
+        ("content-type", "application/json"),
+        ("user-agent", "opencode/1.18.34 (linux 6.18; x64) ai-sdk/provider-utils/4.0.40 runtime/bun/1.3.14"),
+        ("originator", "opencode"),
+        ("session-id", "ses_de4d2989bffebJ4zoc0Z3SZOSP"),
+        ("x-opencode-session-id", "ses_de4d2989bffebJ4zoc0Z3SZOSP"),
+        ("x-session-affinity", "ses_de4d2989bffebJ4zoc0Z3SZOSP"),
+        ("x-session-id", "ses_de4d2989bffebJ4zoc0Z3SZOSP"),
+        ("accept", "*/*"),
+    ),
+    {
+        "model": "gpt-5.4-nano",
+        "input": [{"role": "user", "content": [{"type": "input_text", "text": "Say hello"}]}],
+        "temperature": 0.5,
+        "text": {"verbosity": "low"},
+        "store": False,
+        "include": ["reasoning.encrypted_content"],
+        "prompt_cache_key": "ses_de4d2989bffebJ4zoc0Z3SZOSP",
+        "reasoning": {"effort": "none", "summary": "auto"},
+        "tools": [{"type": "function", "name": "bash", "parameters": SCHEMA}],
+        "tool_choice": "auto",
+        "stream": True,
+    },
+)
+OPENCODE_AT_GOOGLE = Sent(
+    "google",
+    "/v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse",
+    tuple(header for header in OPENCODE_AT_OPENAI.headers if header[0] not in ("originator", "session-id")),
+    {
+        "generationConfig": {"maxOutputTokens": 32000, "temperature": 1, "thinkingConfig": {"includeThoughts": True}},
+        "contents": [{"role": "user", "parts": [{"text": "Say hello"}]}],
+        "systemInstruction": {"parts": [{"text": "You are an agent."}]},
+        "tools": [{"functionDeclarations": [{"name": "bash", "parameters": SCHEMA}]}],
+        "toolConfig": {"functionCallingConfig": {"mode": "AUTO"}},
+    },
+)
+
+GEMINI_ROUTING = replace(
+    GEMINI,
+    target="/v1beta/models/gemini-3.5-flash-lite:generateContent",
+    headers=(*GEMINI.headers, ("x-gemini-api-privileged-user-id", ID)),
+    body={
+        "contents": [{"role": "user", "parts": [{"text": "Say hello"}]}],
+        "systemInstruction": {"role": "user", "parts": [{"text": "Choose a model."}]},
+        "generationConfig": {"responseMimeType": "application/json", "responseJsonSchema": SCHEMA},
+    },
+)
+
+ALL = (
+    CLAUDE_CODE,
+    CODEX,
+    OPENCODE,
+    GEMINI,
+    CLAUDE_CODE_NOW,
+    CLAUDE_CODE_COMPACTING,
+    CLAUDE_CODE_COUNTING,
+    CODEX_WITH_FUNCTIONS,
+    OPENCODE_AT_OPENAI,
+    OPENCODE_AT_GOOGLE,
+    GEMINI_ROUTING,
+)

@@ -111,6 +111,16 @@ class AnthropicTests(Case):
                 inner = {"type": "document", "source": {"type": "content", "content": [block]}}
                 self.acts("anthropic", {"messages": [{"role": "user", "content": [inner]}]}, "")
 
+    def test_other_models_take_over_only_as_the_api_says(self) -> None:
+        for fallbacks in (None, "default", [], [{"model": "claude-opus-4-8", "thinking": {"type": "adaptive"}}]):
+            self.passes("anthropic", {"fallbacks": fallbacks})
+        for fallbacks in (
+            ["gpt-5"],
+            [{"model": "x", "api_base": "https://evil.test"}],
+            {"model": "x", "base_url": "x"},
+        ):
+            self.acts("anthropic", {"fallbacks": fallbacks}, "use another model in an unknown way")
+
     def test_a_batch_of_requests_is_looked_through(self) -> None:
         self.acts("anthropic", {"requests": [{"params": {"mcp_servers": [{}]}}]}, "connect to MCP servers")
 
