@@ -33,17 +33,27 @@ def _fallbacks(fallbacks: Any) -> str | None:
     return None
 
 
+_OWN: Final = r"custom|(?:bash|computer|memory|text_editor|tool_search_tool_(?:bm25|regex))_\d{8}"
+"""Types of tools that the agent runs."""
+
+_tools: Final = kinds(re.compile(_OWN), untyped=True)
+_added_tools: Final = kinds(re.compile(rf"tool_definition|tool_reference|{_OWN}"), untyped=True)
+
+
+def _added_tool(tool: Any) -> str | None:
+    return _added_tools(tool) if isinstance(tool, dict) else None
+
+
 _BODIES: Final = BodyRules(
     {
         "container": never("run code in a container"),
+        "definition": _tools,
         "fallbacks": _fallbacks,
         "fileid": never("use a stored file"),
         "mcpservers": never("connect to MCP servers"),
         "source": _anthropic_source,
-        "tools": kinds(
-            re.compile(r"custom|(?:bash|computer|memory|text_editor|tool_search_tool_(?:bm25|regex))_\d{8}"),
-            untyped=True,
-        ),
+        "tool": _added_tool,
+        "tools": _tools,
         "type": not_of_type(
             re.compile(r"(?i:container_upload|mcp_toolset|(?:code_execution|web_fetch|web_search)(?:_\d+)?)")
         ),

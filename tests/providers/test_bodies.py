@@ -83,6 +83,17 @@ class AnthropicTests(Case):
     def test_tools_that_come_later_in_the_conversation(self) -> None:
         late = {"type": "tool_change", "add": {"type": "web_fetch_20250910", "name": "web_fetch"}}
         self.acts("anthropic", {"messages": [{"role": "system", "content": [late]}]}, "run web_fetch")
+        for kind in ("advisor_20260301", "browser_toolset_20260801", "code_execution_20260521", "something_new", 7):
+            definition = {"type": "tool_definition", "definition": {"type": kind, "name": "x"}}
+            for tool in (definition, {"type": kind, "name": "x"}):
+                block = {"type": "tool_addition", "tool": tool}
+                self.acts("anthropic", {"messages": [{"role": "user", "content": [block]}]}, "run")
+        for tool in (
+            {"type": "tool_reference", "name": "Bash"},
+            {"type": "tool_definition", "definition": {"name": "Bash", "input_schema": SCHEMA}},
+        ):
+            block = {"type": "tool_addition", "tool": tool}
+            self.passes("anthropic", {"messages": [{"role": "user", "content": [block]}]})
         nested = {"type": "tool_change", "tools": [{"type": "mcp_toolset", "mcp_server_name": "x"}]}
         self.acts("anthropic", {"messages": [{"role": "system", "content": [nested]}]}, "run")
 
