@@ -84,6 +84,8 @@ def body_rules(provider: ModelProvider, path: str, content_type: str) -> BodyRul
     :returns: the rules by which to judge the complete body before it is sent; ``None`` for a body that is not judged.
         Requests to models are judged whatever their Content-Type, and whatever other endpoints their provider has.
     """
-    if path.endswith(_ENDINGS):
-        return next(rules for ending, rules in _CALLS.items() if path.endswith(ending))
-    return provider.bodies if is_json(content_type) else None
+    if not path.endswith(_ENDINGS):
+        return provider.bodies if is_json(content_type) else None
+    # Other calls of a provider can end like those of another: /v1/threads/*/messages of OpenAI
+    calls = provider.calls or _CALLS
+    return next((rules for ending, rules in calls.items() if path.endswith(ending)), provider.bodies)

@@ -85,13 +85,12 @@ class AnthropicTests(Case):
         self.acts("anthropic", {"messages": [{"role": "system", "content": [late]}]}, "run web_fetch")
         for kind in ("advisor_20260301", "browser_toolset_20260801", "code_execution_20260521", "something_new", 7):
             definition = {"type": "tool_definition", "definition": {"type": kind, "name": "x"}}
-            for tool in (definition, {"type": kind, "name": "x"}):
+            direct: dict[str, Any] = {"type": kind, "name": "x"}
+            for tool in (definition, direct):
                 block = {"type": "tool_addition", "tool": tool}
                 self.acts("anthropic", {"messages": [{"role": "user", "content": [block]}]}, "run")
-        for tool in (
-            {"type": "tool_reference", "name": "Bash"},
-            {"type": "tool_definition", "definition": {"name": "Bash", "input_schema": SCHEMA}},
-        ):
+        definition = {"type": "tool_definition", "definition": {"name": "Bash", "input_schema": SCHEMA}}
+        for tool in (definition, {"type": "tool_reference", "name": "Bash"}):
             block = {"type": "tool_addition", "tool": tool}
             self.passes("anthropic", {"messages": [{"role": "user", "content": [block]}]})
         nested = {"type": "tool_change", "tools": [{"type": "mcp_toolset", "mcp_server_name": "x"}]}
@@ -123,6 +122,7 @@ class AnthropicTests(Case):
                 self.acts("anthropic", {"messages": [{"role": "user", "content": [inner]}]}, "")
 
     def test_other_models_take_over_only_as_the_api_says(self) -> None:
+        fallbacks: Any
         for fallbacks in (None, "default", [], [{"model": "claude-opus-4-8", "thinking": {"type": "adaptive"}}]):
             self.passes("anthropic", {"fallbacks": fallbacks})
         for fallbacks in (
@@ -338,6 +338,9 @@ class WhichTests(SynchronousTestCase):
             for ending, rules in known.calls.items():
                 self.assertIs(body_rules(OTHER, f"/gate{ending}", ""), rules)
         self.assertIsNone(body_rules(OTHER, "/v1/search", "application/json"))
+
+    def test_other_calls_of_a_provider_may_end_like_those_of_another(self) -> None:
+        self.assertIs(body_rules(OPENAI, "/v1/threads/thread_1/messages", "text/plain"), OPENAI.bodies)
 
     def test_json_is_told_by_its_type(self) -> None:
         for kind in ("application/json", "application/json;charset=utf-8", 'application/vnd.x+json; charset="UTF-8"'):

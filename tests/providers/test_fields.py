@@ -58,6 +58,7 @@ class KnownTests(SynchronousTestCase):
 
     def test_request_inside_a_count_of_tokens_has_known_fields_only(self) -> None:
         rules = KNOWN_PROVIDERS["google"].calls[":countTokens"]
+        inside: dict[str, Any]
         for inside in ({"model": "models/x", "contents": []}, {"systemInstruction": {}, "toolConfig": {}}):
             for name in ("generateContentRequest", "generate_content_request"):
                 self.assertEqual(judged(rules, {name: inside}).dropped, ())
