@@ -22,7 +22,8 @@ UNRECORDED = RequestRefusal(503, "audit-unavailable", "the audit log cannot be w
 """The response to every request while nothing can be recorded."""
 
 
-_WITHOUT_BODY = frozenset(("GET", "HEAD"))
+WITHOUT_BODY: Final = frozenset(("GET", "HEAD"))
+"""Methods of requests that have no body, unless they specify one."""
 
 
 NAMES_RECORDED: Final = 20
@@ -161,4 +162,4 @@ def _names(headers: tuple[str, ...], fields: tuple[str, ...]) -> list[str]:
 def _end(method: str, length: int | None) -> bytes:
     if length is None:
         return b"transfer-encoding: chunked\r\n\r\n"
-    return b"content-length: %d\r\n\r\n" % length if length or method not in _WITHOUT_BODY else b"\r\n"
+    return b"content-length: %d\r\n\r\n" % length if length or method not in WITHOUT_BODY else b"\r\n"

@@ -19,7 +19,7 @@ from zope.interface import implementer
 from ironcurtain.errors import ProtocolViolation
 from ironcurtain.http.framing import Counted, Framing
 from ironcurtain.http.head import HeadReader, HttpRequest
-from ironcurtain.mitm_proxy.admission import RequestAdmission, response
+from ironcurtain.mitm_proxy.admission import WITHOUT_BODY, RequestAdmission, response
 from ironcurtain.mitm_proxy.exchange import Exchange
 from ironcurtain.mitm_proxy.judgement import ForwardedRequest
 from ironcurtain.mitm_proxy.limits import BufferedBody
@@ -198,16 +198,18 @@ class Tunnel(Protocol):
 
     def _begin(self, request: HttpRequest, forward: ForwardedRequest) -> None:
         self._state = _BODY
-        if forward.bodies is not None and request.length is not None and request.length > bodies.BODY_LIMIT:
+        # Some clients send a Content-Type without content, too.
+        inspected = forward.bodies is not None and not (request.length == 0 and request.head.method in WITHOUT_BODY)
+        if inspected and request.length is not None and request.length > bodies.BODY_LIMIT:
             self._deny(bodies.too_large())
             return
-        if forward.bodies is not None:
+        if inspected:
             self._body, self._forward = BufferedBody(self._shared.buffered), forward
         elif not self._start(forward, request.length):
             return
         if request.expects:
             self.transport.write(CONTINUE)
-        if self._framing.done or forward.bodies is None:
+        if self._framing.done or not inspected:
             self._take_body(b"")
 
     def _take_body(self, payload: bytes) -> None:

@@ -118,12 +118,24 @@ class PassTests(Base):
         bench.origin.answer = lambda origin: origin.send(reply(b"[]").removesuffix(b"[]"))
         client = await bench.tunnel()
         whole = bench.request(b"", method="HEAD", path="/v1/models")
-        client.send(whole.replace(b"content-type: application/json\r\n", b"") * 2)
+        client.send(whole.replace(b"content-type: application/json\r\n", b"") + whole)
         for _ in range(2):
             await until(lambda: b"\r\n\r\n" in client.got, "the head")
             head, _, client.inner.got = client.got.partition(b"\r\n\r\n")
             self.assertTrue(head.startswith(b"HTTP/1.1 200"))
         self.assertNotIn(b"content-length", bench.origin.got)
+
+    async def test_a_request_without_a_body_passes_whatever_its_content_type(self) -> None:
+        bench = await self.bench(endpoints=("GET /v1/models", "POST /v1/messages"))
+        bench.origin.answer = lambda origin: origin.send(reply())
+        client = await bench.tunnel()
+        for method, path, body, status in (
+            ("GET", "/v1/models", b"", 200),
+            ("GET", "/v1/models", b"{x}", 400),
+            ("POST", "/v1/messages", b"", 400),
+        ):
+            client.send(bench.request(body, method=method, path=path))
+            self.assertEqual((await client.response())[0], status, method)
 
 
 class RecordTests(Base):
