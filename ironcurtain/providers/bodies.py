@@ -22,6 +22,8 @@ import msgspec
 
 from ironcurtain.providers.provider import KEY_LIMIT, BodyRules, Check, RequestRefusal, fold
 
+_NESTED: Final = (dict, list)  # a union in isinstance would be built at each call
+
 GATEWAYS: Final = {
     "apibase": "connect to another server",
     "baseurl": "connect to another server",
@@ -75,9 +77,11 @@ def content(deed: str) -> Check:
     return check
 
 
-def kinds(wanted: re.Pattern[str], *, untyped: bool) -> Check:
+def kinds(wanted: re.Pattern[str], members: frozenset[str], *, untyped: bool) -> Check:
     """
     :param wanted: types of tools that the agent runs.
+    :param members: the known keys of such tools whose values are objects or lists. With an object under another key,
+        gateways turn on a tool of theirs, whatever the type. Other new keys are flags of the agent's tools.
     :param untyped: whether the agent runs tools without a type.
     :returns: a rule that refuses lists with other tools.
     """
@@ -89,6 +93,9 @@ def kinds(wanted: re.Pattern[str], *, untyped: bool) -> Check:
             kind = tool.get("type") if isinstance(tool, dict) else "?"
             if not (untyped and kind is None) and not (isinstance(kind, str) and wanted.fullmatch(kind)):
                 return f"run a tool of type {quote(kind)}"
+            for key, value in tool.items():
+                if isinstance(value, _NESTED) and key not in members:
+                    return f"turn on {cut(key)} for a tool"
         return None
 
     return check
@@ -110,7 +117,6 @@ KEYS_KEPT: Final = 1024
 """Size of the cache of normalised keys. Most requests have the same keys as the one before."""
 
 _rule = lru_cache(KEYS_KEPT)(BodyRules.check)
-_NESTED: Final = (dict, list)  # a union in isinstance would be built at each call
 _JSON: Final = re.compile(r"application/(?:[a-z0-9.+-]+\+)?json(?: *; *charset=\"?utf-8\"?)?", re.IGNORECASE)
 
 

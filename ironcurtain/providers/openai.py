@@ -40,6 +40,21 @@ _own_kind: Final = kinds(
         r"function|custom|namespace|apply_patch|computer|computer_use_preview|image_generation|local_shell|shell"
         r"|tool_search"
     ),
+    frozenset(
+        (
+            "allowed_callers",
+            "cache_control",
+            "custom",
+            "environment",
+            "format",
+            "function",
+            "input_image_mask",
+            "output_schema",
+            "parameters",
+            "reasoning",
+            "tools",
+        )
+    ),
     untyped=False,
 )
 

@@ -52,6 +52,19 @@ class AgentTests(Case):
         body = {**CODEX.body, "tools": [{"type": "web_search", "external_web_access": True}]}
         self.acts("openai", body, "run a tool of type web_search")
 
+    def test_a_tool_of_a_gateway_beside_the_agents_own(self) -> None:
+        value: Any
+        for name in ("googleSearch", "google_search", "url_context", "codeExecution", "something_new"):
+            for value in ({}, [], {"x": 1}):
+                self.acts("anthropic", {"tools": [{name: value}]}, f"turn on {name} for a tool")
+                self.acts(
+                    "anthropic", {"tools": [{"name": "x", "input_schema": SCHEMA, name: value}]}, f"turn on {name}"
+                )
+                self.acts("openai", {"tools": [{"type": "function", "function": {}, name: value}]}, f"turn on {name}")
+        flags = {"eager_input_streaming": True, "something_new": "x", "other": 1, "third": None}
+        self.passes("anthropic", {"tools": [{"name": "x", "input_schema": SCHEMA, **flags}]})
+        self.passes("openai", {"tools": [{"type": "function", "name": "x", "parameters": SCHEMA, **flags}]})
+
     def test_every_provider_takes_the_schemas_and_arguments_of_tools_for_what_they_are(self) -> None:
         self.passes("anthropic", {"tools": [{"name": "x", "input_schema": SCHEMA, "input_examples": [{"file_id": 1}]}]})
         self.passes("openai", {"tools": [{"type": "function", "function": {"name": "x", "parameters": SCHEMA}}]})
@@ -160,7 +173,7 @@ class OpenAITests(Case):
         for environment in ({"type": "container_auto"}, {"type": "Local"}, {}, None, "local", ["local"]):
             hosted = {"type": "shell", "environment": environment}
             self.acts("openai", {"tools": [local, hosted]}, "run commands in a container")
-        for tools in ([{"type": "shell"}], {"type": "shell"}, [local, {"type": "shell", "Environment": {}}]):
+        for tools in ([{"type": "shell"}], {"type": "shell"}, [local, {"type": "shell", "Environment": "local"}]):
             self.acts("openai", {"tools": tools}, "run commands in a container")
             self.acts("openai", {"input": [{"type": "additional_tools", "tools": tools}]}, "run commands")
 
