@@ -82,6 +82,12 @@ def call(path: str, method: str, target: str, body: Any = None) -> bytes:
     return content_read
 
 
+def accepts(path: Path) -> bool:
+    """:returns: whether a server listens on a UNIX socket, which exists a moment before."""
+    with socket.socket(socket.AF_UNIX) as tried:
+        return tried.connect_ex(str(path)) == 0
+
+
 class Ours:
     """A daemon, as a person has it."""
 
@@ -159,7 +165,7 @@ def daemon(product: Product) -> Iterator[None]:
     line = [str(Path(sys.executable).parent / "twistd"), "-n", "--logfile", "daemon.log", "ironcurtain"]
     with subprocess.Popen(line, env=product.environ, cwd=product.person, stderr=subprocess.DEVNULL) as process:
         try:
-            while not (product.home / "run" / "daemon.sock").exists():
+            while not accepts(product.home / "run" / "daemon.sock"):
                 assert process.poll() is None, (product.person / "daemon.log").read_text()
                 time.sleep(0.05)
             yield

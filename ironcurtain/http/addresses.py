@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from urllib.parse import urlsplit
 
-_LOCALHOST = re.compile(r"(?i)\A(https?://)localhost(?=[:/?#]|\Z)")
+_LOCALHOST = re.compile(r"(?i)\A(http://)localhost(?=[:/?#]|\Z)")
 
 BASE_URL = (
     "must look like https://host[:port][/path]; without TLS a key is only sent to an address of this machine, as in "
@@ -15,7 +15,10 @@ BASE_URL = (
 
 
 def literal(url: str) -> str:
-    """:returns: a URL with 127.0.0.1 for ``localhost``, so that nothing has to be asked who that is."""
+    """
+    :returns: a URL with 127.0.0.1 for ``localhost`` where no certificate proves who that is, so that no resolver has to
+        be asked.
+    """
     return _LOCALHOST.sub(r"\g<1>127.0.0.1", url)
 
 

@@ -151,7 +151,7 @@ class ServiceAccountTests(Case):
             self.assertEqual((self.product.project / "x").read_text(), "y")
 
     def test_home_that_does_not_exist_is_named_where_it_is_needed(self) -> None:
-        self.product.environ["HOME"] = "/nonexistent"
+        self.product.environ["HOME"] = gone = str(self.product.person / "gone")
         done = self.product.run("sessions")
-        self.assertIn("HOME is /nonexistent, which does not exist: set IRONCURTAIN_HOME", done.stderr)
-        self.assertFalse(Path("/nonexistent").exists())
+        self.assertIn(f"HOME is {gone}, which does not exist: set IRONCURTAIN_HOME", done.stderr)
+        self.assertFalse(Path(gone).exists())

@@ -118,6 +118,8 @@ class ReadTests(SynchronousTestCase):
         for port in ("", ":3000"):
             (server,) = read({"near": {"url": f"http://LocalHost{port}/mcp?key=k"}})
             self.assertEqual(server.url.reveal(), f"http://127.0.0.1{port}/mcp?key=k")
+        (server,) = read({"near": {"url": "https://localhost/mcp"}})
+        self.assertEqual(server.url.reveal(), "https://localhost/mcp")  # its certificate is for that name
 
     def test_headers_that_cannot_be_sent(self) -> None:
         for name in ("", "a b", "a:", "Host", "MCP-Session-Id", "é"):
