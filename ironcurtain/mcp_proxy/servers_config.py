@@ -343,9 +343,11 @@ class _Reader:
 
     def _http_server(self) -> HttpServer:
         entry = self.entry
-        if entry.type not in (None, "http"):
-            self.references.problems.append(SSE if entry.type == "sse" else f"there is no type {entry.type!r}: {TYPES}")
         url = literal(self.references.value(entry.url or "", "url"))
+        if entry.type == "sse" and not urlsplit(url).path.rstrip("/").endswith("/sse"):
+            self.notes.append('type: "sse" is not supported; the URL is taken for one of streamable HTTP')
+        elif entry.type not in (None, "http"):
+            self.references.problems.append(SSE if entry.type == "sse" else f"there is no type {entry.type!r}: {TYPES}")
         headers = {name: self.references.value(value, f"headers.{name}") for name, value in entry.headers.items()}
         if not self.references.problems and not keeps_secrets(url):
             raise self._wrong(URL, "url")

@@ -200,6 +200,14 @@ class ReadTests(SynchronousTestCase):
         self.assertIn("headers.X-Key: the environment variable FAR_KEY is not set", unset.reading.problems[1])
         self.assertEqual(good.reading.problems, ())
 
+    def test_the_former_transport_is_not_believed_of_an_address_that_may_have_the_newer(self) -> None:
+        former, newer = (
+            read({"far": {"type": "sse", "url": f"https://example.org/{path}"}})[0].reading for path in ("sse/", "mcp")
+        )
+        self.assertIn("give the server's URL for streamable HTTP", former.problems[0])
+        self.assertEqual(newer.problems, ())
+        self.assertIn("taken for one of streamable HTTP", newer.notes[0])
+
     def test_references_are_expanded_and_noted(self) -> None:
         entry = {
             "command": "${TOOLS}/serve",
