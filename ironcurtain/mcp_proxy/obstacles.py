@@ -12,8 +12,10 @@ import shlex
 
 from ironcurtain.errors import Unavailable
 from ironcurtain.mcp_proxy.downloads import installer
-from ironcurtain.mcp_proxy.launch import Ground, needed_download, program_of
+from ironcurtain.mcp_proxy.launch import OWN_SERVERS, Ground, is_own, needed_download, program_of
 from ironcurtain.mcp_proxy.servers_config import CommandServer, ServerConfig
+from ironcurtain.sandbox import programs
+from ironcurtain.sandbox.spec import Sandbox
 
 _CONTAINERS = frozenset(("docker", "docker-compose", "podman", "podman-compose", "nerdctl"))
 """Programs that start containers, by name."""
@@ -41,6 +43,8 @@ def obstacle(server: ServerConfig, ground: Ground) -> str | None:
             'container, or let the container serve HTTP and give its "url"'
         )
     try:
+        if is_own(server) and server.args[:3] == OWN_SERVERS[1]:
+            programs.kind_of(Sandbox(account=ground.account, network=True, kind=ground.kind))  # for git
         if (download := needed_download(server, ground)) is not None:
             installer(download, server, ground.environ)
         elif "PATH" not in server.environment_commands:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -12,9 +13,11 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import Unavailable
-from ironcurtain.mcp_proxy.launch import Ground, prepare
+from ironcurtain.mcp_proxy.launch import OWN_SERVERS, Ground, prepare
 from ironcurtain.mcp_proxy.obstacles import container_program, obstacle
 from ironcurtain.mcp_proxy.servers_config import CommandServer, HttpServer, Reading, SandboxConfig
+from ironcurtain.sandbox import programs
+from ironcurtain.sandbox.spec import Kind
 from ironcurtain.secrets.redaction import Secret
 
 
@@ -91,6 +94,17 @@ class ProgramTests(ObstacleCase):
         self.assertEqual(obstacle(server, ground), "npx needs npm, which is not in the PATH")
         self.program("npm")
         self.assertIsNone(obstacle(server, ground))
+
+
+class NetworkTests(ObstacleCase):
+    def test_git_for_remotes_needs_a_sandbox_with_a_network(self) -> None:
+        server = CommandServer("git-remote", sys.executable, (*OWN_SERVERS[1], str(self.top)))
+        said = obstacle(server, replace(self.ground, kind=Kind.LANDLOCK)) or ""
+        self.assertIn("no sandbox can be made for it: ", said)
+        if programs.unavailable(kind=Kind.BUBBLEWRAP) is None:
+            self.assertIsNone(obstacle(server, replace(self.ground, kind=Kind.BUBBLEWRAP)))
+        if programs.unavailable(kind=Kind.LANDLOCK) is None:
+            self.assertIn("Landlock cannot limit the network, so there is none", said)
 
 
 class ReadingTests(ObstacleCase):
