@@ -14,7 +14,6 @@ from importlib import metadata
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from ironcurtain.container.image_plans import DOCKERFILE, PackageImage, Recipes, arguments, program_names
 from ironcurtain.container.versions import ImageProgram, Release, moved, read_versions, write_versions
@@ -22,6 +21,7 @@ from ironcurtain.errors import ConfigurationError
 from ironcurtain.files.atomic import write_atomically
 from ironcurtain.home.layout import Home, private_directory, read_configuration
 from ironcurtain.home.user_paths import absolute_path
+from ironcurtain.http.urls import UnclearAddress, read_web_address
 
 FOLDERS = Path(__file__).parent / "data" / "images"
 """Directory with one folder per image and ``versions.toml``."""
@@ -125,10 +125,11 @@ def versions_path(home: Home) -> Path:
 def _registry(environ: Mapping[str, str]) -> str:
     for variable in ("npm_config_registry", "NPM_CONFIG_REGISTRY"):
         if address := environ.get(variable):
-            parts = urlsplit(address)
-            if parts.scheme not in ("http", "https") or not parts.hostname:
-                raise _wrong(variable, "must be the URL of a registry")
-            if "@" in parts.netloc or parts.query:
+            try:
+                registry = read_web_address(address)
+            except UnclearAddress as e:
+                raise _wrong(variable, f"must be the URL of a registry: {e}") from None
+            if registry.authority.user or "?" in registry.path:
                 raise _wrong(
                     variable, "contains a password, which builds would leave in the Engine: use a URL without one"
                 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from urllib.parse import urlsplit
 
 _LOCALHOST = re.compile(r"(?i)\A(http://)localhost(?=[:/?#]|\Z)")
 
@@ -24,22 +23,23 @@ def literal(url: str) -> str:
 
 def is_base_url(url: str) -> bool:
     """:returns: whether a key may be sent to an address, as :func:`keeps_secrets` says, which ends with its path."""
-    return keeps_secrets(url) and not urlsplit(url).query
+    return keeps_secrets(url) and "?" not in url
 
 
 def keeps_secrets(url: str) -> bool:
     """
     :returns: whether secrets may be sent to an address: it has TLS or is a loopback address, which no name can turn
-        into another. It holds no user name, and no fragment.
+        into another. It holds no user name, and no fragment, and every program finds the same host in it.
     """
+    # A person who starts a shell waits for what is imported otherwise, and few settings have an address.
+    from ironcurtain.http.urls import UnclearAddress, read_web_address
+
     try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError:
+        address = read_web_address(url)
+    except UnclearAddress:
         return False
-    extras = parts.username is not None or parts.fragment
-    safe = parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname or ""))
-    return safe and bool(parts.hostname) and port != 0 and not extras
+    safe = address.scheme == "https" or is_loopback(address.host.name)
+    return safe and not address.authority.user and "#" not in url
 
 
 def is_loopback(host: str) -> bool:

@@ -167,6 +167,8 @@ def _covers(before: Rule, after: Rule) -> bool:
         return False
     if before.then == "allow" and earlier.names_no_role and later.names("git-remote-url"):
         return False  # a rule that allows a remote must name the role: see PreparedRule.fails
+    if before.then == "allow" != after.then and (earlier.lists or earlier.domains is not None):
+        return False  # it needs all values to match, and the later one any of them
     if earlier.lists and earlier.lists != later.lists:
         return False
     if earlier.domains is not None and earlier.domains != later.domains:

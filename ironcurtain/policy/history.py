@@ -11,7 +11,7 @@ RATE_LIMIT = 1000
 """Maximum number of calls in a ``rate`` condition, and of times that are remembered for each tool."""
 
 CREATED_LIMIT = 10_000
-"""Maximum number of created files that are remembered. Any further one counts as not created."""
+"""Maximum number of created files that are remembered. Then it is not known of others whether they were created."""
 
 Names = tuple[str, ...] | None
 """The names in a condition; ``None`` for any."""
@@ -58,6 +58,11 @@ class CallHistory(Struct, frozen=True):
     uses: dict[tuple[str, str], tuple[float, ...]] = {}
     created: frozenset[str] = frozenset()
     complete: bool = True
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether it is known of each file whether it was created."""
+        return self.complete and len(self.created) < CREATED_LIMIT
 
     def at(self, now: float) -> CallHistory:
         """:returns: the same history at a later time."""

@@ -2,56 +2,24 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
-from pathlib import PurePath
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import msgspec
 
+from ironcurtain.http.urls import UnclearAddress
 from ironcurtain.policy.files import FileView
 from ironcurtain.policy.history import NO_HISTORY, CallHistory
 from ironcurtain.policy.lists import DomainPatterns
-from ironcurtain.policy.matching import PreparedRule, Value
+from ironcurtain.policy.matching import Created, PreparedRule, Value
 from ironcurtain.policy.paths import ForeignHome, NoPath, Places, Root, UnresolvablePath
 from ironcurtain.policy.plans import ArgumentPlan, Plan
 from ironcurtain.policy.protected import Protection
+from ironcurtain.policy.rights import inaccessible_path
 from ironcurtain.policy.roles import LOCAL_ROLES, PATH_ROLES, URL_ROLES, WRITING_ROLES
-from ironcurtain.policy.targets import web_target
+from ironcurtain.policy.targets import Target, web_target
 from ironcurtain.policy.verdict import SEVERITY, Automatic, Decision, Resource, Reversal, ToolCall, Trace, Verdict
-from ironcurtain.process.accounts import READ, SEARCH, WRITE, Account
-
-_ACCESS_LIST = "system.posix_acl_access"
-
-
-def inaccessible_path(account: Account, root: str, path: str, role: str) -> str:
-    """
-    Find what denies an account access to a path.
-
-    :param root: real path of the directory where the server's access starts; permissions above it do not matter.
-    :param path: the root, or a real path below it.
-    :returns: the file or directory that the account cannot use as ``role`` needs it. Empty if access is permitted or
-        cannot be determined, because a path has an access control list, does not exist or changes.
-    """
-    *above, last = (*reversed([parent for parent in PurePath(path).parents if parent.is_relative_to(root)]), path)
-    try:
-        for place in above:
-            if not _may(account, SEARCH, place):
-                return str(place)
-        parent = PurePath(path).parent
-        if role == "read-path":
-            return "" if _may(account, READ, last) else path
-        if role == "write-path" and os.path.lexists(path) and _may(account, WRITE, path):
-            return ""
-        within = path == root or _may(account, WRITE | SEARCH, parent)
-        return "" if within else str(parent)
-    except OSError:
-        return ""
-
-
-def _may(account: Account, wanted: int, path: str | PurePath) -> bool:
-    return account.may(wanted, os.lstat(path)) or _ACCESS_LIST in os.listxattr(path, follow_symlinks=False)
-
+from ironcurtain.process.accounts import Account
 
 WORKSPACE_SERVERS = frozenset(("filesystem", "git", "git-remote"))
 """The servers that may use the workspace without a rule."""
@@ -208,10 +176,17 @@ class Judgement:
             return Value(argument.name, repr(item), readable=False)
         if argument.is_path:
             real = self._real_path(argument.name, item)
-            return Value(argument.name, real if argument.forwards_path else item, real, item)
+            whole = "delete-path" in argument.roles
+            return Value(argument.name, real if argument.forwards_path else item, real, item, whole=whole)
         if argument.is_url and not argument.is_remote:
-            return Value(argument.name, item, targets=(web_target(item),))
+            return Value(argument.name, item, targets=(self._web_target(argument.name, item),))
         return Value(argument.name, item)
+
+    def _web_target(self, name: str, written: str) -> Target:
+        try:
+            return web_target(written)
+        except UnclearAddress as e:
+            raise Refusal("default-deny", f"the address in {name} is ambiguous: {e}") from None
 
     def _real_path(self, name: str, written: str) -> str:
         try:
@@ -305,7 +280,7 @@ class Judgement:
         """Take the most approvals that any rule could require, so that an address outside a list needs no fewer."""
         for role, rules in self.plan.rules.items():
             for rule in rules:
-                if not rule.fails(self.values, role, self.history):
+                if not rule.fails(self.values, role, self.values.get(role, ()), self.history):
                     self.approvals = max(self.approvals, rule.rule.approvals)
 
     def by_rules(self, free: Sequence[str]) -> Ruling:
@@ -334,7 +309,7 @@ class Judgement:
     def _first_match(self, role: str) -> Ruling:
         """Judge a role that has no values: the first rule without a condition on values wins."""
         for rule in self.plan.rules[role]:
-            why_not = "there is no path" if rule.within is not None else rule.fails(self.values, role, self.history)
+            why_not = "there is no path" if rule.within is not None else rule.fails(self.values, role, (), self.history)
             self._note_rule(rule, role, why_not)
             if not why_not:
                 return self._ruling(rule)
@@ -360,26 +335,28 @@ class Judgement:
         self, role: str, values: Sequence[Value], rules: Sequence[PreparedRule]
     ) -> tuple[Sequence[Value], Ruling | None]:
         """:returns: the values that no rule took, and the most severe ruling about the others."""
-        left = values
+        left, created = values, self._created(role)
         result: Ruling | None = None
         for rule in rules:
             if not left:
                 break
-            why_not = rule.fails(self.values, role, self.history)
-            rest = [] if why_not else [value for value in left if not rule.takes(value.path, self._created(role))]
+            why_not = rule.fails(self.values, role, left, self.history)
+            rest = [] if why_not else [value for value in left if not rule.takes(value, role, created)]
             if not why_not and len(rest) == len(left):
-                why_not = "none of the remaining paths meets its condition"
+                why_not = "none of the remaining values meets its conditions"
             self._note_rule(rule, role, why_not)
             if why_not:
                 continue
             left, result = rest, _combined(result, self._ruling(rule))
         return left, result
 
-    def _created(self, role: str) -> Callable[[str], bool]:
-        created = self.history.created
-        if role != "write-path":
-            return created.__contains__
-        return lambda path: path in created or not self.files.exists(path)
+    def _created(self, role: str) -> Created:
+        def created(path: str) -> bool | None:
+            if path in self.history.created or (role == "write-path" and not self.files.exists(path)):
+                return True
+            return False if self.history.is_complete else None
+
+        return created
 
     def _note_rule(self, rule: PreparedRule, role: str, why_not: str) -> None:
         if self.trace is not None:

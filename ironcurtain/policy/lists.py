@@ -1,16 +1,26 @@
-"""Named lists of values, and patterns for hosts and repositories."""
+"""
+Named lists of values, and patterns for hosts and repositories.
+
+A permission needs values that certainly match; a denial holds for values that can match: see :class:`Members`.
+"""
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
 import msgspec
 from msgspec import Struct
 
-from ironcurtain.policy.hosts import Host, parse_host
+from ironcurtain.http.hosts import Host, parse_host
+from ironcurtain.http.urls import UnclearAddress, read_host
 from ironcurtain.policy.scalars import fold
 from ironcurtain.policy.targets import Target
+from ironcurtain.text.display import shown_only
+
+_BETWEEN_ADDRESSES = re.compile(r"[\s,;:<>()\[\]\"']+")
 
 
 class DomainPatterns:
@@ -18,7 +28,8 @@ class DomainPatterns:
     The patterns of one condition.
 
     ``*`` matches any host name; ``*.x`` matches ``x`` and every host below it; a pattern with a slash matches one
-    repository, ``host/owner/name``; any other pattern matches one host. A wildcard never matches an IP address.
+    repository, ``host/owner/name``; any other pattern matches one host. A wildcard never matches an IP address, except
+    that ``*`` in a denial matches every host.
 
     :param patterns: host names can be Unicode and in any case.
     """
@@ -43,22 +54,41 @@ class DomainPatterns:
         self._exact, self._whole, self._suffixes = frozenset(exact), frozenset(whole), tuple(suffixes)
 
     def match(self, target: Target) -> bool:
-        """Whether the patterns match every host that the target could mean."""
+        """Whether the patterns certainly match the target."""
         if target.repository and target.repository in self._whole:
             return True
-        return bool(target.hosts) and all(self._covers(host.name, host.is_address) for host in target.hosts)
+        return target.host is not None and self._covers(target.host)
+
+    def may_match(self, target: Target) -> bool:
+        """Whether the patterns can match the target: they do, or it is uncertain, or servers could read it so."""
+        if not target.certain or self.match(target) or (self._any and target.host is not None):
+            return True
+        repository = target.repository.casefold()
+        if target.repository and not target.is_plain:
+            host = repository.partition("/")[0]
+            return any(each.partition("/")[0] == host for each in self._whole)
+        return bool(repository) and any(each.casefold() == repository for each in self._whole)
 
     def match_host(self, text: str) -> bool:
-        """Whether a pattern matches a host that is not part of a URL."""
-        host = parse_host(text)
-        return host is not None and self._covers(host.name, host.is_address)
-
-    def _covers(self, name: str, is_address: bool) -> bool:
-        if name in self._exact:
-            return True
-        if is_address:
+        """Whether a pattern certainly matches a host that is not part of a URL."""
+        try:
+            return self._covers(read_host(text))
+        except UnclearAddress:
             return False
-        return self._any or (bool(self._suffixes) and f".{name}".endswith(self._suffixes))
+
+    def may_match_host(self, text: str) -> bool:
+        """Whether a pattern can match a host that is not part of a URL."""
+        try:
+            return self._any or self._covers(read_host(text))
+        except UnclearAddress:
+            return True
+
+    def _covers(self, host: Host) -> bool:
+        if host.name in self._exact:
+            return True
+        if host.is_address:
+            return False
+        return self._any or (bool(self._suffixes) and f".{host.name}".endswith(self._suffixes))
 
 
 def pattern_problem(pattern: str) -> str:
@@ -136,17 +166,39 @@ class Members:
     :param allowed: the values, without names of lists.
     """
 
-    __slots__ = ("_names", "_patterns")
+    __slots__ = ("_loose", "_names", "_patterns", "_split")
 
     def __init__(self, allowed: Iterable[str], match_type: MatchType) -> None:
-        self._patterns = DomainPatterns(allowed) if match_type == "domains" else None
-        self._names = frozenset() if self._patterns else frozenset(fold(value) for value in allowed)
+        values = tuple(allowed)
+        self._patterns = DomainPatterns(values) if match_type == "domains" else None
+        self._names = frozenset() if self._patterns else frozenset(fold(value) for value in values)
+        self._loose = frozenset(map(_loose, self._names))
+        self._split = match_type == "emails"
 
     def match(self, target: Target) -> bool:
-        """Whether an address is on the list. A list of domains compares its host, any other the address as written."""
+        """
+        Whether an address is certainly on the list. A list of domains compares its host, any other the address as
+        written.
+        """
         return target.text in self if self._patterns is None else self._patterns.match(target)
+
+    def may_match(self, target: Target) -> bool:
+        """Whether an address can be on the list."""
+        return self.may_contain(target.text) if self._patterns is None else self._patterns.may_match(target)
 
     def __contains__(self, value: str) -> bool:
         if self._patterns is not None:
             return self._patterns.match_host(value)
         return fold(value) in self._names
+
+    def may_contain(self, value: str) -> bool:
+        """Whether a value can be on the list: some program could take it, or a part of it, for a value that is."""
+        if self._patterns is not None:
+            return self._patterns.may_match_host(value)
+        parts = _BETWEEN_ADDRESSES.split(_loose(value)) if self._split else ()
+        return not self._loose.isdisjoint((_loose(value), *parts))
+
+
+def _loose(value: str) -> str:
+    """:returns: a value without what programs ignore, or take for the same."""
+    return unicodedata.normalize("NFKC", shown_only(value)).casefold().strip()

@@ -23,7 +23,8 @@ class Value:
     :param path: the real path, if the argument has a path role.
     :param written: the path as written in the call, if the argument has a path role.
     :param targets: the targets of the address, if the argument has an address role.
-    :param readable: ``False`` for a value that is not text, which no list matches.
+    :param readable: ``False`` for a value that is not text, which can be anything.
+    :param whole: whether the call removes or moves the path with everything in it.
     """
 
     argument: str
@@ -32,10 +33,14 @@ class Value:
     written: str = ""
     targets: tuple[Target, ...] = ()
     readable: bool = True
+    whole: bool = False
 
 
 Values = Mapping[str, Sequence[Value]]
 """The values of a call by role."""
+
+Created = Callable[[str], bool | None]
+"""Returns whether the session created a path; ``None`` if that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,21 +50,17 @@ class PreparedList:
     roles: tuple[str, ...]
     members: Members
 
-    def holds(self, values: Values, role: str) -> bool:
-        """
-        Whether all values of the condition's roles are on the list.
-
-        :param role: the role that is judged, empty if the tool has none. If the condition names it, only its values
-            are compared.
-        """
-        concerned = (role,) if role in self.roles else self.roles
-        found = [value for each in concerned for value in values.get(each, ())]
-        return bool(found) and all(self._has(value) for value in found)
-
-    def _has(self, value: Value) -> bool:
+    def has(self, value: Value) -> bool:
+        """Whether a value is certainly on the list."""
         if value.targets:
             return all(map(self.members.match, value.targets))
         return value.readable and value.text in self.members
+
+    def may_have(self, value: Value) -> bool:
+        """Whether a value can be on the list."""
+        if value.targets:
+            return any(map(self.members.may_match, value.targets))
+        return not value.readable or self.members.may_contain(value.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +68,14 @@ class PreparedRule:
     """
     A rule with its lists expanded and its directory resolved.
 
+    A rule that allows holds only if all values certainly match its conditions. A rule that escalates or denies holds
+    for each value that can match them, whatever the others are.
+
     :param decision: the decision of the rule.
     :param within: the directory of its ``paths`` condition.
     :param domains: the patterns of its ``domains`` condition.
-    :param limits: whether it escalates or denies because of what happened before. Such a rule applies to the workspace,
-        too.
+    :param limits: whether it escalates or denies because of what happened before, or in a part of the workspace. Such a
+        rule applies to the workspace, too.
     """
 
     rule: Rule
@@ -86,17 +90,35 @@ class PreparedRule:
         """The rule's name."""
         return self.rule.name
 
-    def takes(self, path: str, created: Callable[[str], bool]) -> bool:
-        """
-        Check the ``paths`` condition.
+    @property
+    def permits(self) -> bool:
+        """Whether the rule allows what it matches."""
+        return self.decision is Decision.ALLOW
 
-        :param path: a real path.
-        :param created: returns whether the session created a path.
+    def takes(self, value: Value, role: str, created: Created) -> bool:
         """
+        Whether the rule decides about a value, provided that it does not fail.
+
+        :param role: the role that is judged.
+        """
+        if not self._takes_path(value, created):
+            return False
+        if self.permits:  # then fails() has compared every value
+            return True
+        if self.domains is not None and not self._may_cover(value):
+            return False
+        return all(each.may_have(value) for each in self.lists if role in each.roles)
+
+    def _takes_path(self, value: Value, created: Created) -> bool:
         if self.within is None:
             return True
         wanted = self.rule.conditions.paths.created if self.rule.conditions.paths is not None else None
-        return self.within.holds(path) and (wanted is None or created(path) == wanted)
+        if not self.permits and value.whole and Root(value.path).holds(self.within.path):
+            return True
+        if not self.within.holds(value.path) or wanted is None:
+            return self.within.holds(value.path)
+        known = created(value.path)
+        return known == wanted or (known is None and not self.permits)
 
     def facts(self, history: CallHistory) -> str:
         """:returns: what made the conditions on earlier calls hold, if the rule has any and they do."""
@@ -111,21 +133,24 @@ class PreparedRule:
             found.append("created in this session" if conditions.paths.created else "not created in this session")
         return ", ".join(found)
 
-    def fails(self, values: Values, role: str, history: CallHistory) -> str:
+    def fails(self, values: Values, role: str, left: Sequence[Value], history: CallHistory) -> str:
         """
         Check all conditions except ``paths``.
 
+        :param values: all values of the call.
         :param role: the role that is judged, empty if the tool has none.
+        :param left: the values of the role that no earlier rule has taken.
         :param history: what happened before.
         :returns: why the rule does not match; empty if it matches.
         """
-        own = values.get(role, ())
-        if role == "git-remote-url" and own and self.decision is Decision.ALLOW and self.rule.conditions.names_no_role:
+        if role == "git-remote-url" and left and self.permits and self.rule.conditions.names_no_role:
             return "it allows the tool but does not name remotes, and this call has one"
-        if self.domains is not None and not (own and all(self._covers(value) for value in own)):
-            return "its domains do not match every address"
-        if not all(condition.holds(values, role) for condition in self.lists):
-            return "its lists do not contain every value"
+        if self.domains is not None and not self._agree(left, self._covers, self._may_cover):
+            return f"its domains do not match {'every' if self.permits else 'any'} address"
+        for condition in self.lists:
+            others = [value for each in condition.roles for value in values.get(each, ())]
+            if not self._agree(left if role in condition.roles else others, condition.has, condition.may_have):
+                return f"its lists do not contain {'every' if self.permits else 'any'} value"
         conditions = self.rule.conditions
         if conditions.after is not None and not history.earlier(conditions.after.server, conditions.after.tool):
             return "no such call was made before"
@@ -135,18 +160,31 @@ class PreparedRule:
                 return f"only {calls} of {rate.calls} such calls were made within {rate.seconds:g} s"
         return ""
 
+    def _agree(
+        self, values: Sequence[Value], certainly: Callable[[Value], bool], possibly: Callable[[Value], bool]
+    ) -> bool:
+        """Whether values meet a condition: all certainly for a permission, any possibly else."""
+        return bool(values) and (all(map(certainly, values)) if self.permits else any(map(possibly, values)))
+
     def _covers(self, value: Value) -> bool:
         assert self.domains is not None
         if value.targets:
             return all(map(self.domains.match, value.targets))
         return self.domains.match_host(value.text)
 
+    def _may_cover(self, value: Value) -> bool:
+        assert self.domains is not None
+        if value.targets:
+            return any(map(self.domains.may_match, value.targets))
+        return self.domains.may_match_host(value.text)
 
-def prepare(rule: Rule, within: Root | None, lists: Mapping[str, DynamicList]) -> PreparedRule:
+
+def prepare(rule: Rule, within: Root | None, lists: Mapping[str, DynamicList], workspace: Root) -> PreparedRule:
     """
     Prepare one rule for evaluation.
 
     :param within: the directory of its ``paths`` condition, if it has one.
+    :param workspace: the session's.
     :param lists: the policy's lists by name.
     """
     conditions = rule.conditions
@@ -155,7 +193,8 @@ def prepare(rule: Rule, within: Root | None, lists: Mapping[str, DynamicList]) -
         PreparedList(condition.roles, Members(expand(condition.allowed, lists), condition.match_type))
         for condition in conditions.lists
     )
-    limits = conditions.has_memory and rule.then != "allow"
+    inside = within is not None and workspace.holds(within.path)
+    limits = (conditions.has_memory or inside) and rule.then != "allow"
     return PreparedRule(rule, Decision(rule.then), within, domains, tuple(members), limits)
 
 

@@ -66,7 +66,7 @@ def resolve(judgement: Judgement, places: Places) -> None:
 
 def _checked(judgement: Judgement, address: str, repository: str) -> Target:
     if address == UNCERTAIN:
-        return Target(address)
+        return Target(address, certain=False)
     try:
         target = git_target(address)
     except HostileRemote as e:

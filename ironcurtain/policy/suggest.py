@@ -259,14 +259,15 @@ def _places(values: Sequence[tuple[str, str]]) -> tuple[str, ...]:
 
 
 def _host(role: str, value: str) -> str:
-    if role == "git-remote-url":
-        if repository := git_target(value).repository:
-            return repository
-    elif role == "proxy-domain":
+    if role == "proxy-domain":
         return value
-    elif len(hosts := web_target(value).hosts) == 1:
-        return hosts[0].name
-    raise _Unsuited("an address is ambiguous")
+    try:
+        target = git_target(value) if role == "git-remote-url" else web_target(value)
+    except ValueError:  # of both readers: the record is of a version that took it
+        raise _Unsuited("an address is ambiguous") from None
+    if target.host is None or (role == "git-remote-url" and not target.repository):
+        raise _Unsuited("an address is ambiguous")
+    return target.repository or target.host.name
 
 
 def _few(values: frozenset[str]) -> tuple[str, ...]:

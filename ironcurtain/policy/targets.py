@@ -1,7 +1,8 @@
 """
 Parse addresses: URLs, and git remotes in all their forms.
 
-An address whose host is ambiguous has no host, so that no pattern matches it.
+Each address has the host that every program connects to, or none. Those that programs could read in different ways are
+refused.
 """
 
 from __future__ import annotations
@@ -9,14 +10,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ironcurtain.policy.hosts import Host, parse_host
+from ironcurtain.http.hosts import Host
+from ironcurtain.http.urls import UnclearAddress, read_authority, read_web_address
 
-_TRIMMED = "".join(map(chr, range(0x21)))
-_DROPPED = re.compile(r"[\t\n\r]")
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
-_WEB_SCHEMES = frozenset(("http", "https"))
-_PORT = re.compile(r"[0-9]*\Z")
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f]")
+_PATH = re.compile(r"(?!\.\.?(?:/|\Z))[A-Za-z0-9._~+-]+(?:/(?!\.\.?(?:/|\Z))[A-Za-z0-9._~+-]+)*")
+"""Paths of repositories that servers read as they are written."""
 
 GIT_SCHEMES = frozenset(("https", "http", "ssh", "git", "git+ssh", "ssh+git", "ftp", "ftps", "file"))
 """Schemes that git implements. For any other scheme it runs a program of that name (gitremote-helpers(7))."""
@@ -28,89 +27,64 @@ class Target:
     The destination of an address.
 
     :param text: the address, for messages.
-    :param hosts: each host that a program could connect to for this address; empty if they cannot be determined.
+    :param host: the host that every program connects to; ``None`` if it is none, or is not known.
     :param repository: ``host/owner/name`` of a git remote, without ``.git``; empty for other addresses.
+    :param certain: ``False`` if it may be any address, such as that of a remote whose settings are not known.
     """
 
     text: str
-    hosts: tuple[Host, ...] = ()
+    host: Host | None = None
     repository: str = ""
+    certain: bool = True
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the server reads the path of the repository as it is written, so that it is not another one's."""
+        return _PATH.fullmatch(self.repository.partition("/")[2]) is not None
 
 
 class HostileRemote(ValueError):
-    """A git remote for which git would run a program, or which it would read as an option. It is never forwarded."""
+    """
+    A git remote for which git would run a program, which it would read as an option, or which programs could read in
+    different ways. It is never forwarded.
+    """
 
 
 def web_target(text: str) -> Target:
     """
     Parse a URL that is fetched by HTTP.
 
-    Programs interpret a backslash differently, so the target has the hosts of both interpretations.
-
-    :returns: a target, without hosts for other schemes and for URLs that a browser would not open.
+    :raises UnclearAddress: it is no such URL, or programs could read it in different ways.
     """
-    url = _DROPPED.sub("", text.strip(_TRIMMED))
-    scheme = _SCHEME.match(url)
-    if not scheme or scheme[1].lower() not in _WEB_SCHEMES:
-        return Target(text)
-    rest = url[scheme.end() :]
-    host = _authority_host(re.split(r"[/\\?#]", rest.lstrip("/\\"), maxsplit=1)[0])
-    if host is None:
-        return Target(text)
-    other = _authority_host(re.split(r"[/?#]", rest[2:], maxsplit=1)[0]) if rest.startswith("//") else None
-    return Target(text, (host,) if other is None or other == host else (host, other))
+    return Target(text, read_web_address(text).host)
 
 
 def web_origin(text: str) -> str | None:
     """
-    :returns: scheme, host and port of a URL that is fetched by HTTP; ``None`` if programs could interpret it
-        differently.
+    :returns: scheme, host and port of a URL that is fetched by HTTP; ``None`` if programs could read it in different
+        ways.
     """
-    url = text.strip(_TRIMMED)
-    scheme = _SCHEME.match(url)
-    if not scheme or scheme[1].lower() not in _WEB_SCHEMES or "\\" in url or _DROPPED.search(url):
+    try:
+        return read_web_address(text).origin
+    except UnclearAddress:
         return None
-    if not url.startswith("//", scheme.end()):
-        return None
-    authority = re.split(r"[/?#]", url[scheme.end() + 2 :], maxsplit=1)[0]
-    host = _authority_host(authority)
-    if host is None:
-        return None
-    number = re.search(r":([0-9]+)\Z", authority)
-    port = int(number[1]) if number else {"http": 80, "https": 443}[scheme[1].lower()]
-    return f"{scheme[1].lower()}://{host.name if ':' not in host.name else f'[{host.name}]'}:{port}"
 
 
 def is_certain_remote(text: str) -> bool:
-    """Whether the address of a git remote has an unambiguous host."""
+    """Whether the address of a git remote has a host."""
     try:
-        return bool(git_target(text).hosts)
+        return git_target(text).host is not None
     except HostileRemote:
         return False
-
-
-def _authority_host(authority: str) -> Host | None:
-    """:returns: the host in ``user@host:port``, ``None`` if it has no host or an invalid port."""
-    address = authority.rpartition("@")[2]
-    if address.startswith("["):
-        host, closing, port = address.partition("]")
-        host += closing
-        if port and not port.startswith(":"):
-            return None
-        port = port[1:]
-    else:
-        host, _, port = address.partition(":")
-    if not _PORT.match(port) or len(port) > 5 or int(port or 0) > 65535:
-        return None
-    return parse_host(host) if host else None
 
 
 def git_target(text: str) -> Target:
     """
     Parse the address of a git remote, as git itself does (git-fetch(1), "Git URLs").
 
-    :returns: a target, without hosts for local paths and for addresses whose host is ambiguous.
-    :raises HostileRemote: git would read the address as an option, or run a program that it names.
+    :returns: a target, without a host for local paths. The name of a remote is uncertain.
+    :raises HostileRemote: git would read the address as an option, or run a program that it names; or programs could
+        read it in different ways.
     """
     _refuse_hostile(text)
     scheme, separator, rest = text.partition("://")
@@ -120,7 +94,7 @@ def git_target(text: str) -> Target:
         authority, _, path = rest.partition("/")
         return Target(text) if scheme.lower() == "file" else _git_target(text, authority, path)
     if is_local(text):
-        return Target(text)
+        return Target(text, certain=text.startswith(("/", "./", "../", "~/")))
     return _git_target(text, *_split_short_form(text))
 
 
@@ -156,13 +130,13 @@ def _split_short_form(text: str) -> tuple[str, str]:
 
 
 def _git_target(text: str, authority: str, path: str) -> Target:
-    address = authority.rpartition("@")[2]
-    if address.startswith("-") or authority.startswith("-"):
+    if authority.rpartition("@")[2].startswith("-") or authority.startswith("-"):
         raise HostileRemote("ssh would read its host as an option")
-    if re.search(r"[\\?#\s]", authority) or "%" in address or not address.isascii():
-        return Target(text)
-    host = _authority_host(authority)
-    if host is None:
-        return Target(text)
+    if "\\" in text:
+        raise HostileRemote("it contains a backslash, which some programs read as a slash")
+    try:
+        host = read_authority(authority).host
+    except UnclearAddress as e:
+        raise HostileRemote(f"programs could read it in different ways: {e}") from None
     name = path.removesuffix("/").removesuffix(".git")
-    return Target(text, (host,), f"{host.name}/{name}" if name else "")
+    return Target(text, host, f"{host.name}/{name}" if name else "")

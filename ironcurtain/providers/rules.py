@@ -10,13 +10,13 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import urlsplit
 
 from ironcurtain.errors import ConfigurationError, UsageError
 from ironcurtain.home.faults import wrong
 from ironcurtain.home.sections import Provider
 from ironcurtain.home.user_paths import user_path
 from ironcurtain.http.addresses import BASE_URL, is_base_url, literal
+from ironcurtain.http.urls import UnclearAddress, read_web_address
 from ironcurtain.llm.dialects import DIALECTS
 from ironcurtain.providers.endpoints import BadPath, Endpoint, canonical, parse_endpoint
 from ironcurtain.providers.headers import HeaderRole, role
@@ -29,7 +29,6 @@ _HOST: Final = re.compile(rf"(?=.{{1,253}}\Z)(?:{_LABEL}\.)*(?![0-9]+\Z|0x){_LAB
 A host name, not an address: programs parse a last label of digits as part of an IPv4 address (WHATWG URL section 3.5).
 """
 
-_ADDRESS: Final = re.compile(r"[0-9.]+|[0-9a-f:.]*:[0-9a-f:.]*")
 _HEADER: Final = re.compile(r"[a-z0-9!#$%&'*+.^_`|~-]+")
 _PREFIX: Final = re.compile(r"[A-Za-z0-9._~+/=-]+")
 _USUAL_PORT: Final = Provider().port
@@ -196,13 +195,11 @@ class _Reader:
         if not url:
             return True, host, self.table.port, ""
         try:
-            parts = urlsplit(url)
-            name, port = (parts.hostname or "").lower(), parts.port
-            path = parts.path.rstrip("/")
-            if is_base_url(url) and (_HOST.fullmatch(name) or _ADDRESS.fullmatch(name)):
-                tls = parts.scheme == "https"
-                return tls, name, port or (443 if tls else 80), canonical(path) if path else ""
-        except (ValueError, BadPath):
+            address = read_web_address(url)
+            path = address.path.rstrip("/")
+            if is_base_url(url):
+                return address.scheme == "https", address.host.name, address.port, canonical(path) if path else ""
+        except (UnclearAddress, BadPath):
             pass
         raise self._wrong("base_url", BASE_URL)
 

@@ -10,7 +10,8 @@ from ironcurtain.command_rules import Places
 from ironcurtain.command_rules.globs import paths_cover
 from ironcurtain.command_rules.places import Names, normal, shown
 from ironcurtain.commandline import Word
-from ironcurtain.policy.hosts import Host, parse_host
+from ironcurtain.http.hosts import Host
+from ironcurtain.http.urls import UnclearAddress, bracketed, read_authority
 from ironcurtain.policy.lists import DomainPatterns
 from ironcurtain.policy.targets import HostileRemote, git_target, web_target
 from ironcurtain.policy.verdict import SEVERITY, Decision, Resource
@@ -104,16 +105,12 @@ class NetworkPermissions:
         """:param word: an address: a URL, a host, or a file on a host."""
         hosts = hosts_of(word)
         named = word.text if word.known else "an address that the text does not show"
-        if hosts and all(self._patterns.match_host(_written(host)) for host in hosts):
+        if hosts and all(self._patterns.match_host(bracketed(host)) for host in hosts):
             return Opinion(Decision.ALLOW, "approval.network.allow_hosts", f"the hosts of {named} are allowed")
         if self._mode is Decision.ALLOW and self._listed:
             rule = "approval.network.allow_hosts"
             return Opinion(Decision.ESCALATE, rule, f"[approval.network] does not list the host of {named}")
         return decided(self._mode, self._field, named)
-
-
-def _written(host: Host) -> str:
-    return f"[{host.name}]" if ":" in host.name else host.name
 
 
 def hosts_of(word: Word) -> tuple[Host, ...]:
@@ -123,14 +120,13 @@ def hosts_of(word: Word) -> tuple[Host, ...]:
     text = word.text
     scheme, separator, _ = text.partition("://")
     try:
-        if separator and scheme.lower() in ("http", "https"):
-            return web_target(text).hosts
-        if separator:
-            return git_target(text).hosts
-    except HostileRemote:
+        if not separator:
+            user, at, rest = text.rpartition("@")
+            return (read_authority(f"{user}{at}{re.split('[:/?#]', rest, maxsplit=1)[0]}").host,)
+        target = web_target(text) if scheme.lower() in ("http", "https") else git_target(text)
+    except (HostileRemote, UnclearAddress):
         return ()
-    host = parse_host(re.split(r"[:/?#]", text.rpartition("@")[2], maxsplit=1)[0])
-    return () if host is None else (host,)
+    return () if target.host is None else (target.host,)
 
 
 def file_resources(words: Iterable[Word], role: str, places: Places) -> tuple[Resource, ...]:

@@ -74,6 +74,11 @@ def has_hidden_text(text: str) -> bool:
     return any(c not in "\n\r\t" and _is_harmful(c) for c in text)
 
 
+def shown_only(text: str) -> str:
+    """:returns: the text without invisible characters."""
+    return text if text.isascii() and text.isprintable() else "".join(c for c in text if not _is_harmful(c))
+
+
 def shorten(text: str, limit: int) -> str:
     """:returns: the text on one line, cut to at most ``limit`` characters."""
     flat = " ".join("".join(" " if _is_harmful(c) else c for c in text).split())

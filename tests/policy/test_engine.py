@@ -258,7 +258,11 @@ class RuleTests(_WorldTests):
     def test_domains_of_the_server_come_before_rules(self) -> None:
         engine = self.world.engine([rule("all", "allow")], domains={"fetch": ["*.ok.test"]})
         escalated = "escalate structural-domain-escalate"
-        for url, expected in (("https://a.ok.test/", "allow all"), ("https://b.test", escalated), ("x", escalated)):
+        for url, expected in (
+            ("https://a.ok.test/", "allow all"),
+            ("https://b.test", escalated),
+            ("x", "deny default-deny"),
+        ):
             self.assertVerdict(self.world.ask(engine, "fetch", "http_fetch", {"url": url}), expected)
 
     def test_an_argument_that_the_annotation_forgot(self) -> None:

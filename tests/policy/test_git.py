@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.policy.targets import HostileRemote, git_target
+from ironcurtain.policy.targets import HostileRemote, Target, git_target
 
 
 class RemoteTests(SynchronousTestCase):
@@ -29,7 +29,6 @@ class RemoteTests(SynchronousTestCase):
             "https://github.com/acme/app/../../evil/x",
             "https://github.com/acme/app-evil.git",
             "https://github.com@evil.test/acme/app",
-            "https://github.com\\@evil.test/acme/app",
             "https://github.com/acme/app?x",
             "https://github.com/acme%2fapp",
             "git@github.com.evil.test:acme/app",
@@ -38,8 +37,28 @@ class RemoteTests(SynchronousTestCase):
             self.assertNotEqual(git_target(text).repository, "github.com/acme/app", text)
 
     def test_no_host(self) -> None:
-        for text in ("origin", "/srv/x", "./x", "../x:y", "file:///srv/x", "https://a b/x", "https:///x", "~/x"):
-            self.assertEqual(git_target(text).hosts, (), text)
+        for text, certain in (("origin", False), ("a/b", False), ("/srv/x", True), ("./x", True), ("../x:y", True)):
+            self.assertEqual(git_target(text), Target(text, certain=certain))
+        for text in ("file:///srv/x", "~/x"):
+            self.assertEqual(git_target(text), Target(text))
+
+    def test_what_programs_could_read_differently_is_refused(self) -> None:
+        for text in (
+            "https://github.com\\@evil.test/acme/app",
+            "https://github.com/acme\\app",
+            "https://a b/x",
+            "https:///x",
+            "https://a@b@github.com/acme/app",
+            "https://github.com#@evil.test/x",
+            "https://127.1/x",
+            "ssh://git@github.com:0022/acme/app",
+            "ssh://git@ok\uff0etest/acme/app",
+            "git@github.com.:acme/app",
+            "git@0x7f.1:acme/app",
+            "https://%67ithub.com/acme/app",
+        ):
+            error = self.assertRaises(HostileRemote, git_target, text)
+            self.assertRegex(str(error), "programs could read it|backslash", text)
 
     def test_what_would_run_a_program(self) -> None:
         for text in (

@@ -164,10 +164,6 @@ class DeclinedTests(SuggestCase):
         self.fetch(*(f"https://a{number}.test/" for number in range(6)))
         self.assertIn("6 different", self.why())
 
-    def test_addresses_that_programs_read_differently(self) -> None:
-        self.fetch("https://a.test\\@b.test/", "https://a.test\\@b.test/")
-        self.assertIn("ambiguous", self.why())
-
     def test_a_tool_without_resources(self) -> None:
         for _ in range(2):
             self.call("time.get_current_time", {"timezone": "UTC"})

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from urllib.parse import urlsplit
 
 from ironcurtain.errors import UsageError
+from ironcurtain.http.urls import Authority, UnclearAddress, read_authority
 
 ADDRESS_LIMIT = 2000
 """Maximum length in characters of an address."""
 
-_HOST = re.compile(
-    r"(?:[A-Za-z0-9_](?:[A-Za-z0-9_-]*[A-Za-z0-9_])?\.)*[A-Za-z0-9_](?:[A-Za-z0-9_-]*[A-Za-z0-9_])?|\[[0-9A-Fa-f:.]+\]"
-)
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 _SHORT = re.compile(r"(?:(?P<user>[^/@:]+)@)?(?P<host>[^/@:]+):(?P<path>[^:].*)", re.DOTALL)
 
@@ -51,35 +48,36 @@ def checked_address(address: str) -> str:
     elif (short := _SHORT.fullmatch(address)) is None or "::" in address:
         raise UsageError(f"{address} is no address of a repository: use https://HOST/PATH or ssh://USER@HOST/PATH")
     else:
-        _check_parts(address, short["user"], short["host"], short["path"])
+        _check_parts(address, _authority(address, address.removesuffix(f":{short['path']}")), short["path"])
     return address
 
 
 def _check_url(address: str, scheme: str) -> None:
     if scheme not in ("https", "ssh"):
         raise UsageError(f"repositories are fetched by https or ssh, not {scheme}: {_without_password(address)}")
-    try:
-        parts = urlsplit(address)
-        port = parts.port
-    except ValueError as e:
-        raise UsageError(f"{_without_password(address)} is no address of a repository: {e}") from None
-    if parts.password is not None or (scheme == "https" and parts.username is not None):
+    written, _, path = address.partition("://")[2].partition("/")
+    authority = _authority(address, written)
+    if ":" in authority.user or (scheme == "https" and authority.user):
         raise UsageError(
             "the address contains a password or token, which would end up in process lists and files: omit it, and "
             "let git's credential helper (git help credentials) or an ssh key answer for you"
         )
-    if port == 0 or parts.query or parts.fragment:
-        raise UsageError(f"{address} is no address of a repository: it has a query, a fragment or a wrong port")
-    _check_parts(
-        address, parts.username, parts.netloc.rpartition("@")[2].removesuffix(f":{port}"), parts.path.lstrip("/")
-    )
+    if "?" in path or "#" in path:
+        raise UsageError(f"{address} is no address of a repository: it has a query or a fragment")
+    _check_parts(address, authority, path.lstrip("/"))
 
 
-def _check_parts(address: str, user: str | None, host: str, path: str) -> None:
+def _authority(address: str, written: str) -> Authority:
+    try:
+        return read_authority(written)
+    except UnclearAddress as e:
+        raise UsageError(f"{_without_password(address)} is no address of a repository: {e}") from None
+
+
+def _check_parts(address: str, authority: Authority, path: str) -> None:
     # ssh parses an argument that begins with a dash as an option (CVE-2017-1000117).
-    fitting = _HOST.fullmatch(host) and (user is None or _USER.fullmatch(user)) and path and not path.startswith("-")
-    if not fitting:
-        raise UsageError(f"{address} is no address of a repository: user, host or path is wrong")
+    if (authority.user and not _USER.fullmatch(authority.user)) or not path or path.startswith("-") or "\\" in path:
+        raise UsageError(f"{address} is no address of a repository: user or path is wrong")
 
 
 def _without_password(address: str) -> str:
