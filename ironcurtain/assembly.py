@@ -16,7 +16,7 @@ from twisted.internet.task import LoopingCall, deferLater
 from twisted.internet.threads import deferToThreadPool
 from twisted.logger import Logger
 
-from ironcurtain.configuration import read_settings, require_files
+from ironcurtain.configuration import check_policy, read_settings, require_files
 from ironcurtain.control import server as control
 from ironcurtain.errors import ConfigurationError, NotFound
 from ironcurtain.escalation import closing_numbers
@@ -108,7 +108,7 @@ class Application:
             export=self._exports.find,
         )
         self._kinds = Kinds(services, reactor, environ)
-        self.manager = SessionManager(self._kinds, services, self._usable_workspace)
+        self.manager = SessionManager(self._kinds, services, self._check_request)
         self.operations = Operations(self.manager, self.reload)
         self.api = LocalApi(self.operations, control.owner())
 
@@ -200,9 +200,8 @@ class Application:
             await clear_at_start(self._reactor, self._home, self._environ)
 
     async def _listen(self) -> Any:
-        for path, pid in self._home.owner_sockets():
-            if not identify(pid).alive:
-                path.unlink(missing_ok=True)
+        for path in [path for path, pid in self._home.owner_sockets() if not identify(pid).alive]:
+            path.unlink(missing_ok=True)
         return await control.listen(self._reactor, self._socket, self.operations)
 
     async def _stop_listening(self, port: Any) -> None:
@@ -219,12 +218,14 @@ class Application:
     def _choose_account(self, workspace: Path | None) -> Account:
         return session_account(self.manager.services.settings.run_as, self._environ, workspace, os.geteuid())
 
-    def _usable_workspace(self, request: SessionRequest) -> Path:
-        assert request.workspace is not None
+    def _check_request(self, request: SessionRequest) -> Path | None:
         user_home, settings = person_home(self._environ, os.geteuid()), self.manager.services.settings
         files, mask = ToolFiles.chosen(self._home, request.options), bool(request.options.get("mask"))
-        protected = protected_paths(self._home, user_home, files, settings, request.workspace)
-        return usable_workspace(request.workspace, Path(user_home), self._home.path, protected, mask)
+        check_policy(files, user_home)
+        if (workspace := request.workspace) is not None:
+            protected = protected_paths(self._home, user_home, files, settings, workspace)
+            workspace = usable_workspace(workspace, Path(user_home), self._home.path, protected, mask)
+        return workspace
 
     async def _feed_watchdog(self) -> LoopingCall:
         loop = LoopingCall(self._systemd.alive)
@@ -285,7 +286,6 @@ class Kinds(Mapping[str, SessionKind[Any]]):
 
     Modules of a kind are imported only when one of its sessions is started, since their import is slow.
 
-    :ivar services: for new sessions.
     :ivar shell: the shell that runs in this process's terminal already, if any.
     """
 

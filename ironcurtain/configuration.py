@@ -29,8 +29,8 @@ from ironcurtain.ssh.addresses import check_address
 
 if TYPE_CHECKING:
     from ironcurtain.mcp_proxy.servers_config import ServerConfig
+    from ironcurtain.policy import Policy
     from ironcurtain.session.tools import ToolFiles
-    from ironcurtain.shell.approval import Approval
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ def check_files(home: Home, environ: Mapping[str, str]) -> Iterator[CheckedFile]
     files, user_home = ToolFiles.chosen(home, {}), person_home(environ, os.geteuid())
     readers: dict[Path, Callable[[], object]] = {
         home.config: lambda: read_settings(home.config, environ),
-        home.policy: lambda: read_approval_of(files, user_home),
+        home.policy: lambda: check_policy(files, user_home),
         home.mcp_servers: lambda: files.load_servers(str(home.path), user_home, environ),
     }
     for path, read in readers.items():
@@ -94,17 +94,22 @@ def require_files(home: Home, environ: Mapping[str, str]) -> None:
             raise checked.error
 
 
-def read_approval_of(files: ToolFiles, user_home: str) -> Approval:
+def check_policy(files: ToolFiles, user_home: str) -> None:
     """
     :param files: which name the policy.
     :param user_home: absolute path of the user's home directory.
-    :returns: what the policy lets the agent of a shell do.
     :raises ConfigurationError: the policy is wrong anywhere.
     """
+    check_approval(files.load_policy(), user_home)
+
+
+def check_approval(policy: Policy, user_home: str) -> None:
+    """:raises ConfigurationError: what a policy says of the agent of a shell is wrong."""
+    if not policy.approval:
+        return
     from ironcurtain.shell.approval import read_approval
 
-    policy = files.load_policy()
-    return read_approval(policy.approval, policy.source, user_home, read_configuration(Path(policy.source)) or "")
+    read_approval(policy.approval, policy.source, user_home, read_configuration(Path(policy.source)) or "")
 
 
 def read_settings(path: Path, environ: Mapping[str, str]) -> Effective:

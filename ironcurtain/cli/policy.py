@@ -41,21 +41,30 @@ def check(policy_file: Path | None, json_output: bool) -> None:
     """
     Check the policy, and report errors and probable mistakes.
 
-    Exits with status 1 if there are errors, 78 if the file cannot be parsed. Warnings do not change the status.
+    No session starts with a policy that has errors. Exits with status 1 if there are errors, 78 if the file cannot be
+    read. Warnings do not change the status.
     """
     from dataclasses import asdict
 
+    from ironcurtain.configuration import check_approval
+    from ironcurtain.home.layout import person_home
+    from ironcurtain.policy import PolicyEngine
     from ironcurtain.policy.check import check as read_through
-    from ironcurtain.policy.loading import default_annotations
+    from ironcurtain.policy.loading import default_annotations, default_policy, load_policy
+    from ironcurtain.policy.pathmap import PathMap
+    from ironcurtain.policy.paths import real_path
 
-    files = tool_files(policy_file)
-    findings = read_through(files.load_policy(), default_annotations())
+    files, user_home = tool_files(policy_file), person_home(os.environ, os.geteuid())
+    policy = load_policy(files.policy) if files.has_policy else default_policy()
+    check_approval(policy, user_home)
+    PolicyEngine(policy, default_annotations(), paths=PathMap(user_home), home=user_home)  # which resolves its paths
+    findings = read_through(policy, default_annotations(), real_path(user_home))
     if json_output:
         print_json([asdict(finding) for finding in findings])
     else:
         for finding in findings:
             print_lines(f"{finding.severity}: {finding.rule}: {finding.message} [{finding.code}]")
-        used = files.policy if files.policy_named or files.policy.exists() else "the default policy"
+        used = files.policy if files.has_policy else "the default policy"
         print_lines(f"{used}: {_count(findings, 'error')}, {_count(findings, 'warning')}")
     if any(finding.severity == "error" for finding in findings):
         raise SystemExit(1)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Literal
 
+from ironcurtain.home.faults import wrong
+from ironcurtain.home.lines import Place
 from ironcurtain.policy.annotations import Annotations, Conditional, ToolAnnotation
 from ironcurtain.policy.engine import RESOURCE_TOOL
 from ironcurtain.policy.lists import expand, pattern_problem
 from ironcurtain.policy.matching import why_irrelevant
+from ironcurtain.policy.pathmap import AGENT_WORKSPACE
+from ironcurtain.policy.paths import Root
 from ironcurtain.policy.roles import RESOURCE_ROLES
 from ironcurtain.policy.rules import Conditions, Policy, Rule
 
@@ -22,27 +26,47 @@ class PolicyFinding:
     """
     A probable mistake.
 
-    :param severity: ``error`` for what cannot be intended.
+    :param severity: ``error`` for what cannot be intended: no session starts with it.
     :param code: a stable identifier for programs.
     :param rule: the name of the rule or list.
+    :param place: where it is in the file.
     """
 
     severity: Severity
     code: str
     rule: str
     message: str
+    place: Place = ()
 
 
-def check(policy: Policy, annotations: Annotations) -> list[PolicyFinding]:
+def check(policy: Policy, annotations: Annotations, home: str = "") -> list[PolicyFinding]:
     """
     Check a policy.
 
     :param annotations: those of the servers in use, besides those of the policy.
+    :param home: real path of the user's home directory, if it is known.
     """
     known = annotations.merged(policy.annotations)
-    checker = _Checker(policy, known)
-    each = (finding for index, rule in enumerate(policy.rules) for finding in checker.rule(index, rule))
-    return [*checker.names(), *checker.lists(), *checker.protected(), *each]
+    checker = _Checker(policy, known, home)
+    each = (
+        replace(finding, place=("rules", index))
+        for index, rule in enumerate(policy.rules)
+        for finding in checker.rule(index, rule)
+    )
+    return [*checker.names(), *checker.lists(), *each]
+
+
+def require_right(policy: Policy, annotations: Annotations, text: str) -> Policy:
+    """
+    :param text: the text of its file, to find lines.
+    :returns: the same policy.
+    :raises ConfigurationError: :func:`check` finds an error in it.
+    """
+    for finding in check(policy, annotations):
+        if finding.severity == "error":
+            detail = f"rule {finding.rule}: {finding.message} ('ironcurtain policy check' lists all mistakes)"
+            raise wrong(policy.source, detail, text, finding.place)
+    return policy
 
 
 def _roles(tool: ToolAnnotation) -> frozenset[str]:
@@ -55,8 +79,8 @@ def _roles(tool: ToolAnnotation) -> frozenset[str]:
 
 
 class _Checker:
-    def __init__(self, policy: Policy, annotations: Annotations) -> None:
-        self._policy = policy
+    def __init__(self, policy: Policy, annotations: Annotations, home: str) -> None:
+        self._policy, self._home = policy, home
         self._tools = {key: _roles(tool) for key, tool in annotations.table().items()}
         self._servers = {server for server, _ in self._tools}
         # Every server may have resources: of a file, of an address, or of a kind that has no role.
@@ -65,9 +89,11 @@ class _Checker:
     def names(self) -> Iterator[PolicyFinding]:
         """Find rules that share a name: a verdict would not identify the rule."""
         seen: set[str] = set()
-        for rule in self._policy.rules:
+        for index, rule in enumerate(self._policy.rules):
             if rule.name in seen:
-                yield PolicyFinding("error", "duplicate-name", rule.name, "another rule has this name")
+                yield PolicyFinding(
+                    "error", "duplicate-name", rule.name, "another rule has this name", ("rules", index)
+                )
             seen.add(rule.name)
 
     def lists(self) -> Iterator[PolicyFinding]:
@@ -75,12 +101,6 @@ class _Checker:
         named = {entry[1:] for rule in self._policy.rules for entry in _allowed(rule.conditions) if entry[:1] == "@"}
         for name in self._policy.lists.keys() - named:
             yield PolicyFinding("warning", "unused-list", name, "no rule names this list")
-
-    def protected(self) -> Iterator[PolicyFinding]:
-        """Find relative paths, which protect nothing."""
-        for path in self._policy.protected:
-            if path.partition("/")[0] not in ("", "~") or not path:
-                yield PolicyFinding("error", "no-path", "protected", f"{path!r} must begin with /, ~/ or /workspace")
 
     def rule(self, index: int, rule: Rule) -> Iterator[PolicyFinding]:
         """Find the mistakes in one rule."""
@@ -149,10 +169,21 @@ class _Checker:
             yield PolicyFinding("warning", "allows-server", rule.name, "it allows every tool of a server")
         if "*" in _allowed(conditions):
             yield PolicyFinding("warning", "wildcard", rule.name, "it allows every host name")
-        if conditions.paths is not None and conditions.paths.within in ("/", "~", "~/"):
+        if conditions.paths is not None and is_broad(conditions.paths.directory, self._home):
             yield PolicyFinding(
                 "warning", "broad-path", rule.name, f"it allows everything within {conditions.paths.within}"
             )
+
+
+def is_broad(directory: str, home: str) -> bool:
+    """
+    :param directory: as :func:`~ironcurtain.policy.named_paths.directory_of` reads it.
+    :param home: real path of the user's home directory; empty if it is not known.
+    :returns: whether it is the whole file system, a directory right below its root, or a home or what contains it.
+    """
+    if directory == "~" or (home and Root(directory).holds(home)):
+        return True
+    return directory != AGENT_WORKSPACE and not directory.startswith("~") and directory.count("/") < 2
 
 
 def _allowed(conditions: Conditions) -> list[str]:
@@ -177,5 +208,5 @@ def _covers(before: Rule, after: Rule) -> bool:
         return True
     if later.paths is None:
         return False
-    outer, inner = earlier.paths.within.rstrip("/"), later.paths.within.rstrip("/")
+    outer, inner = earlier.paths.directory.rstrip("/"), later.paths.directory.rstrip("/")
     return inner == outer or inner.startswith(f"{outer}/")

@@ -141,7 +141,7 @@ class PolicyEngine:
 
     def _prepared(self, rule: Rule, index: int, policy: Policy) -> PreparedRule:
         paths, field = rule.conditions.paths, f"rules[{index}].if.paths.within"
-        within = None if paths is None else Root(self._configured(paths.within, policy.source, field))
+        within = None if paths is None else Root(self._configured(paths.directory, policy.source, field))
         return prepare(rule, within, policy.lists, self._places.workspace)
 
     def evaluate(

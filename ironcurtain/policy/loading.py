@@ -24,6 +24,7 @@ from ironcurtain.home.parsing import parse_json, parse_toml
 from ironcurtain.home.structured import check_version, convert
 from ironcurtain.policy.annotations import Annotations, Conditional, ServerAnnotations, ToolAnnotation
 from ironcurtain.policy.lists import DynamicList
+from ironcurtain.policy.named_paths import WrongPath, directory_of
 from ironcurtain.policy.roles import Role
 from ironcurtain.policy.rules import Policy, Rule
 
@@ -212,10 +213,13 @@ def _rules(source: _Source, rules: Sequence[Any]) -> tuple[Rule, ...]:
 
 
 def _protected(source: _Source, paths: tuple[str, ...]) -> tuple[str, ...]:
+    read = []
     for index, path in enumerate(paths):
-        if "\0" in path:
-            raise wrong(source.name, "a path cannot contain a NUL character", source.text, ("protected", index))
-    return paths
+        try:
+            read.append(directory_of(path))
+        except WrongPath as e:
+            raise wrong(source.name, f"{path!r}: {e}", source.text, ("protected", index)) from None
+    return tuple(read)
 
 
 def _lists(source: _Source, lists: Mapping[str, Any], kind: type[DynamicList]) -> dict[str, DynamicList]:

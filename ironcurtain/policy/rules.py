@@ -14,6 +14,7 @@ from msgspec import Struct
 from ironcurtain.policy.annotations import Annotations
 from ironcurtain.policy.history import AfterCondition, RateCondition
 from ironcurtain.policy.lists import DynamicList, MatchType
+from ironcurtain.policy.named_paths import WrongPath, directory_of
 from ironcurtain.policy.roles import DOMAIN_ROLES, PATH_ROLES, Role
 from ironcurtain.policy.verdict import Automatic
 
@@ -32,10 +33,15 @@ class PathsCondition(Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         if wrong := sorted(set(self.roles) - PATH_ROLES):
             raise ValueError(f"{', '.join(wrong)} is not a path role")
-        if not self.within:
-            raise ValueError("within needs a directory")
-        if "\0" in self.within:
-            raise ValueError("a path cannot contain a NUL character")
+        try:
+            directory_of(self.within)
+        except WrongPath as e:
+            raise ValueError(f"within = {self.within!r}: {e}") from None
+
+    @property
+    def directory(self) -> str:
+        """The directory, without a wildcard: it begins with ``/``, ``~`` or ``/workspace``."""
+        return directory_of(self.within)
 
 
 class DomainsCondition(Struct, frozen=True, forbid_unknown_fields=True):

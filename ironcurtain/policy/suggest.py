@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from ironcurtain.policy.engine import PolicyEngine
+from ironcurtain.policy.named_paths import written
 from ironcurtain.policy.pathmap import AGENT_WORKSPACE
 from ironcurtain.policy.recorded import NotRecorded, RecordedCall
 from ironcurtain.policy.replay import judge_again
@@ -238,7 +239,10 @@ def _conditions(role: Any, values: Sequence[tuple[str, str]]) -> list[Conditions
     :returns: the conditions of one rule each.
     """
     if role in PATH_ROLES:
-        return [Conditions(paths=PathsCondition(roles=(role,), within=path)) for path in _places(values)]
+        try:
+            return [Conditions(paths=PathsCondition(roles=(role,), within=written(path))) for path in _places(values)]
+        except ValueError as e:
+            raise _Unsuited(f"a rule cannot name a path: {e}") from None
     if role in DOMAIN_ROLES:
         hosts = _few(frozenset(_host(role, value) for value, _ in values))
         return [Conditions(domains=DomainsCondition(roles=(role,), allowed=hosts))]

@@ -83,8 +83,9 @@ class SessionManager:
     All sessions of this process.
 
     :param kinds: the table of kinds, by name.
-    :param check_workspace: returns the real path of a request's directory if it can be a workspace, else raises
-        :class:`~ironcurtain.errors.UsageError`.
+    :param check_request: returns the real path of a request's directory. It raises
+        :class:`~ironcurtain.errors.UsageError` if that cannot be a workspace, and
+        :class:`~ironcurtain.errors.ConfigurationError` if the request's policy is wrong.
     :ivar services: for sessions that start from now on; running ones keep theirs.
     """
 
@@ -94,9 +95,9 @@ class SessionManager:
         self,
         kinds: Mapping[str, SessionKind[Any]],
         services: Services,
-        check_workspace: Callable[[SessionRequest], Path],
+        check_request: Callable[[SessionRequest], Path | None],
     ) -> None:
-        self._kinds, self.services, self._check_workspace = kinds, services, check_workspace
+        self._kinds, self.services, self._check_request = kinds, services, check_request
         self._sessions: dict[int, Session] = {}
         self._stopping = False
 
@@ -116,6 +117,7 @@ class SessionManager:
         :param remote: whether another process requests it, which does not own this process's terminal and standard
             streams.
         :raises UsageError: the kind does not exist or cannot be started remotely, or the workspace is unusable.
+        :raises ConfigurationError: the policy is wrong.
         :raises SessionError: ``SESSION_INIT_FAILED``.
         """
         self._require_running()
@@ -130,8 +132,9 @@ class SessionManager:
             kind.check_remote(request)
         if request.terminal is not None and kind.no_terminal:
             raise UsageError(f"{request.kind} cannot run in a terminal: {kind.no_terminal}")
+        workspace = self._check_request(request)
         if request.workspace is not None:
-            request = replace(request, workspace=self._check_workspace(request))
+            request = replace(request, workspace=workspace)
         check_repository(request, kind)
         await kind.check(request)
         self._require_running()

@@ -25,10 +25,11 @@ from ironcurtain.mcp_proxy.logins import LoginFiles
 from ironcurtain.mcp_proxy.pins import PinFiles
 from ironcurtain.mcp_proxy.servers_config import CommandServer, ServerConfig, read_servers
 from ironcurtain.policy import Annotations, Policy, PolicyEngine
+from ironcurtain.policy.check import require_right
 from ironcurtain.policy.engine import ServerBounds
 from ironcurtain.policy.history import NO_HISTORY, CallHistory
 from ironcurtain.policy.loading import default_annotations, default_policy, load_policy
-from ironcurtain.policy.pathmap import PathMap
+from ironcurtain.policy.pathmap import AGENT_WORKSPACE, PathMap
 from ironcurtain.policy.protected import always_protected
 from ironcurtain.process.accounts import Account
 from ironcurtain.process.secret_command import secret_from_command
@@ -78,8 +79,15 @@ class ToolFiles:
         )
 
     def load_policy(self) -> Policy:
-        """:raises ConfigurationError: the file is wrong, or a named file is missing."""
-        return load_policy(self.policy) if self.policy_named or self.policy.exists() else default_policy()
+        """:raises ConfigurationError: the file is wrong, has a mistake that ``policy check`` refuses, or is missing."""
+        if not self.has_policy:
+            return default_policy()
+        return require_right(load_policy(self.policy), default_annotations(), read_configuration(self.policy) or "")
+
+    @property
+    def has_policy(self) -> bool:
+        """Whether a file has the policy; else the default policy applies."""
+        return self.policy_named or self.policy.exists()
 
     def load_servers(self, workspace: str, user_home: str, environ: Mapping[str, str]) -> tuple[ServerConfig, ...]:
         """
@@ -119,17 +127,10 @@ def protected_paths(
     # HOME can differ from the account's home directory, where ssh and others keep their keys anyway.
     account = account_home(os.geteuid())
     stores = always_protected(account, str(home.path)) if os.access(account, os.X_OK) else ()
-    names = {"~": user_home, **({"/workspace": str(workspace)} if workspace is not None else {})}
-    named = (_expanded(path, names) for path in files.load_policy().protected)
-    return tuple(dict.fromkeys((*chosen, *stores, *(path for path in named if path.startswith("/")))))
-
-
-def _expanded(path: str, names: Mapping[str, str]) -> str:
-    """:returns: a path of the policy with placeholders for home and workspace expanded."""
-    first, slash, rest = (
-        ("/workspace", path[10:11], path[11:]) if path.startswith("/workspace") else path.partition("/")
-    )
-    return f"{names[first]}{slash}{rest}" if first in names and slash in ("", "/") else path
+    places = PathMap(AGENT_WORKSPACE if workspace is None else str(workspace))
+    named = (places.to_host(path) for path in files.load_policy().protected)
+    at_home = (f"{user_home.rstrip('/')}{path[1:]}" if path.startswith("~") else path for path in named)
+    return tuple(dict.fromkeys((*chosen, *stores, *at_home)))
 
 
 def session_protected(core: Core, environ: Mapping[str, str]) -> tuple[str, ...]:

@@ -19,6 +19,8 @@ from ironcurtain.home.faults import wrong
 from ironcurtain.home.lines import Place
 from ironcurtain.home.structured import convert
 from ironcurtain.policy.lists import pattern_problem
+from ironcurtain.policy.named_paths import path_problem
+from ironcurtain.policy.pathmap import AGENT_WORKSPACE
 from ironcurtain.policy.verdict import Decision
 
 Mode = Literal["ask", "allow", "deny"]
@@ -163,11 +165,17 @@ def read_approval(tables: Mapping[str, Any], source: str, home: str, text: str =
 
 def _wrong_globs(table: FilesystemTable) -> list[tuple[Place, str]]:
     return [
-        (("approval", "filesystem", name, index), "begin it with /, ~, $HOME or $CWD")
+        (("approval", "filesystem", name, index), problem)
         for name in ("read", "write", "deny")
         for index, glob in enumerate(getattr(table, name))
-        if not _GLOB_START.match(glob) or "\0" in glob
+        if (problem := path_problem(glob) or _wrong_start(glob))
     ]
+
+
+def _wrong_start(glob: str) -> str:
+    if f"{glob}/".startswith(f"{AGENT_WORKSPACE}/"):
+        return f"{AGENT_WORKSPACE} is known in rules only: write $CWD"
+    return "" if _GLOB_START.match(glob) else "begin it with /, ~, $HOME or $CWD"
 
 
 def _wrong_hosts(table: NetworkTable) -> list[tuple[Place, str]]:

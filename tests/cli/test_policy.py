@@ -58,7 +58,9 @@ class ReplayTests(RecordedCase):
 
     def setUp(self) -> None:
         super().setUp()
-        fetch = self.call("a", "fetch.fetch", {"url": "https://example.org/\x1b"}, "escalate", "fetch-elsewhere")
+        fetch = self.call(
+            "a", "fetch.fetch", {"url": "https://example.org/", "raw": "\x1b"}, "escalate", "fetch-elsewhere"
+        )
         write = self.call("b", "filesystem.write_file", {"path": "$W/a", "content": "x"}, "allow", "structural")
         self.session(1, fetch, write, fetch)
         self.session(2, self.call("c", "fetch.fetch", {"url": "[redacted]"}, "escalate", "fetch-elsewhere"))

@@ -49,3 +49,34 @@ class MemoryTests(ProductCase):
         replayed = self.product.run("policy", "replay")
         self.assertIn("deny by one-file  allow by structural-sandbox-allow", replayed.stdout)
         self.assertEqual(replayed.returncode, 1)
+
+
+class RefusalTests(ProductCase):
+    """Policies that ``policy check`` refuses."""
+
+    def test_what_the_check_refuses_starts_nowhere(self) -> None:
+        wanted = 'if = { tool = ["read_file"] }'
+        rule = f'[[rules]]\nname = "r"\nthen = "deny"\n{wanted}\n'
+        deny = f"{rule.replace(wanted, 'if = {}')}"
+        backend, policy = self.product.script(DONE), self.product.home / "policy.toml"
+        self.product.home.mkdir(mode=0o700, exist_ok=True)
+        for text, line, why in (
+            ('protected = [\n"~/a",\n"~/secrets/*"]\n', 1, "no other wildcards"),
+            (
+                rule.replace(wanted, 'if = { paths = { roles = ["read-path"], within = "$HOMES" } }'),
+                4,
+                "variable $HOMES",
+            ),
+            (f"{deny}{deny}", 5, "another rule has this name"),
+            (f'{deny}[approval.filesystem]\ndeny = ["~/{{a,b}}"]\n', 6, "braces are not expanded"),
+        ):
+            policy.write_text(text)
+            checked = self.product.run("policy", "check")
+            self.assertIn(why, checked.stdout + checked.stderr)
+            self.assertIn(checked.returncode, (1, 78), checked.stdout)
+            for words in (("start", "--backend", backend, "do it"), ("mcp-proxy",)):
+                done = self.product.run(*words)
+                self.assertEqual(done.returncode, 78, (text, done.stderr))
+                self.assertIn(f"{policy}:{line}: ", done.stderr)
+                self.assertIn(why, done.stderr)
+        self.assertEqual(list(self.product.home.glob("sessions/*")), [])

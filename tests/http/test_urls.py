@@ -199,7 +199,7 @@ class ReadingTests(SynchronousTestCase):
                 "blanks or invisible", str(self.assertRaises(UnclearAddress, read_web_address, url)), repr(url)
             )
 
-    @settings(max_examples=1500, deadline=None, database=None)
+    @settings(max_examples=600, deadline=None, database=None)
     @given(_nearly())
     @example("https://ok.test\\@evil.test/")
     @example("https://ok.test#@evil.test/")

@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
+from ironcurtain.errors import ConfigurationError
 from ironcurtain.http.urls import UnclearAddress
 from ironcurtain.policy import ToolCall
-from ironcurtain.policy.check import check
+from ironcurtain.policy.check import check, require_right
 from ironcurtain.policy.explain import explain
 from ironcurtain.policy.lists import DomainPatterns, pattern_problem
 from ironcurtain.policy.loading import compiled_policy, tool_annotations
@@ -83,7 +84,8 @@ class CheckTests(SynchronousTestCase):
     def test_nothing_to_find(self) -> None:
         for name in ("desk", "git", "git-no-remote", "web", "hub"):
             policy = CASES["policies"][name]
-            self.assertEqual(self.codes(*policy["rules"], lists=policy.get("lists", {})), [], name)
+            rules = filled(policy["rules"], {"$ROOT": "/srv", "$HOME": "~", "$WORKSPACE": "/workspace"})
+            self.assertEqual(self.codes(*rules, lists=policy.get("lists", {})), [], name)
 
     def test_mistakes(self) -> None:
         near = {"roles": ["read-path"], "within": "~/a/b"}
@@ -114,9 +116,32 @@ class CheckTests(SynchronousTestCase):
             self.assertEqual(self.codes(*rules), expected, rules)
         self.assertEqual(self.codes(lists={"x": {"values": ["a"]}}), ["unused-list"])
 
-    def test_protected_paths_that_protect_nothing(self) -> None:
-        good = ["/srv/x", "~", "~/x", "/workspace", "/workspace/x"]
-        self.assertEqual(self.codes(protected=[*good, "secrets", "./x", "~ada/x", ""]), ["no-path"] * 4)
+    def test_a_broad_path_is_found_in_every_spelling(self) -> None:
+        for within, broad in (
+            *(
+                (text, True)
+                for text in ("~", "~/", "~/.", "~/**", "$HOME", "/", "//", "/**", "/home", "/home/", "/home/./ada")
+            ),
+            *((text, True) for text in ("/etc", "/home/ada/**")),
+            *(
+                (text, False)
+                for text in ("~/a", "/home/ada/a", "/home/eve", "/workspace", "/workspace/**", "/usr/share")
+            ),
+        ):
+            paths = {"roles": ["read-path"], "within": within}
+            policy = compiled_policy({"rules": [rule("a", "allow", paths=paths)]})
+            found = [each.code for each in check(policy, tool_annotations(CASES["annotations"]), "/home/ada")]
+            self.assertEqual(found, ["broad-path"] if broad else [], within)
+
+    def test_a_policy_with_an_error_is_refused_with_its_line(self) -> None:
+        one = '[[rules]]\nname = "a"\nthen = "deny"\nif = {}\n'
+        text = f"version = 1\n{one}{one}"
+        rules = [rule("a", "deny"), rule("a", "deny")]
+        policy, annotations = compiled_policy({"rules": rules}, "p.toml"), tool_annotations(CASES["annotations"])
+        error = self.assertRaises(ConfigurationError, require_right, policy, annotations, text)
+        self.assertTrue(str(error).startswith("p.toml:6: rules[1]: rule a: another rule has this name"), error)
+        right = compiled_policy({"rules": rules[:1]})
+        self.assertIs(require_right(right, annotations, ""), right)
 
     def test_patterns_that_match_nothing_say_why(self) -> None:
         for pattern, why in (

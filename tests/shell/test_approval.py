@@ -92,6 +92,14 @@ class ApprovalTests(SynchronousTestCase):
             ('[approval.shell]\ndeny_patterns = ["ls ("]', "2: approval.shell.deny_patterns[0]: it is not understood"),
             ('[approval.filesystem]\nread = ["src/**"]', "2: approval.filesystem.read[0]: begin it with /, ~,"),
             ('[approval.filesystem]\ndeny = ["$CWDX"]', "2: approval.filesystem.deny[0]: begin it with /, ~,"),
+            ('[approval.filesystem]\ndeny = ["~/{a,b}/**"]', "2: approval.filesystem.deny[0]: braces are not expanded"),
+            ('[approval.filesystem]\ndeny = ["~/a/../b"]', "2: approval.filesystem.deny[0]: it contains .."),
+            ('[approval.filesystem]\ndeny = ["/home/$USER/x"]', "2: approval.filesystem.deny[0]: the variable $USER"),
+            (
+                '[approval.filesystem]\nread = ["/workspace/**"]',
+                "2: approval.filesystem.read[0]: /workspace is known in",
+            ),
+            ('[approval.filesystem]\nwrite = ["~/a\\u200bb"]', "2: approval.filesystem.write[0]: it has invisible"),
             (
                 '[approval.network]\nallow_hosts = ["http://x"]',
                 "2: approval.network.allow_hosts[0]: write the host with",
