@@ -58,7 +58,7 @@ def check(policy_file: Path | None, json_output: bool) -> None:
     policy = load_policy(files.policy) if files.has_policy else default_policy()
     check_approval(policy, user_home)
     PolicyEngine(policy, default_annotations(), paths=PathMap(user_home), home=user_home)  # which resolves its paths
-    findings = read_through(policy, default_annotations(), real_path(user_home))
+    findings = read_through(policy, default_annotations(), files.server_names(), real_path(user_home))
     if json_output:
         print_json([asdict(finding) for finding in findings])
     else:

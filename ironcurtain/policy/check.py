@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Literal
@@ -39,15 +39,18 @@ class PolicyFinding:
     place: Place = ()
 
 
-def check(policy: Policy, annotations: Annotations, home: str = "") -> list[PolicyFinding]:
+def check(
+    policy: Policy, annotations: Annotations, servers: Collection[str] = (), home: str = ""
+) -> list[PolicyFinding]:
     """
     Check a policy.
 
     :param annotations: those of the servers in use, besides those of the policy.
+    :param servers: the names of all servers that the person configured, if they are known.
     :param home: real path of the user's home directory, if it is known.
     """
     known = annotations.merged(policy.annotations)
-    checker = _Checker(policy, known, home)
+    checker = _Checker(policy, known, servers, home)
     each = (
         replace(finding, place=("rules", index))
         for index, rule in enumerate(policy.rules)
@@ -56,13 +59,15 @@ def check(policy: Policy, annotations: Annotations, home: str = "") -> list[Poli
     return [*checker.names(), *checker.lists(), *each]
 
 
-def require_right(policy: Policy, annotations: Annotations, text: str) -> Policy:
+def require_right(policy: Policy, annotations: Annotations, servers: Collection[str], text: str) -> Policy:
     """
+    :param annotations: as for :func:`check`.
+    :param servers: as for :func:`check`.
     :param text: the text of its file, to find lines.
     :returns: the same policy.
     :raises ConfigurationError: :func:`check` finds an error in it.
     """
-    for finding in check(policy, annotations):
+    for finding in check(policy, annotations, servers):
         if finding.severity == "error":
             detail = f"rule {finding.rule}: {finding.message} ('ironcurtain policy check' lists all mistakes)"
             raise wrong(policy.source, detail, text, finding.place)
@@ -79,10 +84,11 @@ def _roles(tool: ToolAnnotation) -> frozenset[str]:
 
 
 class _Checker:
-    def __init__(self, policy: Policy, annotations: Annotations, home: str) -> None:
+    def __init__(self, policy: Policy, annotations: Annotations, servers: Collection[str], home: str) -> None:
         self._policy, self._home = policy, home
         self._tools = {key: _roles(tool) for key, tool in annotations.table().items()}
         self._servers = {server for server, _ in self._tools}
+        self._unannotated = frozenset(servers) - self._servers
         # Every server may have resources: of a file, of an address, or of a kind that has no role.
         self._tools |= {(server, RESOURCE_TOOL): frozenset(("read-path", "fetch-url")) for server in self._servers}
 
@@ -108,7 +114,9 @@ class _Checker:
         yield from self._empty(rule)
         yield from self._broad(rule)
         concerned = self._concerned(rule.conditions)
-        if not concerned and RESOURCE_TOOL not in (rule.conditions.tool or ()):
+        # What nobody has annotated is denied by rules, too.
+        named = rule.then != "allow" and not self._unannotated.isdisjoint(rule.conditions.server or ())
+        if not concerned and not named and RESOURCE_TOOL not in (rule.conditions.tool or ()):
             yield PolicyFinding("error", "never-matches", rule.name, "no annotated tool matches its conditions")
             return
         for earlier in self._policy.rules[:index]:

@@ -18,7 +18,7 @@ from urllib.parse import quote
 import msgspec
 
 from ironcurtain.errors import ConfigurationError
-from ironcurtain.policy import remotes
+from ironcurtain.policy import remotes, unannotated
 from ironcurtain.policy.annotations import Annotations, ToolAnnotation
 from ironcurtain.policy.arguments import problem
 from ironcurtain.policy.files import HOST_FILES, FileView
@@ -82,7 +82,8 @@ class PolicyEngine:
     :param home: absolute path of the user's home directory (``~``).
     :param protected: protected paths besides those of the policy; see
         :func:`~ironcurtain.policy.protected.always_protected`.
-    :param servers: the limits of each server by name; a server that is not in it has none.
+    :param servers: the limits of each server that the person configured, by name. Calls of their tools without
+        annotation are asked; those of any other server are denied.
     :param files: answers about files.
     :raises ConfigurationError: a path in the policy cannot be resolved.
     """
@@ -100,6 +101,7 @@ class PolicyEngine:
     ) -> None:
         known = annotations.merged(policy.annotations)
         bounds = dict(servers or {})
+        self._servers = frozenset(bounds)
         self._unsandboxed = frozenset(name for name, bound in bounds.items() if not bound.sandboxed)
         self._tools = {key: _Tool(tool, tool.conditional, tool.resolve({})) for key, tool in known.table().items()}
         self._places = Places(paths, home, files)
@@ -165,6 +167,9 @@ class PolicyEngine:
         """
         judgement = Judgement(call, _EMPTY_PLAN, self._places, self._protection, files, history, trace)
         try:
+            if schema is not None and call.server in self._servers and (call.server, call.tool) not in self._tools:
+                self._require_valid(call, schema)
+                return self._verdict(judgement, unannotated.ask(judgement, self._rules, self._places))
             tool = self._admit(call, schema)
             roles = tool.annotation.resolve(call.arguments) if tool.conditional else tool.roles
             judgement.note("tool and arguments", "pass")
@@ -248,8 +253,9 @@ class PolicyEngine:
             text = uri if isinstance(uri, str) else ""
             return self.evaluate_resource(call.server, text, files=files, history=history, trace=trace)
         tool = self._tools.get((call.server, call.tool))
-        properties: dict[str, Any] = {} if tool is None else {name: {} for name in tool.annotation.args}
-        schema = {"type": "object", "properties": properties}
+        schema: dict[str, Any] = {"additionalProperties": True}
+        if tool is not None:
+            schema = {"type": "object", "properties": {name: {} for name in tool.annotation.args}}
         return self.evaluate(call, schema, git_directory=git_directory, files=files, history=history, trace=trace)
 
     def _escalate_unsandboxed(self, judgement: Judgement, ruling: Ruling) -> Ruling:
@@ -270,12 +276,15 @@ class PolicyEngine:
         if tool is None:
             raise Refusal("missing-annotation", f"the tool {call.tool} has no annotation")
         known = tool.annotation.args
-        if (wrong := problem(call.arguments, schema)) is not None:
-            raise Refusal("invalid-arguments", wrong)
+        self._require_valid(call, schema)
         unknown = [name for name in call.arguments if name not in known and name in _properties(schema)]
         if unknown:
             raise Refusal("missing-annotation", f"the argument {unknown[0]} of {call.tool} has no annotation")
         return tool
+
+    def _require_valid(self, call: ToolCall, schema: Mapping[str, Any]) -> None:
+        if (wrong := problem(call.arguments, schema)) is not None:
+            raise Refusal("invalid-arguments", wrong)
 
     def _plan(self, tool: _Tool, call: ToolCall, roles: Mapping[str, tuple[str, ...]]) -> Plan:
         variant = tuple(roles.values()) if tool.conditional else ()

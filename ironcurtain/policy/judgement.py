@@ -368,6 +368,4 @@ class Judgement:
             self.asking.append(rule.name)
             self.approvals = max(self.approvals, rule.rule.approvals)
             self.automatic = min(self.automatic, rule.rule.automatic)
-        written = rule.rule
-        reason = written.reason or written.description or f"this is the decision of the rule {rule.name}"
-        return Ruling(rule.decision, rule.name, reason)
+        return Ruling(rule.decision, rule.name, rule.reason)

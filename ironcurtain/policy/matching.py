@@ -91,6 +91,11 @@ class PreparedRule:
         return self.rule.name
 
     @property
+    def reason(self) -> str:
+        """Why it decides so, for people and agents."""
+        return self.rule.reason or self.rule.description or f"this is the decision of the rule {self.name}"
+
+    @property
     def permits(self) -> bool:
         """Whether the rule allows what it matches."""
         return self.decision is Decision.ALLOW
@@ -105,7 +110,7 @@ class PreparedRule:
             return False
         if self.permits:  # then fails() has compared every value
             return True
-        if self.domains is not None and not self._may_cover(value):
+        if self.domains is not None and not self.may_cover(value):
             return False
         return all(each.may_have(value) for each in self.lists if role in each.roles)
 
@@ -145,12 +150,16 @@ class PreparedRule:
         """
         if role == "git-remote-url" and left and self.permits and self.rule.conditions.names_no_role:
             return "it allows the tool but does not name remotes, and this call has one"
-        if self.domains is not None and not self._agree(left, self._covers, self._may_cover):
+        if self.domains is not None and not self._agree(left, self._covers, self.may_cover):
             return f"its domains do not match {'every' if self.permits else 'any'} address"
         for condition in self.lists:
             others = [value for each in condition.roles for value in values.get(each, ())]
             if not self._agree(left if role in condition.roles else others, condition.has, condition.may_have):
                 return f"its lists do not contain {'every' if self.permits else 'any'} value"
+        return self.fails_by(history)
+
+    def fails_by(self, history: CallHistory) -> str:
+        """:returns: why what happened before does not match the rule; empty if it does."""
         conditions = self.rule.conditions
         if conditions.after is not None and not history.earlier(conditions.after.server, conditions.after.tool):
             return "no such call was made before"
@@ -172,7 +181,8 @@ class PreparedRule:
             return all(map(self.domains.match, value.targets))
         return self.domains.match_host(value.text)
 
-    def _may_cover(self, value: Value) -> bool:
+    def may_cover(self, value: Value) -> bool:
+        """Whether the ``domains`` condition, which the rule has, can match an address."""
         assert self.domains is not None
         if value.targets:
             return any(map(self.domains.may_match, value.targets))

@@ -6,6 +6,7 @@ import os
 import sys
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,13 +18,12 @@ from ironcurtain.errors import ConfigurationError, Unavailable, UsageError
 from ironcurtain.home.layout import Home, account_home, person_home, private_directory, read_configuration
 from ironcurtain.home.settings import Settings
 from ironcurtain.home.user_paths import user_path
-from ironcurtain.llm.model import TokenUsage
 from ironcurtain.mcp_proxy.admission import BREAKER_RULE
 from ironcurtain.mcp_proxy.calls import CallDecided, CallEvent, CallFinished, CallRaised
 from ironcurtain.mcp_proxy.launch import Ground, account_notice, is_for_root, is_own
 from ironcurtain.mcp_proxy.logins import LoginFiles
 from ironcurtain.mcp_proxy.pins import PinFiles
-from ironcurtain.mcp_proxy.servers_config import CommandServer, ServerConfig, read_servers
+from ironcurtain.mcp_proxy.servers_config import CommandServer, ServerConfig, read_servers, server_names
 from ironcurtain.policy import Annotations, Policy, PolicyEngine
 from ironcurtain.policy.check import require_right
 from ironcurtain.policy.engine import ServerBounds
@@ -38,6 +38,7 @@ from ironcurtain.sandbox.linked_repository import LinkedRepository, linked_repos
 from ironcurtain.sandbox.spec import Kind, Sandbox
 from ironcurtain.secrets.redaction import Redactor
 from ironcurtain.session import events
+from ironcurtain.session.auto_approver import start_auto_approver
 from ironcurtain.session.model import SessionRequest
 from ironcurtain.session.parts import Core
 from ironcurtain.session.past_calls import past_calls
@@ -82,7 +83,15 @@ class ToolFiles:
         """:raises ConfigurationError: the file is wrong, has a mistake that ``policy check`` refuses, or is missing."""
         if not self.has_policy:
             return default_policy()
-        return require_right(load_policy(self.policy), default_annotations(), read_configuration(self.policy) or "")
+        text = read_configuration(self.policy) or ""
+        return require_right(load_policy(self.policy), default_annotations(), self.server_names(), text)
+
+    def server_names(self) -> frozenset[str]:
+        """:returns: the servers that the person configured; none if their file is wrong."""
+        with suppress(ConfigurationError):
+            if (text := read_configuration(self.servers)) is not None:
+                return server_names(text, str(self.servers))
+        return frozenset()
 
     @property
     def has_policy(self) -> bool:
@@ -155,12 +164,14 @@ def server_bounds(
     """
     :param workspace: real path of the session's workspace.
     :param account: the account that servers run as, if not that of this process.
-    :returns: for each server on this machine, what its sandbox has, and its account.
+    :returns: for each server, what its sandbox has, and its account, if it is on this machine.
     """
-    return {server.name: _bounds(server, workspace, account) for server in servers if isinstance(server, CommandServer)}
+    return {server.name: _bounds(server, workspace, account) for server in servers}
 
 
-def _bounds(server: CommandServer, workspace: str, account: Account | None) -> ServerBounds:
+def _bounds(server: ServerConfig, workspace: str, account: Account | None) -> ServerBounds:
+    if not isinstance(server, CommandServer):
+        return ServerBounds()
     if is_own(server):
         account = account if account is not None and not is_for_root(workspace, account) else None
         return ServerBounds(reach=tuple(word for word in server.args if word.startswith("/")), account=account)
@@ -237,7 +248,7 @@ def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy
         log_line=core.log_line,
     )
     if services.settings.auto_approver.enabled:
-        _start_auto_approver(core, KnownDirectories(engine.home, paths.host), reactor, environ)
+        start_auto_approver(core, KnownDirectories(engine.home, paths.host), reactor, environ)
     proxy = McpProxy(
         session_id=core.id,
         servers=servers,
@@ -312,37 +323,6 @@ def _earlier(core: Core, engine: PolicyEngine, annotations: Annotations, now: fl
     if not core.resumed or not engine.remembers:
         return NO_HISTORY
     return past_calls(core.paths.audit, annotations).history.shifted(now - core.services.now())
-
-
-def _start_auto_approver(core: Core, known: KnownDirectories, reactor: Any, environ: Mapping[str, str]) -> None:
-    """Let it hear of escalations. It ends with their queue."""
-    from ironcurtain.approver.approver import AutoApprover
-    from ironcurtain.providers.model_choice import chosen_model
-
-    services, wanted = core.services, core.services.settings.auto_approver
-
-    def spend(tokens: TokenUsage) -> None:
-        for count in core.aside:
-            count(tokens)
-
-    AutoApprover(
-        escalations=core.escalations,
-        trusted_input=core.trusted_input,
-        audit=core.audit,
-        known=known,
-        choose=lambda: chosen_model(
-            services.settings,
-            (wanted.backend,) if wanted.backend else (),
-            wanted.model,
-            redactor=services.redactor,
-            clock=services.clock,
-            reactor=reactor,
-            environ=environ,
-        ),
-        clock=services.clock,
-        limit=wanted.max_per_session,
-        spend=spend,
-    )
 
 
 def brief(arguments: Mapping[str, Any]) -> str:

@@ -130,18 +130,29 @@ class CheckTests(SynchronousTestCase):
         ):
             paths = {"roles": ["read-path"], "within": within}
             policy = compiled_policy({"rules": [rule("a", "allow", paths=paths)]})
-            found = [each.code for each in check(policy, tool_annotations(CASES["annotations"]), "/home/ada")]
+            found = [each.code for each in check(policy, tool_annotations(CASES["annotations"]), (), "/home/ada")]
             self.assertEqual(found, ["broad-path"] if broad else [], within)
+
+    def test_a_rule_about_a_server_without_annotations_matches_if_it_restricts(self) -> None:
+        for then, servers, expected in (
+            ("deny", ["tickets"], ["unknown-server"]),
+            ("escalate", ["tickets"], ["unknown-server"]),
+            ("allow", ["tickets"], ["unknown-server", "never-matches"]),
+            ("deny", [], ["unknown-server", "never-matches"]),
+        ):
+            policy = compiled_policy({"rules": [rule("a", then, server=["tickets"], tool=["purge"])]})
+            found = [each.code for each in check(policy, tool_annotations(CASES["annotations"]), servers)]
+            self.assertEqual(found, expected, (then, servers))
 
     def test_a_policy_with_an_error_is_refused_with_its_line(self) -> None:
         one = '[[rules]]\nname = "a"\nthen = "deny"\nif = {}\n'
         text = f"version = 1\n{one}{one}"
         rules = [rule("a", "deny"), rule("a", "deny")]
         policy, annotations = compiled_policy({"rules": rules}, "p.toml"), tool_annotations(CASES["annotations"])
-        error = self.assertRaises(ConfigurationError, require_right, policy, annotations, text)
+        error = self.assertRaises(ConfigurationError, require_right, policy, annotations, (), text)
         self.assertTrue(str(error).startswith("p.toml:6: rules[1]: rule a: another rule has this name"), error)
         right = compiled_policy({"rules": rules[:1]})
-        self.assertIs(require_right(right, annotations, ""), right)
+        self.assertIs(require_right(right, annotations, (), ""), right)
 
     def test_patterns_that_match_nothing_say_why(self) -> None:
         for pattern, why in (

@@ -118,4 +118,4 @@ class BoundsTests(SynchronousTestCase):
             "/x/work",
         )
         boxed = ServerBounds(domains=("a.test",), reach=("/x/work", "/r", "/w"))
-        self.assertEqual(found, {"boxed": boxed, "free": ServerBounds(sandboxed=False)})
+        self.assertEqual(found, {"boxed": boxed, "free": ServerBounds(sandboxed=False), "far": ServerBounds()})
