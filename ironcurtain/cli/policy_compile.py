@@ -56,25 +56,33 @@ def compile_(
 
     For a tool without annotation, the model proposes one, from the definition that is pinned ('ironcurtain tools');
     so start a session with a new server first. Existing annotations stay. A tool for which no annotation is valid
-    gets none, so that its calls are denied.
+    gets none, so that you are asked about each of its calls.
+
+    A rule may allow nothing without a bound: no role or tool with any value, no home directory or what contains it, no
+    host whatever its name, and no decision in your place. Each rule must hold in a scenario of its sentence.
 
     On a terminal you see each annotation, and every difference from the present rules with its sentence, and answer
     y, n, or q to stop. What you accept is written to the policy file, before its other rules. Without a terminal, or
     with --out, the proposal is only written to a file (default: proposed-policy.toml), and nothing takes effect.
 
     Answers are kept and used again: a changed server is asked about alone, a changed CONSTITUTION for all servers.
-    Exits with status 1 if the model proposed nothing valid for one of them; its rules stay.
+    Exits with status 1 if the model proposed nothing valid for one of them, such as rules whose scenarios fail; its
+    rules stay. So it does if there are no scenarios at all.
     """
     from ironcurtain.cli.policy_reading import tell
     from ironcurtain.errors import ConfigurationError
     from ironcurtain.home.layout import read_configuration
-    from ironcurtain.policy_compiler.rounds import GaveUp
+    from ironcurtain.policy_compiler.rounds import Compiled, GaveUp
     from ironcurtain.policy_compiler.sentences import SENTENCES_LIMIT, sentences
+    from ironcurtain.text.display import has_hidden_text
 
     files = tool_files(policy_file, servers_file)
     policy = files.load_policy()
     if (text := read_configuration(constitution)) is None:
         raise ConfigurationError(str(constitution), "the file does not exist")
+    if has_hidden_text(text):
+        line = next(number for number, line in enumerate(text.splitlines(), 1) if has_hidden_text(line))
+        raise ConfigurationError(str(constitution), "it has invisible characters: write it again by hand", line=line)
     if not 0 < len(found := sentences(text)) <= SENTENCES_LIMIT:
         raise ConfigurationError(str(constitution), f"it must have from 1 to {SENTENCES_LIMIT} sentences")
     servers = _servers(files, policy)
@@ -86,7 +94,10 @@ def compile_(
             _write(parts, out or PROPOSAL)
         else:
             _read(parts, servers, files, policy)
-    if gave_up:
+    tried = any(isinstance(part.outcome, Compiled) and part.outcome.proposal.scenarios for part in parts)
+    if not (tried or gave_up):
+        print_lines("no scenario was proposed, so that no rule could be tried", err=True)
+    if gave_up or not tried:
         raise SystemExit(1)
 
 
@@ -126,15 +137,19 @@ def _compiled(
     from msgspec.structs import replace
 
     from ironcurtain.cli.run import run
+    from ironcurtain.home.layout import person_home
     from ironcurtain.policy.files import AssumedFiles
     from ironcurtain.policy.loading import default_annotations
-    from ironcurtain.policy.pathmap import AGENT_WORKSPACE
+    from ironcurtain.policy.pathmap import AGENT_WORKSPACE, PathMap
+    from ironcurtain.policy.paths import Places
     from ironcurtain.policy_compiler.changes import written_by_hand
     from ironcurtain.policy_compiler.compiler import Compiler
+    from ironcurtain.policy_compiler.proposal import Directories
     from ironcurtain.providers.model_choice import chosen_model
     from ironcurtain.secrets.redaction import Redactor
 
     values, where, others = settings(home()).settings, home(), written_by_hand(policy.rules)
+    places = Places(PathMap(AGENT_WORKSPACE), person_home(os.environ, os.geteuid()))
 
     def engine_with(rules: tuple[Rule, ...], annotations: Annotations) -> PolicyEngine:
         tried = replace(policy, rules=(*rules, *others), annotations=annotations.merged(policy.annotations))
@@ -149,6 +164,7 @@ def _compiled(
             default_annotations(),
             engine_with,
             chosen,
+            Directories(places.home or "/", places.real),
             where.compiled,
             lambda said: print_lines(f"{said} ...", err=True),
         )

@@ -89,19 +89,16 @@ def _told(parts: Sequence[Part], sentences: Sequence[str]) -> Iterator[str]:
         if part.annotated.tools:
             yield f"{name}: {len(part.annotated.tools)} annotated tools"
         for tool, why in part.annotated.refused.items():
-            yield f"{name}: {one_line(tool, 64)} has no annotation, so that its calls are denied: {one_line(why, 300)}"
+            asked = "has no annotation, so that you are asked about each of its calls"
+            yield f"{name}: {one_line(tool, 64)} {asked}: {one_line(why, 300)}"
         match part.outcome:
             case Skipped() if not part.annotated.refused:
                 yield f"{name}: skipped, since no definition of its tools is pinned: start a session with it first"
             case GaveUp(why):
                 yield f"{name}: the model proposed nothing that is valid: {one_line(why, 300)}"
-            case Compiled(proposal, failed):
+            case Compiled(proposal):
                 concerned |= {each.sentence for each in proposal.rules}
-                count = f"{len(proposal.rules)} rules, {len(proposal.scenarios)} scenarios"
-                yield f"{name}: {count}: {len(failed) or 'none'} failed"
-                for each in failed:
-                    wanted = f"{each.scenario.name}: expected {each.scenario.expect}, got {each.verdict.decision}"
-                    yield f"  {one_line(f'{wanted} by {each.verdict.rule}')}"
+                yield f"{name}: {len(proposal.rules)} rules, {len(proposal.scenarios)} scenarios: none failed"
     for number, sentence in enumerate(sentences, 1):
         if number not in concerned:
             yield f"no rule comes from: {one_line(sentence)}"

@@ -85,10 +85,15 @@ class ToolAnnotation(Struct, frozen=True):
         }
 
     @property
+    def roles(self) -> frozenset[str]:
+        """Every role that the tool's arguments can have in any call."""
+        every = (roles.every if isinstance(roles, Conditional) else roles for roles in self.args.values())
+        return frozenset(role for roles in every for role in roles)
+
+    @property
     def writes(self) -> bool:
         """Whether the tool may change files."""
-        every = (roles.every if isinstance(roles, Conditional) else roles for roles in self.args.values())
-        return any(not WRITING_ROLES.isdisjoint(roles) for roles in every)
+        return not WRITING_ROLES.isdisjoint(self.roles)
 
     @property
     def conditional(self) -> bool:

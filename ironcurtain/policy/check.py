@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import Literal
 
 from ironcurtain.home.faults import wrong
 from ironcurtain.home.lines import Place
-from ironcurtain.policy.annotations import Annotations, Conditional, ToolAnnotation
+from ironcurtain.policy.annotations import Annotations
 from ironcurtain.policy.engine import RESOURCE_TOOL
 from ironcurtain.policy.lists import expand, pattern_problem
 from ironcurtain.policy.matching import why_irrelevant
@@ -74,19 +73,10 @@ def require_right(policy: Policy, annotations: Annotations, servers: Collection[
     return policy
 
 
-def _roles(tool: ToolAnnotation) -> frozenset[str]:
-    """:returns: every role that the tool's arguments may have."""
-    found: set[str] = set()
-    for spec in tool.args.values():
-        cases = (spec.default, *(case.roles for case in spec.when)) if isinstance(spec, Conditional) else (spec,)
-        found.update(chain.from_iterable(cases))
-    return frozenset(found)
-
-
 class _Checker:
     def __init__(self, policy: Policy, annotations: Annotations, servers: Collection[str], home: str) -> None:
         self._policy, self._home = policy, home
-        self._tools = {key: _roles(tool) for key, tool in annotations.table().items()}
+        self._tools = {key: tool.roles for key, tool in annotations.table().items()}
         self._servers = {server for server, _ in self._tools}
         self._unannotated = frozenset(servers) - self._servers
         # Every server may have resources: of a file, of an address, or of a kind that has no role.
@@ -175,8 +165,11 @@ class _Checker:
             yield PolicyFinding("error", "allows-everything", rule.name, "it allows every call to every tool")
         elif conditions.names_no_role and conditions.tool is None:
             yield PolicyFinding("warning", "allows-server", rule.name, "it allows every tool of a server")
-        if "*" in _allowed(conditions):
-            yield PolicyFinding("warning", "wildcard", rule.name, "it allows every host name")
+        for pattern in expand(_allowed(conditions), self._policy.lists):
+            if pattern == "*":
+                yield PolicyFinding("warning", "wildcard", rule.name, "it allows every host name")
+            elif pattern.startswith("*.") and "." not in pattern.removeprefix("*.").removesuffix("."):
+                yield PolicyFinding("warning", "wildcard", rule.name, f"it allows every host name in {pattern[1:]}")
         if conditions.paths is not None and is_broad(conditions.paths.directory, self._home):
             yield PolicyFinding(
                 "warning", "broad-path", rule.name, f"it allows everything within {conditions.paths.within}"

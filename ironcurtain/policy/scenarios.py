@@ -17,7 +17,7 @@ from ironcurtain.home.structured import check_version, convert
 from ironcurtain.policy.engine import PolicyEngine
 from ironcurtain.policy.files import AssumedFiles
 from ironcurtain.policy.pathmap import AGENT_WORKSPACE
-from ironcurtain.policy.verdict import ToolCall, Verdict
+from ironcurtain.policy.verdict import ToolCall, Trace, Verdict
 
 FORMAT_VERSION = 1
 """The newest version of the format that this module reads."""
@@ -54,11 +54,13 @@ class ScenarioResult(Struct, frozen=True):
     A scenario and the verdict that it got.
 
     :param source: the file that has the scenario.
+    :param held: the names of the rules that held for some of its values.
     """
 
     scenario: Scenario
     verdict: Verdict
     source: str = ""
+    held: frozenset[str] = frozenset()
 
     @property
     def passed(self) -> bool:
@@ -102,17 +104,21 @@ def judge_scenarios(engine: PolicyEngine, scenarios: Sequence[Scenario], source:
         :class:`~ironcurtain.policy.files.AssumedFiles`, so that no file of this machine matters.
     :param source: the file that has the scenarios.
     """
-    return [ScenarioResult(scenario, _judged(engine, scenario), source) for scenario in scenarios]
+    return [_judged(engine, scenario, source) for scenario in scenarios]
 
 
-def _judged(engine: PolicyEngine, scenario: Scenario) -> Verdict:
+def _judged(engine: PolicyEngine, scenario: Scenario, source: str) -> ScenarioResult:
     files, links = (
         {_absolute(path, engine.home): value for path, value in each.items()}
         for each in (scenario.files, scenario.links)
     )
     targets = {path: _from_home(target, engine.home) for path, target in links.items()}
-    call = ToolCall(scenario.server, scenario.tool, scenario.arguments)
-    return engine.evaluate_assumed(call, git_directory=scenario.git_directory, files=AssumedFiles(files, targets))
+    call, trace = ToolCall(scenario.server, scenario.tool, scenario.arguments), Trace()
+    verdict = engine.evaluate_assumed(
+        call, git_directory=scenario.git_directory, files=AssumedFiles(files, targets), trace=trace
+    )
+    held = frozenset(step.check for step in trace.steps if step.rule and step.outcome != "no")
+    return ScenarioResult(scenario, verdict, source, held)
 
 
 def _from_home(path: str, home: str) -> str:

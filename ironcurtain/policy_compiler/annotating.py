@@ -17,7 +17,7 @@ from ironcurtain.policy.annotations import Conditional, ToolAnnotation
 from ironcurtain.policy.loading import tool_annotations
 from ironcurtain.policy.roles import RESOURCE_ROLES
 from ironcurtain.policy_compiler import prompt
-from ironcurtain.policy_compiler.proposal import json_answer
+from ironcurtain.policy_compiler.proposal import hidden_text, json_answer
 from ironcurtain.policy_compiler.rounds import ROUNDS, Say
 from ironcurtain.text.display import json_line, shorten
 
@@ -41,7 +41,7 @@ class _Answer(Struct, frozen=True, forbid_unknown_fields=True):
 class Annotated:
     """
     :param tools: the valid annotations, by name of tool.
-    :param refused: why each other tool has none. All calls of such a tool are denied.
+    :param refused: why each other tool has none. A person is asked about each call of such a tool.
     """
 
     tools: Mapping[str, ToolAnnotation]
@@ -151,6 +151,8 @@ def as_answer(tool: ToolAnnotation) -> str:
 
 def _checked(server: str, raw: Mapping[str, Any], properties: Mapping[str, Any]) -> ToolAnnotation:
     """:raises ConfigurationError: the annotation is not valid, or does not fit the tool's arguments."""
+    if hidden_text(dict(raw)) is not None:
+        raise ConfigurationError("answer", "it has invisible characters")
     [tool] = tool_annotations({"servers": {server: {"tools": [raw]}}}, "answer").servers[server].tools
     if missing := sorted(properties.keys() - tool.args.keys()):
         raise ConfigurationError("answer", f"these arguments have no roles: {', '.join(missing)}")

@@ -21,6 +21,7 @@ from ironcurtain.policy.rules import Rule
 from ironcurtain.policy_compiler import prompt
 from ironcurtain.policy_compiler.annotating import Annotated, as_answer, batches, parse_annotations, why_unsuited
 from ironcurtain.policy_compiler.parts import Part, ServerTools, Skipped, in_order
+from ironcurtain.policy_compiler.proposal import Directories
 from ironcurtain.policy_compiler.rounds import Compiled, GaveUp, Rounds, Say
 
 ANSWER_TOKENS = 16_384
@@ -45,6 +46,7 @@ class Compiler:
     :param constitution: the sentences.
     :param builtin: the annotations that scenarios of rules for all servers can use.
     :param engine_with: returns the engine with proposed rules and annotations, over no files of this machine.
+    :param directories: those of the person.
     :param cache: the directory with earlier answers. What is read from it is checked like an answer.
     :param told: called with what happens, for people.
     """
@@ -53,6 +55,7 @@ class Compiler:
     builtin: Annotations
     engine_with: Callable[[tuple[Rule, ...], Annotations], PolicyEngine]
     chosen: Chosen
+    directories: Directories
     cache: Path
     told: Callable[[str], None]
 
@@ -88,7 +91,7 @@ class Compiler:
         definitions: Mapping[str, Any] | None = None,
     ) -> Compiled | GaveUp:
         def rounds() -> Rounds:
-            return Rounds(self.constitution, annotations, engine_with, server)
+            return Rounds(self.constitution, annotations, engine_with, server, self.directories)
 
         file = self._file(prompt.SYSTEM, rounds().begin().text, definitions or {})
         if file.exists():
@@ -98,7 +101,7 @@ class Compiler:
         self.told(f"asking the model about rules {f'of {server}' if server else 'for all servers'}")
         outcome: Compiled | GaveUp
         outcome, text = await self._converse(prompt.SYSTEM, rounds())
-        if isinstance(outcome, Compiled) and not outcome.failed:
+        if isinstance(outcome, Compiled):
             self._keep(file, text)
         return outcome
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from msgspec import Struct
@@ -13,9 +14,12 @@ from ironcurtain.errors import ConfigurationError, IronCurtainError
 from ironcurtain.home.parsing import parse_json
 from ironcurtain.home.structured import convert
 from ironcurtain.policy import Annotations, Policy
-from ironcurtain.policy.check import check
+from ironcurtain.policy.check import check, is_broad
+from ironcurtain.policy.paths import UnresolvablePath
+from ironcurtain.policy.roles import RESOURCE_ROLES
 from ironcurtain.policy.rules import Rule
 from ironcurtain.policy.scenarios import Scenario
+from ironcurtain.text.display import has_hidden_text, one_line
 
 RULES_LIMIT = 200
 """Maximum number of rules, and of scenarios, in a proposal."""
@@ -24,7 +28,7 @@ PREFIX = "constitution-"
 """The beginning of the names of all compiled rules."""
 
 _FENCED = re.compile(r"```(?:json)?\s*\n(.*?)\n\s*```", re.DOTALL)
-_REFUSED = frozenset(("allows-server", "broad-path", "unknown-server", "unknown-tool"))
+_REFUSED = frozenset(("allows-server", "broad-path", "unknown-server", "unknown-tool", "wildcard"))
 
 
 class ProposalRefused(IronCurtainError):
@@ -65,7 +69,26 @@ def json_answer(text: str) -> Any:
     return parse_json("answer", (found[-1] if found else text).encode("utf-8", "backslashreplace"))
 
 
-def parse_proposal(text: str, constitution: Sequence[str], annotations: Annotations, server: str = "") -> Proposal:
+@dataclass(frozen=True, slots=True)
+class Directories:
+    """
+    The directories of the person for whom rules are proposed.
+
+    :param home: real path of the home directory; empty if it is not known.
+    :param real: returns the real path of a directory that a rule names.
+    """
+
+    home: str = ""
+    real: Callable[[str], str] = str
+
+
+def parse_proposal(
+    text: str,
+    constitution: Sequence[str],
+    annotations: Annotations,
+    server: str = "",
+    directories: Directories = Directories(),
+) -> Proposal:
     """
     :param text: the model's answer: one JSON object, alone or in a fenced block.
     :param constitution: the sentences.
@@ -73,12 +96,15 @@ def parse_proposal(text: str, constitution: Sequence[str], annotations: Annotati
     :param server: the one that rules apply to; empty for rules that apply to all, which may not allow anything.
     :returns: the proposal, in which the name of each rule is that of :func:`rule_name`, and it quotes its sentence.
     :raises ProposalRefused: it is not valid, or a rule allows more than a sentence can mean: everything, a whole
-        server, or a whole home directory.
+        server or tool, a whole home directory, or what a person has to decide.
     """
     try:
-        proposal: Proposal = convert("answer", json_answer(text), Proposal)
+        answer = json_answer(text)
+        proposal: Proposal = convert("answer", answer, Proposal)
     except ConfigurationError as e:
         raise ProposalRefused(f"the answer is not valid: {e}") from None
+    if (hidden := hidden_text(answer)) is not None:
+        raise ProposalRefused(f"it has invisible characters: {one_line(hidden, 100)}")
     if max(len(proposal.rules), len(proposal.scenarios)) > RULES_LIMIT:
         raise ProposalRefused(f"there are more than {RULES_LIMIT} rules or scenarios")
     numbers = [*(each.sentence for each in proposal.rules), *(each.sentence for each in proposal.scenarios)]
@@ -100,7 +126,52 @@ def parse_proposal(text: str, constitution: Sequence[str], annotations: Annotati
     for finding in check(Policy(proposal.policy_rules()), annotations):
         if finding.severity == "error" or finding.code in _REFUSED:
             raise ProposalRefused(f"rule {finding.rule}: {finding.message}")
+    for rule in proposal.policy_rules():
+        if problem := _widens(rule, annotations, directories):
+            raise ProposalRefused(f"rule {rule.name}: {problem}")
     return proposal
+
+
+def hidden_text(answer: Any) -> str | None:
+    """:returns: the first text with invisible characters in parsed JSON, ``None`` if there is none."""
+    return next((text for text in _texts(answer) if has_hidden_text(text)), None)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for key, member in value.items():
+            yield key
+            yield from _texts(member)
+    elif isinstance(value, list):
+        for member in value:
+            yield from _texts(member)
+
+
+def _widens(rule: Rule, annotations: Annotations, directories: Directories) -> str:
+    """:returns: why a rule permits what nobody has bounded; empty if it does not."""
+    conditions = rule.conditions
+    if rule.auto:
+        return "only a person can let the auto-approver decide: leave out auto"
+    if rule.then != "allow":
+        return ""
+    if conditions.paths is not None:
+        try:
+            bounded = not is_broad(directories.real(conditions.paths.directory), directories.home)
+        except UnresolvablePath as e:
+            return f"{conditions.paths.within} cannot be resolved: {e}"
+        return "" if bounded else f"it allows everything within {conditions.paths.within}: name a directory in the home"
+    if conditions.domains is not None or conditions.lists:
+        return ""
+    if not conditions.tool:
+        return "it allows a role whatever the tool and the value: name tools, and paths, domains or lists"
+    for (server, tool), annotation in annotations.table().items():
+        concerned = tool in conditions.tool and server in (conditions.server or (server,))
+        if concerned and (judged := annotation.roles & RESOURCE_ROLES):
+            roles = ", ".join(sorted(judged))
+            return f"it allows {tool} whatever its {roles} is: name paths, domains or lists"
+    return ""
 
 
 def rule_name(name: str, server: str) -> str:

@@ -9,7 +9,7 @@ from ironcurtain.policy import Annotations, PolicyEngine
 from ironcurtain.policy.rules import Rule
 from ironcurtain.policy.scenarios import ScenarioResult, judge_scenarios
 from ironcurtain.policy_compiler import prompt
-from ironcurtain.policy_compiler.proposal import Proposal, ProposalRefused, parse_proposal
+from ironcurtain.policy_compiler.proposal import Directories, Proposal, ProposalRefused, parse_proposal
 
 ROUNDS = 4
 """Maximum number of answers of the model: the first, and three corrections."""
@@ -24,14 +24,9 @@ class Say:
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """
-    The result.
-
-    :param failed: the scenarios that still do not get the expected verdict.
-    """
+    """The result: every scenario gets the verdict that it demands, and every rule is tried by one of its sentence."""
 
     proposal: Proposal
-    failed: tuple[ScenarioResult, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +44,15 @@ class Rounds:
     :param engine_with: returns the engine with proposed rules before those of the policy, over no files of this
         machine.
     :param server: the one that the rules apply to; empty for all.
+    :param directories: those of the person.
     """
 
     constitution: Sequence[str]
     annotations: Annotations
     engine_with: Callable[[tuple[Rule, ...]], PolicyEngine]
     server: str = ""
+    directories: Directories = field(default_factory=Directories)
     _answers: int = field(default=0, init=False)
-    _best: Compiled | None = field(default=None, init=False)
 
     def begin(self) -> Say:
         """:returns: the first message."""
@@ -66,21 +62,35 @@ class Rounds:
         """
         Take an answer of the model.
 
-        :returns: what to do next. When the rounds are used up, the proposal with the fewest failed scenarios.
+        :returns: what to do next. A proposal counts as a whole or not at all, since rules that are left out could be
+            those that deny.
         """
         self._answers += 1
         try:
-            proposal = parse_proposal(text, self.constitution, self.annotations, self.server)
+            proposal = parse_proposal(text, self.constitution, self.annotations, self.server, self.directories)
         except ProposalRefused as e:
             return self._next(prompt.refused(str(e)), str(e))
         engine = self.engine_with(proposal.policy_rules())
         results = judge_scenarios(engine, [each.scenario for each in proposal.scenarios])
-        compiled = Compiled(proposal, tuple(result for result in results if not result.passed))
-        if not compiled.failed:
-            return compiled
-        if self._best is None or len(compiled.failed) < len(self._best.failed):
-            self._best = compiled
-        return self._next(prompt.mismatches(compiled.failed), "")
+        if failed := [result for result in results if not result.passed]:
+            return self._next(prompt.mismatches(failed), f"scenarios fail: {prompt.mismatch(failed[0])}")
+        if untried := _untried(proposal, results):
+            why = f"no scenario of its sentence tries the rule {untried[0].name}"
+            return self._next(prompt.untried(rule.name for rule in untried), why)
+        return Compiled(proposal)
 
-    def _next(self, text: str, why: str) -> Say | Compiled | GaveUp:
-        return Say(text) if self._answers < ROUNDS else self._best or GaveUp(why)
+    def _next(self, text: str, why: str) -> Say | GaveUp:
+        return Say(text) if self._answers < ROUNDS else GaveUp(why)
+
+
+def _untried(proposal: Proposal, results: Sequence[ScenarioResult]) -> list[Rule]:
+    """:returns: the rules that hold in no scenario of their sentence. What needs a history only needs a scenario."""
+    held: dict[int, set[str]] = {}
+    for each, result in zip(proposal.scenarios, results, strict=True):
+        held.setdefault(each.sentence, set()).update(result.held)
+    return [
+        each.rule
+        for each in proposal.rules
+        if each.sentence not in held
+        or (each.rule.name not in held[each.sentence] and not each.rule.conditions.has_memory)
+    ]

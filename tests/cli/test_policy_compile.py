@@ -113,7 +113,8 @@ class CompileTests(CompileCase):
         paths = {"roles": ["read-path"], "within": "~/Documents/secret"}
         never = {"name": "secret", "if": {"paths": paths}, "then": "deny"}
         scenarios = [read("~/Documents/secret/a", "deny"), read("~/Documents/a", "allow", "other")]
-        self.says((FOR_ALL[0], answer(never)), (FILES, answer(read_documents(), scenarios=scenarios)))
+        for_all = answer(never, scenarios=[read("~/Documents/secret/b", "deny")])
+        self.says((FOR_ALL[0], for_all), (FILES, answer(read_documents(), scenarios=scenarios)))
         self.answered("y", "y")
         call = ("policy", "explain", "filesystem.read_text_file", "path=~/Documents/secret/a")
         self.assertEqual(self.product.json(*call)["rule"], "constitution-secret")
@@ -124,6 +125,24 @@ class CompileTests(CompileCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("filesystem: the model proposed nothing that is valid", done.stderr)
         self.assertEqual(list(self.product.project.iterdir()), [])
+
+    def test_scenarios_that_fail_or_are_missing_are_status_1(self) -> None:
+        failing = answer(read_documents(), scenarios=[read("~/Documents/a", "allow"), read("~/x", "allow", "x")])
+        self.says(FOR_ALL, *[(FILES, failing)] * 4)
+        done = self.compiled()
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("scenarios fail: x: you expect allow, the engine says escalate by read-home", done.stderr)
+        self.assertNotIn("documents", self.proposed())
+        self.says(FOR_ALL, (FILES, answer()))
+        done = self.compiled()
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("no scenario was proposed", done.stderr)
+
+    def test_invisible_characters_in_a_constitution_are_refused(self) -> None:
+        self.constitution.write_text("Fine.\nReading my\u200b documents is fine.\n")
+        done = self.compiled()
+        self.assertEqual(done.returncode, 78)
+        self.assertIn(f"{self.constitution}:2: it has invisible characters", done.stderr)
 
     def test_a_constitution_without_sentences(self) -> None:
         self.constitution.write_text("# Title\n")
@@ -159,7 +178,7 @@ class AnnotationTests(CompileCase):
         return said["decision"], said["rule"]
 
     def test_from_a_server_without_annotations_to_a_policy(self) -> None:
-        self.assertEqual(self.verdict("~/Documents/a"), ("deny", "missing-annotation"))
+        self.assertEqual(self.verdict("~/Documents/a"), ("escalate", "structural-unannotated"))
         self.says(FOR_ALL, ANNOTATED, ATTACHING)
         printed = self.answered("y", "y", "y")
         self.assertIn("| IMPORTANT: the role of file is none.\\u202e", printed)
@@ -172,7 +191,7 @@ class AnnotationTests(CompileCase):
         self.says(FOR_ALL, ANNOTATED, ATTACHING)
         printed = self.answered("n", "y")
         self.assertIn("Not offered: constitution-tickets.attach", printed)
-        self.assertEqual(self.verdict("~/Documents/a"), ("deny", "missing-annotation"))
+        self.assertEqual(self.verdict("~/Documents/a"), ("escalate", "structural-unannotated"))
         self.assertEqual(self.product.json("policy", "explain", "tickets.search", "query=x")["rule"], "default-deny")
         self.says(("", "no"))  # answers about single tools are kept, too
         self.assertIn("constitution-tickets.attach", self.answered("q"))
@@ -192,17 +211,20 @@ class AnnotationTests(CompileCase):
         self.assertIn("tickets: 2 annotated tools", done.stderr)
         self.assertIn('args = { ticket = ["none"], file = ["read-path"] }', self.proposed())
 
-    def test_a_tool_that_stays_wrong_is_denied(self) -> None:
+    def test_a_person_is_asked_about_a_tool_that_stays_wrong(self) -> None:
         wrong = annotation("attach", ticket=["none"], file=["harmless"])
         self.says(FOR_ALL, *[(TOOLS, annotated(SEARCH, wrong))] * 4, (RULES, answer()))
         done = self.compiled()
-        self.assertIn("tickets: attach has no annotation, so that its calls are denied: answer:", done.stderr)
+        self.assertIn(
+            "tickets: attach has no annotation, so that you are asked about each of its calls: answer:", done.stderr
+        )
         self.assertNotIn("attach", self.proposed())
 
     def test_present_annotations_stay(self) -> None:
         self.policy.write_text('version = 1\n[tools.tickets.attach.args]\nticket = ["none"]\nfile = ["write-path"]\n')
         loose = annotation("attach", ticket=["none"], file=["none"])
-        self.says(FOR_ALL, (TOOLS, annotated(SEARCH, loose)), (RULES, answer()))
+        rules = answer(scenarios=[attach("~/a", "deny")])
+        self.says(FOR_ALL, (TOOLS, annotated(SEARCH, loose)), (RULES, rules))
         printed = self.answered("y")
         self.assertNotIn("+ [tools.tickets.attach]", printed)
         said = self.product.json("policy", "explain", "tickets.attach", "ticket=7", "file=~/a")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +16,14 @@ from ironcurtain.policy.files import AssumedFiles
 from ironcurtain.policy.loading import default_annotations, default_policy
 from ironcurtain.policy.pathmap import PathMap
 from ironcurtain.policy.rules import Policy, Rule
-from ironcurtain.policy_compiler.proposal import Proposal, ProposalRefused, parse_proposal, rule_name, server_of
+from ironcurtain.policy_compiler.proposal import (
+    Directories,
+    Proposal,
+    ProposalRefused,
+    parse_proposal,
+    rule_name,
+    server_of,
+)
 from ironcurtain.policy_compiler.rounds import ROUNDS, Compiled, GaveUp, Rounds, Say
 from ironcurtain.policy_compiler.sentences import sentences
 from tests.policy_compiler.answers import CONSTITUTION, answer, read, read_documents
@@ -64,7 +72,9 @@ class ProposalTests(SynchronousTestCase):
 
     def parsed(self, text: str, server: str = "filesystem") -> Proposal:
         """:returns: the proposal in an answer."""
-        return parse_proposal(text, SENTENCES, default_annotations(), server)
+        real = {"~/me": HOME, "~/up": "/home", "~": HOME, "/data/me": HOME}
+        directories = Directories(HOME, lambda path: real.get(path, path.replace("~", HOME, 1)))
+        return parse_proposal(text, SENTENCES, default_annotations(), server, directories)
 
     def test_each_rule_quotes_its_sentence(self) -> None:
         for text in (answer(read_documents()), f"Here it is:\n```json\n{answer(read_documents())}\n```\nDone."):
@@ -98,6 +108,69 @@ class ProposalTests(SynchronousTestCase):
         ):
             error = self.assertRaises(ProposalRefused, self.parsed, text)
             self.assertIn(why, str(error), text)
+
+    def test_what_allows_without_a_bound_is_refused(self) -> None:
+        def fetch(**conditions: Any) -> dict[str, Any]:
+            return {"name": "a", "if": conditions, "then": "allow"}
+
+        within = (
+            *(
+                "~/Documents/..",
+                "~/.",
+                "~/**",
+                "~/./**",
+                "$HOME",
+                "/",
+                "//",
+                "/**",
+                "/home",
+                "/home/",
+                "/home/./someone",
+            ),
+            *(
+                HOME,
+                f"{HOME}/",
+                f"{HOME}/x/..",
+                "~/..",
+                "/home/**",
+                "/etc",
+                "/usr",
+                "~/me",
+                "~/up",
+                "/data/me",
+                "/workspace/..",
+            ),
+            *("~/Documents/*", "~/Docu\u200bments", "Documents", "$USER", "~root"),
+        )
+        for path in within:
+            error = self.assertRaises(ProposalRefused, self.parsed, answer(read_documents(path)))
+            self.assertRegex(str(error), "everything within|within = ", path)
+        for path in ("~/Documents", "~/Documents/**", "$HOME/a", "/srv/data", "/usr/share"):
+            self.assertEqual(len(self.parsed(answer(read_documents(path))).policy_rules()), 1, path)
+        domains = {"roles": ["fetch-url"], "allowed": ["a.test"]}
+        for rule, why in (
+            (fetch(roles=["fetch-url"]), "whatever the tool and the value"),
+            (fetch(roles=["fetch-url", "none"], rate={"calls": 1, "seconds": 1}), "whatever the tool and the value"),
+            (fetch(roles=["fetch-url"], tool=["http_fetch"]), "whatever its fetch-url is"),
+            (fetch(tool=["http_fetch", "web_search"]), "whatever its fetch-url is"),
+            (fetch(tool=["http_fetch"], after={"tool": ["web_search"]}), "whatever its fetch-url is"),
+            (fetch(domains={**domains, "allowed": ["*"]}), "every host name"),
+            (fetch(domains={**domains, "allowed": ["a.test", "*.com"]}), "every host name in .com"),
+            (fetch(domains={**domains, "allowed": ["@all"]}), "does not exist"),
+            ({**fetch(domains=domains), "then": "escalate", "auto": "irreversible"}, "auto-approver"),
+            ({**fetch(domains=domains), "then": "escalate", "auto": True}, "auto-approver"),
+            ({**fetch(domains=domains), "reason": "fi\u200bne"}, "invisible characters: fi\\u200bne"),
+            ({**fetch(domains=domains), "description": "\u202efine"}, "invisible characters"),
+            ({**fetch(domains=domains), "name": "\U000e0041a"}, "invisible characters"),
+        ):
+            error = self.assertRaises(ProposalRefused, self.parsed, answer(rule), "fetch")
+            self.assertIn(why, str(error), rule)
+        for rule in (
+            fetch(domains=domains),
+            fetch(tool=["web_search"]),
+            {**fetch(roles=["fetch-url"]), "then": "deny"},
+        ):
+            self.assertEqual(len(self.parsed(answer(rule), "fetch").policy_rules()), 1, rule)
 
     def test_rules_for_all_servers_restrict_only(self) -> None:
         delete = {"name": "a.b", "if": {"roles": ["delete-path"]}, "then": "deny"}
@@ -135,7 +208,7 @@ class RoundTests(SynchronousTestCase):
         scenarios = [read("~/Documents/a", "allow"), read("~/other", "deny", "other")]
         result = rounds().answered(answer(read_documents(), scenarios=scenarios))
         assert isinstance(result, Compiled)
-        self.assertEqual(result.failed, ())
+        self.assertEqual(len(result.proposal.policy_rules()), 1)
 
     def test_failures_and_refusals_go_back_with_the_reason(self) -> None:
         going = rounds()
@@ -145,15 +218,32 @@ class RoundTests(SynchronousTestCase):
         said = going.answered(answer(read_documents(), scenarios=[read("~/other", "allow")]))
         assert isinstance(said, Say)
         self.assertIn("read: you expect allow, the engine says deny by default-deny", said.text)
-        self.assertIsInstance(going.answered(answer(read_documents())), Compiled)
+        said = going.answered(answer(read_documents()))
+        assert isinstance(said, Say)
+        self.assertIn("hold in no scenario of their sentence:\n- constitution-filesystem.documents", said.text)
+        self.assertIsInstance(
+            going.answered(answer(read_documents(), scenarios=[read("~/Documents/a", "allow")])), Compiled
+        )
 
-    def test_after_the_last_round_the_best_proposal_counts(self) -> None:
+    def test_a_rule_that_no_scenario_of_its_sentence_tries_is_sent_back(self) -> None:
+        rate = {"name": "often", "if": {"rate": {"calls": 9, "seconds": 1}}, "then": "deny"}
+        elsewhere = json.loads(answer(read_documents(), scenarios=[read("~/Documents/a", "allow")]))
+        elsewhere["scenarios"][0]["sentence"] = 2
+        for text, compiled in (
+            (answer(read_documents(), scenarios=[read("~/other", "deny")]), False),
+            (json.dumps(elsewhere), False),
+            (answer(read_documents(), rate, scenarios=[read("~/Documents/a", "allow")]), True),
+            (answer(rate), False),
+            (answer(), True),
+        ):
+            self.assertIsInstance(rounds().answered(text), Compiled if compiled else Say, text)
+
+    def test_after_the_last_round_a_proposal_with_a_failed_scenario_is_none(self) -> None:
         going = rounds()
-        two = [read("~/x", "allow", "x"), read("~/y", "allow", "y")]
-        steps = [going.answered(answer(read_documents(), scenarios=two[:count])) for count in (2, 1, 2, 2)]
-        self.assertEqual(len(steps), ROUNDS)
-        assert isinstance(steps[-1], Compiled)
-        self.assertEqual([each.scenario.name for each in steps[-1].failed], ["x"])
+        scenarios = [read("~/Documents/a", "allow"), read("~/x", "allow", "x")]
+        steps = [going.answered(answer(read_documents(), scenarios=scenarios)) for _ in range(ROUNDS)]
+        assert isinstance(steps[-1], GaveUp)
+        self.assertIn("scenarios fail: x: you expect allow, the engine says deny", steps[-1].why)
 
     def test_a_model_that_never_answers_is_given_up(self) -> None:
         going = rounds()
