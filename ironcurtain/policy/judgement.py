@@ -341,7 +341,7 @@ class Judgement:
             if not left:
                 break
             why_not = rule.fails(self.values, role, left, self.history)
-            rest = [] if why_not else [value for value in left if not rule.takes(value, role, created)]
+            rest = [] if why_not else [value for value in left if not rule.takes(value, role, created, self.files)]
             if not why_not and len(rest) == len(left):
                 why_not = "none of the remaining values meets its conditions"
             self._note_rule(rule, role, why_not)

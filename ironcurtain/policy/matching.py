@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from ironcurtain.policy.files import FileView
 from ironcurtain.policy.history import CallHistory
 from ironcurtain.policy.lists import DomainPatterns, DynamicList, Members, expand
 from ironcurtain.policy.paths import Root
+from ironcurtain.policy.protected import may_hold
 from ironcurtain.policy.rules import Conditions, Rule
 from ironcurtain.policy.targets import Target
 from ironcurtain.policy.verdict import Decision
@@ -100,13 +102,14 @@ class PreparedRule:
         """Whether the rule allows what it matches."""
         return self.decision is Decision.ALLOW
 
-    def takes(self, value: Value, role: str, created: Created) -> bool:
+    def takes(self, value: Value, role: str, created: Created, files: FileView) -> bool:
         """
         Whether the rule decides about a value, provided that it does not fail.
 
         :param role: the role that is judged.
+        :param files: tells which names are those of one file.
         """
-        if not self._takes_path(value, created):
+        if not self._takes_path(value, created, files):
             return False
         if self.permits:  # then fails() has compared every value
             return True
@@ -114,14 +117,15 @@ class PreparedRule:
             return False
         return all(each.may_have(value) for each in self.lists if role in each.roles)
 
-    def _takes_path(self, value: Value, created: Created) -> bool:
+    def _takes_path(self, value: Value, created: Created, files: FileView) -> bool:
         if self.within is None:
             return True
-        wanted = self.rule.conditions.paths.created if self.rule.conditions.paths is not None else None
         if not self.permits and value.whole and Root(value.path).holds(self.within.path):
             return True
-        if not self.within.holds(value.path) or wanted is None:
-            return self.within.holds(value.path)
+        held = self.within.holds(value.path) if self.permits else may_hold(self.within, value.path, files)
+        wanted = self.rule.conditions.paths.created if self.rule.conditions.paths is not None else None
+        if not held or wanted is None:
+            return held
         known = created(value.path)
         return known == wanted or (known is None and not self.permits)
 

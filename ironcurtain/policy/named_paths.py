@@ -15,7 +15,7 @@ from ironcurtain.text.display import has_hidden_text
 STARTS: Mapping[str, str] = {"~": "~", "$HOME": "~", "$WORKSPACE": AGENT_WORKSPACE}
 """What the path of a rule can begin with, besides ``/`` and ``/workspace``, and what it means."""
 
-_ESCAPED = re.compile(r"\\(.)")
+_ESCAPED = re.compile(r"\\([\\*?\[\]{}$])")
 _LITERAL = re.compile(r"[\\*?\[\]{}$]")
 _VARIABLE = re.compile(r"\$\{?[A-Za-z_]*\}?")
 
@@ -27,7 +27,7 @@ class WrongPath(ValueError):
 def directory_of(text: str) -> str:
     """
     :param text: ``within`` of a rule, or a protected path. ``DIR/**`` is the directory with everything in it, as
-        ``DIR`` is. A backslash makes the following character a part of a name.
+        ``DIR`` is. A backslash makes the wildcard, ``$`` or backslash after it a part of a name.
     :returns: the path without wildcards, ``.`` and repeated slashes; it begins with ``/``, ``~`` or ``/workspace``.
     :raises WrongPath: it has a variable, wildcard or ``..``, or is relative.
     """
@@ -39,7 +39,9 @@ def directory_of(text: str) -> str:
     start, names = STARTS.get(first, ""), rest
     while names[-1:] in (["**"], [""], ["."]):
         names.pop()
-    bare = [_ESCAPED.sub("", name) for name in names]
+    bare = [_ESCAPED.sub("_", name) for name in names]
+    if any("\\" in name for name in bare):
+        raise WrongPath("a backslash can only stand before one of \\ * ? [ ] { } $")
     if any(re.search(r"[*?\[]", name) for name in bare):
         raise WrongPath("a directory can end in /**, but has no other wildcards: name the directory that they are in")
     kept = [_ESCAPED.sub(r"\1", name) for name in names if name not in ("", ".")]
@@ -57,15 +59,13 @@ def path_problem(text: str) -> str:
         return "it has invisible characters: write it again by hand"
     if text != text.strip():
         return "it begins or ends with a blank"
-    bare = _ESCAPED.sub("", text)
+    bare = _ESCAPED.sub("_", text)
     if ".." in bare.split("/"):
         return "it contains .., which a link can lead elsewhere: write the path that is meant"
     if "$" in bare[1:]:
         return f"the variable {_shown_variable(bare[1:])} is not known within a path: write it out"
     if ("{" in bare or "}" in bare) and not bare.startswith("$"):
         return "braces are not expanded: write one path for each"
-    if text.endswith("\\") and not text.endswith("\\\\"):
-        return "it ends with a backslash"
     return ""
 
 

@@ -150,6 +150,18 @@ class Protection:
         return self._above.get(path)
 
 
+def may_hold(root: Root, path: str, files: FileView) -> bool:
+    """
+    :param path: a real path.
+    :param files: tells which names are those of one file.
+    :returns: whether the path is, or can be by another name, the root or below it.
+    """
+    if root.holds(path):
+        return True
+    folded, at = _folded(path), _folded(root.path)
+    return f"{folded}/".startswith(f"{at}/") and _same(root.path, path, at.count("/"), files)
+
+
 def _same(root: str, path: str, depth: int, files: FileView) -> bool:
     """
     Whether the first ``depth`` components of a path are the protected path.

@@ -16,6 +16,7 @@ from ironcurtain.policy.judgement import VALUES_LIMIT, Judgement, Refusal, Rulin
 from ironcurtain.policy.matching import PreparedRule, Value
 from ironcurtain.policy.pathmap import file_path
 from ironcurtain.policy.paths import Places, UnresolvablePath
+from ironcurtain.policy.protected import may_hold
 from ironcurtain.policy.targets import web_target
 from ironcurtain.policy.verdict import Automatic, Decision
 
@@ -60,7 +61,7 @@ def _may_concern(rule: PreparedRule, judgement: Judgement, values: list[Value]) 
     if conditions.names_no_role:
         return True
     paths, addresses = filter(_is_like_path, values), [value for value in values if value.targets]
-    if (root := rule.within) is not None and not any(root.holds(value.path) for value in paths):
+    if (root := rule.within) is not None and not any(may_hold(root, value.path, judgement.files) for value in paths):
         return False
     if rule.domains is not None and not any(map(rule.may_cover, addresses)):
         return False

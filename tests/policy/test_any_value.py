@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.policy import Decision, ToolCall, Verdict
+from ironcurtain.policy.files import HOST_FILES, HostFiles
 from ironcurtain.policy.history import CREATED_LIMIT, CallHistory
 from ironcurtain.policy.verdict import SEVERITY
 from tests.policy.worlds import World, rule
@@ -49,7 +50,8 @@ class AnyValueCase(SynchronousTestCase):
         """:param tool: ``server.tool``, which takes any arguments."""
         engine = self.world.engine(rules, annotations=ANNOTATIONS)
         schema = {"type": "object", "properties": {name: {} for name in arguments}}
-        call = ToolCall(*tool.split("."), arguments)
+        server, _, name = tool.partition(".")
+        call = ToolCall(server, name, arguments)
         return engine.evaluate(call, schema, history=history or CallHistory())
 
     def decision(self, rules: Any, tool: str, **arguments: Any) -> str:
@@ -188,16 +190,33 @@ class ListTests(AnyValueCase):
             self.assertEqual(self.decision(rules, "hub.open", owners=owners, repos=repos), expected)
 
     def test_moving_a_directory_moves_what_is_denied_in_it(self) -> None:
+        allow = rule("all", "allow", paths={"roles": ["read-path", "delete-path"], "within": "~"})
         for role in ("read-path", "delete-path"):
             deny = rule("pay", "deny", paths={"roles": [role], "within": "~/docs/pay"})
-            rules = [deny, rule("all", "allow", paths={"roles": ["read-path", "delete-path"], "within": "~"})]
-            self.assertEqual(
-                self.decision(rules, "filesystem.move", **{"from": "~/docs", "to": "/workspace/d"}), "deny"
-            )
-            self.assertEqual(
-                self.decision(rules, "filesystem.move", **{"from": "~/other", "to": "/workspace/d"}), "allow"
-            )
-        self.assertEqual(self.decision(rules, "filesystem.read", paths=["~/docs"]), "allow")
+            for source, expected in (("~/docs", "deny"), ("~", "deny"), ("~/other", "allow")):
+                arguments = {"from": source, "to": "/workspace/d"}
+                self.assertEqual(self.decision([deny, allow], "filesystem.move", **arguments), expected, source)
+            self.assertEqual(self.decision([deny, allow], "filesystem.read", paths=["~/docs"]), "allow")
+
+    def test_a_denied_directory_has_other_names_where_the_file_system_ignores_case(self) -> None:
+        class IgnoringCase(HostFiles):
+            def same(self, left: str, right: str) -> bool:
+                return left.casefold() == right.casefold()
+
+        paths = {"roles": ["read-path"], "within": "~/docs/pay"}
+        allow = rule("all", "allow", paths={**paths, "within": "~"})
+        for then, files, path, expected in (
+            ("deny", IgnoringCase(), "~/DOCS/Pay/a", "deny"),
+            ("deny", IgnoringCase(), "~/DOCS/PayX/a", "allow"),
+            ("deny", HOST_FILES, "~/DOCS/Pay/a", "allow"),
+            ("deny", HOST_FILES, "~/Docs/Pay/a", "allow"),
+            ("allow", IgnoringCase(), "~/DOCS/Pay/a", "deny"),
+        ):
+            rules = [rule("r", then, paths=paths), *([allow] if then == "deny" else [])]
+            engine = self.world.engine(rules, annotations=ANNOTATIONS, view=files)
+            call = ToolCall("filesystem", "read", {"paths": [path]})
+            verdict = engine.evaluate(call, {"type": "object", "properties": {"paths": {}}})
+            self.assertEqual(str(verdict.decision), expected, (then, path))
 
     def test_a_denial_of_a_part_of_the_workspace_holds_there(self) -> None:
         for within in ("/workspace/src", "/workspace"):

@@ -50,6 +50,8 @@ REFUSED = (
     ("~/sec\0rets", "invisible"),
     ("~/\u202esterces", "invisible"),
     ("~/secrets\\", "backslash"),
+    (r"~/Documents/\.\./secrets", "backslash"),
+    (r"~/\secrets", "backslash"),
 )
 
 
