@@ -62,8 +62,9 @@ def compile_(
     host whatever its name, and no decision in your place. Each rule must hold in a scenario of its sentence.
 
     On a terminal you see each annotation, and every difference from the present rules with its sentence, and answer
-    y, n, or q to stop. What you accept is written to the policy file, before its other rules. Without a terminal, or
-    with --out, the proposal is only written to a file (default: proposed-policy.toml), and nothing takes effect.
+    y, n, or q to stop. What you accept is written to the policy file, after the denials with which it begins and before
+    its other rules. Without a terminal, or with --out, the proposal is only written to a file (default:
+    proposed-policy.toml), and nothing takes effect.
 
     Answers are kept and used again: a changed server is asked about alone, a changed CONSTITUTION for all servers.
     Exits with status 1 if the model proposed nothing valid for one of them, such as rules whose scenarios fail; its
@@ -142,7 +143,7 @@ def _compiled(
     from ironcurtain.policy.loading import default_annotations
     from ironcurtain.policy.pathmap import AGENT_WORKSPACE, PathMap
     from ironcurtain.policy.paths import Places
-    from ironcurtain.policy_compiler.changes import written_by_hand
+    from ironcurtain.policy_compiler.changes import in_force, written_by_hand
     from ironcurtain.policy_compiler.compiler import Compiler
     from ironcurtain.policy_compiler.proposal import Directories
     from ironcurtain.providers.model_choice import chosen_model
@@ -152,7 +153,7 @@ def _compiled(
     places = Places(PathMap(AGENT_WORKSPACE), person_home(os.environ, os.geteuid()))
 
     def engine_with(rules: tuple[Rule, ...], annotations: Annotations) -> PolicyEngine:
-        tried = replace(policy, rules=(*rules, *others), annotations=annotations.merged(policy.annotations))
+        tried = replace(policy, rules=in_force(rules, others), annotations=annotations.merged(policy.annotations))
         return engine_for(files, AGENT_WORKSPACE, policy=tried, view=AssumedFiles())
 
     async def main(reactor: Any) -> list[Part]:

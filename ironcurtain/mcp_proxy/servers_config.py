@@ -232,17 +232,6 @@ def read_servers(
     return tuple(found.values())
 
 
-def server_names(text: str, source: str) -> frozenset[str]:
-    """
-    :param text: the file's content, with comments.
-    :returns: the names that all servers in the file have here, the disabled ones too.
-    :raises ConfigurationError: the file has no table of servers.
-    """
-    written = plain_json(source, text)
-    parsed: dict[str, Any] = convert(source, parse_json(source, written), dict[str, Any], written)
-    return frozenset(map(usable_name, _entries(source, parsed, written)[1]))
-
-
 def _entry(
     source: str, entry: Any, written: str, place: Place, name: str, context: tuple[Mapping[str, str], str, str]
 ) -> ServerConfig | None:
@@ -281,6 +270,17 @@ def _entries(source: str, parsed: dict[str, Any], written: str) -> tuple[Place, 
 def is_header_value(value: str) -> bool:
     """:returns: whether a text is valid as a header's value: visible ASCII, with spaces and tabs inside at most."""
     return bool(value) and value == value.strip() and value.isascii() and value.replace("\t", " ").isprintable()
+
+
+def server_names(text: str, source: str) -> frozenset[str]:
+    """
+    :param text: the file's content, with comments.
+    :returns: the names that the servers of the file have here, the disabled ones too.
+    :raises ConfigurationError: the file has no table of servers.
+    """
+    written = plain_json(source, text)
+    parsed: dict[str, Any] = convert(source, parse_json(source, written), dict[str, Any], written)
+    return frozenset(map(usable_name, _entries(source, parsed, written)[1]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.home.parsing import parse_toml
@@ -44,6 +45,20 @@ def written_by_hand(rules: Sequence[Rule]) -> tuple[Rule, ...]:
     return tuple(rule for rule in rules if not rule.name.startswith(PREFIX))
 
 
+def leading_denials(decisions: Iterable[object]) -> int:
+    """
+    :param decisions: of the rules written by hand, in order.
+    :returns: the number of denials with which they begin. No compiled rule comes before these.
+    """
+    return len(list(takewhile(lambda decision: decision == "deny", decisions)))
+
+
+def in_force(compiled: Sequence[Rule], by_hand: Sequence[Rule]) -> tuple[Rule, ...]:
+    """:returns: compiled rules among those that a person wrote, in the order of the policy file."""
+    first = leading_denials(rule.then for rule in by_hand)
+    return (*by_hand[:first], *compiled, *by_hand[first:])
+
+
 def changes(proposed: Sequence[Rule], present: Sequence[Rule], kept: Collection[str] = ()) -> list[RuleChange]:
     """
     :param proposed: those of a proposal.
@@ -80,7 +95,8 @@ def placed(present: Sequence[Rule], proposed: Sequence[Rule], accepted: Sequence
 
 def edited(source: str, text: str, compiled: Sequence[Rule], annotations: Annotations) -> str:
     """
-    Change a policy file: replace its compiled rules, which stand before the first rule, and add annotations.
+    Change a policy file: replace its compiled rules, which stand after the denials with which it begins and before all
+    other rules, and add annotations.
 
     :param source: the file's name, for messages.
     :param text: a ``policy.toml``.
@@ -90,9 +106,11 @@ def edited(source: str, text: str, compiled: Sequence[Rule], annotations: Annota
         by hand.
     """
     pieces = _TABLE.split(text)
-    at = next((index for index, piece in enumerate(pieces) if _RULE.match(piece)), len(pieces))
-    before = "".join(pieces[:at])
-    after = "".join(_comments(piece) if _is_compiled(source, piece) else piece for piece in pieces[at:])
+    kept = [_comments(piece) if _is_compiled(source, piece) else piece for piece in pieces]
+    at = next(
+        (index for index, piece in enumerate(kept) if _RULE.match(piece) and not _denies(source, piece)), len(kept)
+    )
+    before, after = "".join(kept[:at]), "".join(kept[at:])
     new = [annotation_toml(server, tool) for (server, _), tool in annotations.table().items()]
     added = "".join(f"{piece}\n" for piece in (*new, *map(rule_toml, compiled)))
     result = before + ("" if not before or before.endswith("\n") else "\n") + added + after
@@ -116,18 +134,29 @@ def _check_edited(source: str, text: str, result: str, compiled: Sequence[Rule],
         raise ConfigurationError(source, f"it cannot be changed, {by_hand}: {e.detail}") from None
     kept = [rule for rule in old.get("rules", []) if not str(rule.get("name")).startswith(PREFIX)]
     rules = new.get("rules", [])
-    if [rule.get("name") for rule in rules[: len(compiled)]] != [rule.name for rule in compiled]:
+    others = [rule for rule in rules if not str(rule.get("name")).startswith(PREFIX)]
+    first = leading_denials(rule.get("then") for rule in others)
+    if [rule.get("name") for rule in rules[first : first + len(compiled)]] != [rule.name for rule in compiled]:
         raise ConfigurationError(source, f"its rules are not written as [[rules]]: {by_hand}")
     tools = {(server, name) for server, each in new.get("tools", {}).items() for name in each}
     tools -= {(server, name) for server, each in old.get("tools", {}).items() for name in each}
     rest = [{**document, "rules": 0, "tools": 0} for document in (old, new)]
-    if rules[len(compiled) :] != kept or tools != set(annotations.table()) or rest[0] != rest[1]:
+    if (
+        others != kept
+        or len(rules) != len(others) + len(compiled)
+        or tools != set(annotations.table())
+        or rest[0] != rest[1]
+    ):
         raise ConfigurationError(source, f"its rules are not written as [[rules]]: {by_hand}")
 
 
 def _comments(piece: str) -> str:
     found: str = _AFTERWARDS.findall(piece)[0]
     return found if found.strip() else ""
+
+
+def _denies(source: str, piece: str) -> bool:
+    return all(rule.get("then") == "deny" for rule in parse_toml(source, piece).get("rules", []))
 
 
 def _is_compiled(source: str, piece: str) -> bool:

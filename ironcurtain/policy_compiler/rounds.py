@@ -41,7 +41,7 @@ class Rounds:
     """
     :param constitution: the sentences.
     :param annotations: the tools that rules may name.
-    :param engine_with: returns the engine with proposed rules before those of the policy, over no files of this
+    :param engine_with: returns the engine with proposed rules among those of the policy, over no files of this
         machine.
     :param server: the one that the rules apply to; empty for all.
     :param directories: those of the person.

@@ -17,7 +17,15 @@ from ironcurtain.policy import Annotations
 from ironcurtain.policy.annotations import Case, Condition, Conditional, ServerAnnotations, ToolAnnotation
 from ironcurtain.policy.loading import DEFAULT_POLICY, default_policy, load_policy
 from ironcurtain.policy.rules import Rule
-from ironcurtain.policy_compiler.changes import RuleChange, changes, edited, placed, proposal_text, written_by_hand
+from ironcurtain.policy_compiler.changes import (
+    RuleChange,
+    changes,
+    edited,
+    in_force,
+    placed,
+    proposal_text,
+    written_by_hand,
+)
 
 
 def annotations_of_servers() -> st.SearchStrategy[Annotations]:
@@ -88,6 +96,32 @@ class ChangeTests(SynchronousTestCase):
         self.assertEqual(rules["rules"][1:], tomllib.loads(text)["rules"])
         self.assertEqual({**rules, "rules": 0}, {**tomllib.loads(text), "rules": 0})
         self.assertEqual(edited("p", twice, [], Annotations()), text)
+
+    def test_the_denials_with_which_a_file_begins_stay_first(self) -> None:
+        def mine(*written: tuple[str, str]) -> str:
+            return "".join(f'[[rules]]\nname = "{name}"\nif = {{}}\nthen = "{then}"\n\n' for name, then in written)
+
+        text = f"version = 1\n\n# Never.\n{mine(('no', 'deny'), ('nor', 'deny'))}[lists.x]\nvalues = []\n"
+        text += mine(("yes", "allow"), ("late", "deny"))
+        new = [self.rule("a"), self.rule("b")]
+        expected = ["no", "nor", "constitution-a", "constitution-b", "yes", "late"]
+        once = edited("p", text, new, Annotations())
+        self.assertEqual([rule["name"] for rule in tomllib.loads(once)["rules"]], expected)
+        self.assertEqual(edited("p", once, [], Annotations()), text)
+        before = edited("p", mine(("yes", "allow")), new, Annotations()).replace("version = 1\n", "")
+        moved = edited("p", mine(("no", "deny")) + before, new, Annotations())
+        names = [rule["name"] for rule in tomllib.loads(moved)["rules"]]
+        self.assertEqual(names, ["no", "constitution-a", "constitution-b", "yes"])
+        old = edited("p", before + mine(("no", "deny")), new, Annotations())
+        names = [rule["name"] for rule in tomllib.loads(old)["rules"]]
+        self.assertEqual(names, ["constitution-a", "constitution-b", "yes", "no"])
+        by_hand = [
+            Rule(name, default_policy().rules[0].conditions, "deny" if name[0] == "n" else "allow")
+            for name in ("no", "yes", "nor")
+        ]
+        self.assertEqual(
+            [rule.name for rule in in_force(new, by_hand)], ["no", "constitution-a", "constitution-b", "yes", "nor"]
+        )
 
     def test_comments_above_other_rules_stay(self) -> None:
         mine = '# Mine.\n[[rules]]\nname = "a"\nif = {}\nthen = "deny"\n'
