@@ -103,25 +103,25 @@ class _Checker:
         yield from self._unknown(rule)
         yield from self._empty(rule)
         yield from self._broad(rule)
-        concerned = self._concerned(rule.conditions)
+        concerned = self._concerned(rule)
         # What nobody has annotated is denied by rules, too.
         named = rule.then != "allow" and not self._unannotated.isdisjoint(rule.conditions.server or ())
         if not concerned and not named and RESOURCE_TOOL not in (rule.conditions.tool or ()):
             yield PolicyFinding("error", "never-matches", rule.name, "no annotated tool matches its conditions")
             return
         for earlier in self._policy.rules[:index]:
-            if _covers(earlier, rule) and concerned <= self._concerned(earlier.conditions):
+            if _covers(earlier, rule) and concerned <= self._concerned(earlier):
                 message = f"the earlier rule {earlier.name} matches every call that this rule matches"
                 yield PolicyFinding("warning", "shadowed", rule.name, message)
                 return
 
-    def _concerned(self, conditions: Conditions) -> frozenset[tuple[str, str, str]]:
+    def _concerned(self, rule: Rule) -> frozenset[tuple[str, str, str]]:
         """:returns: each (server, tool, role) that the rule can decide."""
         return frozenset(
             (server, tool, role)
             for (server, tool), roles in self._tools.items()
             for role in (roles & RESOURCE_ROLES or ("",))
-            if not why_irrelevant(conditions, server, tool, role, roles)
+            if not why_irrelevant(rule, server, tool, role, roles)
         )
 
     def _unknown(self, rule: Rule) -> Iterator[PolicyFinding]:

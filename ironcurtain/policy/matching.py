@@ -10,7 +10,7 @@ from ironcurtain.policy.history import CallHistory
 from ironcurtain.policy.lists import DomainPatterns, DynamicList, Members, expand
 from ironcurtain.policy.paths import Root
 from ironcurtain.policy.protected import may_hold
-from ironcurtain.policy.rules import Conditions, Rule
+from ironcurtain.policy.rules import Rule
 from ironcurtain.policy.targets import Target
 from ironcurtain.policy.verdict import Decision
 
@@ -212,7 +212,7 @@ def prepare(rule: Rule, within: Root | None, lists: Mapping[str, DynamicList], w
     return PreparedRule(rule, Decision(rule.then), within, domains, tuple(members), limits)
 
 
-def why_irrelevant(conditions: Conditions, server: str, tool: str, role: str, roles: frozenset[str]) -> str:
+def why_irrelevant(rule: Rule, server: str, tool: str, role: str, roles: frozenset[str]) -> str:
     """
     Determine whether a rule can apply to a role of a tool.
 
@@ -220,6 +220,7 @@ def why_irrelevant(conditions: Conditions, server: str, tool: str, role: str, ro
     :param roles: every role of the tool's arguments.
     :returns: why the rule cannot apply; empty if it can.
     """
+    conditions = rule.conditions
     if conditions.server is not None and server not in conditions.server:
         return "it is for other servers"
     if conditions.tool is not None and tool not in conditions.tool:
@@ -227,5 +228,8 @@ def why_irrelevant(conditions: Conditions, server: str, tool: str, role: str, ro
     if conditions.roles is not None and roles.isdisjoint(conditions.roles):
         return "it is for other roles"
     if not role:
+        telling = roles - {"none"} or roles
+        if rule.then == "allow" and conditions.roles is not None and not telling <= frozenset(conditions.roles):
+            return "it allows some of the roles only"
         return "it is for paths or addresses" if conditions.paths or conditions.domains else ""
     return "" if conditions.names(role) else "it is for other roles"

@@ -75,7 +75,7 @@ def make_plan(
     )
     own = tuple(dict.fromkeys(role for plan in arguments for role in plan.roles if role in RESOURCE_ROLES))
     by_role = {
-        role: tuple(rule for rule in rules if not why_irrelevant(rule.rule.conditions, server, tool, role, every))
+        role: tuple(rule for rule in rules if not why_irrelevant(rule.rule, server, tool, role, every))
         for role in own or ("",)
     }
     return Plan(

@@ -24,7 +24,13 @@ ANNOTATIONS = {
                 {"toolName": "list", "args": {"owners": ["github-owner"]}},
             ]
         },
-        "mail": {"tools": [{"toolName": "send", "args": {"to": ["email-address"]}}]},
+        "mail": {
+            "tools": [
+                {"toolName": "send", "args": {"to": ["email-address"]}},
+                {"toolName": "post", "args": {"to": ["email-address"], "body": ["email-body"], "id": ["none"]}},
+                {"toolName": "list", "args": {"id": ["none"]}},
+            ]
+        },
         "net": {"tools": [{"toolName": "dial", "args": {"hosts": ["proxy-domain"]}}]},
         "vcs": {"tools": [{"toolName": "push", "args": {"remotes": ["git-remote-url"]}}]},
         "filesystem": {
@@ -174,6 +180,18 @@ class ListTests(AnyValueCase):
             "ann@ok.test,eve@evil.test",
         ):
             self.assertEqual(self.decision(rules, "mail.send", to=to), "deny", to)
+
+    def test_a_permission_of_roles_needs_the_roles_of_all_arguments(self) -> None:
+        for tool, roles, allowed in (
+            ("mail.post", ["email-address"], False),
+            ("mail.post", ["none"], False),
+            ("mail.post", ["email-body", "email-address"], True),
+            ("mail.send", ["email-address"], True),
+            ("mail.list", ["none"], True),
+        ):
+            for then, decision in (("allow", "allow" if allowed else "deny"), ("escalate", "escalate")):
+                rules = [rule("r", then, roles=roles)]
+                self.assertEqual(self.decision(rules, tool), decision, (tool, roles))
 
     def test_all_lists_of_a_denial_need_a_value(self) -> None:
         lists = [
