@@ -170,6 +170,15 @@ class ListTests(AnyValueCase):
             self.assertEqual(self.decision(allow, tool, **{name: [listed, others]}), "deny")
             self.assertEqual(self.decision(allow, tool, **{name: [listed, listed]}), "allow")
 
+    def test_a_question_about_one_value_hides_no_denial_of_another(self) -> None:
+        def about(then: str, owner: str) -> dict[str, Any]:
+            return rule(then, then, lists=[{"roles": ["github-owner"], "allowed": [owner], "matchType": "identifiers"}])
+
+        rules = [about("escalate", "acme"), about("deny", "evil")]
+        for owners in (["acme", "evil"], ["evil", "acme"]):
+            verdict = self.verdict(rules, "hub.list", owners=owners)
+            self.assertEqual((verdict.decision, verdict.rule), (Decision.DENY, "deny"))
+
     def test_a_value_that_is_no_text_can_be_any(self) -> None:
         condition = [{"roles": ["email-address"], "allowed": ["eve@evil.test"], "matchType": "emails"}]
         rules = [rule("deny", "deny", lists=condition), rule("all", "allow", server=["mail"])]
