@@ -15,6 +15,16 @@ _WORDS: Mapping[str, str] = {
     Reversal.UNKNOWN: "cannot be undone: its effects are not known",
 }
 
+_LASTING = frozenset((Reversal.OUTSIDE, Reversal.REMOTE))
+
+
+def is_lasting(undo: str) -> bool:
+    """
+    :param undo: as for :func:`undo_words`.
+    :returns: whether it is known to change what no snapshot could have.
+    """
+    return undo in _LASTING
+
 
 def undo_words(undo: str) -> str:
     """

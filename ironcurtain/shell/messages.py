@@ -199,14 +199,14 @@ class Approval(_Action, frozen=True, tag="approval"):
     """
     A decision on a step that waits, or without ``step`` on the plan.
 
-    :param decision: ``allow``; ``allow_session``: also what the request's ``scope`` says, until the session ends;
-        ``step``: approve each step when its turn comes (only for a plan); ``skip``: leave this step out; ``deny``: end
-        the plan.
+    :param decision: ``allow``; ``allow_undoable``: the steps of a plan that can be undone, and each other step when its
+        turn comes; ``allow_session``: also what the request's ``scope`` says, until the session ends; ``step``: approve
+        each step when its turn comes (only for a plan); ``skip``: leave this step out; ``deny``: end the plan.
     :param digest: of the request; if given, it must match.
     """
 
     plan_id: str
-    decision: Literal["allow", "allow_session", "step", "skip", "deny"]
+    decision: Literal["allow", "allow_undoable", "allow_session", "step", "skip", "deny"]
     step: int | None = None
     digest: str | None = None
 

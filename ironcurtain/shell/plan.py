@@ -32,6 +32,7 @@ from ironcurtain.shell.messages import (
     StepStarted,
 )
 from ironcurtain.shell.model import SERVER, TOOL, ConfirmMode, JudgedStep, PlanEnding, PlanParts
+from ironcurtain.shell.reversal import needs_own_decision
 
 LINE_LIMIT = 64 * 1024
 """Bytes of output that are shown although they are no whole line."""
@@ -134,6 +135,10 @@ class PlanRun:
             match action:
                 case Approval(decision="allow" | "allow_session", step=None):
                     self._approved = {step.command for step in self._steps}
+                    break
+                case Approval(decision="allow_undoable", step=None):
+                    lasting = {step.command for step in self._steps if needs_own_decision(step)}
+                    self._approved = {step.command for step in self._steps} - lasting
                     break
                 case Approval(decision="step", step=None):
                     self._step_by_step = True

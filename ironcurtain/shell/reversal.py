@@ -9,7 +9,9 @@ from ironcurtain.command_rules.classification import is_harmless, is_inside, is_
 from ironcurtain.command_rules.directories import moves_unknown
 from ironcurtain.command_rules.effect import Effects
 from ironcurtain.commandline import CommandLine, SimpleCommand, Word
+from ironcurtain.policy.reversal import is_lasting
 from ironcurtain.policy.verdict import Reversal
+from ironcurtain.shell.messages import ProposedStep
 
 
 def reversal_of(
@@ -34,6 +36,12 @@ def reversal_of(
     roots = places.forms(Word.literal(workspace))
     within = all(is_inside(word, places, roots) for word in writes)
     return Reversal.READS if not writes else Reversal.SNAPSHOT if within else Reversal.OUTSIDE
+
+
+def needs_own_decision(step: ProposedStep) -> bool:
+    """:returns: whether a step is asked about whose harm could not be undone: to approve its plan is not enough."""
+    harmful = step.risk in (Risk.DESTRUCTIVE, Risk.PRIVILEGE) and step.undo in (Reversal.UNKNOWN, Reversal.NO_SNAPSHOT)
+    return step.decision == "escalate" and (harmful or is_lasting(step.undo))
 
 
 def _is_unknown(name: str, each: Effects) -> bool:

@@ -61,6 +61,7 @@ class InlineAgentMode:
     def typed(self, data: bytes) -> None:
         """Keys."""
         if self._editor is not None:
+            self._keyboard.struck(self._clock.seconds())
             self._editor.write(data)
             return
         self._act(self._keyboard.typed(data, self._clock.seconds()))
@@ -113,8 +114,8 @@ class InlineAgentMode:
         now = self._clock.seconds()
         if drawn := self._screen.draw(now):
             self._hub.received(drawn)
-        due = self._keyboard.due
-        delay = TICK_SECONDS if due is None else max(0.0, min(TICK_SECONDS, due - now))
+        times = [each for each in (self._keyboard.due, self._panel.due) if each is not None and each > now]
+        delay = min(TICK_SECONDS, *(each - now for each in times)) if times else TICK_SECONDS
         if self._timer is not None and self._timer.active():
             self._timer.reset(delay)
         else:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from ironcurtain.escalation.decision_keys import Offer, Verdict, early
 from ironcurtain.shell.messages import Action, Approval, Instruct, Interrupt, Kill, ProposedStep, Steer
+from ironcurtain.shell.reversal import needs_own_decision
 from ironcurtain.shell_screen.input_line import InputLine
 from ironcurtain.shell_screen.keymap import Key, KeyReader
 from ironcurtain.shell_screen.panel import Panel
-from ironcurtain.shell_screen.question import Inspection, Question
+from ironcurtain.shell_screen.question import MOVES, NOTES, PAGES, Inspection, Question, shown_step
 from ironcurtain.terminal.keys import INTERRUPT, ForwardedInput, Keys
 
 KILL_SECONDS = 1.0
@@ -39,7 +41,9 @@ class ForCommand:
 Local = Suspend | EditRequested | ForCommand
 """What is asked of whoever owns the terminal."""
 
-_DECISIONS: dict[str, Literal["allow", "allow_session", "skip", "deny"]] = {
+Decision = Literal["allow", "allow_undoable", "allow_session", "step", "skip", "deny"]
+
+_DECISIONS: dict[str, Decision] = {
     "a": "allow",
     "y": "allow",
     "A": "allow_session",
@@ -47,10 +51,8 @@ _DECISIONS: dict[str, Literal["allow", "allow_session", "skip", "deny"]] = {
     "x": "skip",
     "d": "deny",
 }
-_FOR_PLAN = frozenset("aysdq")
-_FOR_STEP = frozenset("ayASxdq")
-_MOVES = {"up": -1, "k": -1, "ctrl-p": -1, "down": 1, "j": 1, "ctrl-n": 1}
-_PAGES = {" ": 1, "page-down": 1, "f": 1, "page-up": -1, "b": -1}
+_LINES = {"n": "note: ", "c": "context: ", "#": "# "}
+_READING = frozenset(("enter", "escape", "q", "left", *_DECISIONS, *MOVES, *PAGES))
 
 
 class Keyboard:
@@ -85,7 +87,12 @@ class Keyboard:
         """Time has passed: Esc was pressed, if nothing followed it."""
         return self._all_pressed(self._reader.tick(now), now)
 
+    def struck(self, now: float) -> None:
+        """Keys were for another program."""
+        self._panel.keys.strike(now)
+
     def _while_running(self, data: bytes, now: float) -> list[Action | Local]:
+        self.struck(now)
         self._reader.feed(data, now)  # a paste may begin now and end when the command has
         self._reader.forget()
         return [
@@ -109,24 +116,27 @@ class Keyboard:
     def _pressed(self, key: Key, now: float) -> list[Action | Local]:
         panel, panel.hint = self._panel, ""
         if key.name == "ctrl-c":
+            panel.keys.strike(now, text=False)
             panel.input = None
             if panel.working:
                 panel.close_question("stopping", now)
                 panel.hint = "Ctrl-C again within a second ends everything at once"
             return [self._interrupt(now)]
         if key.name == "ctrl-z" or (key.name == "escape" and not (panel.input or panel.inspection)):
+            panel.keys.strike(now, text=False)
             return [Suspend()]
         if panel.input is not None:
+            panel.keys.strike(now)
             return self._edit_line(panel.input, key, now)
-        if panel.inspection is not None:
-            self._read(panel.inspection, key)
-            return []
-        if key.name == "#":
-            panel.input = InputLine("# ")
-        elif key.name == "paste":
+        if key.name == "paste":
+            panel.keys.strike(now)
             panel.hint = "pasted text presses no keys: # begins a line for the agent"
         elif panel.question is not None:
             return self._answer(panel.question, key, now)
+        elif key.name == "#":
+            panel.input = InputLine("# ")
+        elif key.name:
+            panel.keys.strike(now)
         return []
 
     def _edit_line(self, line: InputLine, key: Key, now: float) -> list[Action | Local]:
@@ -144,75 +154,91 @@ class Keyboard:
         panel.close_question("thinking", now)
         return [Steer(plan_id=panel.plan.id, context=text)]
 
+    def _answer(self, question: Question, key: Key, now: float) -> list[Action | Local]:
+        """A key at a question, or at a step of it that is read in full."""
+        panel, inspection = self._panel, self._panel.inspection
+        offer = panel.offer if inspection is None else Offer(question, notes=NOTES, views=_READING)
+        # A line after # is often written at once by a program that types for its user.
+        verdict = panel.keys.press(key.name, offer, now, key.alone or key.name == "#") if key.name else None
+        match verdict:
+            case Verdict.EARLY:
+                panel.hint = early(key.name)
+            case Verdict.CROWDED:
+                panel.hint = "several keys came at once, which decide nothing: press one"
+            case Verdict.ACTS if key.name in NOTES:
+                panel.input = InputLine(_LINES[key.name])
+            case Verdict.ACTS if inspection is not None:
+                self._read(inspection, key)
+            case Verdict.ACTS if key.name == "enter":
+                panel.inspection = None if panel.chosen is None else Inspection(panel.chosen)
+            case Verdict.ACTS:
+                self._move(key)
+            case Verdict.UNSEEN:
+                self._show_missing(question)
+            case Verdict.DECIDES:
+                return self._decide(question, key.name, now)
+            case _ if question.request is not None and key.name in ("A", "S") and inspection is None:
+                panel.hint = "this can be allowed only once: press a"
+        return []
+
     def _read(self, inspection: Inspection, key: Key) -> None:
-        if key.name in _MOVES:
-            inspection.scroll(_MOVES[key.name])
-        elif key.name in _PAGES:
-            inspection.scroll(_PAGES[key.name] * inspection.room)
-        elif key.name in ("enter", "escape", "q", "left"):
+        if key.name in MOVES:
+            inspection.scroll(MOVES[key.name])
+        elif key.name in PAGES:
+            inspection.scroll(PAGES[key.name] * inspection.room)
+        elif key.name not in _DECISIONS:
             self._panel.inspection = None
-        elif key.name in _DECISIONS and inspection.is_read:
+        elif inspection.is_read:
             self._panel.inspection = None
             self._panel.hint = f"read to its end: press {key.name} again if that is your decision"
-        elif key.name in _DECISIONS:
+        else:
             self._panel.hint = "Space shows the rest of it"
-
-    def _answer(self, question: Question, key: Key, now: float) -> list[Action | Local]:
-        panel, step = self._panel, self._panel.chosen
-        if key.name in (_FOR_PLAN if question.request is None else _FOR_STEP):
-            return self._decide(question, key, now)
-        if question.drawn_at is None or step is None:
-            return []
-        if key.name == "e":
-            return [EditRequested(question.plan_id, step)]
-        if key.name == ("n" if question.request is None else "c"):
-            panel.input = InputLine("note: " if question.request is None else "context: ")
-        elif key.name == "enter":
-            panel.inspection = Inspection(step)
-        elif question.request is None:
-            self._move(key)
-        return []
 
     def _move(self, key: Key) -> None:
         panel = self._panel
         numbers = [step.number for step in panel.plan.waiting]
         at = numbers.index(panel.selected)
-        if key.name in _MOVES:
-            at += _MOVES[key.name]
-        elif key.name in _PAGES:
-            at = panel.last + 1 if _PAGES[key.name] > 0 else panel.first - 1
-            panel.first = at if _PAGES[key.name] > 0 else panel.first
+        if key.name in MOVES:
+            at += MOVES[key.name]
+        else:
+            at = panel.last + 1 if PAGES[key.name] > 0 else panel.first - 1
+            panel.first = at if PAGES[key.name] > 0 else panel.first
         panel.selected = numbers[max(min(at, len(numbers) - 1), 0)]
 
-    def _decide(self, question: Question, key: Key, now: float) -> list[Action | Local]:
-        panel = self._panel
-        if not question.counts(now):
-            panel.hint = "that key came before the question was shown: press it again"
-            return []
-        if not key.alone:
-            panel.hint = "several keys came at once, which decide nothing: press one"
-            return []
-        if key.name == "q":
+    def _decide(self, question: Question, name: str, now: float) -> list[Action | Local]:
+        panel, step = self._panel, self._panel.chosen
+        if name == "e":
+            return [] if step is None else [EditRequested(question.plan_id, step)]
+        if name == "q":
             panel.close_question("stopping", now)
             return [self._interrupt(now)]
         if question.request is None:
-            return self._decide_plan(question, key.name, now)
-        return self._decide_step(question, key.name, now)
+            return self._decide_plan(question, name, now)
+        panel.close_question("working", now)
+        request = question.request
+        number, digest = request.step.number, request.digest
+        return [Approval(plan_id=request.plan_id, decision=_DECISIONS[name], step=number, digest=digest)]
 
     def _decide_plan(self, question: Question, name: str, now: float) -> list[Action | Local]:
-        panel = self._panel
-        if name in ("a", "y") and (missing := panel.seen.missing(panel.plan.waiting)):
-            self._show_missing(missing)
-            return []
+        panel, waiting = self._panel, self._panel.plan.waiting
+        decision: Decision = "step" if name == "s" else _DECISIONS[name]
+        if decision == "allow" and len(waiting) > 1 and any(map(needs_own_decision, waiting)):
+            decision = "allow_undoable"
         if name == "d":
-            panel.record_answer(f"plan of {len(panel.plan.waiting)} steps denied")
+            panel.record_answer(f"plan of {len(waiting)} steps denied")
         else:
             panel.record_plan()
         panel.close_question("working", now)
-        return [Approval(plan_id=question.plan_id, decision="step" if name == "s" else _DECISIONS[name])]
+        return [Approval(plan_id=question.plan_id, decision=decision)]
 
-    def _show_missing(self, missing: list[ProposedStep]) -> None:
-        panel, step = self._panel, missing[0]
+    def _show_missing(self, question: Question) -> None:
+        """What would be allowed was not shown whole: show it."""
+        panel = self._panel
+        if question.request is not None:
+            self._inspect_first(question.request.step)
+            return
+        missing = [step for step in panel.plan.waiting if panel.keys.missing([shown_step(step)])]
+        step = missing[0]
         panel.selected = step.number
         if step.number in panel.cut:
             self._inspect_first(step)
@@ -224,17 +250,3 @@ class Keyboard:
     def _inspect_first(self, step: ProposedStep) -> None:
         self._panel.inspection = Inspection(step)
         self._panel.hint = f"step {step.number} was not shown whole: read it to its end, then press a again"
-
-    def _decide_step(self, question: Question, name: str, now: float) -> list[Action | Local]:
-        panel, request = self._panel, question.request
-        assert request is not None
-        decision = _DECISIONS[name]
-        if decision == "allow_session" and not request.scope:
-            panel.hint = "this can be allowed only once: press a"
-            return []
-        unseen = panel.seen.missing([request.step]) or (decision == "allow_session" and not question.scope_shown)
-        if decision in ("allow", "allow_session") and unseen:
-            self._inspect_first(request.step)
-            return []
-        panel.close_question("working", now)
-        return [Approval(plan_id=request.plan_id, decision=decision, step=request.step.number, digest=request.digest)]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from ironcurtain.policy.reversal import undo_words
 from ironcurtain.shell.messages import ApprovalRequested, ProposedStep
+from ironcurtain.shell.reversal import needs_own_decision
 from ironcurtain.shell_screen.frame import Frame
 from ironcurtain.shell_screen.layout import items, rows, shortened
 from ironcurtain.shell_screen.panel import Panel
@@ -17,8 +19,10 @@ from ironcurtain.text.columns import Line, Span, cells, clip, unstyled
 LEAST_COLUMNS, LEAST_ROWS = 20, 7
 """Of a terminal in which anything can be decided."""
 
+NUMBERS = 6
+"""Most steps that are named by their numbers."""
+
 _PLAN_KEYS = (
-    ("a", "allow all"),
     ("s", "step through"),
     ("d", "deny"),
     ("e", "edit"),
@@ -90,14 +94,27 @@ def _foot(panel: Panel, width: int, now: float) -> tuple[list[Line], int | None]
         return _keys(_READING_KEYS, width), None
     if panel.question is None:
         return [_status(panel, width, now)], None
+    counts = panel.look.dumb or (panel.due is not None and panel.due <= now)
+    rest = [] if counts else [(Span(panel.look.signs.rest, "warn"),)]
     if panel.question.request is None:
-        return _keys(_PLAN_KEYS if len(panel.plan.waiting) > 1 else (("a", "allow"), *_PLAN_KEYS[1:]), width), None
+        return _keys((("a", _allowing(panel.plan.waiting)), *_PLAN_KEYS), width, rest), None
     scoped = panel.question.request.scope
-    return _keys(tuple(key for key in _STEP_KEYS if scoped or key[0] != "A"), width), None
+    return _keys(tuple(key for key in _STEP_KEYS if scoped or key[0] != "A"), width, rest), None
 
 
-def _keys(keys: tuple[tuple[str, str], ...], width: int) -> list[Line]:
-    return items([(Span(key, "key"), Span(f" {word}")) for key, word in keys], width, "  ")
+def _allowing(waiting: list[ProposedStep]) -> str:
+    """:returns: what the key that allows a plan does."""
+    if len(waiting) < 2:
+        return "allow"
+    lasting = [str(step.number) for step in waiting if needs_own_decision(step)]
+    if len(lasting) > NUMBERS or len(lasting) == len(waiting):
+        return "allow all, asking again before what cannot be undone"
+    return f"allow all, asking again before {', '.join(lasting)}" if lasting else "allow all"
+
+
+def _keys(keys: tuple[tuple[str, str], ...], width: int, rest: Sequence[Line] = ()) -> list[Line]:
+    """:param rest: stands after the keys."""
+    return items([*((Span(key, "key"), Span(f" {word}")) for key, word in keys), *rest], width, "  ")
 
 
 def _status(panel: Panel, width: int, now: float) -> Line:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ironcurtain.escalation.decision_keys import DecisionKeys, Offer
 from ironcurtain.shell import messages
 from ironcurtain.shell.messages import ProposedStep
 from ironcurtain.shell_screen import record
@@ -9,7 +10,7 @@ from ironcurtain.shell_screen.frame import Frame
 from ironcurtain.shell_screen.input_line import InputLine
 from ironcurtain.shell_screen.look import Look
 from ironcurtain.shell_screen.plan import Plan
-from ironcurtain.shell_screen.question import Inspection, Question, Seen
+from ironcurtain.shell_screen.question import Inspection, Question, shown_scope, shown_step
 from ironcurtain.shell_screen.record import Printed
 
 WRITING_LIMIT = 4000
@@ -28,6 +29,7 @@ class Panel:
     :ivar activity: what the agent does, in a word; ``since`` when, in seconds of the clock.
     :ivar writing: the line that the model has not ended.
     :ivar forming: whether the plan is still being written.
+    :ivar keys: what was shown and pressed.
     :ivar question: the one that is open.
     :ivar selected: number of the step that keys act on; ``first`` is the index of the first one on the screen.
     :ivar cut: numbers of steps that are on the screen, but not whole.
@@ -39,7 +41,7 @@ class Panel:
     def __init__(self, look: Look) -> None:
         self.look = look
         self.plan = Plan()
-        self.seen = Seen()
+        self.keys = DecisionKeys()
         self.question: Question | None = None
         self.inspection: Inspection | None = None
         self.input: InputLine | None = None
@@ -66,6 +68,16 @@ class Panel:
             return None
         return next((step for step in self.plan.waiting if step.number == self.selected), None)
 
+    @property
+    def offer(self) -> Offer:
+        """The keys that the open question offers."""
+        return Offer(None) if self.question is None else self.question.offer(self.plan.waiting)
+
+    @property
+    def due(self) -> float | None:
+        """From when on a key decides; ``None`` if the question is not on the screen."""
+        return self.keys.due(self.question)
+
     def take(self) -> list[Printed]:
         """:returns: what is to be printed now, once."""
         outbox, self._outbox = self._outbox, []
@@ -73,24 +85,24 @@ class Panel:
 
     def hidden(self) -> None:
         """The screen is given to something else: keys that come before it is drawn again are no answers."""
-        if self.question is not None:
-            self.question.drawn_at = None
+        self.keys.appear(None, 0.0)
 
     def drawn(self, frame: Frame, now: float) -> None:
         """The screen shows this now: only from here on can its question be answered, and what is whole is seen."""
         question, inspection = self.question, self.inspection
         if question is not None and frame.question is question:
-            question.drawn_at = now if question.drawn_at is None else question.drawn_at
-            question.scope_shown = question.scope_shown or frame.scope_shown
+            self.keys.appear(question, now)
             self.first, self.last, self.cut = frame.first, frame.last, frame.cut
             for step in frame.whole:
-                self.seen.add(step)
+                self.keys.show(shown_step(step), now)
+            if frame.scope_shown and question.request is not None:
+                self.keys.show(shown_scope(question.request), now)
         if inspection is not None and frame.page is not None:
             inspection.drawn(*frame.page)
             if inspection.is_read:
-                self.seen.add(inspection.step)
+                self.keys.show(shown_step(inspection.step), now)
                 if question is not None and question.request is not None:
-                    question.scope_shown = True
+                    self.keys.show(shown_scope(question.request), now)
 
     def receive(self, message: messages.Message, now: float) -> None:
         """
@@ -163,7 +175,8 @@ class Panel:
     def _accepted(self, message: messages.InstructionAccepted, now: float) -> None:
         self._end_text()
         self.working, self.forming, self.input = True, False, None
-        self.plan, self.seen = Plan(), Seen()
+        self.plan = Plan()
+        self.keys.keep(())
         self.close_question("", now)
         self._work("thinking", now)
         self._print(record.title(message.text, self.look))

@@ -1,34 +1,49 @@
-"""A question that is open, and what of it the person has been shown. Nothing is approved unseen."""
+"""A question that is open, with the keys that it offers, and a step that is read in full."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Collection, Hashable, Iterable
+from dataclasses import dataclass
 
+from ironcurtain.escalation.decision_keys import Offer
 from ironcurtain.shell.messages import ApprovalRequested, ProposedStep
 
-SETTLE_SECONDS = 0.15
-"""How soon after a question is drawn a key is no answer to it: nobody reads and presses as fast."""
+NOTES = frozenset("nc#")
+"""Keys that begin a line for the agent, wherever something is asked."""
+
+MOVES = {"up": -1, "k": -1, "ctrl-p": -1, "down": 1, "j": 1, "ctrl-n": 1}
+"""Keys that go to another step, or row."""
+
+PAGES = {" ": 1, "page-down": 1, "f": 1, "page-up": -1, "b": -1}
+"""Keys that go to another page."""
+
+_PLAN_VIEWS = frozenset(("enter", *MOVES, *PAGES))
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Question:
     """
-    A decision on a plan, or on one of its steps.
+    A decision on a plan, or on one of its steps. Each is another one than all others, whatever it is about.
 
     :param request: of the step; ``None`` for the plan as a whole.
-    :ivar drawn_at: since when it has been on the screen; ``None`` while it is not. Keys that came before do not count.
-    :ivar scope_shown: whether what an approval for the session covers has been shown whole.
     """
 
     plan_id: str
     request: ApprovalRequested | None = None
-    drawn_at: float | None = None
-    scope_shown: bool = False
 
-    def counts(self, now: float) -> bool:
-        """Whether a key that comes now can be an answer."""
-        return self.drawn_at is not None and now - self.drawn_at >= SETTLE_SECONDS
+    def offer(self, waiting: Iterable[ProposedStep]) -> Offer:
+        """
+        :param waiting: the steps of the plan that have not begun.
+        :returns: the keys, and what must have been shown whole before they allow it.
+        """
+        if self.request is None:
+            steps = [shown_step(step) for step in waiting]
+            return Offer(self, {"a": steps, "y": steps, **_unconditional("sdeq")}, NOTES, _PLAN_VIEWS)
+        once = [shown_step(self.request.step)]
+        allowed: dict[str, Collection[Hashable]] = {"a": once, "y": once}
+        if self.request.scope:
+            allowed |= {key: (*once, shown_scope(self.request)) for key in "AS"}
+        return Offer(self, {**allowed, **_unconditional("xdeq")}, NOTES, ("enter",))
 
 
 @dataclass(slots=True)
@@ -66,16 +81,15 @@ class Inspection:
             self.read = max(self.read, min(top + room, total))
 
 
-@dataclass(slots=True)
-class Seen:
-    """Which commands were shown whole."""
+def shown_step(step: ProposedStep) -> Hashable:
+    """:returns: what stands for a step whose command, as it is now, was shown whole."""
+    return step.number, step.command
 
-    _commands: dict[int, str] = field(default_factory=dict)
 
-    def add(self, step: ProposedStep) -> None:
-        """Its command has been on the screen, whole."""
-        self._commands[step.number] = step.command
+def shown_scope(request: ApprovalRequested) -> Hashable:
+    """:returns: what stands for the words about what an approval for the session covers."""
+    return request.number, request.digest, request.scope
 
-    def missing(self, steps: Iterable[ProposedStep]) -> list[ProposedStep]:
-        """:returns: those whose command, as it is now, has not been shown whole."""
-        return [step for step in steps if self._commands.get(step.number) != step.command]
+
+def _unconditional(keys: str) -> dict[str, Collection[Hashable]]:
+    return dict.fromkeys(keys, ())

@@ -7,7 +7,6 @@ import os
 import shlex
 import signal
 import subprocess
-import time
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.shell.inheritance import VARIABLE, AgentPolicies, policies_in
-from ironcurtain.shell_screen.question import SETTLE_SECONDS
 from tests.product import Product
 from tests.tmux import Tmux
 
@@ -63,10 +61,8 @@ class TerminalCase(SynchronousTestCase):
         self.terminal.wait("^shell")
 
     def answer(self, key: str, asked: str = "a allow") -> None:
-        """Press a key once the question can have been read."""
-        self.terminal.wait(asked)
-        readable = time.monotonic() + SETTLE_SECONDS
-        self.terminal.until(lambda: time.monotonic() > readable)
+        """Press a key once keys count: until then, a sign stands after the last one."""
+        self.terminal.wait(f"{asked}[^…]*q quit$")
         self.terminal.keys(key)
 
     def leave(self, status: int = 0) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pyte
 
 from ironcurtain.command_rules import Risk
+from ironcurtain.escalation.decision_keys import QUIET_SECONDS
 from ironcurtain.shell.messages import Action, Message, ProposedStep
 from ironcurtain.shell_screen.keyboard import Keyboard, Local
 from ironcurtain.shell_screen.look import Look
 from ironcurtain.shell_screen.panel import Panel
-from ironcurtain.shell_screen.question import SETTLE_SECONDS
 from ironcurtain.shell_screen.screen import Screen
 
 PLAN = "p1"
@@ -95,15 +95,16 @@ class AgentMode:
         self.draw()
         return done
 
-    def press(self, *reads: bytes) -> list[Action | Local]:
+    def press(self, *reads: bytes, pause: float = QUIET_SECONDS + 0.01) -> list[Action | Local]:
         """
         A person reads what is on the screen, and then types.
 
+        :param pause: seconds before each read.
         :returns: what comes of it.
         """
         done: list[Action | Local] = []
         for read in reads:
-            done += self.passes(SETTLE_SECONDS + 0.01)
+            done += self.passes(pause)
             done += self.keyboard.typed(read, self.now)
             self.draw()
         return done

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.shell.messages import (
@@ -12,6 +13,7 @@ from ironcurtain.shell.messages import (
     Interrupt,
     Kill,
     PlanProposed,
+    ProposedStep,
     Steer,
     StepCompleted,
     StepDecided,
@@ -31,7 +33,7 @@ class PlanKeyTests(SynchronousTestCase):
         planned(self.mode)
 
     def test_decisions(self) -> None:
-        for key, decision in ((b"a", "allow"), (b"y", "allow"), (b"s", "step"), (b"d", "deny")):
+        for key, decision in ((b"a", "allow_undoable"), (b"y", "allow_undoable"), (b"s", "step"), (b"d", "deny")):
             mode = AgentMode()
             planned(mode)
             self.assertEqual(
@@ -44,7 +46,35 @@ class PlanKeyTests(SynchronousTestCase):
         self.assertEqual(len(self.mode.press(b"a", b"a", b"a")), 1)
 
     def test_keys_of_a_step_mean_nothing(self) -> None:
-        self.assertEqual(self.mode.press(b"x", b"A", b"S", b"c", b"z", b"\x1b[15~", b"\t"), [])
+        self.assertEqual(self.mode.press(b"x", b"A", b"S", b"z", b"\x1b[15~", b"\t"), [])
+
+    def test_letters_of_a_note_are_no_keys(self) -> None:
+        for key in (b"n", b"c", b"#"):
+            self.setUp()
+            self.assertEqual(self.mode.press(key, b"a", b"y", b"s", b"d"), [])
+            self.assertEqual(self.mode.press(b"\r"), [Steer(plan_id=PLAN, context="aysd")])
+
+    def test_a_note_is_begun_at_once(self) -> None:
+        mode = AgentMode()
+        planned(mode)
+        self.assertEqual(mode.press(b"j", b"n", b"a", b"\r", pause=0.1), [Steer(plan_id=PLAN, context="a")])
+        mode = AgentMode()
+        planned(mode)
+        self.assertEqual(mode.press(b"l", b"n", pause=0.1), [])
+        self.assertIn("too early: press n again", mode.text)
+
+    def test_what_can_be_undone_is_allowed_at_once(self) -> None:
+        can = ProposedStep(number=1, command="touch one", undo="snapshot")
+        for steps, decision, words in (
+            ((can, replace(can, number=2)), "allow", "a allow all  s"),
+            ((can, replace(CACHES, number=2)), "allow_undoable", "a allow all, asking again before 2  s"),
+            ((replace(CACHES, number=2),), "allow", "a allow  s"),
+        ):
+            mode = AgentMode()
+            begun(mode)
+            mode.receive(PlanProposed(plan_id=PLAN, steps=steps, confirm=True))
+            self.assertIn(words, mode.text)
+            self.assertEqual([a.decision for a in mode.press(b"a") if isinstance(a, Approval)], [decision])
 
     def test_quit(self) -> None:
         self.assertEqual(self.mode.press(b"q"), [Interrupt()])
@@ -129,6 +159,17 @@ class StepKeyTests(SynchronousTestCase):
         self.assertIn("this can be allowed only once", self.mode.text)
         self.assertEqual(self.decisions(b"a"), [("allow", 2, "e")])
 
+    def test_letters_of_a_note_are_no_keys(self) -> None:
+        for key in (b"n", b"c", b"#"):
+            self.setUp()
+            self.assertEqual(self.mode.press(key, b"a", b"d", b"A"), [])
+            self.assertEqual(self.mode.press(b"\r"), [Steer(plan_id=PLAN, context="adA")])
+
+    def test_a_note_is_begun_while_the_step_is_read_in_full(self) -> None:
+        for key in (b"n", b"c", b"#"):
+            self.setUp()
+            self.assertEqual(self.mode.press(b"\r", key, b"a", b"\r"), [Steer(plan_id=PLAN, context="a")])
+
     def test_quit_edit_and_context(self) -> None:
         self.assertEqual(self.mode.press(b"e"), [EditRequested(PLAN, JOURNAL)])
         self.assertEqual(self.mode.press(b"c", b"not so much\r"), [Steer(plan_id=PLAN, context="not so much")])
@@ -157,7 +198,7 @@ class AnywhereTests(SynchronousTestCase):
 
     def test_interrupt_and_kill(self) -> None:
         begun(self.mode)
-        self.assertEqual(self.mode.press(b"\x03", b"\x03"), [Interrupt(), Kill()])
+        self.assertEqual(self.mode.press(b"\x03", b"\x03", pause=0.5), [Interrupt(), Kill()])
         self.mode.passes(1.1)
         self.assertEqual(self.mode.press(b"\x1b[99;5u"), [Interrupt()])
 
@@ -205,7 +246,7 @@ class RunningTests(SynchronousTestCase):
         self.assertEqual(self.mode.press(*keys), [ForCommand(key) for key in keys])
 
     def test_ctrl_c(self) -> None:
-        self.assertEqual(self.mode.press(b"\x03", b"\x03"), [Interrupt(), Kill()])
+        self.assertEqual(self.mode.press(b"\x03", b"\x03", pause=0.5), [Interrupt(), Kill()])
         self.assertEqual(self.mode.press(b"\x1b[200~\x03\x1b[201~"), [ForCommand(b"\x1b[200~\x03\x1b[201~")])
 
     def test_escape_for_the_command_gives_no_shell_back(self) -> None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.command_rules import Risk
+from ironcurtain.escalation.decision_keys import QUIET_SECONDS
 from ironcurtain.shell.messages import (
     ApprovalRequested,
     InstructionAccepted,
@@ -213,6 +214,7 @@ class DrawingTests(SynchronousTestCase):
     def test_nothing_is_written_if_nothing_changed(self) -> None:
         mode = AgentMode()
         stepping(mode)
+        mode.passes(QUIET_SECONDS)
         before = mode.written
         mode.passes(0.2)
         mode.passes(3600)

@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
+from ironcurtain.escalation.decision_keys import QUIET_SECONDS
 from ironcurtain.shell.messages import Approval, ApprovalRequested, PlanProposed, ProposedStep
 from ironcurtain.shell_screen.layout import command_rows
-from ironcurtain.shell_screen.question import SETTLE_SECONDS
+from ironcurtain.shell_screen.question import shown_step
 from ironcurtain.text.columns import unstyled
 from tests.shell_screen.doubles import CACHES, JOURNAL, LISTING, PLAN, STEPS, AgentMode
 from tests.shell_screen.frames import LONG, SCOPED, begun, long_plan, planned, step_once, stepping
@@ -41,10 +42,10 @@ class TypedAheadTests(SynchronousTestCase):
 
     def test_keys_at_the_very_moment(self) -> None:
         self.mode.receive(PlanProposed(plan_id=PLAN, steps=STEPS, confirm=True))
-        self.mode.now += SETTLE_SECONDS / 2
+        self.mode.now += QUIET_SECONDS / 2
         self.assertEqual(self.mode.keyboard.typed(b"a", self.mode.now), [])
         self.mode.draw()
-        self.assertIn("came before the question was shown", self.mode.text)
+        self.assertIn("too early: press a again", self.mode.text)
 
     def test_another_question_in_place_of_one(self) -> None:
         self.mode.receive(ApprovalRequested(plan_id=PLAN, step=JOURNAL, number=1, digest="one"))
@@ -84,7 +85,8 @@ class UnseenTests(SynchronousTestCase):
 
     def test_a_plan_that_is_longer_than_the_screen(self) -> None:
         long_plan(self.mode)
-        self.assertEqual(self.mode.panel.seen.missing(self.mode.panel.plan.waiting), [])
+        waiting = self.mode.panel.plan.waiting
+        self.assertEqual(self.mode.panel.keys.missing(map(shown_step, waiting)), [])
         self.assertEqual(len(self.mode.press(b"a")), 1)
 
     def test_pages_of_a_plan(self) -> None:
@@ -125,7 +127,8 @@ class UnseenTests(SynchronousTestCase):
 
     def test_a_changed_command_is_unseen(self) -> None:
         planned(self.mode)
-        self.assertEqual(self.mode.panel.seen.missing([LISTING, JOURNAL, CACHES, LONG]), [LONG])
+        steps = [LISTING, JOURNAL, CACHES, LONG]
+        self.assertEqual(self.mode.panel.keys.missing(map(shown_step, steps)), [shown_step(LONG)])
 
     def test_what_an_approval_for_the_session_covers(self) -> None:
         stepping(self.mode)

@@ -1,0 +1,162 @@
+"""
+Whether what a person pressed is a decision: one rule for every surface that asks.
+
+A letter alone is no decision. It is one if it answers a question that has been on the screen for a second, no other key
+came within a second before it, one read from the terminal gave nothing else, the question offers it, and everything
+that it would approve has been shown whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from math import inf
+from typing import TypeVar
+
+QUIET_SECONDS = 1.0
+"""How long a question must be on the screen, and no key pressed, before a key decides: who types a text is faster."""
+
+T = TypeVar("T", bound=Hashable)
+
+
+class Verdict(Enum):
+    """What a key is."""
+
+    DECIDES = "decides"
+    ACTS = "acts"
+    """It is offered, and decides nothing: it scrolls, or begins a line of text."""
+    EARLY = "early"
+    """It came too soon after the question or another key. It has to be pressed again."""
+    CROWDED = "crowded"
+    """It came together with other keys, as in a paste that the terminal does not mark."""
+    UNSEEN = "unseen"
+    """Something that it would approve has not been shown whole."""
+    MEANINGLESS = "meaningless"
+    """It is not offered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """
+    What a question offers.
+
+    :param question: what it is about; another value is another question.
+    :param decisions: the keys that decide, each with what must have been shown whole before.
+    :param notes: keys that begin a line of text.
+    :param views: keys that only change what is shown, or take the question back.
+    """
+
+    question: Hashable
+    decisions: Mapping[str, Collection[Hashable]] = field(default_factory=dict)
+    notes: Collection[str] = ()
+    views: Collection[str] = ()
+
+
+@dataclass(slots=True)
+class _Shown:
+    at: float
+    calls: int
+
+
+class DecisionKeys:
+    """
+    What one person was shown and pressed. All times are seconds of one clock that does not go back.
+
+    Something is *shown* when it has been on the screen whole. The caller chooses the values that stand for it.
+    """
+
+    def __init__(self) -> None:
+        self._shown: dict[Hashable, _Shown] = {}
+        self._question: Hashable = None
+        self._appeared: float | None = None
+        self._last_key = -inf
+        self._is_text = False
+
+    def show(self, thing: Hashable, now: float, calls: int = 1) -> None:
+        """
+        Something is on the screen, whole.
+
+        :param calls: the number of equal calls that the screen says it stands for.
+        """
+        known = self._shown.get(thing)
+        self._shown[thing] = _Shown(now if known is None else known.at, calls)
+
+    def keep(self, things: Iterable[Hashable]) -> None:
+        """Forget what was shown, except these."""
+        kept = set(things)
+        self._shown = {thing: shown for thing, shown in self._shown.items() if thing in kept}
+
+    def calls(self, thing: Hashable) -> int | None:
+        """:returns: the number of equal calls that were shown with it; ``None`` if it was not shown."""
+        shown = self._shown.get(thing)
+        return None if shown is None else shown.calls
+
+    def missing(self, things: Iterable[T]) -> list[T]:
+        """:returns: those that were not shown."""
+        return [thing for thing in things if thing not in self._shown]
+
+    def appear(self, question: Hashable, now: float) -> None:
+        """A question is on the screen. ``None``: there is none, so that keys answer nothing until it is there again."""
+        if question is None:
+            self._question = self._appeared = None
+        elif self._appeared is None or question != self._question:
+            self._question, self._appeared = question, now
+
+    def due(self, question: Hashable) -> float | None:
+        """:returns: from when on a key decides; ``None`` if the question is not on the screen."""
+        if self._appeared is None or question != self._question:
+            return None
+        return max(self._appeared, self._last_key) + QUIET_SECONDS
+
+    def strike(self, now: float, text: bool = True) -> None:
+        """
+        A key or a paste is for something else.
+
+        :param text: whether it belongs to a text, or to nothing: then the keys that follow at once do not begin a line.
+        """
+        self._last_key, self._is_text = now, text or self._in_text(now)
+
+    def press(self, key: str, offer: Offer, now: float, alone: bool = True) -> Verdict:
+        """
+        A key is pressed at a question.
+
+        :param alone: whether one read from the terminal gave nothing else.
+        """
+        verdict = self._judged(key, offer, now, alone)
+        self.strike(now, text=verdict is Verdict.MEANINGLESS)
+        return verdict
+
+    def word(self, things: Iterable[Hashable], began: float, now: float) -> Verdict:
+        """
+        A command is typed out that approves or denies these things. Being typed out, it needs no pause before Enter.
+
+        :param began: when its first character was typed.
+        """
+        found = [self._shown.get(thing) for thing in things]
+        if None in found:
+            return Verdict.UNSEEN
+        early = any(each is not None and (began <= each.at or now < each.at + QUIET_SECONDS) for each in found)
+        return Verdict.EARLY if early else Verdict.DECIDES
+
+    def _judged(self, key: str, offer: Offer, now: float, alone: bool) -> Verdict:
+        due = self.due(offer.question)
+        if key in offer.views:
+            return Verdict.ACTS
+        if key not in offer.notes and key not in offer.decisions:
+            return Verdict.MEANINGLESS
+        if not alone:
+            return Verdict.CROWDED
+        if due is None or (self._in_text(now) if key in offer.notes else now < due):
+            return Verdict.EARLY
+        if key in offer.notes:
+            return Verdict.ACTS
+        return Verdict.UNSEEN if self.missing(offer.decisions[key]) else Verdict.DECIDES
+
+    def _in_text(self, now: float) -> bool:
+        return self._is_text and now < self._last_key + QUIET_SECONDS
+
+
+def early(key: str) -> str:
+    """:returns: what a person is told whose key came too soon."""
+    return f"too early: press {key} again"
