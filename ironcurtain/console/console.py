@@ -18,7 +18,7 @@ from twisted.python.failure import Failure
 from ironcurtain.console.activity import Activity
 from ironcurtain.console.commands import Section, Start
 from ironcurtain.console.details import Details
-from ironcurtain.console.keys import press
+from ironcurtain.console.keys import paste, press
 from ironcurtain.console.layout import Frame, frame
 from ironcurtain.console.screen import Channel, ChannelScreen, ReactorLoop
 from ironcurtain.console.source import ConsoleSource
@@ -166,11 +166,13 @@ class Console:
         self._loop.stop()
 
     def _make(self, columns: int, rows: int) -> Frame:
-        self._frame = frame(self._state, self._details, columns, rows, self._now(), self._who)
+        due = self._state.keys.due(self._state.question)
+        early = due is None or self._clock.seconds() < due
+        self._frame = frame(self._state, self._details, columns, rows, self._now(), self._who, early)
         return self._frame
 
     def _drawn(self) -> None:
-        self._state = self._state.drawn(self._frame.shown)
+        self._state = self._state.drawn(self._frame.shown, self._clock.seconds())
         if self._ringing:
             self._ringing = False
             self._screen.write("\a")
@@ -186,8 +188,10 @@ class Console:
             return
         if key in _NOT_PRESSED:
             self._pasting = {"begin paste": True, "end paste": False}.get(key, self._pasting)
-        elif not self._pasting or (self._state.prompt is not None and len(key) == 1):
-            self._become(*press(self._state, key))
+        elif self._pasting:
+            self._become(paste(self._state, key, self._clock.seconds()))
+        else:
+            self._become(*press(self._state, key, self._clock.seconds(), self._screen.alone))
 
     def _clicked(self, button: int, column: int, row: int) -> None:
         if button in _WHEEL:

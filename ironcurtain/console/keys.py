@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from math import inf
 
 from ironcurtain.console import commands
 from ironcurtain.console.commands import Section
@@ -18,8 +19,11 @@ from ironcurtain.console.state import (
     ShownEscalation,
     TakeBack,
     key_of,
+    shown_row,
 )
+from ironcurtain.escalation.decision_keys import Offer, Verdict, early
 from ironcurtain.escalation.model import Outcome
+from ironcurtain.policy.reversal import is_lasting
 
 PROMPT_LIMIT = 200
 """Maximum length in characters of the input line."""
@@ -28,28 +32,65 @@ Step = tuple[ConsoleState, tuple[Effect, ...]]
 """The new state, and the actions to perform."""
 
 
-def press(state: ConsoleState, key: str) -> Step:
-    """:param key: urwid's name: ``a``, ``enter``, ``page down``."""
+def press(state: ConsoleState, key: str, now: float, alone: bool = True) -> Step:
+    """
+    :param key: urwid's name: ``a``, ``enter``, ``page down``.
+    :param now: seconds of a clock that does not go back.
+    :param alone: whether one read from the terminal gave nothing else.
+    """
+    if state.prompt is None and state.question is not None:
+        return _confirming(state, state.question, key, now, alone)
+    state.keys.strike(now)
     if state.prompt is not None:
-        return _typing(state, state.prompt, key)
+        return _typing(state, state.prompt, key, now)
     if key in _SCROLLING:
         return _SCROLLING[key](state), ()
-    if state.question is not None:
-        return _confirming(state, state.question, key)
     if key in ("q", "ctrl c", "ctrl d"):
         return state, (Leave(),)
     if state.help:
         return replace(state, help=False, scroll=0), ()
+    if key in _LINES:
+        return replace(state, prompt=_LINES[key], began=now, message=("", "")), ()
     if key in _PLAIN:
         return _PLAIN[key](replace(state, message=("", ""))), ()
     return state, ()
 
 
-def enter(state: ConsoleState, line: str) -> Step:
-    """Execute a line that was typed after a slash."""
+def paste(state: ConsoleState, key: str, now: float) -> ConsoleState:
+    """:returns: the state after a key that was pasted: text for the input line if it is open, else nothing."""
+    state.keys.strike(now)
+    if state.prompt is None or len(key) != 1:
+        return state
+    return replace(_typing(state, state.prompt, key, now)[0], began=-inf)
+
+
+def enter(state: ConsoleState, line: str, now: float) -> Step:
+    """Execute a line that was typed after a slash; a question that it withdrew comes back unless there is another."""
+    new, effects = _execute(replace(state, withdrawn=None), line, now)
+    sent = {effect.key for effect in effects if isinstance(effect, Send)}
+    back = state.withdrawn
+    if back is None or new.question is not None or new.section is not Section.WAITING or new.aside:
+        return new, effects
+    keys = tuple(key for key in back.keys if key not in sent)
+    return _come_back(new, replace(back, keys=keys) if keys else None), effects
+
+
+def _come_back(state: ConsoleState, question: Question | None) -> ConsoleState:
+    """Ask again what was withdrawn."""
+    if question is None:
+        return state
+    if not question.every:
+        number = question.keys[0].number
+        if not any(each.number == number for each in state.listed(Section.WAITING)):
+            return state
+        state = state.choose(Section.WAITING, number)
+    return replace(state, question=question).ask_on()
+
+
+def _execute(state: ConsoleState, line: str, now: float) -> Step:
     match commands.parse(line):
         case commands.Decide(outcome, number, keep):
-            return _decide(state, outcome, number, keep)
+            return _decide(state, outcome, number, keep, now)
         case commands.DecideAll(outcome):
             return _ask_all(state, outcome), ()
         case commands.Permissions():
@@ -72,11 +113,11 @@ def enter(state: ConsoleState, line: str) -> Step:
             return state.with_message(why, "warn"), ()
 
 
-def _typing(state: ConsoleState, text: str, key: str) -> Step:
+def _typing(state: ConsoleState, text: str, key: str, now: float) -> Step:
     if key == "enter":
-        return enter(replace(state, prompt=None, message=("", "")), text)
+        return enter(replace(state, prompt=None, message=("", "")), text, now)
     if key in ("esc", "ctrl c"):
-        return replace(state, prompt=None), ()
+        return _closed(state), ()
     if key in ("backspace", "ctrl h"):
         text = text[:-1]
     elif key == "ctrl u":
@@ -85,28 +126,37 @@ def _typing(state: ConsoleState, text: str, key: str) -> Step:
         text = text.rstrip(" ").rpartition(" ")[0] or "/"
     elif len(key) == 1 and key.isprintable() and len(text) < PROMPT_LIMIT:
         text += key
-    return replace(state, prompt=text or None), ()
+    return (replace(state, prompt=text) if text else _closed(state)), ()
 
 
-def _confirming(state: ConsoleState, question: Question, key: str) -> Step:
-    if key in ("n", "esc", "ctrl c", "q"):
-        return replace(state, question=None).with_message("nothing was decided"), ()
-    if key != "y" or state.shown.question != question:  # input from before the question does not answer it
-        return state, ()
-    if not _seen(state, question):
-        return replace(state, question=None).with_message(_unread(state, question.keys[0]), "warn"), ()
-    sent = tuple(Send(question.outcome, each, question.keep, state.read.get(each)) for each in question.keys)
-    return replace(state, question=None, message=("", "")), sent
+def _closed(state: ConsoleState) -> ConsoleState:
+    """The input line is dropped."""
+    return _come_back(replace(state, prompt=None, withdrawn=None), state.withdrawn)
 
 
-def _seen(state: ConsoleState, question: Question) -> bool:
-    """
-    :returns: whether the end of each text to approve was on the screen, and the text is still shown if there is only
-        one.
-    """
-    if question.outcome is Outcome.DENIED:
-        return True
-    return state.read.keys() >= set(question.keys) and (question.every or question.keys == (state.shown.whole,))
+def _confirming(state: ConsoleState, question: Question, key: str, now: float, alone: bool) -> Step:
+    needed = () if question.outcome is Outcome.DENIED else question.keys
+    offer = Offer(question, {"y": needed}, views=("/", *_SCROLLING, *_CANCELLING))
+    match state.keys.press(key, offer, now, alone):
+        case Verdict.ACTS if key in _SCROLLING:
+            return _SCROLLING[key](state), ()
+        case Verdict.ACTS if key == "/":
+            return replace(state, question=None, withdrawn=question, prompt="/", began=now, message=("", "")), ()
+        case Verdict.ACTS:
+            return replace(state, question=None).with_message("nothing was decided"), ()
+        case Verdict.EARLY:
+            return state.with_message(early(key), "warn"), ()
+        case Verdict.CROWDED:
+            return state.with_message("several keys came at once, which decide nothing", "warn"), ()
+        case Verdict.DECIDES if not needed or question.every or needed == (state.shown.whole,):
+            decided = replace(state, question=None, message=("", ""))
+            return decided, tuple(
+                Send(question.outcome, each, question.keep, state.keys.calls(each)) for each in question.keys
+            )
+        case Verdict.DECIDES | Verdict.UNSEEN:
+            return replace(state, question=None).with_message(_unread(state, question.keys[0]), "warn"), ()
+        case _:
+            return state, ()
 
 
 def _unread(state: ConsoleState, key: ShownEscalation) -> str:
@@ -124,7 +174,7 @@ def _ask(state: ConsoleState, outcome: Outcome, keep: bool = False) -> ConsoleSt
     if chosen is None or chosen not in state.listed(Section.WAITING):
         return state.with_message("no call waits for a decision")
     asked, key = state.go(Section.WAITING), key_of(chosen)
-    if outcome is Outcome.APPROVED and state.shown.whole == key and key not in state.read:
+    if outcome is Outcome.APPROVED and state.shown.whole == key and not state.was_read(key):
         return asked.with_message(_unread(state, key), "warn")
     if keep and not chosen.scope:
         return asked.with_message(f"the approval of {chosen.number} cannot be kept: it is for this call only", "warn")
@@ -132,22 +182,31 @@ def _ask(state: ConsoleState, outcome: Outcome, keep: bool = False) -> ConsoleSt
 
 
 def _ask_all(state: ConsoleState, outcome: Outcome) -> ConsoleState:
-    keys = tuple(key_of(e) for e in state.pending if e in state.listed(Section.WAITING))
-    if not keys:
+    listed = [e for e in state.pending if e in state.listed(Section.WAITING)]
+    if not listed:
         return state.with_message("no call waits for a decision")
-    if outcome is Outcome.APPROVED and not (keys := tuple(key for key in keys if key in state.read)):
-        return state.with_message("none of them was shown to its end: read each one, then approve", "warn")
-    return replace(state.go(Section.WAITING), question=Question(outcome, keys, every=True))
+    keys, note = tuple(map(key_of, listed)), ""
+    if outcome is Outcome.APPROVED:
+        read = [e for e in listed if state.was_read(key_of(e))]
+        alone = [str(e.number) for e in read if is_lasting(e.undo)]
+        keys = tuple(key_of(e) for e in read if not is_lasting(e.undo))
+        note = f"cannot be undone, so approve it by itself: {', '.join(alone)}" if alone else ""
+        if not keys:
+            return state.with_message(note or "none of them was shown to its end: read each one, then approve", "warn")
+    asked = replace(state.go(Section.WAITING), question=Question(outcome, keys, every=True))
+    return asked.with_message(note, "warn")
 
 
-def _decide(state: ConsoleState, outcome: Outcome, number: int, keep: bool) -> Step:
+def _decide(state: ConsoleState, outcome: Outcome, number: int, keep: bool, now: float) -> Step:
     found = next((e for e in state.pending if e.number == number), None)
     if found is None:
         return state.with_message(state.too_late(number), "warn"), ()
     key = key_of(found)
-    seen = state.shown.whole == key and key in state.read
-    if not keep and (seen or (outcome is Outcome.DENIED and key in state.shown.rows)):
-        return state, (Send(outcome, key, calls=state.read.get(key)),)
+    denied = outcome is Outcome.DENIED
+    is_there = key in state.shown.rows if denied else state.shown.whole == key
+    typed = state.keys.word([shown_row(key) if denied else key], state.began, now)
+    if is_there and not keep and typed is Verdict.DECIDES:
+        return state, (Send(outcome, key, calls=state.keys.calls(key)),)
     visible = state if found in state.listed(Section.WAITING) else state.narrow("")
     return _ask(visible.choose(Section.WAITING, number), outcome, keep), ()
 
@@ -165,6 +224,9 @@ _SCROLLING: Mapping[str, Callable[[ConsoleState], ConsoleState]] = {
     "G": lambda state: state.roll(state.shown.end),
 }
 
+_CANCELLING = ("n", "esc", "ctrl c")
+_LINES = {"/": "/", "f": "/filter "}
+
 _PLAIN: Mapping[str, Callable[[ConsoleState], ConsoleState]] = {
     "a": lambda state: _ask(state, Outcome.APPROVED),
     "A": lambda state: _ask(state, Outcome.APPROVED, keep=True),
@@ -178,8 +240,6 @@ _PLAIN: Mapping[str, Callable[[ConsoleState], ConsoleState]] = {
     "tab": lambda state: _next(state, 1),
     "shift tab": lambda state: _next(state, -1),
     "esc": lambda state: replace(state, permitted=False, scroll=0) if state.permitted else state,
-    "f": lambda state: replace(state, prompt="/filter "),
-    "/": lambda state: replace(state, prompt="/"),
     "?": lambda state: replace(state, help=True, scroll=0),
     "h": lambda state: replace(state, help=True, scroll=0),
 }

@@ -77,13 +77,16 @@ class _Lists:
     rows: list[ShownEscalation] = field(default_factory=list)
 
 
-def frame(state: ConsoleState, details: Details, columns: int, rows: int, now: float, who: str = "") -> Frame:
+def frame(
+    state: ConsoleState, details: Details, columns: int, rows: int, now: float, who: str = "", early: bool = False
+) -> Frame:
     """
     :param details: returns the text beside the lists.
     :param now: seconds since the epoch.
     :param who: the viewer's name.
+    :param early: whether a key would not decide yet; a sign after the keys says so.
     """
-    foot = _foot(state, columns, rows)
+    foot = _foot(state, columns, rows, early)
     room = max(rows - 1 - len(foot), 0)
     if columns >= WIDE:
         body, lists, shown = _beside(state, details, columns, room, now)
@@ -110,12 +113,14 @@ def _head(state: ConsoleState, columns: int, now: float, who: str) -> Line:
     return (Span(pad(left, max(columns - cells(right), 0)) + right, "title"),)
 
 
-def _foot(state: ConsoleState, columns: int, rows: int) -> list[Line]:
+def _foot(state: ConsoleState, columns: int, rows: int, early: bool) -> list[Line]:
     if state.prompt is not None:
         return [(Span(_prompt(state.prompt, columns), "key"),), *_keys(("Enter run", "Esc leave it"), columns)]
-    if state.question is not None:
-        return [*_asked(state, columns), *_keys(("y yes", "n no", "PgDn more"), columns)]
     text, style = state.message
+    if state.question is not None:
+        remark: list[Line] = [(Span(cut(f" {text}", columns), style),)] if text else []
+        offered = ("y yes", "n no", "PgDn more", "/ command", *(["…"] if early else []))
+        return [*_asked(state, columns), *remark, *_keys(offered, columns)]
     keys = _keys(_KEYS, columns)
     if rows < LOW:
         return [(Span(cut(f" {text}", columns), style),), *keys[:2]]

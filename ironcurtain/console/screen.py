@@ -140,6 +140,8 @@ class ChannelScreen(raw.Screen):
         self._hook: Callable[[], None] = lambda: None
         self.dirty = False
         """Whether a frame was skipped because the channel was blocked."""
+        self.alone = True
+        """Whether the last input was nothing but one key."""
         self.term = environ.get("TERM", "")
         is_kernels = self.term.startswith("linux")
         self.has_underline, self.bg_bright_is_blink = not is_kernels, is_kernels
@@ -183,7 +185,12 @@ class ChannelScreen(raw.Screen):
 
     def hook_event_loop(self, event_loop: urwid.EventLoop, callback: Callable[..., Any]) -> None:
         """From now on, pass input to urwid."""
-        self._hook = lambda: self.parse_input(event_loop, callback, self.get_available_raw_input())
+
+        def parsed(keys: list[Any], codes: list[int]) -> None:
+            self.alone = len(keys) == 1
+            callback(keys, codes)
+
+        self._hook = lambda: self.parse_input(event_loop, parsed, self.get_available_raw_input())
 
     def unhook_event_loop(self, event_loop: urwid.EventLoop) -> None:
         """From now on, queue input."""

@@ -8,13 +8,14 @@ the end of its text was on the screen.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeVar
 
 import msgspec
 
 from ironcurtain.console.commands import Section, Start
+from ironcurtain.escalation.decision_keys import DecisionKeys
 from ironcurtain.escalation.model import Outcome
 from ironcurtain.operations.model import EscalationView, PermissionView
 from ironcurtain.session.model import AuditHead, SessionInfo
@@ -122,6 +123,11 @@ class Leave:
 Effect = Send | Look | TakeBack | End | Start | Leave
 
 
+def shown_row(key: ShownEscalation) -> Hashable:
+    """:returns: what stands for the row of an escalation, as opposed to its text."""
+    return "row", key
+
+
 def key_of(escalation: EscalationView) -> ShownEscalation:
     """:returns: what a decision about an escalation is bound to."""
     return ShownEscalation(escalation.number, escalation.digest)
@@ -139,10 +145,14 @@ class ConsoleState:
         chosen.
     :param scroll: rows by which the text is scrolled: down, or in a session's activity up.
     :param prompt: the input line; ``None`` while it is closed.
+    :param began: when the input line was opened, in seconds of the clock of the keys; minus infinity if it has pasted
+        text.
+    :param withdrawn: the question that comes back when the input line is closed.
     :param permissions: the kept approvals, if they are shown.
     :param permitted: whether these are shown.
     :param message: the newest message and its style.
-    :param read: the escalations whose end was on the screen, with the number of equal calls shown.
+    :param keys: what was shown and pressed; all states of a console share it. An escalation counts as shown when the
+        end of its text was on the screen.
     """
 
     loaded: bool = False
@@ -154,13 +164,15 @@ class ConsoleState:
     scroll: int = 0
     filter: str = ""
     prompt: str | None = None
+    began: float = 0.0
+    withdrawn: Question | None = None
     question: Question | None = None
     help: bool = False
     permissions: tuple[PermissionView, ...] = ()
     permitted: bool = False
     message: tuple[str, Style] = ("", "")
     shown: Shown = Shown()
-    read: Mapping[ShownEscalation, int] = field(default_factory=dict)
+    keys: DecisionKeys = field(default_factory=DecisionKeys)
 
     def listed(self, section: Section) -> tuple[SessionInfo, ...] | tuple[EscalationView, ...]:
         """:returns: the rows of a list that match the filter."""
@@ -197,12 +209,22 @@ class ConsoleState:
         """:returns: the state with a message; ``text`` may be untrusted."""
         return replace(self, message=(one_line(text, 400), style))
 
-    def drawn(self, shown: Shown) -> ConsoleState:
-        """:returns: the state after a frame reached the terminal."""
-        read, key = self.read, shown.whole
-        if key is not None and (key in read or (shown.last and shown.complete)):
-            read = {**read, key: shown.calls}
-        return replace(self, shown=shown, scroll=min(self.scroll, shown.end), read=read)
+    def drawn(self, shown: Shown, now: float) -> ConsoleState:
+        """
+        :param now: seconds of the clock of the keys.
+        :returns: the state after a frame reached the terminal.
+        """
+        key = shown.whole
+        if key is not None and (self.was_read(key) or (shown.last and shown.complete)):
+            self.keys.show(key, now, shown.calls)
+        for row in shown.rows:
+            self.keys.show(shown_row(row), now)
+        self.keys.appear(shown.question, now)
+        return replace(self, shown=shown, scroll=min(self.scroll, shown.end))
+
+    def was_read(self, key: ShownEscalation) -> bool:
+        """:returns: whether the end of its text was on the screen."""
+        return not self.keys.missing([key])
 
     def news(self, sessions: Iterable[SessionInfo], escalations: Iterable[EscalationView], now: float) -> ConsoleState:
         """
@@ -222,11 +244,11 @@ class ConsoleState:
         open_ = tuple(sorted((info for info in found.values() if not info.over), key=lambda s: s.number))
         left = {info.number for info in open_}
         ended = [found.get(info.number, info) for info in self.sessions if info.number not in left]
-        read = {key: calls for key, calls in self.read.items() if key.number in waiting}
-        new = replace(self, loaded=True, sessions=open_, pending=pending, history=tuple(newest), read=read)
+        self.keys.keep(thing for e in pending for thing in (key_of(e), shown_row(key_of(e))))
+        new = replace(self, loaded=True, sessions=open_, pending=pending, history=tuple(newest))
         if ended:
             new = new.with_message("; ".join(map(_words_of_end, ended)))
-        return new._choose(self)._ask_on()
+        return new._choose(self).ask_on()
 
     def arrived(self, before: ConsoleState) -> bool:
         """:returns: whether there is a new pending escalation, unless this is the first data."""
@@ -280,8 +302,8 @@ class ConsoleState:
     def _newest(self) -> int:
         return next((record.number for record in self.listed(Section.HISTORY)), 0)
 
-    def _ask_on(self) -> ConsoleState:
-        """Remove escalations that need no decision from the question."""
+    def ask_on(self) -> ConsoleState:
+        """:returns: the state without the escalations that need no decision in its question."""
         if self.question is None:
             return self
         waiting = {key_of(e) for e in self.pending}

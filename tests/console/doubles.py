@@ -12,6 +12,7 @@ from twisted.internet.task import Clock
 from ironcurtain.console.console import Console
 from ironcurtain.errors import NotFound, StaleDecision, UsageError
 from ironcurtain.escalation import Outcome
+from ironcurtain.escalation.decision_keys import QUIET_SECONDS
 from ironcurtain.operations.api import OnEvent
 from ironcurtain.operations.model import EscalationView, PermissionView
 from ironcurtain.session.model import SessionInfo, SessionRequest
@@ -206,11 +207,12 @@ class Setup:
 
     def type(self, keys: str) -> str:
         """
-        Press keys, each drawn before the next.
+        Press keys, each after a pause, and drawn before the next.
 
         :returns: what is on the screen then.
         """
         for key in keys:
+            self.clock.advance(QUIET_SECONDS)
             self.console.received(key.encode())
             self.settle()
         return self.terminal.text

@@ -47,7 +47,7 @@ AT_80_24 = f"""\
  - two
  + 2
  Approve 2, filesystem.edit_file? y/n
- y yes  n no  PgDn more"""
+ y yes  n no  PgDn more  / command  …"""
 
 AT_40_15 = f"""\
  IronCurtain  1 session  2 wa… {TIME}
@@ -166,6 +166,35 @@ class DecisionTests(SynchronousTestCase):
     def test_one_read_with_everything_in_it_decides_nothing(self) -> None:
         self.setup.console.received(b"ay")
         self.setup.settle()
+        self.assertEqual(self.setup.source.decided, [])
+        for read in (b"yy", b"yes", b"ye"):
+            self.setup.clock.advance(2)
+            self.setup.console.received(read)
+            self.setup.settle()
+        self.assertIn("several keys came at once", self.setup.terminal.text)
+        self.assertEqual(self.setup.source.decided, [])
+
+    def test_a_key_that_is_too_early_has_to_be_pressed_again(self) -> None:
+        self.setup.type("a")
+        self.setup.clock.advance(0.5)
+        self.setup.console.received(b"y")
+        self.assertIn("too early: press y again\n y yes  n no  PgDn more  / command  …", self.setup.settle())
+        self.setup.clock.advance(1)
+        self.assertTrue(self.setup.settle().endswith("/ command"))
+        self.assertEqual(self.setup.source.decided, [])
+        self.setup.type("y")
+        self.assertEqual(len(self.setup.source.decided), 1)
+
+    def test_a_command_at_a_question_is_a_command(self) -> None:
+        self.setup.type("a")
+        self.assertIn("Deny all 2 that wait: 1, 2?", self.setup.type("/deny all\r"))
+        self.setup.type("y")
+        self.assertEqual([outcome for _, outcome, _ in self.setup.source.decided], [Outcome.DENIED] * 2)
+
+    def test_what_is_pasted_into_the_input_line_is_asked_about(self) -> None:
+        self.setup.type("/")
+        self.setup.console.received(b"\x1b[200~approve 1\x1b[201~")
+        self.assertIn("Approve 1, filesystem.read_text_file? y/n", self.setup.type("\r"))
         self.assertEqual(self.setup.source.decided, [])
 
     def test_what_is_pasted_is_no_key(self) -> None:

@@ -61,6 +61,7 @@ class ListenerTests(SynchronousTestCase):
         self.assertIn("1", self.terminal.run("display-message", "-p", "#{window_bell_flag}"))
         self.terminal.keys("a")
         self.terminal.wait(r"Approve 1, filesystem.read_text_file\? y/n")
+        self.terminal.wait("y yes .*/ command$")  # until keys count, a sign stands after them
         self.terminal.keys("y")
         self.terminal.wait("escalation 1 was approved by local:")
         until(process.stdout, "All done.")

@@ -47,7 +47,7 @@ class SizeTests(SynchronousTestCase):
         state = ConsoleState().news([session(n, label=NASTY) for n in range(3)], views, NOW)
         for key in keys:
             picture = frame(state, Details(), columns, rows, NOW, NASTY)
-            state, _ = press(state.drawn(picture.shown), key)
+            state, _ = press(state.drawn(picture.shown, 0.0), key, 0.0)
         picture = frame(state, Details(), columns, rows, NOW, NASTY)
         self.assertEqual(len(picture.lines), rows)
         self.assertEqual([line for line in lines(picture) if cells(line) > columns or not line.isprintable()], [])
@@ -77,7 +77,7 @@ class FirstScreenTests(SynchronousTestCase):
 
     def test_what_a_filter_hides_is_counted(self) -> None:
         state = ConsoleState().news([], [escalation(number) for number in range(5)], NOW)
-        state, _ = enter(state, "/filter file3")
+        state, _ = enter(state, "/filter file3", 0.0)
         self.assertIn("filter: file3 (4 waiting hidden)", lines(frame(state, Details(), 80, 24, NOW))[0])
 
 
@@ -100,7 +100,7 @@ class SpareRowsTests(SynchronousTestCase):
         views += [decision(number) for number in range(100, 100 + decided)]
         state = ConsoleState().news([session(number) for number in range(1, sessions + 1)], views, NOW)
         for _ in keys:
-            state, _ = press(state, "tab")
+            state, _ = press(state, "tab", 0.0)
         shown = lines(frame(state, Details(), *size, NOW))
         if any("not shown" in line for line in shown):
             width = 64 if size[0] >= 120 else size[0]
@@ -136,14 +136,14 @@ class ScrollTests(SynchronousTestCase):
         for _ in range(30):
             picture = frame(state, Details(), 60, 20, NOW)
             seen += "\n".join(lines(picture))
-            state, _ = press(state.drawn(picture.shown), "page down")
+            state, _ = press(state.drawn(picture.shown, 0.0), "page down", 0.0)
         self.assertEqual([number for number in range(100) if f"row {number:03d}" not in seen], [])
         for _ in range(30):
-            state, _ = press(state, "page up")
+            state, _ = press(state, "page up", 0.0)
         self.assertEqual(state.scroll, 0)
-        state, _ = press(state, "G")
+        state, _ = press(state, "G", 0.0)
         self.assertIn("row 099", "\n".join(lines(frame(state, Details(), 60, 20, NOW))))
-        self.assertEqual(press(state, "g")[0].scroll, 0)
+        self.assertEqual(press(state, "g", 0.0)[0].scroll, 0)
 
     def test_a_click_finds_the_row(self) -> None:
         state = ConsoleState().news([session(7)], [escalation(1), escalation(2)], NOW)

@@ -1,127 +1,22 @@
-"""Keys and news, in any order: a decision is only for what was on the screen."""
+"""The state of the console: keys, commands and news."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import msgspec
-from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.console.commands import Section
 from ironcurtain.console.details import Details
 from ironcurtain.console.keys import enter, press
 from ironcurtain.console.layout import frame
-from ironcurtain.console.state import ConsoleState, End, Leave, Look, Send, ShownEscalation, key_of
+from ironcurtain.console.state import ConsoleState, Effect, End, Leave, Look, Send, ShownEscalation, key_of
 from ironcurtain.escalation import Outcome
-from ironcurtain.operations.model import EscalationView
+from ironcurtain.escalation.decision_keys import QUIET_SECONDS
 from ironcurtain.session.model import AuditHead
-from ironcurtain.text.columns import unstyled
 from tests.console.doubles import NOW, escalation, session
-
-ALL_KEYS = [
-    "a",
-    "A",
-    "d",
-    "y",
-    "n",
-    "j",
-    "k",
-    "tab",
-    "page down",
-    "page up",
-    "g",
-    "G",
-    "f",
-    "/",
-    "?",
-    "enter",
-    "esc",
-    "home",
-    "end",
-]
-LINES = [
-    "/approve all",
-    "/deny all",
-    "/approve 1",
-    "/approve 2",
-    "/approve 2 keep",
-    "/permissions",
-    "/deny 1",
-    "/deny 3",
-    "/filter file1",
-    "/filter",
-    "/x",
-]
-
-
-class Machine(RuleBasedStateMachine):
-    """A person at the keys, agents that raise escalations, and others who decide them."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.state, self.details = ConsoleState(), Details()
-        self.views: dict[int, EscalationView] = {}
-        self.seen: set[ShownEscalation] = set()
-        """The escalations whose last line was on the screen."""
-
-    @rule(number=st.integers(1, 9), text=st.sampled_from(["file", "x" * 300, "x\n" * 60, "x" * 9000]))
-    def asked(self, number: int, text: str) -> None:
-        if number not in self.views:
-            scope = "" if number == 9 else "filesystem.read_text_file in /file and below"
-            self.views[number] = escalation(number, {"path": f"/{text}#end{number}#"}, scope=scope)
-
-    @rule(number=st.integers(1, 9))
-    def decided_elsewhere(self, number: int) -> None:
-        if number in self.views:
-            self.views[number] = msgspec.structs.replace(
-                self.views[number], outcome="denied", by="grace", closed_at=NOW
-            )
-
-    @rule()
-    def heard(self) -> None:
-        self.state = self.state.news([session()], self.views.values(), NOW)
-
-    @rule(columns=st.integers(1, 140), rows=st.integers(1, 40))
-    def drawn(self, columns: int, rows: int) -> None:
-        picture = frame(self.state, self.details, columns, rows, NOW)
-        body = "".join("".join(unstyled(line).split()) for line in picture.lines)
-        self.seen |= {key_of(view) for number, view in self.views.items() if f"#end{number}#" in body}
-        self.state = self.state.drawn(picture.shown)
-
-    @rule(key=st.sampled_from(ALL_KEYS))
-    def pressed(self, key: str) -> None:
-        self.take(*press(self.state, key))
-
-    @precondition(lambda self: self.state.question is None and self.state.prompt is None)
-    @rule(line=st.sampled_from(LINES))
-    def entered(self, line: str) -> None:
-        self.take(*enter(self.state, line))
-
-    def take(self, state: ConsoleState, effects: tuple[Any, ...]) -> None:
-        shown = self.state.shown
-        self.state = state
-        for effect in effects:
-            if isinstance(effect, Send) and effect.outcome is Outcome.APPROVED:
-                listed = shown.question.keys if shown.question is not None and shown.question.every else ()
-                assert effect.key == shown.whole or effect.key in listed, effect
-                assert effect.key in self.seen, effect
-                asked = shown.question is not None and shown.question.keep and shown.question.keys == (effect.key,)
-                assert asked == effect.keep, effect
-                assert not effect.keep or self.views[effect.key.number].scope
-            assert not isinstance(effect, Leave)
-
-    @invariant()
-    def what_is_chosen_is_there(self) -> None:
-        for section in Section:
-            numbers = [row.number for row in self.state.listed(section)]
-            assert self.state.number(section) in numbers or not numbers or self.state.prompt is not None
-
-
-StatefulTests = Machine.TestCase
-StatefulTests.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
 
 
 class KeyTests(SynchronousTestCase):
@@ -129,16 +24,26 @@ class KeyTests(SynchronousTestCase):
 
     def setUp(self) -> None:
         self.views = [escalation(number) for number in (1, 2, 3)]
-        self.state = ConsoleState().news([session()], self.views, NOW)
+        self.state, self.time = ConsoleState().news([session()], self.views, NOW), 0.0
         self.draw()
 
+    def press(self, key: str) -> tuple[ConsoleState, tuple[Effect, ...]]:
+        """:returns: what comes of a key, after a pause."""
+        self.time += QUIET_SECONDS
+        return press(self.state, key, self.time)
+
+    def enter(self, line: str) -> tuple[ConsoleState, tuple[Effect, ...]]:
+        """:returns: what comes of a line that is typed after a pause."""
+        self.time += QUIET_SECONDS
+        return enter(replace(self.state, began=self.time), line, self.time)
+
     def draw(self) -> None:
-        self.state = self.state.drawn(frame(self.state, Details(), 80, 24, NOW).shown)
+        self.state = self.state.drawn(frame(self.state, Details(), 80, 24, NOW).shown, self.time)
 
     def type(self, *keys: str) -> list[Any]:
         done: list[Any] = []
         for key in keys:
-            self.state, effects = press(self.state, key)
+            self.state, effects = self.press(key)
             done += effects
             self.draw()
         return done
@@ -156,17 +61,17 @@ class KeyTests(SynchronousTestCase):
         self.state = self.state.news([session()], self.views, NOW)
         self.draw()
         self.assertEqual(self.state.shown.whole, key_of(self.views[0]))
-        self.state, effects = enter(self.state, "/approve 1 keep")
+        self.state, effects = self.enter("/approve 1 keep")
         self.assertEqual(effects, ())
         self.draw()
         self.assertEqual(self.type("y"), [Send(Outcome.APPROVED, key_of(self.views[0]), keep=True, calls=1)])
 
     def test_nothing_is_approved_behind_the_list_of_permissions(self) -> None:
-        self.state, effects = enter(self.state, "/permissions")
+        self.state, effects = self.enter("/permissions")
         self.assertEqual(effects, (Look(),))
         self.draw()
         self.assertIsNone(self.state.shown.whole)
-        self.state, effects = enter(self.state, "/approve 1")
+        self.state, effects = self.enter("/approve 1")
         self.assertEqual((effects, self.state.permitted), ((), False))
 
     def long(self, text: str) -> list[Any]:
@@ -179,7 +84,7 @@ class KeyTests(SynchronousTestCase):
     def test_a_long_one_is_read_to_its_end_before_it_is_approved(self) -> None:
         self.assertEqual(self.long("line\nother\n" * 100), [])
         self.assertEqual(self.state.message[0], "9 continues below: read it to its end with PgDn, then approve it")
-        self.assertEqual((enter(self.state, "/approve 9")[1], enter(self.state, "/approve all")[1]), ((), ()))
+        self.assertEqual((self.enter("/approve 9")[1], self.enter("/approve all")[1]), ((), ()))
         self.type("page down")
         self.assertEqual(self.type("a", "y"), [])
         self.type(*["page down"] * 40)
@@ -193,10 +98,10 @@ class KeyTests(SynchronousTestCase):
 
     def test_equal_calls_that_came_after_the_last_frame_are_not_approved_with_it(self) -> None:
         more = msgspec.structs.replace(self.views[0], calls=5)
-        self.state, _ = press(self.state, "a")
+        self.state, _ = self.press("a")
         self.draw()
         self.state = self.state.news([session()], [more], NOW)
-        self.state, effects = press(self.state, "y")
+        self.state, effects = self.press("y")
         self.assertEqual(effects, (Send(Outcome.APPROVED, key_of(more), calls=1),))
         self.draw()
         self.assertEqual(self.type("a", "y"), [Send(Outcome.APPROVED, key_of(more), calls=5)])
@@ -207,21 +112,74 @@ class KeyTests(SynchronousTestCase):
     def test_anything_but_y_decides_nothing(self) -> None:
         self.assertEqual(self.type("a", "enter", "a", "n", "y", "d", "esc", "y"), [])
 
+    def test_a_key_that_is_not_offered_cancels_nothing(self) -> None:
+        self.type("a", "q", "x", "ctrl d", "enter", "a", "d")
+        self.assertIsNotNone(self.state.question)
+        self.assertEqual(len(self.type("y")), 1)
+
+    def test_no_key_decides_within_a_second_of_another(self) -> None:
+        self.type("a")
+        self.time += 0.4
+        for key in ("y", "page down", "z", "y"):
+            self.state, effects = press(self.state, key, self.time)
+            self.assertEqual(effects, ())
+            self.draw()
+            self.time += 0.9
+        self.assertEqual(self.state.message[0], "too early: press y again")
+        self.assertEqual(len(self.type("y")), 1)
+
+    def test_a_slash_withdraws_the_question_which_comes_back(self) -> None:
+        for keys in (["esc"], ["backspace"], ["x", "enter"], [*"filter", "enter"]):
+            self.type("a", "/")
+            self.assertEqual((self.state.question, self.state.prompt), (None, "/"))
+            self.assertEqual(self.type(*keys), [])
+            assert self.state.question is not None
+            self.assertEqual(self.state.question.keys, (key_of(self.views[0]),))
+            self.type("esc")
+
+    def test_a_question_does_not_come_back_over_another_or_what_was_gone_to(self) -> None:
+        self.assertEqual(self.type("a", *"/deny 1", "enter"), [Send(Outcome.DENIED, key_of(self.views[0]), calls=1)])
+        self.assertIsNone(self.state.question)
+        self.type("a", *"/deny all", "enter")
+        assert self.state.question is not None
+        self.assertEqual((self.state.question.outcome, self.state.question.every), (Outcome.DENIED, True))
+        self.type("esc", "a", *"/history", "enter")
+        self.assertEqual((self.state.question, self.state.section), (None, Section.HISTORY))
+
+    def test_a_command_that_was_begun_too_early_is_asked_about(self) -> None:
+        self.state = ConsoleState().news([session()], self.views, NOW)
+        self.state, _ = press(self.state, "/", self.time)
+        self.draw()
+        for key in "approve 1":
+            self.state, _ = press(self.state, key, self.time)
+        self.state, effects = press(self.state, "enter", self.time + 5)
+        self.assertEqual((effects, self.state.question is not None), ((), True))
+
+    def test_all_are_approved_but_those_that_cannot_be_undone(self) -> None:
+        self.views = [msgspec.structs.replace(self.views[0], undo="outside"), *self.views[1:]]
+        self.state = ConsoleState().news([session()], self.views, NOW)
+        self.draw()
+        self.type("j", *"/approve all", "enter")
+        self.assertEqual(self.state.message[0], "cannot be undone, so approve it by itself: 1")
+        self.assertEqual([send.key.number for send in self.type("y")], [2])
+        self.state, _ = self.enter("/approve all")
+        self.assertEqual(len(self.type("k", "a", "y")), 1)
+
     def test_a_y_that_was_typed_before_the_question_was_drawn_is_no_answer(self) -> None:
-        self.state, _ = press(self.state, "a")
-        self.state, effects = press(self.state, "y")
+        self.state, _ = self.press("a")
+        self.state, effects = self.press("y")
         self.assertEqual((effects, self.state.question is not None), ((), True))
 
     def test_a_call_whose_arguments_are_out_of_sight_is_not_approved(self) -> None:
-        self.state, _ = press(self.state, "a")
-        self.state = self.state.drawn(frame(self.state, Details(), 80, 6, NOW).shown)
-        self.state, effects = press(self.state, "y")
+        self.state, _ = self.press("a")
+        self.state = self.state.drawn(frame(self.state, Details(), 80, 6, NOW).shown, self.time)
+        self.state, effects = self.press("y")
         self.assertEqual(effects, ())
         self.assertIn("too small", self.state.message[0])
 
     def test_all_is_what_was_read_when_it_was_asked(self) -> None:
         self.type("j")
-        self.state, _ = enter(self.state, "/approve all")
+        self.state, _ = self.enter("/approve all")
         self.state = self.state.news([session()], [*self.views, escalation(4)], NOW)
         self.draw()
         self.assertEqual(
@@ -232,18 +190,18 @@ class KeyTests(SynchronousTestCase):
         views = [escalation(number) for number in range(1, 50)]
         for line, wanted in (("/filter", 49), ("/filter file4", 11)):
             self.state = self.state.news([session()], views, NOW)
-            self.state, _ = enter(self.state, line)
-            self.state, _ = enter(self.state, "/deny all")
+            self.state, _ = self.enter(line)
+            self.state, _ = self.enter("/deny all")
             self.draw()
             sent = self.type("y")
             self.assertEqual((len(sent), {send.outcome for send in sent}), (wanted, {Outcome.DENIED}))
 
     def test_a_session_is_ended(self) -> None:
-        self.assertEqual(enter(self.state, "/stop 1")[1], (End(1),))
+        self.assertEqual(self.enter("/stop 1")[1], (End(1),))
 
     def test_what_somebody_else_decided_leaves_the_question(self) -> None:
         self.type("j", "j")
-        self.state, _ = enter(self.state, "/approve all")
+        self.state, _ = self.enter("/approve all")
         decided = msgspec.structs.replace(self.views[0], outcome="denied", by="grace", closed_at=NOW)
         self.state = self.state.news([session()], [decided, *self.views[1:]], NOW)
         self.draw()
@@ -258,11 +216,11 @@ class KeyTests(SynchronousTestCase):
         self.assertEqual(self.type("y"), [])
 
     def test_a_command_for_what_was_read_decides_at_once(self) -> None:
-        _, effects = enter(self.state, "/approve 1")
+        _, effects = self.enter("/approve 1")
         self.assertEqual(effects, (Send(Outcome.APPROVED, key_of(self.views[0]), calls=1),))
 
     def test_a_command_for_what_was_not_read_shows_it_and_asks(self) -> None:
-        self.state, effects = enter(self.state, "/approve 3")
+        self.state, effects = self.enter("/approve 3")
         self.assertEqual((effects, self.state.number(Section.WAITING)), ((), 3))
         self.draw()
         self.assertEqual(self.type("y"), [Send(Outcome.APPROVED, key_of(self.views[2]), calls=1)])
@@ -270,9 +228,9 @@ class KeyTests(SynchronousTestCase):
     def test_a_command_for_what_is_over_says_so(self) -> None:
         expired = msgspec.structs.replace(self.views[0], outcome="expired", closed_at=NOW)
         self.state = self.state.news([session()], [expired], NOW)
-        self.state, _ = enter(self.state, "/approve 1")
+        self.state, _ = self.enter("/approve 1")
         self.assertEqual(self.state.message[0], "too late: escalation 1 expired: nobody decided in time")
-        self.state, _ = enter(self.state, "/approve 99")
+        self.state, _ = self.enter("/approve 99")
         self.assertEqual(self.state.message[0], "there is no escalation 99")
 
     def test_a_new_escalation_does_not_push_the_chosen_one_away(self) -> None:
@@ -339,7 +297,7 @@ class KeyTests(SynchronousTestCase):
     def test_leaving(self) -> None:
         for key in ("q", "ctrl c", "ctrl d"):
             self.assertEqual(self.type(key), [Leave()])
-        self.assertEqual(enter(self.state, "/quit")[1], (Leave(),))
+        self.assertEqual(self.enter("/quit")[1], (Leave(),))
 
     def test_the_input_line(self) -> None:
         self.type("/", "x", "backspace", "d", "e", "n", "y", " ", "2", "ctrl w")
@@ -350,8 +308,8 @@ class KeyTests(SynchronousTestCase):
         self.assertIsNone(self.state.prompt)
 
     def test_a_filter_hides_and_is_taken_back(self) -> None:
-        self.state, _ = enter(self.state, "/filter file2")
+        self.state, _ = self.enter("/filter file2")
         self.assertEqual([row.number for row in self.state.listed(Section.WAITING)], [2])
         self.assertEqual(self.state.number(Section.WAITING), 2)
-        self.state, _ = enter(self.state, "/filter")
+        self.state, _ = self.enter("/filter")
         self.assertEqual(len(self.state.listed(Section.WAITING)), 3)
