@@ -131,12 +131,14 @@ class DecisionKeys:
         """
         A command is typed out that approves or denies these things. Being typed out, it needs no pause before Enter.
 
-        :param began: when its first character was typed.
+        :param began: when its first character was typed; minus infinity if a part of it was pasted, infinity if a
+            program wrote it, which needs no second to read.
         """
         found = [self._shown.get(thing) for thing in things]
         if None in found:
             return Verdict.UNSEEN
-        early = any(each is not None and (began <= each.at or now < each.at + QUIET_SECONDS) for each in found)
+        at = max((each.at for each in found if each is not None), default=-inf)
+        early = began <= at or (began < inf and now < at + QUIET_SECONDS)
         return Verdict.EARLY if early else Verdict.DECIDES
 
     def _judged(self, key: str, offer: Offer, now: float, alone: bool) -> Verdict:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+from typing import NamedTuple
+
 from ironcurtain.cli.terminal.glyphs import Glyphs
 from ironcurtain.policy.reversal import undo_words
 from ironcurtain.session.events import EscalationRaised
@@ -20,11 +23,39 @@ SCOPE_LINES = 4
 """Maximum number of lines on the calls that a kept approval would cover."""
 
 
-def banner(asked: EscalationRaised, now: float, width: int, glyphs: Glyphs) -> list[Line]:
+class Banner(NamedTuple):
+    """
+    An escalation as it is shown.
+
+    :param lines: at most about 20.
+    :param whole: whether they show everything that is decided.
+    :param scope: whether they show all calls that a kept approval would cover, too.
+    """
+
+    lines: list[Line]
+    whole: bool
+    scope: bool
+
+
+def shown_question(number: int) -> Hashable:
+    """:returns: what stands for an escalation of which the banner was shown."""
+    return "question", number
+
+
+def shown_call(number: int) -> Hashable:
+    """:returns: what stands for an escalation that was shown whole."""
+    return "call", number
+
+
+def shown_scope(number: int) -> Hashable:
+    """:returns: what stands for all calls that a kept approval of it would cover."""
+    return "scope", number
+
+
+def banner(asked: EscalationRaised, now: float, width: int, glyphs: Glyphs) -> Banner:
     """
     :param now: seconds since the epoch.
     :param width: columns of the terminal.
-    :returns: at most about 20 lines.
     """
     room = max(width - 3, 20)
     side = Span(glyphs.side, "warn")
@@ -48,7 +79,8 @@ def banner(asked: EscalationRaised, now: float, width: int, glyphs: Glyphs) -> l
     lines += [(side, Span(text, "dim")) for text in (*_reason(asked, room, glyphs), _undo(asked, room, glyphs))]
     if asked.scope:
         lines += [(side, Span(text, "dim")) for text in _keeping(asked, room)]
-    look = () if is_shown(asked, width) else (Span(f"/show {asked.number}", "key"), Span(", then ", "warn"))
+    whole = _fits(asked, room)
+    look = () if whole else (Span(f"/show {asked.number}", "key"), Span(", then ", "warn"))
     lines.append(
         (
             Span(f"{glyphs.bottom}Type ", "warn"),
@@ -59,16 +91,10 @@ def banner(asked: EscalationRaised, now: float, width: int, glyphs: Glyphs) -> l
             Span(f" within {left(asked.expires_at - now)}", "warn"),
         )
     )
-    return lines
+    return Banner(lines, whole, whole and len(_kept_for(asked, room)) <= SCOPE_LINES)
 
 
-def is_shown(asked: EscalationRaised, width: int, keep: bool = False) -> bool:
-    """
-    Whether :func:`banner` shows everything that is decided.
-
-    :param keep: include the calls that a kept approval would cover.
-    """
-    room = max(width - 3, 20)
+def _fits(asked: EscalationRaised, room: int) -> bool:
     return (
         tool_name(asked.server, asked.tool) == (whole_name := tool_name(asked.server, asked.tool, None))
         and cells(f"Escalation {asked.number} asks: {whole_name}") <= room
@@ -76,7 +102,6 @@ def is_shown(asked: EscalationRaised, width: int, keep: bool = False) -> bool:
         and is_complete(asked.arguments)
         and len(argument_lines(asked.arguments, room)) <= LINES
         and len(list(wrap(why(asked), room))) <= REASON_LINES
-        and (not keep or len(_kept_for(asked, room)) <= SCOPE_LINES)
     )
 
 

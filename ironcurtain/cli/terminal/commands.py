@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from math import inf
 
+from ironcurtain.cli.terminal.banner import shown_question
 from ironcurtain.errors import UsageError
+from ironcurtain.escalation.decision_keys import DecisionKeys, Verdict
 from ironcurtain.escalation.model import Outcome
 
 NUMBER_DIGITS = 12
@@ -147,37 +150,54 @@ def _is_number(word: str) -> bool:
 def choose(
     asked: Decide | Show,
     waiting: Collection[int],
-    shown: Mapping[int, float],
-    typed_at: float,
+    keys: DecisionKeys,
+    typed: tuple[float, float],
     outcomes: Mapping[int, str],
 ) -> int:
     """
     Find the escalation that a command is for. It must have been shown to the person.
 
     :param waiting: the numbers of the pending ones.
-    :param shown: when each of them was shown.
-    :param typed_at: when the person began to type.
+    :param keys: what was shown.
+    :param typed: when the person began to type, and when Enter was pressed.
     :param outcomes: outcomes of others, in words.
     :returns: its number.
-    :raises UsageError: there is none, or the choice is ambiguous.
+    :raises UsageError: there is none, the choice is ambiguous, or it was typed too early.
     """
     word = "show" if isinstance(asked, Show) else "approve" if asked.outcome is Outcome.APPROVED else "deny"
-    if asked.number is None:
-        return _only_one(word, sorted(waiting), shown, typed_at)
-    if asked.number in waiting and asked.number in shown:
-        return asked.number
-    if asked.number in outcomes:
-        raise UsageError(f"too late: {outcomes[asked.number]}")
-    raise UsageError(f"no escalation {asked.number} waits in this session{_list(sorted(waiting))}")
+    number = _only_one(word, sorted(waiting)) if asked.number is None else asked.number
+    is_shown = number in waiting and not keys.missing([shown_question(number)])
+    if not is_shown and number in outcomes:
+        raise UsageError(f"too late: {outcomes[number]}")
+    if not is_shown and asked.number is not None:
+        raise UsageError(f"no escalation {number} waits in this session{_list(sorted(waiting))}")
+    if asked.number is None or isinstance(asked, Decide):
+        check(keys, shown_question(number), typed, f"/{word} {number}")
+    return number
 
 
-def _only_one(word: str, waiting: list[int], shown: Mapping[int, float], typed_at: float) -> int:
+def check(keys: DecisionKeys, thing: Hashable, typed: tuple[float, float], command: str) -> None:
+    """
+    Check a command that was typed out.
+
+    :param thing: what it decides on.
+    :param typed: when the person began to type, and when Enter was pressed.
+    :raises UsageError: it was begun before this was shown, ended too early, or has pasted text.
+    """
+    if keys.word([thing], *typed) is Verdict.DECIDES:
+        return
+    if typed[0] == -inf:
+        raise UsageError(f"pasted text decides nothing: type {command}")
+    if keys.word([thing], typed[0], inf) is Verdict.DECIDES:
+        raise UsageError(f"too early: read it, then type {command} again")
+    raise UsageError(f"it was shown while you were typing: read it, then type {command}")
+
+
+def _only_one(word: str, waiting: list[int]) -> int:
     if not waiting:
         raise UsageError(f"no call waits for a decision: there is nothing to {word}")
     if len(waiting) > 1:
         raise UsageError(f"give a number, like: /{word} {waiting[0]}{_list(waiting)}")
-    if shown.get(waiting[0], typed_at) >= typed_at:
-        raise UsageError(f"escalation {waiting[0]} arrived while you were typing: read it, then /{word} {waiting[0]}")
     return waiting[0]
 
 

@@ -82,8 +82,12 @@ class Deciding:
         finally:
             self.busy -= 1
 
+    def _chosen(self, asked: Decide | Show, began: float) -> int:
+        typed = (began, self._printer.seconds)
+        return choose(asked, self.waiting, self._printer.keys, typed, self._view.outcomes)
+
     async def _decide(self, asked: Decide, began: float) -> None:
-        number = choose(asked, self.waiting, self._printer.shown, began, self._view.outcomes)
+        number = self._chosen(asked, began)
         pending = self._view.pending[number]
         self._decided.add(number)
         try:
@@ -101,7 +105,7 @@ class Deciding:
             raise NotShown(text) from None
 
     async def _show(self, asked: Show, began: float) -> None:
-        number = choose(asked, self.waiting, self._printer.shown, began, self._view.outcomes)
+        number = self._chosen(asked, began)
         for view in [view for view in await self._api.escalations() if view.number == number]:
             lines = whole_lines(view, self._now())
             if sum(map(len, lines)) > LIST_LIMIT:

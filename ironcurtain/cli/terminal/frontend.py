@@ -92,7 +92,9 @@ class FrontEnd:
     ) -> None:
         self._propose = propose
         self._api, self._session, self._paths, self._clock, self._now = api, session, paths, reactor, now
-        self._surface = surface or standard_surface(reactor, sys.stdin, sys.stdout, sys.stderr, os.environ, now)
+        self._surface = surface or standard_surface(
+            reactor, sys.stdin, sys.stdout, sys.stderr, os.environ, reactor.seconds
+        )
         self._queue = LineQueue()
         self._began = 0.0
         self._sender = Sender(api, session.number, reactor)
@@ -165,7 +167,7 @@ class FrontEnd:
         if self._surface.live or self._single:
             self._act(parse(line), began)
         else:
-            self._queue.add(line)
+            self._queue.add(line, began)
             self._next()
 
     def input_ended(self) -> None:
@@ -194,7 +196,7 @@ class FrontEnd:
         self._view = View(answers, airy=self._surface.live, glyphs=self._surface.glyphs)
         self._printer = Printer(self._view, self._surface, self._clock, self._now, self.lost)
         number = self._session.number
-        undoing = Undoing(self._api, number, self._view, self._printer, self._now, self._propose)
+        undoing = Undoing(self._api, number, self._view, self._printer, self._propose)
         self._deciding = Deciding(self._api, number, self._view, self._printer, self._now, undoing)
 
     async def _run(self, main: Callable[[], Awaitable[T]], greeting: Sequence[Item] = ()) -> T:
@@ -312,7 +314,7 @@ class FrontEnd:
                 self._leave(int(self._sender.failed))
             else:
                 self._printer.draw()
-                self._act(line, float("inf"))
+                self._act(line, self._queue.began)
 
     def _act(self, what: Input | None, began: float) -> None:
         if what is not None and (work := self._deciding.act(what, began)) is not None:

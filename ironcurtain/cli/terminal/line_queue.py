@@ -22,13 +22,19 @@ class LineQueue:
     """
 
     def __init__(self) -> None:
-        self._lines: deque[Input] = deque()
+        self._lines: deque[tuple[Input, float]] = deque()
+        self.began = 0.0
+        """When the line was begun that :meth:`next` returned last."""
         self._ended = False
 
-    def add(self, line: str) -> None:
-        """Add a line."""
+    def add(self, line: str, began: float) -> None:
+        """
+        Add a line.
+
+        :param began: when its first character was typed; infinity if a program wrote it.
+        """
         if (parsed := parse(line)) is not None:
-            self._lines.append(parsed)
+            self._lines.append((parsed, began))
 
     def end(self) -> None:
         """Mark the end of input."""
@@ -42,6 +48,7 @@ class LineQueue:
         """
         if not self._lines:
             return Over.OVER if self._ended and not working else None
-        if working and not (waiting and isinstance(self._lines[0], Decide | Show | DenyAll)):
+        if working and not (waiting and isinstance(self._lines[0][0], Decide | Show | DenyAll)):
             return None
-        return self._lines.popleft()
+        line, self.began = self._lines.popleft()
+        return line

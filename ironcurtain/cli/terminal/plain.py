@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TextIO
 
 from twisted.internet.interfaces import IReactorFDSet, IReadDescriptor
@@ -32,8 +32,8 @@ class _Lines:
     It stays in blocking mode: non-blocking mode would affect every other process that shares it, such as the shell.
     """
 
-    def __init__(self, reactor: IReactorFDSet, fd: int, listener: Listener) -> None:
-        self._reactor, self._fd, self._listener = reactor, fd, listener
+    def __init__(self, reactor: IReactorFDSet, fd: int, listener: Listener, began: Callable[[], float]) -> None:
+        self._reactor, self._fd, self._listener, self._began = reactor, fd, listener, began
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._rest = ""
 
@@ -53,11 +53,11 @@ class _Lines:
             data = b""
         *lines, self._rest = (self._rest + self._decoder.decode(data, final=not data)).split("\n")
         for line in lines:
-            self._listener.typed(line, math.inf)
+            self._listener.typed(line, self._began())
         if not data:
             self.stop()
             if self._rest:
-                self._listener.typed(self._rest, math.inf)
+                self._listener.typed(self._rest, self._began())
             self._listener.input_ended()
 
     def stop(self) -> None:
@@ -74,13 +74,20 @@ class PlainSurface:
     Plain streams: answers go to standard output, everything else to standard error, and nothing is redrawn.
 
     :param stdin: ``None`` if it is closed, as for the other streams.
+    :param now: returns seconds of the reactor's clock.
     """
 
     live = False
 
     def __init__(
-        self, reactor: IReactorFDSet, stdin: TextIO | None, stdout: TextIO | None, stderr: TextIO | None
+        self,
+        reactor: IReactorFDSet,
+        stdin: TextIO | None,
+        stdout: TextIO | None,
+        stderr: TextIO | None,
+        now: Callable[[], float],
     ) -> None:
+        self._now = now
         self._reactor, self._stdin, self._stdout, self._stderr = reactor, stdin, stdout, stderr
         self.glyphs = glyphs_for((stderr and stderr.encoding) or "ascii")
         self._lines: _Lines | None = None
@@ -96,7 +103,9 @@ class PlainSurface:
         if self._stdin is None:
             listener.input_ended()
         elif reads or self._stdin.isatty():
-            self._lines = _Lines(self._reactor, self._stdin.fileno(), listener)
+            # A terminal gives a line when it ends; when it was begun is not known, but not later.
+            began = self._now if self._stdin.isatty() else lambda: math.inf
+            self._lines = _Lines(self._reactor, self._stdin.fileno(), listener, began)
             self._reactor.addReader(self._lines)
 
     def print(self, lines: Sequence[Line], answer: bool = False) -> None:

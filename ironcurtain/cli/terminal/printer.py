@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterable, Iterator
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.internet.task import LoopingCall
 
-from ironcurtain.cli.terminal.banner import banner, is_shown
+from ironcurtain.cli.terminal.banner import banner, shown_call, shown_question, shown_scope
 from ironcurtain.cli.terminal.surface import Surface
 from ironcurtain.cli.terminal.view import Ask, Item, Say, View, WholeAnswer
+from ironcurtain.escalation.decision_keys import DecisionKeys
+from ironcurtain.session.events import EscalationRaised
 from ironcurtain.text.columns import Line, Span, fold
 
 GATHER_SECONDS = 0.03
@@ -30,10 +32,8 @@ class Printer:
     def __init__(
         self, view: View, surface: Surface, clock: IReactorTime, now: Callable[[], float], lost: Callable[[str], None]
     ) -> None:
-        self.shown: dict[int, float] = {}
-        """When each escalation was shown to the person, in seconds since the epoch."""
-        self._whole: dict[int, bool] = {}
-        """The escalations that were shown completely, and whether with the calls that a kept approval would cover."""
+        self.keys = DecisionKeys()
+        """What was shown to the person, in seconds of ``clock``."""
         self._view, self._surface, self._clock, self._now, self._lost = view, surface, clock, now, lost
         self._items: list[Item] = []
         self._ticking = LoopingCall(self._redraw)
@@ -52,18 +52,24 @@ class Printer:
         self.draw()
         self._stopped = True
 
+    @property
+    def seconds(self) -> float:
+        """Now, on the clock of :attr:`keys`."""
+        return self._clock.seconds()
+
     def is_whole(self, number: int, keep: bool) -> bool:
         """
         :returns: whether an escalation was shown completely; with ``keep`` also the calls that its kept approval would
             cover.
         """
-        return self._whole.get(number, False) or (not keep and number in self._whole)
+        return not self.keys.missing([shown_call(number), *([shown_scope(number)] if keep else [])])
 
     def show_whole(self, number: int, items: Iterable[Item]) -> None:
         """Print an escalation completely, now."""
         self.add(items)
         self.draw()
-        self._whole[number] = True
+        self.keys.show(shown_call(number), self._clock.seconds())
+        self.keys.show(shown_scope(number), self._clock.seconds())
 
     def add(self, items: Iterable[Item]) -> None:
         """Print these items soon."""
@@ -101,11 +107,7 @@ class Printer:
                 case Say(line):
                     lines += fold(line, self._surface.width()) if self._surface.live else [line]
                 case Ask(pending) if pending.number in self._view.pending:
-                    self.shown[pending.number] = self._now()
-                    width = self._surface.width()
-                    lines += banner(pending, self._now(), width, self._surface.glyphs)
-                    if is_shown(pending, width):
-                        self._whole[pending.number] = is_shown(pending, width, keep=True)
+                    lines += self._ask(pending)
                 case WholeAnswer(text):
                     yield lines, False
                     yield [(Span(line),) for line in text.split("\n")], True
@@ -113,8 +115,19 @@ class Printer:
         if lines:
             yield lines, False
 
+    def _ask(self, pending: EscalationRaised) -> list[Line]:
+        shown = banner(pending, self._now(), self._surface.width(), self._surface.glyphs)
+        now, number = self._clock.seconds(), pending.number
+        self.keys.show(shown_question(number), now)
+        if shown.whole:
+            self.keys.show(shown_call(number), now)
+        if shown.scope:
+            self.keys.show(shown_scope(number), now)
+        return shown.lines
+
     def _call_person(self, items: Iterable[Item]) -> None:
-        new = [item.pending.number for item in items if isinstance(item, Ask) and item.pending.number in self.shown]
+        asked = [item.pending.number for item in items if isinstance(item, Ask)]
+        new = [number for number in asked if not self.keys.missing([shown_question(number)])]
         if new:
             self._calling = True
             self._surface.bell(f"escalation {new[-1]} waits")

@@ -7,6 +7,7 @@ prompt_toolkit draws them. Callers escape what they print; prompt_toolkit replac
 
 from __future__ import annotations
 
+import math
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -18,6 +19,7 @@ from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.input import Input, create_input
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.keys import Keys
 from prompt_toolkit.layout import (
     BufferControl,
     ConditionalContainer,
@@ -79,7 +81,7 @@ class PromptSurface:
     """
     A terminal.
 
-    :param now: seconds since the epoch.
+    :param now: returns seconds of the reactor's clock.
     :param title: whether the terminal can show a title.
     """
 
@@ -91,7 +93,7 @@ class PromptSurface:
         self.glyphs = glyphs_for(output.encoding())
         self._listener: Listener | None = None
         self._running: Deferred[None] | None = None
-        self._live, self._began = Live((), ()), 0.0
+        self._live, self._began, self._was_empty = Live((), ()), 0.0, True
         self._wakeup_fd = -1
         self._buffer = Buffer(multiline=True, on_text_changed=self._changed)
         self._application: Application[None] = Application(
@@ -202,6 +204,7 @@ class PromptSurface:
         keys = KeyBindings()
         keys.add("enter")(lambda event: self._entered())
         keys.add("escape", "enter")(lambda event: self._buffer.insert_text("\n"))
+        keys.add(Keys.BracketedPaste)(self._pasted)
         keys.add("c-c")(self._interrupted)
         keys.add("<sigint>")(self._interrupted)
         keys.add("c-d", filter=Condition(lambda: not self._buffer.text))(lambda event: self._ended())
@@ -210,12 +213,14 @@ class PromptSurface:
     def _entered(self) -> None:
         text, began = self._buffer.text, self._began
         self._buffer.reset(append_to_history=True)
+        self._was_empty = True
         if self._listener is not None:
             self._listener.typed(text.encode("utf-8", "replace").decode(), began)
 
     def _interrupted(self, event: KeyPressEvent) -> None:
         if self._buffer.text:
             self._buffer.reset()
+            self._was_empty = True
         elif self._listener is not None:
             self._listener.interrupt()
 
@@ -224,8 +229,13 @@ class PromptSurface:
             self._listener.input_ended()
 
     def _changed(self, buffer: Buffer) -> None:
-        if len(buffer.text) <= 1:
+        if self._was_empty:
             self._began = self._now()
+        self._was_empty = not buffer.text
+
+    def _pasted(self, event: KeyPressEvent) -> None:
+        self._buffer.insert_text(event.data.replace("\r\n", "\n").replace("\r", "\n"))
+        self._began = -math.inf
 
     def _raw(self, wanted: bool, sequence: str) -> None:
         if wanted:

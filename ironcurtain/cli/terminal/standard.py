@@ -21,13 +21,13 @@ def standard_surface(
     now: Callable[[], float],
 ) -> Surface:
     """
-    :param now: returns seconds since the epoch.
+    :param now: returns seconds of the reactor's clock.
     :returns: the terminal, if input and output are one that can be drawn on; else plain streams.
     """
     if stdin is not None and stdin.isatty() and not in_foreground(stdin.fileno()):
-        return PlainSurface(reactor, None, stdout, stderr)
+        return PlainSurface(reactor, None, stdout, stderr, now)
     if stdin is None or stderr is None or not (stdin.isatty() and stderr.isatty() and _can_redraw(environ)):
-        return PlainSurface(reactor, stdin, stdout, stderr)
+        return PlainSurface(reactor, stdin, stdout, stderr, now)
     from ironcurtain.cli.terminal.prompt import prompt_surface
 
     return prompt_surface(stdin, stderr, environ, now)

@@ -17,7 +17,8 @@ class Listener(Protocol):
         """
         The person entered a line.
 
-        :param began: when its first character was typed, in seconds since the epoch.
+        :param began: when its first character was typed, in seconds of the reactor's clock; minus infinity if a part of
+            it was pasted, infinity if a program wrote it.
         """
 
     def interrupt(self) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
+from ironcurtain.cli.terminal.commands import check
 from ironcurtain.cli.terminal.printer import Printer
 from ironcurtain.cli.terminal.view import View
 from ironcurtain.cli.undoing import Proposal, Propose, done_lines, left_lines
@@ -18,7 +19,6 @@ class Undoing:
     Undoes turns of one session, after the person has seen and confirmed what is restored.
 
     :param number: the session's number.
-    :param now: returns seconds since the epoch.
     :param propose: finds out what an undo would restore.
     """
 
@@ -28,14 +28,13 @@ class Undoing:
         number: int,
         view: View,
         printer: Printer,
-        now: Callable[[], float],
         propose: Propose,
     ) -> None:
         self._api, self._number, self._view, self._printer = api, number, view, printer
-        self._now, self._propose = now, propose
+        self._propose = propose
         self._turn: int | None = None
         self._shown: Proposal | None = None
-        self._shown_at = 0.0
+        self._question: object = None
 
     async def propose(self, turn: int | None) -> None:
         """
@@ -60,8 +59,7 @@ class Undoing:
         self._check()
         if self._shown is None:
             raise UsageError("type /undo first: it shows what would be undone")
-        if began <= self._shown_at:
-            raise UsageError("it was shown while you were typing: read it, then type /undo yes")
+        check(self._printer.keys, self._question, (began, self._printer.seconds), "/undo yes")
         shown, self._shown = self._shown, None
         found = await self._propose(self._turn)
         if (found.snapshot, found.changes) != (shown.snapshot, shown.changes):
@@ -78,7 +76,8 @@ class Undoing:
         question = [f"Undo this in {one_line(found.workspace)}? Then type /undo yes"] if found.needed else []
         self._report([before, *found.lines] if before else found.lines, question)
         self._printer.draw()
-        self._shown, self._shown_at = found if found.needed else None, self._now()
+        self._shown, self._question = found if found.needed else None, object()
+        self._printer.keys.show(self._question, self._printer.seconds)
 
     def _report(self, lines: Sequence[str], warnings: Sequence[str]) -> None:
         shown = [*((Span(line),) for line in lines), *((Span(line, "warn"),) for line in warnings)]

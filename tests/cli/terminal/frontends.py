@@ -13,6 +13,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.cli.terminal import FrontEnd
 from ironcurtain.cli.undoing import Proposal
+from ironcurtain.escalation.decision_keys import QUIET_SECONDS
 from ironcurtain.home.session_paths import SessionPaths
 from tests.cli.terminal.doubles import INFO, KeptSurface, PlayedSession
 
@@ -56,7 +57,7 @@ class FrontEndCase(SynchronousTestCase):
     def type(self, *lines: str) -> None:
         """The person types, having read what is there."""
         for line in lines:
-            self.clock.advance(0.5)
+            self.clock.advance(QUIET_SECONDS)
             assert self.surface.listener is not None
             self.surface.listener.typed(line, self.clock.seconds() if self.live else float("inf"))
             self.draw()

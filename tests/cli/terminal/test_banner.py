@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.cli.terminal.banner import LINES, SCOPE_LINES, banner, elapsed, ending, is_shown, took
+from ironcurtain.cli.terminal.banner import LINES, SCOPE_LINES, banner, elapsed, ending, took
 from ironcurtain.cli.terminal.glyphs import ASCII, UNICODE
 from ironcurtain.session.events import EscalationRaised
 from ironcurtain.text.columns import cells, unstyled
@@ -36,7 +36,7 @@ LOOK_FIRST = "+ Type /show 3, then /approve 3 or /deny 3 within 4:59"
 
 def lines_of(width: int = 79, **changes: Any) -> list[str]:
     """:returns: the banner of an escalation."""
-    return [unstyled(line) for line in banner(pending(**changes), 1001.0, width, ASCII)]
+    return [unstyled(line) for line in banner(pending(**changes), 1001.0, width, ASCII).lines]
 
 
 def is_in(row: str, text: str) -> bool:
@@ -47,7 +47,7 @@ def is_in(row: str, text: str) -> bool:
 class BannerTests(SynchronousTestCase):
     def test_it_says_what_and_why_and_what_to_type(self) -> None:
         self.assertEqual(
-            [unstyled(line) for line in banner(pending(), 1001.0, 79, ASCII)],
+            [unstyled(line) for line in banner(pending(), 1001.0, 79, ASCII).lines],
             [
                 "+ Escalation 3 asks: filesystem.write_file",
                 "| path = /etc/motd",
@@ -60,11 +60,13 @@ class BannerTests(SynchronousTestCase):
 
     def test_for_what_an_approval_could_be_kept(self) -> None:
         lines = [
-            unstyled(line) for line in banner(pending(scope="filesystem.write_file in /etc\x1b"), 1001.0, 79, ASCII)
+            unstyled(line)
+            for line in banner(pending(scope="filesystem.write_file in /etc\x1b"), 1001.0, 79, ASCII).lines
         ]
         self.assertEqual(lines[-2], "| /approve 3 keep: stop asking about filesystem.write_file in /etc\\x1b")
         lines = [
-            unstyled(line) for line in banner(pending(scope="filesystem.write_file in /" + "x/" * 900), 0, 79, ASCII)
+            unstyled(line)
+            for line in banner(pending(scope="filesystem.write_file in /" + "x/" * 900), 0, 79, ASCII).lines
         ]
         self.assertEqual(lines[-2], "| /approve 3 keep: /show 3 says for what")
 
@@ -79,12 +81,12 @@ class BannerTests(SynchronousTestCase):
             {"tool": "t" * 80},
         ):
             asked = pending(**changes)
-            self.assertFalse(is_shown(asked, 79), changes)
-            self.assertEqual(unstyled(banner(asked, 1001.0, 79, ASCII)[-1]), LOOK_FIRST)
+            self.assertFalse(banner(asked, 0, 79, ASCII).whole, changes)
+            self.assertEqual(unstyled(banner(asked, 1001.0, 79, ASCII).lines[-1]), LOOK_FIRST)
         self.assertIn("| arguments of 20,000 bytes, too long to show here", lines_of(omitted=20_000))
-        self.assertTrue(is_shown(pending(), 79))
+        self.assertTrue(banner(pending(), 0, 79, ASCII).whole)
         long = pending(scope="filesystem.write_file in /" + "x/" * 900)
-        self.assertEqual((is_shown(long, 79), is_shown(long, 79, keep=True)), (True, False))
+        self.assertEqual(banner(long, 0, 79, ASCII)[1:], (True, False))
 
     def test_arguments_are_cut_and_what_is_left_out_is_counted(self) -> None:
         lines = lines_of(arguments={"path": "/x", "content": "\n".join(map(str, range(1000)))})
@@ -97,31 +99,31 @@ class BannerTests(SynchronousTestCase):
     @given(arguments, nasty, st.integers(30, 200))
     def test_what_counts_as_shown_is_there(self, values: dict[str, Any], reason: str, width: int) -> None:
         asked = pending(arguments=values, reason=reason)
-        if is_shown(asked, width):
+        if banner(asked, 0, width, UNICODE).whole:
             text = "".join("".join(line[1:].split()) for line in lines_of(width, arguments=values, reason=reason))
             for value in [*values.values(), *values]:
                 for row in value.split("\n") if isinstance(value, str) else ():
                     self.assertTrue(is_in(row, text), (row, text))
 
     def test_what_to_type_stands_out(self) -> None:
-        keys = [span.text for line in banner(pending(), 0, 79, UNICODE) for span in line if span.style == "key"]
+        keys = [span.text for line in banner(pending(), 0, 79, UNICODE).lines for span in line if span.style == "key"]
         self.assertEqual(keys, ["/approve 3", "/deny 3"])
 
     @given(arguments, nasty.map(lambda text: text * 50), nasty, st.integers(20, 200))
     def test_it_is_bounded_and_escaped(self, values: dict[str, Any], reason: str, server: str, width: int) -> None:
         asked = pending(arguments=values, reason=reason, server=server, tool=reason, rule=reason, scope=reason)
-        lines = [unstyled(line) for line in banner(asked, 0, width, UNICODE)]
+        lines = [unstyled(line) for line in banner(asked, 0, width, UNICODE).lines]
         self.assertLessEqual(len(lines), 21 + SCOPE_LINES)
         self.assertEqual(harmful("".join(lines)), [])
 
     @given(arguments)
     def test_no_line_of_the_call_begins_like_ours(self, values: dict[str, Any]) -> None:
-        lines = [unstyled(line) for line in banner(pending(arguments=values), 0, 79, UNICODE)]
+        lines = [unstyled(line) for line in banner(pending(arguments=values), 0, 79, UNICODE).lines]
         self.assertTrue(all(line.startswith("│") for line in lines[1:-1]))
 
     @given(st.dictionaries(st.text("abc", max_size=50), st.text("ab\n漢 ", max_size=300), max_size=9))
     def test_it_fits_the_terminal(self, values: dict[str, Any]) -> None:
-        lines = [unstyled(line) for line in banner(pending(arguments=values), 0, 79, UNICODE)]
+        lines = [unstyled(line) for line in banner(pending(arguments=values), 0, 79, UNICODE).lines]
         self.assertTrue(all(cells(line) <= 79 for line in lines), lines)
 
 

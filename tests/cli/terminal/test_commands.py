@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import inf
 
 from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
+from ironcurtain.cli.terminal.banner import shown_question
 from ironcurtain.cli.terminal.commands import (
     Decide,
     DenyAll,
@@ -22,6 +24,7 @@ from ironcurtain.cli.terminal.commands import (
 from ironcurtain.cli.terminal.line_queue import LineQueue, Over
 from ironcurtain.errors import UsageError
 from ironcurtain.escalation import Outcome
+from ironcurtain.escalation.decision_keys import DecisionKeys
 from tests.cli.terminal.strategies import harmful, nasty
 
 
@@ -75,31 +78,54 @@ class ParseTests(SynchronousTestCase):
 
 
 class ChooseTests(SynchronousTestCase):
-    def test_the_only_one_needs_no_number(self) -> None:
-        self.assertEqual(choose(Decide(Outcome.APPROVED, None), [3], {3: 1.0}, 2.0, {}), 3)
+    """Number 3 waits, shown at the times given."""
 
-    def test_one_that_came_while_typing_needs_its_number(self) -> None:
-        self.refuse("arrived while you were typing", Decide(Outcome.APPROVED, None), [3], {3: 2.5})
-        self.assertEqual(choose(Decide(Outcome.APPROVED, 3), [3], {3: 2.5}, 2.0, {}), 3)
+    def chosen(self, asked: Decide | Show, shown: float, began: float, ended: float = 9.0) -> int:
+        keys = DecisionKeys()
+        keys.show(shown_question(3), shown)
+        return choose(asked, [3], keys, (began, ended), {})
+
+    def test_the_only_one_needs_no_number(self) -> None:
+        self.assertEqual(self.chosen(Decide(Outcome.APPROVED, None), 1.0, 2.0), 3)
+        self.assertEqual(self.chosen(Show(None), 1.0, 2.0), 3)
+
+    def test_one_that_came_while_typing_is_not_meant(self) -> None:
+        for number in (None, 3):
+            with self.assertRaisesRegex(UsageError, "shown while you were typing: read it, then type /approve 3"):
+                self.chosen(Decide(Outcome.APPROVED, number), 2.5, 2.0)
+        self.assertEqual(self.chosen(Show(3), 2.5, 2.0), 3)
+
+    def test_a_command_that_ends_within_a_second_is_too_early(self) -> None:
+        for outcome, word in ((Outcome.APPROVED, "approve"), (Outcome.DENIED, "deny")):
+            with self.assertRaisesRegex(UsageError, f"too early: read it, then type /{word} 3 again"):
+                self.chosen(Decide(outcome, 3), 1.0, 1.1, 1.9)
+            self.assertEqual(self.chosen(Decide(outcome, 3), 1.0, 1.1, 2.0), 3)
+
+    def test_pasted_text_is_no_command_that_decides(self) -> None:
+        with self.assertRaisesRegex(UsageError, "pasted text decides nothing: type /deny 3"):
+            self.chosen(Decide(Outcome.DENIED, 3), 1.0, -inf)
+
+    def test_what_a_program_writes_is_not_delayed(self) -> None:
+        self.assertEqual(self.chosen(Decide(Outcome.APPROVED, 3), 1.0, inf, 1.0), 3)
 
     def test_one_that_was_never_shown_cannot_be_meant(self) -> None:
-        self.refuse("arrived while", Decide(Outcome.APPROVED, None), [3], {})
-        self.refuse("no escalation 3", Decide(Outcome.APPROVED, 3), [3], {})
+        self.refuse("shown while", Decide(Outcome.APPROVED, None), [3])
+        self.refuse("no escalation 3", Decide(Outcome.APPROVED, 3), [3])
 
     def test_several_are_listed(self) -> None:
-        self.refuse(r"like: /deny 3 \(waiting: 3, 5\)", Decide(Outcome.DENIED, None), [5, 3], {3: 1, 5: 1})
+        self.refuse(r"like: /deny 3 \(waiting: 3, 5\)", Decide(Outcome.DENIED, None), [5, 3])
 
     def test_none_is_said(self) -> None:
-        self.refuse("no call waits for a decision", Decide(Outcome.APPROVED, None), [], {})
+        self.refuse("no call waits for a decision", Decide(Outcome.APPROVED, None), [])
 
     def test_one_that_is_over_is_said_with_its_outcome(self) -> None:
-        self.refuse("too late: escalation 3: denied by al", Decide(Outcome.APPROVED, 3), [], {3: 1})
+        self.refuse("too late: escalation 3: denied by al", Decide(Outcome.APPROVED, 3), [])
 
-    def refuse(self, why: str, asked: Decide, waiting: list[int], shown: dict[int, float]) -> None:
-        """The choice must fail."""
+    def refuse(self, why: str, asked: Decide, waiting: list[int]) -> None:
+        """The choice must fail, since nothing was shown."""
         outcomes = {3: "escalation 3: denied by al"} if not waiting else {}
         with self.assertRaisesRegex(UsageError, why) as caught:
-            choose(asked, waiting, shown, 2.0, outcomes)
+            choose(asked, waiting, DecisionKeys(), (2.0, 9.0), outcomes)
         self.assertEqual(harmful(str(caught.exception)), [])
 
 
@@ -144,5 +170,5 @@ def filled(*lines: str) -> LineQueue:
     """:returns: a queue of lines."""
     queue = LineQueue()
     for line in lines:
-        queue.add(line)
+        queue.add(line, inf)
     return queue

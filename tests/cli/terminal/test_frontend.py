@@ -258,7 +258,7 @@ class EscalationTests(FrontEndCase):
         self.front.typed("/approve", began)
         self.draw()
         self.assertEqual(self.session.decisions, [])
-        self.assertIn("arrived while you were typing", self.surface.text)
+        self.assertIn("it was shown while you were typing: read it, then type /approve 3", self.surface.text)
 
     def test_one_that_is_not_drawn_yet_is_not_meant(self) -> None:
         self.session.raise_escalation(3)

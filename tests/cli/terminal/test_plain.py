@@ -48,7 +48,7 @@ def stream(encoding: str) -> io.TextIOWrapper:
 class OutputTests(SynchronousTestCase):
     def test_answers_and_all_else_go_different_ways(self) -> None:
         out, err = stream("utf-8"), stream("utf-8")
-        surface = PlainSurface(reactor, None, out, err)
+        surface = PlainSurface(reactor, None, out, err, reactor.seconds)
         surface.print([(Span("✓ ", "good"), Span("done")), ()])
         surface.print([(Span("42"),)], answer=True)
         surface.show(Live(("tail",), (Span("status"),)))
@@ -60,14 +60,14 @@ class OutputTests(SynchronousTestCase):
 
     def test_the_encoding_is_respected(self) -> None:
         err = stream("ascii")
-        surface = PlainSurface(reactor, None, None, err)
+        surface = PlainSurface(reactor, None, None, err, reactor.seconds)
         surface.print([(Span("naïve…"),)])
         self.assertEqual(written(err), b"na\\xefve...\n")
         self.assertIs(surface.glyphs, ASCII)
-        self.assertIs(PlainSurface(reactor, None, None, stream("utf-8")).glyphs, UNICODE)
+        self.assertIs(PlainSurface(reactor, None, None, stream("utf-8"), reactor.seconds).glyphs, UNICODE)
 
     def test_streams_that_are_not_there(self) -> None:
-        PlainSurface(reactor, None, None, None).print([(Span("lost"),)])
+        PlainSurface(reactor, None, None, None, reactor.seconds).print([(Span("lost"),)])
 
 
 def written(kept: io.TextIOWrapper) -> bytes:
@@ -81,7 +81,7 @@ class InputTests(TestCase):
     def read(self, source: TextIO | None, reads: bool = True) -> Heard:
         """Begin to read."""
         heard = Heard()
-        surface = PlainSurface(reactor, source, None, None)
+        surface = PlainSurface(reactor, source, None, None, reactor.seconds)
         surface.open(heard, reads)
         self.addCleanup(lambda: Deferred.fromCoroutine(surface.close()))
         return heard

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import pty
 import re
@@ -127,6 +128,13 @@ class KeyTests(TerminalCase):
         await self.open()
         await self.press("\x1b[200~one\ntwo\x1b[201~", lambda: "two" in self.seen)
         await self.press("\r", lambda: self.heard.lines == ["one\ntwo"])
+
+    async def test_a_line_with_pasted_text_was_never_begun(self) -> None:
+        await self.open()
+        await self.press("/app\x1b[200~rove\x1b[201~", lambda: "rove" in self.text)
+        await self.press("\r", lambda: self.heard.lines == ["/approve"])
+        await self.press("x\r", lambda: len(self.heard.lines) == 2)
+        self.assertEqual(self.heard.began, [-math.inf, 5.0])
 
     async def test_when_typing_began(self) -> None:
         await self.open()

@@ -33,7 +33,7 @@ def texts(item: Item) -> list[str]:
         case WholeAnswer(text):
             return [f"ANSWER {line}" for line in text.split("\n")]
         case Ask(pending):
-            return [unstyled(line) for line in banner(pending, 0.0, 79, ASCII)]
+            return [unstyled(line) for line in banner(pending, 0.0, 79, ASCII).lines]
 
 
 def status(view: View, now: float = 100.0) -> str:
