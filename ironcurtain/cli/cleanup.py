@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 
 import click
 
-from ironcurtain.cli.output import as_json, confirmed, home, print_json, print_lines, print_table
+from ironcurtain.cli.output import as_json, home, print_json, print_lines, print_table
+from ironcurtain.cli.questions import confirmed
 
 
 @click.command()

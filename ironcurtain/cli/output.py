@@ -83,31 +83,6 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, err: bo
         click.echo(line, err=err)
 
 
-class _YesOrNo(click.ParamType[bool]):
-    name = "y or n"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> bool:
-        """:returns: whether the answer is yes."""
-        answer = str(value).strip().lower()
-        if answer not in ("y", "yes", "n", "no"):
-            self.fail("answer y or n", param, ctx)
-        return answer in ("y", "yes")
-
-
-def confirmed(question: str, *, default: bool | None = None, err: bool = False) -> bool:
-    """
-    Ask on the terminal until the answer is yes or no.
-
-    :param default: the meaning of an empty answer; ``None``: ask again.
-    :param err: ask on standard error.
-    :raises click.Abort: Ctrl-C, or the end of the input.
-    """
-    empty, choices = {None: (None, "y/n"), True: ("y", "Y/n"), False: ("n", "y/N")}[default]
-    text = f"{question} [{choices}]"
-    answer: bool = click.prompt(text, type=_YesOrNo(), default=empty, show_default=False, err=err)
-    return answer
-
-
 def print_settings(values: Mapping[str, Any], origins: Mapping[str, str], json_output: bool) -> None:
     """Print settings with their sources: a table, or one JSON object."""
     if json_output:

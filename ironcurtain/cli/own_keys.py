@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ironcurtain.cli.output import confirmed, print_lines, print_table
+from ironcurtain.cli.output import print_lines, print_table
+from ironcurtain.cli.questions import confirmed
 from ironcurtain.cli.ssh import let_in, read_key
 from ironcurtain.errors import ConfigurationError, UsageError
 from ironcurtain.home.layout import Home, person_home

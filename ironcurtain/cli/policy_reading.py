@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import click
-
 from ironcurtain.cli.output import print_lines
+from ironcurtain.cli.questions import chosen
 from ironcurtain.text.display import one_line, paragraphs
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ class Reading:
             if self._stopped:
                 break
             print_lines(shown(item))
-            answer = click.prompt("Accept?", type=click.Choice(["y", "n", "q"]), default="n")
+            answer = chosen("Accept?", ("y", "n", "q"), default="n")
             self._stopped = answer == "q"
             found += [item] if answer == "y" else []
         return found

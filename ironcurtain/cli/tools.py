@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ironcurtain.cli.output import as_json, confirmed, fits_screen, home, print_json, print_lines, print_table
+from ironcurtain.cli.output import as_json, fits_screen, home, print_json, print_lines, print_table
+from ironcurtain.cli.questions import confirmed
 from ironcurtain.text.display import ago, one_line
 
 if TYPE_CHECKING:

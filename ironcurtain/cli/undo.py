@@ -12,7 +12,8 @@ import msgspec
 
 from ironcurtain.cli.completion import all_sessions
 from ironcurtain.cli.diff import changes_as_json, print_patch
-from ironcurtain.cli.output import as_json, confirmed, home, print_json, print_lines, settings
+from ironcurtain.cli.output import as_json, home, print_json, print_lines, settings
+from ironcurtain.cli.questions import confirmed
 from ironcurtain.cli.undoing import compared, done_lines, left_lines
 from ironcurtain.errors import UsageError
 from ironcurtain.session.elsewhere import session_directory

@@ -9,6 +9,7 @@ from twisted.logger import Logger
 
 from ironcurtain.errors import NotFound, NotShown, StaleDecision
 from ironcurtain.escalation import Escalation, Outcome
+from ironcurtain.escalation.decision_keys import DecisionKeys
 from ironcurtain.operations.model import EscalationView, Name, PermissionView, Reloaded, permission_view, view
 from ironcurtain.operations.principal import Principal, Role
 from ironcurtain.session.events import Stamped
@@ -40,8 +41,8 @@ class Operations:
 
     def __init__(self, manager: SessionManager, reload: Callable[[], Reloaded] = Reloaded) -> None:
         self._manager, self._reload = manager, reload
-        self._shown: dict[tuple[str, int], int] = {}
-        """Which pending escalations were shown completely to whom, with the number of equal calls then."""
+        self._shown: dict[str, DecisionKeys] = {}
+        """Which pending escalations were shown completely, by the name of the principal."""
 
     def sessions(self, who: Principal) -> list[SessionInfo]:
         """:returns: all sessions, including recently closed ones."""
@@ -189,8 +190,10 @@ class Operations:
         if number not in waiting or waiting[number].request.digest != digest:
             raise StaleDecision(f"escalation {number} is closed, or has other arguments: view it again")
         pending = {each.number for known in self._manager.all() for each in known.escalations.pending()}
-        self._shown = {key: seen for key, seen in self._shown.items() if key[1] in pending}
-        self._shown[who.name, number] = min(calls, waiting[number].calls)
+        known = self._shown.setdefault(who.name, DecisionKeys())
+        known.show(number, 0.0, min(calls, waiting[number].calls))  # commands decide at any time
+        for each in self._shown.values():
+            each.keep(pending)
 
     def decide(
         self,
@@ -216,7 +219,8 @@ class Operations:
         who.require(Role.APPROVE)
         session, known = self._escalation(number)
         if outcome is Outcome.APPROVED and digest is None and known.outcome is None:
-            if (seen := self._shown.get((who.name, number))) is None:
+            seen = self._shown[who.name].calls(number) if who.name in self._shown else None
+            if seen is None:
                 raise NotShown(f"escalation {number} was not shown to you completely: {LOOK.format(number)}")
             calls = seen if calls is None else min(calls, seen)
         decided = session.escalations.decide(number, outcome, who.name, digest, keep, calls)

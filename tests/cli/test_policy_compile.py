@@ -71,7 +71,7 @@ class CompileCase(ProductCase):
                     printed += terminal.read(4096)
                 except OSError:  # the other end is closed
                     break
-                for _ in range(printed.count(b"Accept?") - asked):
+                for _ in range(printed.count(b"Accept? (y, n, q) [n]: ") - asked):
                     terminal.write(f"{answers[asked] if asked < len(answers) else 'q'}\n".encode())
                     asked += 1
         self.assertEqual((process.wait(LIMIT), asked), (status, len(answers)), printed)

@@ -91,10 +91,13 @@ class AcceptTests(CommandCase):
         pin = {"definition": tool("t", "good"), "since": 1.0, "waiting": tool("t", "bad")}
         self.path.write_text(json.dumps({"version": 1, "tools": {"t": pin}}))
 
-    def answer(self, answer: bytes, rows: int) -> tuple[int, str]:
-        """:returns: the status of ``tools accept`` in a terminal, and what it wrote."""
+    def answer(self, answer: bytes, rows: int, ahead: bytes = b"") -> tuple[int, str]:
+        """
+        :param ahead: is typed before the question.
+        :returns: the status of ``tools accept`` in a terminal, and what it wrote.
+        """
         ours, theirs = os.openpty()
-        os.write(ours, answer)
+        os.write(ours, ahead)
         environ = {**os.environ, **self.environ, "LINES": str(rows), "COLUMNS": "100"}
         line = [os.path.join(os.path.dirname(sys.executable), "ironcurtain"), "tools", "accept", "s"]
         with subprocess.Popen(line, env=environ, stdin=theirs, stdout=theirs, stderr=theirs) as process:
@@ -103,6 +106,8 @@ class AcceptTests(CommandCase):
             try:
                 while data := os.read(ours, 65536):
                     written += data
+                    if b"[y/n]: " in data:
+                        os.write(ours, answer)
             except OSError:  # the other side is closed
                 pass
             os.close(ours)
@@ -112,6 +117,12 @@ class AcceptTests(CommandCase):
         status, written = self.answer(b"y\n", 50)
         self.assertEqual((status, "Accepted: t of s." in written, '"description": "bad"' in written), (0, True, True))
         self.assertNotIn("waiting", json.loads(self.path.read_text())["tools"]["t"])
+
+    def test_what_was_typed_before_the_question_is_no_answer(self) -> None:
+        before = self.path.read_text()
+        status, written = self.answer(b"n\n", 50, ahead=b"y\ny\ny")
+        self.assertIn("Accept? (too early: answer again) [y/n]: n", written)
+        self.assertEqual((status, self.path.read_text()), (1, before))
 
     def test_no_accepts_nothing(self) -> None:
         before = self.path.read_text()
