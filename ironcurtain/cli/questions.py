@@ -7,7 +7,7 @@ import select
 import sys
 import termios
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
@@ -56,14 +56,15 @@ class _YesOrNo(click.ParamType[bool]):
 
 def _show(question: str, err: bool) -> None:
     """Show a question, and after a quiet second that answers count: the choices that the caller prints then."""
-    click.echo(question, nl=False, err=err)
-    if sys.stdin.isatty() and _drop_early(sys.stdin.fileno()):
+    if not sys.stdin.isatty():
+        click.echo(question, nl=False, err=err)
+    elif _drop_early(sys.stdin.fileno(), lambda: click.echo(question, nl=False, err=err)):
         click.echo(" (too early: answer again)", nl=False, err=err)
 
 
-def _drop_early(terminal: int) -> bool:
+def _drop_early(terminal: int, show: Callable[[], None]) -> bool:
     """
-    Wait until a key would count, and drop what was typed until then, also before the question.
+    Show a question, wait until a key would count, and drop what was typed until then, also before the question.
 
     :returns: whether that was anything.
     """
@@ -72,9 +73,10 @@ def _drop_early(terminal: int) -> bool:
     keys, dropped, before = DecisionKeys(), False, termios.tcgetattr(terminal)
     each_key = [*before]
     each_key[3] &= ~(termios.ICANON | termios.ECHO)
-    keys.appear(terminal, time.monotonic())
     termios.tcsetattr(terminal, termios.TCSADRAIN, each_key)
     try:
+        show()
+        keys.appear(terminal, time.monotonic())
         while (wait := (keys.due(terminal) or 0.0) - time.monotonic()) > 0:
             if select.select([terminal], [], [], wait)[0]:
                 if not os.read(terminal, PIECE):

@@ -7,7 +7,6 @@ import signal
 from dataclasses import replace
 from functools import partial
 
-import msgspec
 from twisted.internet.defer import Deferred, DeferredList, succeed
 
 from ironcurtain.errors import SessionError, StaleDecision, UsageError
@@ -66,19 +65,6 @@ class ConfirmTests(PlanTestCase):
         self.say("allow")
         self.assertEqual(self.outcomes(), [StepOutcome.DONE] * 3)
         self.assertEqual((self.shell.ran, self.prepared), (["ls", "df", "allow x"], 1))
-
-    def test_what_cannot_be_undone_is_asked_about_when_its_turn_comes(self) -> None:
-        listing, copying = steps("ls", "cp x /outside")
-        copying = msgspec.structs.replace(copying, undo="outside")
-        self.plan = PlanRun("p1", [listing, copying], self.parts)
-        self.running = Deferred.fromCoroutine(self.plan.run())
-        self.turn()
-        self.say("allow_undoable")
-        question = self.last(ApprovalRequested)
-        assert isinstance(question, ApprovalRequested)
-        self.assertEqual((self.shell.ran, question.step.number), (["ls"], 2))
-        self.say("allow", 2)
-        self.assertEqual(self.outcomes(), [StepOutcome.DONE] * 2)
 
     def test_each_approval_is_recorded_with_who_gave_it(self) -> None:
         self.begin("ls")
