@@ -62,7 +62,7 @@ class TerminalCase(SynchronousTestCase):
 
     def answer(self, key: str, asked: str = "a allow") -> None:
         """Press a key once keys count: until then, a sign stands after the last one."""
-        self.terminal.wait(f"{asked}[^…]*q quit$")
+        self.terminal.wait(rf"{asked}[^…]*q quit\s*\Z")
         self.terminal.keys(key)
 
     def leave(self, status: int = 0) -> str:
