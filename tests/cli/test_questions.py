@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import subprocess
 import sys
 import termios
@@ -51,6 +52,7 @@ class QuestionTests(SynchronousTestCase):
         self.press(b"y\ny\n")
         asking = self.begin()
         self.until(b"Sure?")
+        self.assertEqual(select.select([self.person], [], [], QUIET_SECONDS / 2)[0], [])
         pressed = self.press(b"y\ny")
         self.assertEqual(self.until(b" [y/n]: "), b" (too early: answer again)")
         self.assertGreaterEqual(time.monotonic() - pressed, QUIET_SECONDS - 0.1)

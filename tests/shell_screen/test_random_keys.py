@@ -41,8 +41,11 @@ MESSAGES: tuple[Message, ...] = (
     InstructionDone(),
 )
 TYPED = "cd .. && make clean all\r"
+FOCUS = b"\x1b[I"
+"""What terminals report by themselves."""
+
 READS = st.one_of(
-    st.sampled_from([*(key.encode() for key in "ayASsdxencq#jk b"), b"\r", b"\x1b", b"\x1b[A", b"\x1b[I"]),
+    st.sampled_from([*(key.encode() for key in "ayASsdxencq#jk b"), b"\r", b"\x1b", b"\x1b[A", FOCUS]),
     st.sampled_from([b"ay", b"aa", b"a\r", b"na", b"# a\r", TYPED.encode(), b"\x1b[200~a\x1b[201~", b"\x1b[200~a"]),
 )
 GAPS = st.one_of(st.sampled_from((0.0, 0.15, 0.9, 1.0, 1.1, 2.0)), st.floats(0, 2))
@@ -76,7 +79,8 @@ class Person:
         rested = min(mode.now - self.read_at, mode.now - self.asked_at) >= QUIET_SECONDS
         plain = rested and self.is_asked and read in ALLOWING
         done = mode.keyboard.typed(read, mode.now)
-        self.read_at = mode.now
+        if read != FOCUS:
+            self.read_at = mode.now
         if any(isinstance(each, Suspend) for each in done):
             mode.write(mode.screen.remove())
         mode.draw()
