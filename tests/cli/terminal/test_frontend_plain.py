@@ -60,6 +60,20 @@ class PlainConversationTests(FrontEndCase):
         self.assertEqual(self.session.decisions[1:], [(4, Outcome.DENIED, "digest-4")])
         self.assertEqual(self.session.messages, ["one"])
 
+    def test_what_a_person_types_ahead_at_a_terminal_decides_nothing(self) -> None:
+        self.type("one")
+        self.front.typed("/approve", self.clock.seconds())
+        self.clock.advance(5)
+        self.session.raise_escalation(3)
+        self.draw()
+        self.assertIn("it was shown while you were typing: read it, then type /approve 3", self.surface.text)
+        self.front.typed("/approve", self.clock.seconds())
+        self.assertIn(3, self.session.pending)
+        self.clock.advance(1)
+        self.front.typed("/approve", self.clock.seconds())
+        self.draw()
+        self.assertEqual(self.session.decisions, [(3, Outcome.APPROVED, "digest-3")])
+
     def test_what_is_shown_first_is_approved_then(self) -> None:
         self.type("one", "/show", "/approve")
         self.session.raise_escalation(3, {"content": "".join(f"line {n}\n" for n in range(100))})

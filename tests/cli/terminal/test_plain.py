@@ -24,11 +24,12 @@ class Heard:
 
     def __init__(self) -> None:
         self.lines: list[str] = []
+        self.began: list[float] = []
         self.done: Deferred[list[str]] = Deferred()
 
     def typed(self, line: str, began: float) -> None:
-        assert began == math.inf
         self.lines.append(line)
+        self.began.append(began)
 
     def interrupt(self) -> None:
         raise AssertionError("nobody pressed Ctrl-C")
@@ -100,6 +101,18 @@ class InputTests(TestCase):
         os.close(end)
         heard = self.read(source)
         self.assertEqual(await heard.done, ["eins", "z\xffü\ufffdei", "", "drei"])
+        self.assertEqual(heard.began, [math.inf] * 4)
+
+    async def test_lines_at_a_terminal_have_a_time(self) -> None:
+        person, terminal = os.openpty()
+        source = os.fdopen(terminal, encoding="utf-8")
+        self.addCleanup(source.close)
+        os.write(person, b"/approve 1\n\x04")
+        before = reactor.seconds()
+        heard = self.read(source)
+        self.addCleanup(os.close, person)
+        self.assertEqual(await heard.done, ["/approve 1"])
+        self.assertTrue(before <= heard.began[0] <= reactor.seconds())
 
     async def test_a_character_in_two_pieces(self) -> None:
         source, end = self.pipe()
