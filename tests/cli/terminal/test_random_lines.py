@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 from math import inf
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from hypothesis import given, settings
@@ -12,12 +14,18 @@ from prompt_toolkit.data_structures import Size
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 from twisted.internet import reactor as installed
-from twisted.internet.task import deferLater
+from twisted.internet.defer import Deferred
+from twisted.internet.task import Clock, deferLater
 from twisted.trial.unittest import TestCase
 
+from ironcurtain.cli.terminal import FrontEnd
+from ironcurtain.cli.terminal.printer import GATHER_SECONDS
 from ironcurtain.cli.terminal.prompt import PromptSurface
+from ironcurtain.cli.undoing import Proposal
 from ironcurtain.escalation import Outcome
 from ironcurtain.escalation.decision_keys import QUIET_SECONDS
+from ironcurtain.home.session_paths import SessionPaths
+from tests.cli.terminal.doubles import INFO, PlayedSession
 from tests.cli.terminal.frontends import FrontEndCase
 from tests.cli.terminal.test_prompt import Heard
 
@@ -82,6 +90,50 @@ class PromptTests(TestCase):
                     await deferLater(reactor, 0.001)
                 self.assertEqual(heard.began[-1], -inf if pasted else first, heard.lines[-1])
             await surface.close()
+
+
+class WholeTests(TestCase):
+    """Bytes at the real line editor in front of a front end, which asks now and then."""
+
+    async def test_no_call_is_decided_but_by_a_line_that_was_typed_after_it_was_shown(self) -> None:
+        chance, clock = random.Random(13), Clock()
+        clock.advance(100)
+        session, shown, decided = PlayedSession(clock.seconds), dict[int, float](), 0
+
+        async def propose(turn: int | None) -> Proposal:
+            raise AssertionError("nobody undoes anything")
+
+        with create_pipe_input() as pipe, TemporaryDirectory() as directory:
+            surface = PromptSurface(pipe, _Output(), clock.seconds)
+            logs = SessionPaths(Path(directory))
+            front = FrontEnd(session, INFO, logs, clock, clock.seconds, propose, surface)
+            done = Deferred.fromCoroutine(front.interactive())
+            for number in range(1, 150):
+                first, text, asks = None, "", chance.randrange(0, 5)
+                line = [*f"/approve {number}"] if chance.random() < 0.7 else [f"\x1b[200~/approve {number}\x1b[201~"]
+                for index, piece in enumerate([*line, "\r"]):
+                    if index == min(asks, len(line)):
+                        session.raise_escalation(number)
+                        clock.advance(GATHER_SECONDS)
+                        shown[number] = clock.seconds()
+                    clock.advance(chance.choice((0.0, 0.1, 0.3)))
+                    first = clock.seconds() if first is None else first
+                    text += piece
+                    before = len(session.decisions)
+                    pipe.send_text(piece)
+                    await deferLater(reactor, 0.001)
+                    for decision in session.decisions[before:]:
+                        decided += 1
+                        self.assertEqual((decision[0], text), (number, f"/approve {number}\r"))
+                        self.assertGreater(first, shown[number])
+                        self.assertGreaterEqual(clock.seconds(), shown[number] + QUIET_SECONDS)
+                if number in session.pending:
+                    session.close_escalation(number, "expired")
+                clock.advance(1)
+            front.terminate()
+            clock.advance(0)
+            await done
+        self.assertGreater(decided, 10)
 
 
 class _Output(DummyOutput):
