@@ -101,6 +101,8 @@ class PlanTests(TerminalCase):
         self.begin(PLAN, {**THANKS, "expect": {"last_result_contains": "exit status: 0"}})
         self.terminal.type("# make two files")
         self.terminal.wait("a allow all")
+        self.terminal.keys("l", "a")
+        self.terminal.wait("too early: press a again|several keys came at once")
         self.assertFalse((self.product.project / "one").exists())
         self.answer("a")
         self.terminal.wait("Both are there")
