@@ -107,14 +107,14 @@ class Wrong:
 Command = Decide | DecideAll | Permissions | Revoke | Stop | Start | GoTo | Filter | Help | Quit | Wrong
 
 HELP = (
-    ("a  d", "approve or deny the chosen escalation; asks once more. To approve, read its text to the end"),
+    ("a  d", "approve or deny the chosen escalation; y confirms after a second. To approve, read its text to the end"),
     ("A", "approve it and stop asking about such calls, after a confirmation"),
     ("up down", "choose; also j and k, or the mouse"),
     ("Tab", "go to the next list: waiting, sessions, history"),
     ("PgUp PgDn", "scroll down in the text, also with Space or the wheel"),
     ("g G", "go to the beginning or the end of the text"),
     ("f", "filter what is listed"),
-    ("/approve N", "approve escalation N; /approve all: those that you read to their end"),
+    ("/approve N", "approve escalation N; /approve all: those that you read to their end and that can be undone"),
     ("/deny N", "deny escalation N; /deny all: all waiting ones that the filter shows"),
     ("/start TASK", "start a session in the daemon; before TASK may stand --agent NAME and --workspace DIRECTORY"),
     ("/stop N", "end session N; its calls that wait are withdrawn"),
