@@ -114,7 +114,10 @@ HELP = (
     ("PgUp PgDn", "scroll down in the text, also with Space or the wheel"),
     ("g G", "go to the beginning or the end of the text"),
     ("f", "filter what is listed"),
-    ("/approve N", "approve escalation N; /approve all: those that you read to their end and that can be undone"),
+    (
+        "/approve N",
+        "approve escalation N; /approve all: those that you read to their end and that act on nothing outside",
+    ),
     ("/deny N", "deny escalation N; /deny all: all waiting ones that the filter shows"),
     ("/start TASK", "start a session in the daemon; before TASK may stand --agent NAME and --workspace DIRECTORY"),
     ("/stop N", "end session N; its calls that wait are withdrawn"),
