@@ -23,6 +23,7 @@ from ironcurtain.llm.model import (
 )
 from ironcurtain.llm.text_tools import TextToolReader, text_tools, written_prompt
 from ironcurtain.llm.tokens import count_tokens
+from ironcurtain.process.bounded import Kept
 from ironcurtain.process.piped import ERRORS_KEPT, PipedCommand, exit_status
 from ironcurtain.text.display import shorten
 
@@ -145,7 +146,6 @@ class _Run:
     One run of the command.
 
     :ivar stalled: whether it was ended because it was silent.
-    :ivar errors: the end of its error output.
     """
 
     def __init__(self, reactor: IReactorProcess, clock: IReactorTime, stall: float, answer: _Answer) -> None:
@@ -153,7 +153,12 @@ class _Run:
         self._command = PipedCommand(reactor, clock, exit_status, self._received, self._complained)
         self._timer: IDelayedCall | None = None
         self.stalled = False
-        self.errors = b""
+        self._errors = Kept(ERRORS_KEPT)
+
+    @property
+    def errors(self) -> bytes:
+        """The end of its error output."""
+        return self._errors.content
 
     async def run(self, argv: Sequence[str], environ: Mapping[str, str], prompt: bytes) -> int | None:
         """:returns: the exit status; ``None`` after a signal."""
@@ -185,7 +190,7 @@ class _Run:
 
     def _complained(self, data: bytes) -> None:
         self._alive()
-        self.errors = (self.errors + data)[-ERRORS_KEPT:]
+        self._errors.feed(data)
 
     def _alive(self) -> None:
         if self._timer is not None and self._timer.active():

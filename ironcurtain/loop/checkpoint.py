@@ -12,11 +12,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
-from twisted.internet.defer import Deferred
-from twisted.internet.protocol import ProcessProtocol
-from twisted.python.failure import Failure
-
 from ironcurtain.errors import Unavailable, UsageError
+from ironcurtain.process.piped import command_output
 from ironcurtain.process.programs import find_program
 from ironcurtain.sandbox import programs
 from ironcurtain.sandbox.bubblewrap import opened
@@ -28,6 +25,7 @@ GIT_SECONDS = 120.0
 """Time limit in seconds of one git command: enough for large trees on slow disks."""
 
 OUTPUT_LIMIT = 64 * 1024
+"""Most bytes of git's output that are kept: only whether there is any matters, or it is the id of a commit."""
 
 _SAFE = (
     *("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "commit.gpgSign=false"),
@@ -102,40 +100,24 @@ class Checkpoints:
 
     async def _git(self, *words: str) -> str:
         git = find_program("git", self._environ, self._directory)
-        command = _Git()
         try:
             sandbox = self._sandbox()
         except UsageError as e:
             raise Unavailable(str(e)) from None
         with opened(programs.inputs(sandbox)) as inputs:
             line = programs.command(sandbox, [git, *_SAFE, *words], {number: number for number in inputs})
-            program = find_program(line[0], self._environ, self._directory)
-            process = self._reactor.spawnProcess(
-                command, program, line, self._environ, "/", childFDs={0: "w", 1: "r", 2: "r", **inputs}
+            ended = await command_output(
+                self._reactor,
+                [find_program(line[0], self._environ, self._directory), *line[1:]],
+                self._environ,
+                f"git {words[0]}",
+                seconds=GIT_SECONDS,
+                limit=OUTPUT_LIMIT,
+                directory="/",
+                descriptors=inputs,
+                whole=False,
+                keep_errors=True,
             )
-        process.closeStdin()
-        late = self._reactor.callLater(GIT_SECONDS, process.signalProcess, "KILL")
-        try:
-            status = await command.ended
-        finally:
-            if late.active():
-                late.cancel()
-        if status:
-            raise Unavailable(f"git {words[0]} failed: {one_line(command.output(2), 300)}")
-        return command.output(1)
-
-
-class _Git(ProcessProtocol):
-    def __init__(self) -> None:
-        self.ended: Deferred[int] = Deferred()
-        self._said: dict[int, bytes] = {1: b"", 2: b""}
-
-    def output(self, descriptor: int) -> str:
-        return self._said[descriptor].decode("utf-8", "replace")
-
-    def childDataReceived(self, childFD: int, data: bytes) -> None:
-        self._said[childFD] = (self._said[childFD] + data)[:OUTPUT_LIMIT]
-
-    def processEnded(self, reason: Failure) -> None:
-        status = getattr(reason.value, "exitCode", None)
-        self.ended.callback(-1 if status is None else status)
+        if ended.status != 0:
+            raise Unavailable(f"git {words[0]} failed: {one_line(ended.errors.decode('utf-8', 'replace'), 300)}")
+        return ended.output.decode("utf-8", "replace")

@@ -34,7 +34,6 @@ from twisted.internet.interfaces import IDelayedCall, IReactorProcess
 from twisted.internet.protocol import ProcessProtocol
 from twisted.internet.protocol import Protocol as StreamProtocol
 from twisted.internet.task import deferLater
-from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from ironcurtain.jsonrpc.framing import OUTBOUND_LIMIT, Framer
@@ -182,9 +181,6 @@ def _classes() -> tuple[type[HttpChannel], type[StoredTokens]]:
 ERROR_LINE_LIMIT = 2000
 """Maximum length in characters of a line of a server's standard error."""
 
-ERROR_BYTES_A_SECOND = 256 * 1024
-"""Bytes of standard error read per second; a server that writes more has to wait."""
-
 POLITE_SECONDS = 1.0
 """Seconds between the end of a server's input and SIGTERM."""
 
@@ -215,7 +211,7 @@ class Child:
         self._is_own = launch.own
         self._ending: IDelayedCall | None = None
         self._exited: Deferred[None] = Deferred()
-        self._stream, self._errors = _Stream(self), _Errors(self, reactor)
+        self._stream, self._errors = _Stream(self), _Errors(self)
         self._ours, theirs = socket.socketpair()
         with theirs, opened(launch.inputs) as inputs:
             self._process = reactor.spawnProcess(
@@ -350,25 +346,18 @@ class _Stream(StreamProtocol):
 
 
 class _Errors(ProcessProtocol):
-    """Process protocol that splits standard error into lines of bounded length, and limits its rate."""
+    """
+    Process protocol that splits standard error into lines of bounded length. All of it is read as it comes, so that no
+    server has to wait; how many lines are logged is their receiver's matter.
+    """
 
-    log = Logger()
-
-    def __init__(self, child: Child, clock: IReactorTime) -> None:
-        self._child, self._clock = child, clock
-        self._framer = Framer(4 * ERROR_LINE_LIMIT)
-        self._rest = ERROR_BYTES_A_SECOND
-        self._waiting: IDelayedCall | None = None
+    def __init__(self, child: Child) -> None:
+        self._child, self._framer = child, Framer(4 * ERROR_LINE_LIMIT)
 
     def errReceived(self, data: bytes) -> None:
         for line in self._framer.feed(data):
             text = "(a line that is too long)" if isinstance(line, TooLong) else line.decode("utf-8", "replace")
             self._child.error_line(text[:ERROR_LINE_LIMIT])
-        self._rest -= len(data)
-        if self._waiting is None:
-            self._waiting = self._clock.callLater(1.0, self._next_second)
-        if self._rest <= 0 and self.transport is not None:
-            self.transport.pauseProducing()  # type: ignore[attr-defined]  # no interface has it
 
     def errConnectionLost(self) -> None:
         self._child.part_ended("errors")
@@ -377,17 +366,8 @@ class _Errors(ProcessProtocol):
         self._child.process_ended(reason)
 
     def close(self) -> None:
-        if self._waiting is not None:
-            self._waiting.cancel()
-            self._waiting = None
         if self.transport is not None:
             self.transport.loseConnection()
-
-    def _next_second(self) -> None:
-        self._waiting = None
-        if self._rest <= 0 and self.transport is not None:
-            self.transport.resumeProducing()  # type: ignore[attr-defined]  # as above
-        self._rest = ERROR_BYTES_A_SECOND
 
 
 def _words(reason: Failure) -> str:

@@ -12,7 +12,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -29,6 +28,7 @@ from ironcurtain.files.atomic import write_atomically
 from ironcurtain.files.locks import locked
 from ironcurtain.mcp_proxy.servers_config import CommandServer
 from ironcurtain.process.accounts import Account
+from ironcurtain.process.bounded import Bounds, Unfinished
 from ironcurtain.sandbox import programs
 from ironcurtain.sandbox.installation import Installation
 from ironcurtain.sandbox.spec import Kind, Sandbox
@@ -189,15 +189,15 @@ def _install(
     }
     sandbox = Sandbox(tuple(needed), (place,), network=True, cwd=place, account=account, kind=kind)
     try:
-        done = programs.run(sandbox, line, environment, DOWNLOAD_SECONDS)
+        done = programs.run(sandbox, line, environment, Bounds(DOWNLOAD_SECONDS))
     except Unavailable as e:
         raise Unavailable(f"MCP server {name}: {download.package} is downloaded in a sandbox, and {e}") from None
-    except subprocess.TimeoutExpired:
+    except Unfinished:
         raise Unavailable(
             f"MCP server {name}: {download.package} was not installed within {DOWNLOAD_SECONDS:.0f} s"
         ) from None
-    if done.returncode:
-        said = one_line((done.stdout + done.stderr).decode(errors="replace")[-600:], 600)
+    if done.status:
+        said = one_line((done.output + done.errors).decode(errors="replace")[-600:], 600)
         raise Unavailable(f"MCP server {name}: {download.package} could not be installed: {said}")
 
 

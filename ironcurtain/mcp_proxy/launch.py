@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,7 +14,9 @@ from types import MappingProxyType
 from ironcurtain.errors import Unavailable
 from ironcurtain.mcp_proxy.downloads import Download, download_of
 from ironcurtain.mcp_proxy.servers_config import CommandServer, SandboxConfig
+from ironcurtain.process import bounded
 from ironcurtain.process.accounts import FREE_UIDS, SEARCH, WRITE, Account
+from ironcurtain.process.bounded import Bounds, Unfinished
 from ironcurtain.sandbox import programs
 from ironcurtain.sandbox.installation import Installation
 from ironcurtain.sandbox.linked_repository import LinkedRepository, settings_text
@@ -184,9 +185,12 @@ def _inherited(ground: Ground) -> dict[str, str]:
 def _as_somebody(server: CommandServer, argv: list[str], cwd: str, account: Account) -> list[str]:
     needed("setpriv")
     trial = account.command(["/bin/sh", "-c", _TRIAL, "sh", argv[0], cwd])
-    done = subprocess.run(trial, stdin=subprocess.DEVNULL, capture_output=True, timeout=TRIAL_SECONDS, check=False)
-    if done.returncode:
-        what = f"enter {cwd}" if done.returncode == 4 else f"execute {argv[0]}"
+    try:
+        status = bounded.run(trial, Bounds(TRIAL_SECONDS)).status
+    except Unfinished as e:
+        raise Unavailable(f"the trial of whether {account} can run MCP server {server.name} {e.why}") from None
+    if status:
+        what = f"enter {cwd}" if status == 4 else f"execute {argv[0]}"
         raise Unavailable(
             f"{account}, as whom MCP server {server.name} runs, cannot {what}: permit it, let the server run in a "
             "sandbox (where what it needs is within reach), or set run_as in config.toml"

@@ -17,6 +17,7 @@ from twisted.internet.protocol import ProcessProtocol
 from twisted.python.failure import Failure
 
 from ironcurtain.errors import Unavailable
+from ironcurtain.process.bounded import Kept
 from ironcurtain.process.termination import Termination
 
 Ended = TypeVar("Ended")
@@ -56,7 +57,12 @@ class PipedCommand(Generic[Ended]):
         self.done: Deferred[Ended] = Deferred()
 
     def spawn(
-        self, argv: Sequence[str], environ: Mapping[str, str], directory: str | None = None, stdin: bytes = b""
+        self,
+        argv: Sequence[str],
+        environ: Mapping[str, str],
+        directory: str | None = None,
+        stdin: bytes = b"",
+        descriptors: Mapping[int, int] = {},
     ) -> None:
         """
         Start it, as the leader of a session and a process group of its own. Where the program setpriv is there, it gets
@@ -66,13 +72,14 @@ class PipedCommand(Generic[Ended]):
             ends with status 127.
         :param directory: where it runs; ``None`` for ours.
         :param stdin: what it reads; then its input is at its end.
+        :param descriptors: further ones that it inherits, by their numbers there.
         :raises Unavailable: it cannot be started.
         """
         if (setsid := shutil.which("setsid")) is None:
             raise Unavailable("the program setsid is missing (Debian: apt-get install util-linux)")
         setpriv = shutil.which("setpriv")
         until_we_die = (setpriv, "--pdeathsig", "TERM") if setpriv is not None else ()
-        pipes: dict[int, int | str] = {0: "w", 1: "r", 2: 2 if self.complained is None else "r"}
+        pipes: dict[int, int | str] = {0: "w", 1: "r", 2: 2 if self.complained is None else "r", **descriptors}
         try:
             self._reactor.spawnProcess(
                 _Protocol(self, stdin),
@@ -162,6 +169,7 @@ class CommandOutput:
     What a command left.
 
     :param status: ``None`` after a signal.
+    :param output: the end of its output.
     :param errors: the end of its error output, if that was kept.
     """
 
@@ -180,30 +188,38 @@ async def command_output(
     limit: int,
     stdin: bytes = b"",
     directory: str | None = None,
+    descriptors: Mapping[int, int] = {},
+    whole: bool = True,
     keep_errors: bool = False,
+    tell: Callable[[bytes], None] | None = None,
     end_group: bool = False,
 ) -> CommandOutput:
     """
     Run a command to its end. Its whole group is killed when it takes too long, writes too much, or is cancelled.
+    Programs outside of coroutines: :func:`ironcurtain.process.bounded.run`.
 
     :param shown: how people know the command.
     :param seconds: how long it may take.
-    :param limit: most bytes that it may print.
-    :param keep_errors: whether its error output is kept; else it has our standard error.
+    :param limit: most bytes of its output that are kept.
+    :param descriptors: further ones that it inherits, by their numbers there.
+    :param whole: whether a command that prints more than that is killed; else the beginning is dropped.
+    :param keep_errors: whether the end of its error output is kept; else it has our standard error.
+    :param tell: gets the kept error output as it comes, all of it.
     :param end_group: whether what it leaves running in its group is killed, too.
     :raises Unavailable: it could not be started, took too long, or printed too much.
     """
-    collected, errors = bytearray(), bytearray()
+    collected, errors = Kept(limit), Kept(ERRORS_KEPT)
     enough: Deferred[int | None] = Deferred()
 
     def received(data: bytes) -> None:
-        collected.extend(data)
-        if len(collected) > limit and not enough.called:
+        collected.feed(data)
+        if whole and collected.dropped and not enough.called:
             enough.callback(None)
 
     def complained(data: bytes) -> None:
-        errors.extend(data)
-        del errors[:-ERRORS_KEPT]
+        errors.feed(data)
+        if tell is not None:
+            tell(data)
 
     def ended(status: int | None) -> None:
         if not enough.called:
@@ -211,10 +227,10 @@ async def command_output(
 
     command = PipedCommand(reactor, reactor, exit_status, received, complained if keep_errors else None)
     command.done.addCallback(ended)
-    command.spawn(argv, environ, directory, stdin)
+    command.spawn(argv, environ, directory, stdin, descriptors)
     try:
         status = await enough.addTimeout(seconds, reactor)
-        if len(collected) > limit:
+        if whole and collected.dropped:
             raise Unavailable(f"{shown} printed more than {limit // 1024} KiB")
     except Late:
         await _dropped(command)
@@ -224,7 +240,7 @@ async def command_output(
         raise
     if end_group:
         command.drop()
-    return CommandOutput(status, bytes(collected), bytes(errors))
+    return CommandOutput(status, collected.content, errors.content)
 
 
 async def _dropped(command: PipedCommand[int | None]) -> None:

@@ -21,6 +21,7 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from ironcurtain.errors import ProtocolViolation
+from ironcurtain.process.bounded import Kept
 from ironcurtain.process.frames import MessageReader
 from ironcurtain.services.stream import StreamTransport
 from ironcurtain.text.display import shorten
@@ -146,13 +147,13 @@ class _Output(ProcessProtocol, Generic[M]):
     """The process's output, which it writes only on failure."""
 
     def __init__(self, owner: WorkerOwner[M]) -> None:
-        self._owner, self._last = owner, b""
+        self._owner, self._last = owner, Kept(4 * WORDS_LIMIT)
 
     def childDataReceived(self, childFD: int, data: bytes) -> None:
-        self._last = (self._last + data)[-4 * WORDS_LIMIT :]
+        self._last.feed(data)
 
     def processEnded(self, reason: Failure) -> None:
-        lines = self._last.decode("utf-8", "replace").strip().splitlines()
+        lines = self._last.content.decode("utf-8", "replace").strip().splitlines()
         self._owner.ended(_how(reason), shorten(lines[-1], WORDS_LIMIT) if lines else "nothing was said")
 
 

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
-import signal
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from twisted.internet.defer import CancelledError, Deferred
-from twisted.internet.error import ProcessExitedAlready
-from twisted.internet.interfaces import IDelayedCall, IReactorProcess, IReactorTime
-from twisted.internet.protocol import ProcessProtocol
-from twisted.python.failure import Failure
-
 from ironcurtain.errors import Unavailable
 from ironcurtain.files.removal import remove, remove_at
 from ironcurtain.process.accounts import Account
+from ironcurtain.process.piped import CommandReactor, command_output
 from ironcurtain.project.gitsettings import MalformedSettings, parse
 from ironcurtain.servers.files.failures import FileError
 from ironcurtain.servers.files.walk import DIRECTORY, OpenRoot, Place, open_regular, parent
@@ -28,18 +23,8 @@ from ironcurtain.text.display import one_line
 CLONE_SECONDS = 600.0
 """Time limit of a clone (enough for a large repository on a slow line)."""
 
-KILL_SECONDS = 5.0
-"""Seconds between SIGTERM and SIGKILL."""
-
-SAID_LIMIT = 4000
-"""Maximum length in characters of git's last output in an error message."""
-
 INHERITED = ("PATH", "LANG", "TZ", "TMPDIR")
 """Environment variables of this process that git inherits."""
-
-
-class CloneReactor(IReactorProcess, IReactorTime):
-    """The parts of a reactor that a clone needs."""
 
 
 class CloneFailed(Unavailable):
@@ -49,7 +34,7 @@ class CloneFailed(Unavailable):
 
 
 async def clone(
-    reactor: CloneReactor,
+    reactor: CommandReactor,
     address: str,
     to: Path,
     account: Account,
@@ -110,7 +95,7 @@ def _move(place: Path) -> list[str]:
 
 
 async def _run(
-    reactor: CloneReactor,
+    reactor: CommandReactor,
     command: list[str],
     environment: dict[str, str],
     cwd: Path,
@@ -118,85 +103,34 @@ async def _run(
     tell: Callable[[str], None],
     seconds: float,
 ) -> None:
-    line = [shutil.which("setsid") or "setsid", *command]
-    if account is not None:
-        line = account.command(line)
-    git = _Git(reactor, tell)
-    reactor.spawnProcess(git, line[0], line, environment, str(cwd), childFDs={0: "w", 1: "r", 2: "r"})
-    timer = reactor.callLater(seconds, git.give_up, f"it took longer than {seconds:.0f} s")
+    def told(data: bytes) -> None:
+        for part in filter(None, data.decode("utf-8", "replace").replace("\r", "\n").split("\n")):
+            tell(one_line(part, 200))
+
     try:
-        await git.ended()
-    except CancelledError:
-        git.give_up("it was cancelled")
-        with suppress(CloneFailed):
-            await git.ended()
-        raise
-    finally:
-        if timer.active():
-            timer.cancel()
+        ended = await command_output(
+            reactor,
+            command if account is None else account.command(command),
+            environment,
+            "git clone",
+            seconds=seconds,
+            limit=0,
+            directory=str(cwd),
+            whole=False,
+            keep_errors=True,
+            tell=told,
+            end_group=True,  # processes that git started and did not wait for
+        )
+    except Unavailable as e:
+        raise CloneFailed(str(e)) from None
+    if ended.status != 0:
+        raise CloneFailed(f"git clone failed: {_last_words(ended.errors)}")
 
 
-class _Git(ProcessProtocol):
-    """One run of git: collects its output, and ends it."""
-
-    def __init__(self, clock: IReactorTime, tell: Callable[[str], None]) -> None:
-        self._clock, self._tell = clock, tell
-        self._said, self._group = "", 0
-        self._why = ""
-        self._killer: IDelayedCall | None = None
-        self._waiting: list[Deferred[None]] = []
-
-    def ended(self) -> Deferred[None]:
-        """:returns: fires when git has exited; fails with :class:`CloneFailed` if git failed."""
-        self._waiting.append(Deferred())
-        return self._waiting[-1]
-
-    def connectionMade(self) -> None:
-        assert self.transport is not None
-        self._group = int(self.transport.pid or 0)
-        self.transport.closeStdin()
-
-    def errReceived(self, data: bytes) -> None:
-        text = data.decode("utf-8", "replace").replace("\r", "\n")
-        self._said = (self._said + text)[-SAID_LIMIT:]
-        for line in filter(None, text.split("\n")):
-            self._tell(one_line(line, 200))
-
-    def processEnded(self, reason: Failure) -> None:
-        if self._killer is not None and self._killer.active():
-            self._killer.cancel()
-        self._signal_group(signal.SIGKILL)  # processes that git started and did not wait for
-        status = getattr(reason.value, "exitCode", None)
-        why = self._why or ("" if status == 0 else f"failed: {self._last_words()}")
-        for waiting in self._waiting:
-            if waiting.called:
-                continue
-            if why:
-                waiting.errback(Failure(CloneFailed(f"git clone {why}")))
-            else:
-                waiting.callback(None)
-
-    def give_up(self, why: str) -> None:
-        """End git and the processes that it started."""
-        if not self._why:
-            self._why = f"was ended: {why}"
-            self._signal(signal.SIGTERM)
-            self._killer = self._clock.callLater(KILL_SECONDS, self._signal, signal.SIGKILL)
-
-    def _signal(self, number: signal.Signals) -> None:
-        assert self.transport is not None
-        self._signal_group(number)
-        with suppress(ProcessExitedAlready):
-            self.transport.signalProcess(number.name.removeprefix("SIG"))
-
-    def _signal_group(self, number: signal.Signals) -> None:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._group, number)
-
-    def _last_words(self) -> str:
-        lines = [line for line in self._said.split("\n") if line.strip()]
-        telling = [line for line in lines if line.startswith(("fatal:", "error:", "ssh:"))] or lines
-        return one_line(" ".join(telling[-3:]), 600) or "it printed nothing"
+def _last_words(errors: bytes) -> str:
+    lines = [line for line in re.split(r"[\r\n]", errors.decode("utf-8", "replace")) if line.strip()]
+    telling = [line for line in lines if line.startswith(("fatal:", "error:", "ssh:"))] or lines
+    return one_line(" ".join(telling[-3:]), 600) or "it printed nothing"
 
 
 def _check_left(place: Path, address: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from dataclasses import replace
 from importlib import resources
@@ -14,6 +13,7 @@ from ironcurtain.container import execution
 from ironcurtain.container.engine import Engine
 from ironcurtain.container.spec import SESSION_LABEL, WORKSPACE
 from ironcurtain.errors import Unavailable
+from ironcurtain.process.bounded import Bounds, Kept, Unfinished
 from ironcurtain.prove.outside import MANY_PROCESSES, Outside
 from ironcurtain.prove.report import Attempt, Report, parse
 from ironcurtain.sandbox import programs, promises
@@ -29,6 +29,8 @@ LIMITS = {
 SECONDS = 300.0
 """Time limit of the program in seconds (it takes about ten)."""
 
+OUTPUT_LIMIT = 1024 * 1024
+"""Most bytes that the program may print (it prints some 30 KB)."""
 
 PARTS = ("common", "files", "git", "network", "processes", "calls", "rights", "devices", "limits", "main")
 """The parts of the hostile program, below ``data/hostile``."""
@@ -80,9 +82,9 @@ def prove_sandbox(subject: str, sandbox: Sandbox, workspace: str, outside: Outsi
     words = [python, "-I", "-c", hostile_program(), outside.targets(workspace, may_be_root, unlimited)]
     environment = {"PATH": os.environ.get("PATH", os.defpath), "HOME": sandbox.home or "/tmp", "LC_ALL": "C.UTF-8"}
     try:
-        output = programs.run(trial, words, environment, SECONDS).stdout
-    except subprocess.TimeoutExpired as e:
-        output = e.stdout or b""
+        output = programs.run(trial, words, environment, Bounds(SECONDS, OUTPUT_LIMIT, whole=True)).output
+    except Unfinished as e:
+        output = e.output
     attempts, complete = parse(output)
     subject = f"{subject}: {promises.description(kind, account)}"
     return Report(subject, attempts, complete, tuple(outside.seen()), unlimited)
@@ -98,14 +100,14 @@ async def prove_container(subject: str, engine: Engine, session_id: str, outside
     found = await engine.list_containers({SESSION_LABEL: session_id})
     if not found:
         raise Unavailable(f"session {session_id} has no container")
-    printed: list[bytes] = []
+    printed = Kept(OUTPUT_LIMIT)
     words = ["python3", "-I", "-c", hostile_program(), outside.targets(WORKSPACE)]
     status = await execution.run(
-        engine, found[0]["Id"], words, stdin=b"", stdout=printed.append, stderr=printed.append, environment={}
+        engine, found[0]["Id"], words, stdin=b"", stdout=printed.feed, stderr=printed.feed, environment={}
     )
     if status in (126, 127):
         raise Unavailable("the agent's image has no python3, which runs the hostile program")
-    attempts, complete = parse(b"".join(printed))
+    attempts, complete = parse(printed.content)
     return Report(subject, attempts, complete, tuple(outside.seen()))
 
 

@@ -11,7 +11,6 @@ import hashlib
 import importlib.util
 import os
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,7 +18,9 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
+from ironcurtain.process import bounded
 from ironcurtain.process.accounts import Account
+from ironcurtain.process.bounded import Bounds, Unfinished
 from ironcurtain.sandbox.bubblewrap_options import FILTER_DESCRIPTOR, Bubblewrap, numbered
 from ironcurtain.sandbox.obstacles import explain
 from ironcurtain.sandbox.spec import Sandbox
@@ -94,7 +95,7 @@ def is_safe(program: Bubblewrap) -> bool:
         (top / "mounted" / "link").symlink_to(f"/oldroot{top}/host")
         options = ["--ro-bind", "/", "/", "--bind", f"{top}/mounted", "/mnt", "--dir", "/mnt/link/made"]
         own = [] if os.geteuid() == 0 else ["--unshare-user"]
-        subprocess.run([program.path, *own, *options, "/bin/true"], capture_output=True, timeout=PROBE_SECONDS)
+        bounded.run([program.path, *own, *options, "/bin/true"], Bounds(PROBE_SECONDS))
         return not (top / "host" / "made").exists()
 
 
@@ -159,13 +160,11 @@ def _problem(program: Bubblewrap, account: Account | None) -> str | None:
     trial = Sandbox(account=account)
     try:
         with opened(inputs(trial)) as descriptors:
-            line, given = program.command(trial, ["/bin/true"], descriptors), list(descriptors.values())
-            done = subprocess.run(
-                line, stdin=subprocess.DEVNULL, capture_output=True, pass_fds=given, timeout=PROBE_SECONDS, check=False
-            )
-    except (OSError, subprocess.TimeoutExpired) as e:
+            line, given = program.command(trial, ["/bin/true"], descriptors), tuple(descriptors.values())
+            done = bounded.run(line, Bounds(PROBE_SECONDS), descriptors=given)
+    except (OSError, Unfinished) as e:
         return f"{program.path} cannot be started: {e}"
-    if done.returncode == 0:
+    if done.status == 0:
         return None
-    said = done.stderr.decode(errors="replace").strip() or f"status {done.returncode}"
+    said = done.errors.decode(errors="replace").strip() or f"status {done.status}"
     return f"{program.path} cannot make a sandbox here: {said}. {explain(said, program.path)}".rstrip(". ")

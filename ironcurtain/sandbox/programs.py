@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 
 from ironcurtain.errors import Unavailable
+from ironcurtain.process import bounded
 from ironcurtain.process.accounts import Account
+from ironcurtain.process.bounded import Bounds, Finished
 from ironcurtain.sandbox import bubblewrap, container
 from ironcurtain.sandbox.bubblewrap import opened
 from ironcurtain.sandbox.landlock import implementation as landlock
@@ -92,26 +92,16 @@ def run(
     sandbox: Sandbox,
     argv: Sequence[str],
     environment: Mapping[str, str],
-    seconds: float | None = None,
+    bounds: Bounds,
     out: Path | None = None,
-) -> subprocess.CompletedProcess[bytes]:
+) -> Finished:
     """
     Run a program without input, and wait for its end.
 
     :param out: a file for its standard output.
-    :raises subprocess.TimeoutExpired: it took longer than ``seconds``; it is ended.
+    :raises Unfinished: it took too long or printed too much.
     :raises Unavailable: no sandbox can be made.
     """
-    with ExitStack() as stack:
-        descriptors = stack.enter_context(opened(inputs(sandbox)))
-        output = subprocess.PIPE if out is None else stack.enter_context(out.open("wb"))
-        return subprocess.run(
-            command(sandbox, argv, descriptors),
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.PIPE,
-            timeout=seconds,
-            env=dict(environment),
-            pass_fds=list(descriptors.values()),
-            check=False,
-        )
+    with opened(inputs(sandbox)) as descriptors:
+        line, given = command(sandbox, argv, descriptors), tuple(descriptors.values())
+        return bounded.run(line, bounds, environment=environment, out=out, descriptors=given)

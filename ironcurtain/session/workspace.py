@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ironcurtain.errors import UsageError
 from ironcurtain.home.layout import account_home
 from ironcurtain.home.user_paths import absolute_path
+from ironcurtain.process import bounded
 from ironcurtain.process.accounts import Account
+from ironcurtain.process.bounded import Bounds, Unfinished
 
 NAMED_LIMIT = 10
 """Maximum number of protected paths named in a refusal."""
@@ -79,18 +80,15 @@ def git_identity(environ: Mapping[str, str], account: Account | None) -> bytes:
     home = environ.get("HOME", "/") if account is None else account.home
     command = [git, "config", "--global", "--null", "--get-regexp", r"^user\.(name|email)$"]
     try:
-        done = subprocess.run(
+        done = bounded.run(
             command if account is None else account.command(command),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=GIT_SECONDS,
+            Bounds(GIT_SECONDS, whole=True),
+            environment={"HOME": home, "PATH": environ.get("PATH", os.defpath)},
             cwd="/",
-            env={"HOME": home, "PATH": environ.get("PATH", os.defpath)},
-            check=False,
         )
-    except (OSError, subprocess.TimeoutExpired):
+    except (OSError, Unfinished):
         return b""
-    found = dict(entry.split(b"\n", 1) for entry in done.stdout.split(b"\0") if b"\n" in entry)
+    found = dict(entry.split(b"\n", 1) for entry in done.output.split(b"\0") if b"\n" in entry)
     lines = [b"\t%s = %s\n" % (key.removeprefix(b"user."), _quoted(value)) for key, value in found.items()]
     return b"[user]\n" + b"".join(lines) if lines else b""
 

@@ -6,6 +6,8 @@ import os
 import subprocess
 from contextlib import suppress
 
+from ironcurtain.process import bounded
+from ironcurtain.process.bounded import Bounds, Unfinished
 from ironcurtain.terminal.sequences import RESTORE
 
 _SCRIPT = """
@@ -22,6 +24,9 @@ restored.
 
 _DONE = b"done\n"
 
+STTY_SECONDS = 5.0
+"""Time limit in seconds for reading the terminal's state (it takes 1 ms)."""
+
 
 class Guard:
     """Restores the terminal if this process is killed, using a small process that waits for that."""
@@ -36,11 +41,13 @@ class Guard:
 
         :param descriptor: descriptor of the terminal, before it is changed.
         """
-        with suppress(OSError, subprocess.CalledProcessError):
+        with suppress(OSError, Unfinished):
             name = os.ttyname(descriptor)
-            saved = subprocess.run(["stty", "-g"], stdin=descriptor, capture_output=True, check=True, text=True).stdout
+            saved = bounded.run(["stty", "-g"], Bounds(STTY_SECONDS, whole=True), stdin=descriptor)
+            if saved.status:
+                return
             self._process = subprocess.Popen(
-                ["/bin/sh", "-c", _SCRIPT, "sh", saved.strip(), name, RESTORE.decode()],
+                ["/bin/sh", "-c", _SCRIPT, "sh", saved.output.decode().strip(), name, RESTORE.decode()],
                 stdin=subprocess.PIPE,
                 env={"PATH": os.environ.get("PATH", os.defpath)},
                 start_new_session=True,

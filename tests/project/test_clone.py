@@ -200,7 +200,7 @@ class EndingTests(CloneTestCase):
 
     async def test_the_time_limit(self) -> None:
         address, _ = await self.silent()
-        self.assertIn("longer than 0 s", await self.fails(address, 0.4))
+        self.assertIn("took more than 0.4 s", await self.fails(address, 0.4))
         await self.all_gone()
 
     async def test_cancelling_ends_git_and_what_it_started(self) -> None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import resource
-import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path, PurePath
 
+from ironcurtain.process import bounded
 from ironcurtain.process.accounts import FREE_UIDS, Account
+from ironcurtain.process.bounded import Bounds, Unfinished
 from ironcurtain.sandbox.bubblewrap import opened
 from ironcurtain.sandbox.bubblewrap_options import FILES_DESCRIPTOR, at_most, numbered, tasks_of
 from ironcurtain.sandbox.landlock import start
@@ -74,19 +75,13 @@ def _tried(account: Account | None) -> str | None:
     trial, script = Sandbox(account=account, cwd="/"), "! cat /proc/1/status >/dev/null 2>&1"
     try:
         with opened(inputs(trial)) as descriptors:
-            done = subprocess.run(
-                command(["/bin/sh", "-c", script], descriptors),
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                pass_fds=list(descriptors.values()),
-                timeout=PROBE_SECONDS,
-                check=False,
-            )
-    except (OSError, subprocess.TimeoutExpired) as e:
+            line, given = command(["/bin/sh", "-c", script], descriptors), tuple(descriptors.values())
+            done = bounded.run(line, Bounds(PROBE_SECONDS), descriptors=given)
+    except (OSError, Unfinished) as e:
         return f"Landlock cannot be used: {e}"
-    if done.returncode == 0:
+    if done.status == 0:
         return None
-    return f"Landlock does not work here: {done.stderr.decode(errors='replace').strip() or f'status {done.returncode}'}"
+    return f"Landlock does not work here: {done.errors.decode(errors='replace').strip() or f'status {done.status}'}"
 
 
 def inexpressible(sandbox: Sandbox) -> str | None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from ironcurtain.errors import Unavailable
+from ironcurtain.process import bounded
+from ironcurtain.process.bounded import Bounds, Finished, Unfinished
 from ironcurtain.sandbox import programs
 from ironcurtain.sandbox.linked_repository import linked_repository
 from ironcurtain.sandbox.spec import Kind, Sandbox
@@ -111,10 +112,10 @@ class Runner:
         files = [(f"{self._home}/.gitconfig", _config("http", settings))] if self._home else []
         ask = f"protocol=https\nhost={parts.netloc}\npath={parts.path.lstrip('/')}\n\n"
         done = self._ask(["credential", "fill"], ask.encode(), CREDENTIAL_SECONDS)
-        if done.returncode == 0 and b"password=" in done.stdout:
+        if done.status == 0 and b"password=" in done.output:
             helper = f'"!f() {{ test $1 = get && cat {CREDENTIAL}; }}; f"'
             config = f"[credential]\n\thelper = {helper}\n".encode()
-            files = [(path, content + config) for path, content in files] + [(CREDENTIAL, done.stdout)]
+            files = [(path, content + config) for path, content in files] + [(CREDENTIAL, done.output)]
         authority = settings.get("http.sslcainfo", "")
         return files, [authority] if authority.startswith("/") and os.path.isfile(authority) else []
 
@@ -124,19 +125,17 @@ class Runner:
         for name in names:
             how = ["--get-urlmatch", name, url] if url else ["--get", name]
             done = self._ask(["config", "--global", *how], b"", GIT_SECONDS)
-            if done.returncode == 0:
-                found[name] = done.stdout.decode(errors="surrogateescape").rstrip("\n")
+            if done.status == 0:
+                found[name] = done.output.decode(errors="surrogateescape").rstrip("\n")
         return found
 
-    def _ask(self, words: Sequence[str], question: bytes, seconds: float) -> subprocess.CompletedProcess[bytes]:
+    def _ask(self, words: Sequence[str], question: bytes, seconds: float) -> Finished:
         environment = {**self.environ, "GIT_TERMINAL_PROMPT": "0", "GIT_DIR": "/nonexistent", "LC_ALL": "C.UTF-8"}
         command = [self._program(), "-c", "core.askPass=", *words]
         try:
-            return subprocess.run(
-                command, input=question, capture_output=True, timeout=seconds, env=environment, cwd="/", check=False
-            )
-        except subprocess.TimeoutExpired:
-            raise GitFailed(f"git {words[0]} did not answer within {seconds:.0f} s") from None
+            return bounded.run(command, Bounds(seconds, whole=True), environment=environment, cwd="/", stdin=question)
+        except Unfinished as e:
+            raise GitFailed(f"git {words[0]} {e.why} and was ended") from None
 
     def _program(self) -> str:
         if (git := shutil.which("git", path=self.environ.get("PATH", os.defpath))) is None:
@@ -161,15 +160,15 @@ class Runner:
             **extra,
         }
         try:
-            done = programs.run(sandbox, [self._program(), *settings, *words], environment, GIT_SECONDS, out)
-        except subprocess.TimeoutExpired:
-            raise GitFailed(f"git {words[0]} took longer than {GIT_SECONDS:.0f} s and was ended") from None
+            done = programs.run(sandbox, [self._program(), *settings, *words], environment, Bounds(GIT_SECONDS), out)
+        except Unfinished as e:
+            raise GitFailed(f"git {words[0]} {e.why} and was ended") from None
         except Unavailable as e:
             raise GitFailed(f"git runs in a sandbox, and {e}") from None
-        said = (done.stderr if out is not None else done.stdout + done.stderr).decode(errors="replace")
-        if done.returncode:
+        said = (done.errors if out is not None else done.output + done.errors).decode(errors="replace")
+        if done.status:
             lines = [line for line in said.splitlines() if line.strip()]
-            raise GitFailed(f"git failed: {one_line(' '.join(lines[-5:]), 1000) or f'status {done.returncode}'}")
+            raise GitFailed(f"git failed: {one_line(' '.join(lines[-5:]), 1000) or f'status {done.status}'}")
         return said[-SAID_LIMIT:].strip()
 
 
