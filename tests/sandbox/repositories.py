@@ -10,6 +10,7 @@ from pathlib import Path
 
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
+from ironcurtain.process.bounded import Bounds
 from ironcurtain.sandbox import bubblewrap, programs
 from ironcurtain.sandbox.linked_repository import LinkedRepository, linked_repository, settings_variables
 from ironcurtain.sandbox.spec import Sandbox
@@ -65,5 +66,5 @@ class RepositoryCase(SynchronousTestCase):
         read, write = (read, (*write, place)) if writable else ((*read, place), write)
         sandbox = Sandbox(read, write, cwd=place)
         environment = ENVIRONMENT | settings_variables()
-        done = programs.run(sandbox, ["/bin/sh", "-ec", f"exec 2>&1; {script}"], environment, 60)
-        return done.returncode, (done.stdout + done.stderr).decode()
+        done = programs.run(sandbox, ["/bin/sh", "-ec", f"exec 2>&1; {script}"], environment, Bounds(60))
+        return done.status, (done.output + done.errors).decode()

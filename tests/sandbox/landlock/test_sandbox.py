@@ -17,6 +17,7 @@ from pathlib import Path
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
 from ironcurtain.process.accounts import Account
+from ironcurtain.process.bounded import Bounds, Finished
 from ironcurtain.sandbox import programs
 from ironcurtain.sandbox.bubblewrap import opened
 from ironcurtain.sandbox.installation import Installation
@@ -54,12 +55,12 @@ class LandlockCase(SynchronousTestCase):
             kind=Kind.LANDLOCK,
         )
 
-    def run_inside(self, *words: str, sandbox: Sandbox | None = None) -> subprocess.CompletedProcess[bytes]:
-        return programs.run(sandbox or self.sandbox, words, {"PATH": os.defpath, "LC_ALL": "C.UTF-8"}, 60)
+    def run_inside(self, *words: str, sandbox: Sandbox | None = None) -> Finished:
+        return programs.run(sandbox or self.sandbox, words, {"PATH": os.defpath, "LC_ALL": "C.UTF-8"}, Bounds(60))
 
     def script(self, script: str, sandbox: Sandbox | None = None) -> tuple[int, str]:
         done = self.run_inside("/bin/sh", "-c", script, "sh", str(self.directory), sandbox=sandbox)
-        return done.returncode, (done.stdout + done.stderr).decode()
+        return done.status, (done.output + done.errors).decode()
 
 
 class SandboxTests(LandlockCase):
@@ -104,7 +105,7 @@ class SandboxTests(LandlockCase):
         done = self.run_inside(
             self.python, "-I", "-c", ATTACKS, str(outside), str(victim.pid), str(self.directory / "read")
         )
-        self.assertEqual((done.returncode, done.stdout.decode()), (0, ""), done.stderr.decode())
+        self.assertEqual((done.status, done.output.decode()), (0, ""), done.errors.decode())
         after = outside.stat()
         for name in ("st_mode", "st_mtime_ns", "st_atime_ns", "st_uid", "st_size"):
             self.assertEqual(getattr(after, name), getattr(before, name), name)
@@ -133,7 +134,7 @@ class SandboxTests(LandlockCase):
         lines = ("import os, tempfile", "f = tempfile.NamedTemporaryFile()", "os.fchmod(f.fileno(), 0o640)")
         program = "\n".join((*lines, "print(os.cpu_count() > 0)"))
         done = self.run_inside(self.python, "-I", "-c", program)
-        self.assertEqual((done.returncode, done.stdout), (0, b"True\n"), done.stderr)
+        self.assertEqual((done.status, done.output), (0, b"True\n"), done.errors)
 
     def test_home_and_temporary_directory_are_its_own_and_removed(self) -> None:
         sandbox = replace(self.sandbox, home="/home/somebody", files=(("/home/somebody/.gitconfig", b"mine"),))
@@ -146,10 +147,10 @@ class SandboxTests(LandlockCase):
 
     def test_status_signal_and_arguments_pass_unchanged(self) -> None:
         done = self.run_inside("/bin/sh", "-c", 'printf "%s|" "$@"; exit 7', "x", "--", "-a b", "$HOME")
-        self.assertEqual((done.returncode, done.stdout), (7, b"--|-a b|$HOME|"))
+        self.assertEqual((done.status, done.output), (7, b"--|-a b|$HOME|"))
         self.assertEqual(self.script("kill -TERM $$")[0], -signal.SIGTERM)
         done = self.run_inside("/nonexistent/program")
-        self.assertEqual((done.returncode, b"cannot be executed" in done.stderr), (126, True), done)
+        self.assertEqual((done.status, b"cannot be executed" in done.errors), (126, True), done)
 
     def test_processes_left_behind_end_with_the_program(self) -> None:
         status, printed = self.script("setsid sh -c 'sleep 600 & echo $! >pid; wait' & while [ ! -s pid ]; do :; done")

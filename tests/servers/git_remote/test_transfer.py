@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import subprocess
 import tempfile
@@ -203,6 +204,19 @@ class TransferTests(TestCase):
         for tool in ("git_push", "git_pull"):
             await self.assertFailure(self.call(tool, repository="link", branch="main"), IronCurtainError)
         self.assertNotIn("key", self.git("log", "--all", "--format=%s", cwd=self.served / "app.git"))
+
+    async def test_flood_of_a_filter_is_not_kept(self) -> None:
+        await self.call("git_clone", directory="app")
+        clone, other = self.workspace / "app", self.top / "other"
+        self.git("config", "filter.x.smudge", "head -c 300000000 /dev/zero >&2; cat", cwd=clone)
+        self.git("clone", "-q", str(self.served / "app.git"), str(other))
+        (other / ".gitattributes").write_text("* filter=x\n")
+        self.commit(other, "two")
+        self.git("push", "-q", cwd=other)
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        await self.call("git_pull", repository="app", branch="main")
+        self.assertEqual((clone / "two").read_text(), "two\n")
+        self.assertLess(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, 64 * 1024)
 
     async def test_what_is_refused(self) -> None:
         for arguments in (
