@@ -16,6 +16,7 @@ from ironcurtain.sandbox import programs
 from ironcurtain.sandbox.linked_repository import linked_repository
 from ironcurtain.sandbox.spec import Kind, Sandbox
 from ironcurtain.servers.files.failures import FileError
+from ironcurtain.servers.git_remote.credentials import helper_files, helper_settings, question
 from ironcurtain.text.display import one_line
 
 GIT_SECONDS = 600.0
@@ -26,9 +27,6 @@ CREDENTIAL_SECONDS = 60.0
 
 SAID_LIMIT = 4000
 """Maximum length in characters of git's output in an answer."""
-
-CREDENTIAL = "/tmp/credential"
-"""Where the sandbox with the network has its only credential."""
 
 SSH = "ssh -oBatchMode=yes -oClearAllForwardings=yes -oForwardAgent=no -oPermitLocalCommand=no"
 
@@ -107,15 +105,13 @@ class Runner:
         return self._git(words, sandbox, extra=extra)
 
     def _for_https(self, url: str) -> tuple[list[tuple[str, bytes]], list[str]]:
-        parts = urlsplit(url)
         settings = self._settings(("http.proxy", "http.sslcainfo"), url)
-        files = [(f"{self._home}/.gitconfig", _config("http", settings))] if self._home else []
-        ask = f"protocol=https\nhost={parts.netloc}\npath={parts.path.lstrip('/')}\n\n"
-        done = self._ask(["credential", "fill"], ask.encode(), CREDENTIAL_SECONDS)
-        if done.status == 0 and b"password=" in done.output:
-            helper = f'"!f() {{ test $1 = get && cat {CREDENTIAL}; }}; f"'
-            config = f"[credential]\n\thelper = {helper}\n".encode()
-            files = [(path, content + config) for path, content in files] + [(CREDENTIAL, done.output)]
+        files = list[tuple[str, bytes]]()
+        if self._home:
+            done = self._ask(["credential", "fill"], question(url), CREDENTIAL_SECONDS)
+            answer = helper_files(url, done.output) if done.status == 0 else ()
+            config = _config("http", settings) + (helper_settings() if answer else b"")
+            files = [(f"{self._home}/.gitconfig", config), *answer]
         authority = settings.get("http.sslcainfo", "")
         return files, [authority] if authority.startswith("/") and os.path.isfile(authority) else []
 
@@ -129,11 +125,11 @@ class Runner:
                 found[name] = done.output.decode(errors="surrogateescape").rstrip("\n")
         return found
 
-    def _ask(self, words: Sequence[str], question: bytes, seconds: float) -> Finished:
+    def _ask(self, words: Sequence[str], asked: bytes, seconds: float) -> Finished:
         environment = {**self.environ, "GIT_TERMINAL_PROMPT": "0", "GIT_DIR": "/nonexistent", "LC_ALL": "C.UTF-8"}
         command = [self._program(), "-c", "core.askPass=", *words]
         try:
-            return bounded.run(command, Bounds(seconds, whole=True), environment=environment, cwd="/", stdin=question)
+            return bounded.run(command, Bounds(seconds, whole=True), environment=environment, cwd="/", stdin=asked)
         except Unfinished as e:
             raise GitFailed(f"git {words[0]} {e.why} and was ended") from None
 
