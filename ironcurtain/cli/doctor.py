@@ -180,7 +180,7 @@ def _sandboxed(where: Home) -> tuple[Account | None, Kind | None]:
 
 
 def _sandbox(where: Home) -> Iterator[Finding]:
-    from ironcurtain.sandbox import bubblewrap, promises
+    from ironcurtain.sandbox import bubblewrap, cgroups, promises
     from ironcurtain.sandbox.programs import problems
     from ironcurtain.sandbox.spec import Kind, Sandbox
 
@@ -194,16 +194,16 @@ def _sandbox(where: Home) -> Iterator[Finding]:
         yield Finding("sandbox", WRONG, f"none can be made: {reasons}", mend)
         return
     weak = promises.weaknesses(chosen, account)
-    detail = f"{promises.NAMES[chosen]} works: {used}"
-    if chosen is not Kind.BUBBLEWRAP:
-        detail += f". A stronger kind cannot be used: {reasons}" if reasons else ""
-        limits = f"It does not {'; does not '.join(weak)}." if weak else ""
-        yield Finding("sandbox", HINT if weak else OK, detail, limits)
-        return
-    trial = bubblewrap.tried(account)
-    program = f" ({trial.program.path})" if trial.program is not None else ""
-    passed_over = f". Passed over: {'; '.join(trial.problems)}" if trial.problems else ""
-    yield Finding("sandbox", OK, f"bubblewrap works{program}: {used}{passed_over}")
+    program, passed_over = "", f". A stronger kind cannot be used: {reasons}" if reasons else ""
+    if chosen is Kind.BUBBLEWRAP:
+        trial = bubblewrap.tried(account)
+        program = f" ({trial.program.path})" if trial.program is not None else ""
+        passed_over = f". Passed over: {'; '.join(trial.problems)}" if trial.problems else ""
+    limits = f"It does not {'; does not '.join(weak)}." if weak else ""
+    if promises.MEMORY in promises.unlimited(chosen, account):
+        limits += f" Memory needs a cgroup: {cgroups.unavailable()}."
+    detail = f"{promises.NAMES[chosen]} works{program}: {used}{passed_over}"
+    yield Finding("sandbox", HINT if weak else OK, detail, limits)
 
 
 def _models(where: Home) -> Iterator[Finding]:

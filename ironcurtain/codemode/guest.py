@@ -34,6 +34,7 @@ from ironcurtain.codemode.model import CodeLimits
 from ironcurtain.codemode.pool import shared
 from ironcurtain.codemode.prelude import declarations
 from ironcurtain.errors import Unavailable
+from ironcurtain.sandbox import cgroups
 from ironcurtain.sandbox.spec import Sandbox
 from ironcurtain.services.asyncio_bridge import to_asyncio
 
@@ -109,6 +110,7 @@ class Guest:
     async def close(self) -> None:
         """End the process, even if it is busy."""
         await self._session.__aexit__(None, None, None)
+        cgroups.sweep()
 
     async def run(self, code: str, output: Bounded) -> Ran:
         """

@@ -26,7 +26,7 @@ from ironcurtain.codemode.model import CodeLimits
 from ironcurtain.errors import Unavailable
 from ironcurtain.process.accounts import Account
 from ironcurtain.process.identity import identify
-from ironcurtain.sandbox import programs
+from ironcurtain.sandbox import cgroups, programs
 from ironcurtain.sandbox.spec import Kind, Sandbox
 from ironcurtain.services.asyncio_bridge import from_asyncio
 
@@ -99,6 +99,7 @@ class Pool:
                 await opened.monty.__aexit__(None, None, None)
                 await asyncio.to_thread(shutil.rmtree, opened.directory, ignore_errors=True)
             await asyncio.sleep(SETTLE_SECONDS)
+            await asyncio.to_thread(cgroups.settle)
 
     async def _open(self, around: Sandbox) -> AsyncMonty:
         async with self._lock:

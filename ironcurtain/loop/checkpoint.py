@@ -12,10 +12,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
+from twisted.internet.threads import deferToThread
+
 from ironcurtain.errors import Unavailable, UsageError
 from ironcurtain.process.piped import command_output
 from ironcurtain.process.programs import find_program
-from ironcurtain.sandbox import programs
+from ironcurtain.sandbox import cgroups, programs
 from ironcurtain.sandbox.bubblewrap import opened
 from ironcurtain.sandbox.linked_repository import linked_repository
 from ironcurtain.sandbox.spec import Kind, Sandbox
@@ -118,6 +120,7 @@ class Checkpoints:
                 whole=False,
                 keep_errors=True,
             )
+        await deferToThread(cgroups.settle)
         if ended.status != 0:
             raise Unavailable(f"git {words[0]} failed: {one_line(ended.errors.decode('utf-8', 'replace'), 300)}")
         return ended.output.decode("utf-8", "replace")

@@ -38,6 +38,7 @@ from twisted.python.failure import Failure
 
 from ironcurtain.jsonrpc.framing import OUTBOUND_LIMIT, Framer
 from ironcurtain.mcp_proxy.launch import Launch
+from ironcurtain.sandbox import cgroups
 from ironcurtain.sandbox.bubblewrap import opened
 from ironcurtain.services.stream import adopt
 
@@ -195,6 +196,10 @@ counts as gone without the others: its last lines are read, and its exit status 
 """
 
 
+SETTLE_STEP, SETTLE_TRIES = 0.01, 50
+"""Seconds between looks whether a sandbox's last processes have ended, and how many; usually one is enough."""
+
+
 class ChildReactor(IReactorProcess, IReactorTime):
     """The parts of a reactor that a child needs."""
 
@@ -208,7 +213,7 @@ class Child:
         self._reactor, self._owner = reactor, owner
         self._gone, self._why, self._said = False, "closed its output", ""
         self._lasting = {"exit", "output", "errors"}
-        self._is_own = launch.own
+        self._is_own, self._is_confined = launch.own, launch.own or launch.sandbox is not None
         self._ending: IDelayedCall | None = None
         self._exited: Deferred[None] = Deferred()
         self._stream, self._errors = _Stream(self), _Errors(self)
@@ -259,6 +264,8 @@ class Child:
         if not self._exited.called:
             await self._exited
         self._errors.close()
+        if self._is_confined:
+            await self._settle()
 
     def received(self, line: bytes | TooLong) -> None:
         """For the stream: a line arrived."""
@@ -304,6 +311,13 @@ class Child:
         timer.addErrback(lambda _: None)
         await timer
         return self._exited.called
+
+    async def _settle(self) -> None:
+        """Remove its cgroup, which its last processes may still be about to leave."""
+        for _ in range(SETTLE_TRIES):
+            if cgroups.sweep():
+                return
+            await deferLater(self._reactor, SETTLE_STEP)
 
     def _signal(self, number: int) -> None:
         # The process group exists only after the process has called setsid; until then, and afterwards, signal the

@@ -17,10 +17,10 @@ from ironcurtain.mcp_proxy.servers_config import CommandServer, SandboxConfig
 from ironcurtain.process import bounded
 from ironcurtain.process.accounts import FREE_UIDS, SEARCH, WRITE, Account
 from ironcurtain.process.bounded import Bounds, Unfinished
-from ironcurtain.sandbox import programs
+from ironcurtain.sandbox import cgroups, programs
 from ironcurtain.sandbox.installation import Installation
 from ironcurtain.sandbox.linked_repository import LinkedRepository, settings_text
-from ironcurtain.sandbox.spec import Kind, Sandbox
+from ironcurtain.sandbox.spec import Kind, Sandbox, SandboxLimits
 
 INHERITED = ("PATH", "HOME", "LANG", "TERM", "TZ", "USER", "TMPDIR")
 """Environment variables that servers inherit, besides ``LC_*``. Other variables may contain keys."""
@@ -123,7 +123,8 @@ def prepare(
             environment |= {name: ground.environ[name] for name in FOR_CREDENTIALS if name in ground.environ}
         if server.args[:3] == OWN_SERVERS[1] and ground.kind is not None:
             environment[KIND_VARIABLE] = ground.kind.value
-        return Launch((setsid, *argv), environment, cwd, own=True)
+        line = argv if server.args[:3] == OWN_SERVERS[0] else cgroups.limited(argv, SandboxLimits())
+        return Launch((setsid, *line), environment, cwd, own=True)
     if server.sandbox is None:
         line = argv if account is None else _as_somebody(server, argv, cwd, account)
         return Launch((setsid, *line), environment, cwd)

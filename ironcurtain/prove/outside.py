@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import shutil
 import socket
@@ -11,6 +12,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
@@ -18,6 +20,29 @@ from ironcurtain.sandbox.system_calls import numbers
 
 MANY_PROCESSES = 3000
 """Number of processes that the program tries to start: more than any sandbox or container permits."""
+
+
+FILLING = "take more than all its memory by memory files, shared memory and processes"
+"""The attempt to use more memory than a sandbox may."""
+
+SPARE = 1 << 30
+"""Bytes of memory that must be left for others while a sandbox uses all that it may."""
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """
+    :param memory: bytes of memory that all processes of a sandbox may use together.
+    :param temporary: bytes of each directory in memory.
+    """
+
+    memory: int
+    temporary: int
+
+    def untried(self) -> tuple[str, ...]:
+        """:returns: :data:`FILLING`, if this machine cannot spare the memory."""
+        found = re.search(r"^MemAvailable:\s+(\d+) kB$", Path("/proc/meminfo").read_text(), re.MULTILINE)
+        return () if found is None or int(found[1]) * 1024 > self.memory + SPARE else (FILLING,)
 
 
 class Outside:
@@ -79,11 +104,12 @@ class Outside:
         made.setblocking(False)
         return made
 
-    def targets(self, workspace: str, may_be_root: bool = False, unlimited: Sequence[str] = ()) -> str:
+    def targets(self, workspace: str, room: Room, may_be_root: bool = False, unlimited: Sequence[str] = ()) -> str:
         """
         :param workspace: path of the workspace for the program; empty: its temporary directory.
+        :param room: what it may use.
         :param may_be_root: whether the configuration permits it to run as root.
-        :param unlimited: attempts that are not to be tried.
+        :param unlimited: attempts against limits that do not exist here.
         :returns: the program's argument.
         """
         return json.dumps(
@@ -102,6 +128,9 @@ class Outside:
                 "root": may_be_root,
                 "many": MANY_PROCESSES,
                 "unlimited": list(unlimited),
+                "untried": list(room.untried()),
+                "memory": room.memory,
+                "temporary": room.temporary,
                 "calls": numbers(),
             }
         )

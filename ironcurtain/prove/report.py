@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import msgspec
 
+from ironcurtain.prove.outside import FILLING
+
 
 class Attempt(msgspec.Struct, frozen=True):
     """
@@ -14,7 +16,8 @@ class Attempt(msgspec.Struct, frozen=True):
 
     :param group: group of similar attempts, such as files.
     :param what: in a few words.
-    :param outcome: "failed", which is good, "succeeded", or "not tried" if the kind of sandbox has no such limit.
+    :param outcome: "failed", which is good; "succeeded"; "not limited" if the kind of sandbox has no such limit on this
+        machine; "not tried" if this machine cannot tell.
     :param detail: the system's answer.
     """
 
@@ -32,7 +35,7 @@ class Report:
     :param subject: what it ran in.
     :param complete: whether it finished.
     :param seen: its traces outside.
-    :param unlimited: attempts that were not to be tried.
+    :param unlimited: attempts against limits that do not exist here, of which people are told.
     """
 
     subject: str
@@ -54,20 +57,26 @@ class Report:
             if attempt.group != group:
                 group = attempt.group
                 yield f"  {group}"
-            mark = "OUT " if self._got_out(attempt) else "held" if attempt.outcome == "failed" else "    "
+            mark = "OUT " if self._got_out(attempt) else "held" if attempt.outcome == "failed" else attempt.outcome
             yield f"    {mark}  {attempt.what}" + (f": {attempt.detail}" if attempt.detail else "")
         for trace in self.seen:
             yield f"    OUT   seen from outside: {trace}"
         if not self.complete:
             yield "    OUT   the program did not finish, so the result is unknown"
         out = sum(map(self._got_out, self.attempts)) + len(self.seen)
-        yield f"  {len(self.attempts)} attempts, {out} got out; outside, " + (
+        others = [
+            f"{count} {outcome}"
+            for outcome in ("not limited", "not tried")
+            if (count := sum(attempt.outcome == outcome for attempt in self.attempts))
+        ]
+        yield f"  {', '.join((f'{len(self.attempts)} attempts', f'{out} got out', *others))}; outside, " + (
             "traces were found" if self.seen else "nothing was read, changed, reached or ended"
         )
 
     def _got_out(self, attempt: Attempt) -> bool:
-        is_unlimited = attempt.outcome == "not tried" and attempt.what in self.unlimited
-        return attempt.outcome != "failed" and not is_unlimited
+        is_unlimited = attempt.outcome == "not limited" and attempt.what in self.unlimited
+        is_untried = attempt.outcome == "not tried" and attempt.what == FILLING
+        return attempt.outcome != "failed" and not is_unlimited and not is_untried
 
 
 def parse(output: bytes) -> tuple[list[Attempt], bool]:

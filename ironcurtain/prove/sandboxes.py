@@ -14,17 +14,18 @@ from ironcurtain.container.engine import Engine
 from ironcurtain.container.spec import SESSION_LABEL, WORKSPACE
 from ironcurtain.errors import Unavailable
 from ironcurtain.process.bounded import Bounds, Kept, Unfinished
-from ironcurtain.prove.outside import MANY_PROCESSES, Outside
+from ironcurtain.prove.outside import FILLING, MANY_PROCESSES, Outside, Room
 from ironcurtain.prove.report import Attempt, Report, parse
 from ironcurtain.sandbox import programs, promises
 from ironcurtain.sandbox.installation import Installation
 from ironcurtain.sandbox.spec import Sandbox
 
 LIMITS = {
+    promises.MEMORY: (FILLING,),
     promises.TEMPORARY_SPACE: ("fill the temporary directory with 8 GiB",),
     promises.PROCESSES: (f"start {MANY_PROCESSES} processes",),
 }
-"""The attempts against limits that not every kind of sandbox has."""
+"""The attempts against limits that not every kind of sandbox has everywhere."""
 
 SECONDS = 300.0
 """Time limit of the program in seconds (it takes about ten)."""
@@ -78,8 +79,9 @@ def prove_sandbox(subject: str, sandbox: Sandbox, workspace: str, outside: Outsi
     trial = replace(sandbox, read=(*sandbox.read, *needed), cwd=workspace or "/tmp", alone=False)
     kind = programs.kind_of(trial)
     may_be_root = (account is None and os.getuid() == 0) or promises.runs_as_root(kind, account)
+    room = Room(trial.limits.memory, trial.limits.temporary)
     unlimited = [attempt for what in promises.unlimited(kind, account) for attempt in LIMITS[what]]
-    words = [python, "-I", "-c", hostile_program(), outside.targets(workspace, may_be_root, unlimited)]
+    words = [python, "-I", "-c", hostile_program(), outside.targets(workspace, room, may_be_root, unlimited)]
     environment = {"PATH": os.environ.get("PATH", os.defpath), "HOME": sandbox.home or "/tmp", "LC_ALL": "C.UTF-8"}
     try:
         output = programs.run(trial, words, environment, Bounds(SECONDS, OUTPUT_LIMIT, whole=True)).output
@@ -101,7 +103,8 @@ async def prove_container(subject: str, engine: Engine, session_id: str, outside
     if not found:
         raise Unavailable(f"session {session_id} has no container")
     printed = Kept(OUTPUT_LIMIT)
-    words = ["python3", "-I", "-c", hostile_program(), outside.targets(WORKSPACE)]
+    memory = int((await engine.inspect(found[0]["Id"]))["HostConfig"]["Memory"])
+    words = ["python3", "-I", "-c", hostile_program(), outside.targets(WORKSPACE, Room(memory, memory))]
     status = await execution.run(
         engine, found[0]["Id"], words, stdin=b"", stdout=printed.feed, stderr=printed.feed, environment={}
     )

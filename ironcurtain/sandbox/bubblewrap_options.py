@@ -174,7 +174,7 @@ def _mount(path: str, access: Access, sandbox: Sandbox) -> list[str]:
         return _temporary(path, sandbox)
     if access is Access.HIDDEN:
         if os.path.isdir(path):
-            return ["--perms", "0555", "--tmpfs", path, "--remount-ro", path]
+            return [*_in_memory(path, ROOT_SIZE, "0555"), "--remount-ro", path]
         return ["--ro-bind", "/dev/null", path]
     return ["--ro-bind" if access is Access.READ else "--bind", path, path]
 

@@ -35,6 +35,9 @@ CANNOT_START = 125
 IMAGE = "ironcurtain/sandbox"
 """Name of the image, which has only the mount points; its tag is a digest of these."""
 
+LIMITS = {"MemoryLimit": "memory", "PidsLimit": "processes"}
+"""What an Engine says of itself if the kernel does not limit these, in which case it leaves the limit out."""
+
 _DIRECTORIES = ("dev", "etc", "proc", "sys", "tmp")
 
 
@@ -79,6 +82,8 @@ def available() -> str | None:
         found = connect(address, PROBE_SECONDS, PROBE_SECONDS).info()
     except Exception as e:  # the package raises exceptions of requests and urllib3
         return f"the Docker Engine at {address} does not answer: {type(e).__name__}"
+    if missing := [what for member, what in LIMITS.items() if found.get(member) is False]:
+        return f"the Docker Engine at {address} cannot limit {' and '.join(missing)}"
     if any(option in ("name=rootless", "name=userns") for option in found.get("SecurityOptions") or ()):
         return "the Docker Engine maps accounts to others, so that a container cannot use the files of this one"
     return None
@@ -158,6 +163,7 @@ def request(
             "Memory": limits.memory,
             "MemorySwap": limits.memory,  # limit of memory plus swap, so no swap
             "PidsLimit": limits.processes,
+            "ShmSize": limits.temporary,
             "Ulimits": [
                 {"Name": name, "Soft": value, "Hard": value}
                 for name, value in (("core", 0), ("nofile", limits.files), ("fsize", limits.file_size))

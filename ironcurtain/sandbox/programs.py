@@ -10,7 +10,7 @@ from ironcurtain.errors import Unavailable
 from ironcurtain.process import bounded
 from ironcurtain.process.accounts import Account
 from ironcurtain.process.bounded import Bounds, Finished
-from ironcurtain.sandbox import bubblewrap, container
+from ironcurtain.sandbox import bubblewrap, cgroups, container
 from ironcurtain.sandbox.bubblewrap import opened
 from ironcurtain.sandbox.landlock import implementation as landlock
 from ironcurtain.sandbox.mount_points import check_mount_points
@@ -81,11 +81,11 @@ def command(sandbox: Sandbox, argv: Sequence[str], descriptors: Mapping[int, int
     """
     match kind_of(sandbox):
         case Kind.BUBBLEWRAP:
-            return bubblewrap.command(sandbox, argv, descriptors)
+            return cgroups.limited(bubblewrap.command(sandbox, argv, descriptors), sandbox.limits)
         case Kind.CONTAINER:
             return container.command(argv, descriptors)
         case Kind.LANDLOCK:
-            return landlock.command(argv, descriptors)
+            return cgroups.limited(landlock.command(argv, descriptors), sandbox.limits)
 
 
 def run(
@@ -104,4 +104,7 @@ def run(
     """
     with opened(inputs(sandbox)) as descriptors:
         line, given = command(sandbox, argv, descriptors), tuple(descriptors.values())
-        return bounded.run(line, bounds, environment=environment, out=out, descriptors=given)
+        try:
+            return bounded.run(line, bounds, environment=environment, out=out, descriptors=given)
+        finally:
+            cgroups.settle()

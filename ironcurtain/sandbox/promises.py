@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from ironcurtain.process.accounts import Account
+from ironcurtain.sandbox import cgroups
 from ironcurtain.sandbox.landlock.reach import can_switch
 from ironcurtain.sandbox.spec import Kind
 
@@ -15,17 +16,24 @@ NAMES = {
 }
 """How each kind is called."""
 
+MEMORY = "the memory of all processes together (shared memory, files in memory, forks)"
 TEMPORARY_SPACE, PROCESSES = "the size of temporary files", "the number of processes"
 
 
 def unlimited(kind: Kind, account: Account | None = None) -> tuple[str, ...]:
     """
     :param account: the account that programs run as; ``None``: that of this process.
-    :returns: what a kind of sandbox does not limit, though the others do.
+    :returns: what a kind of sandbox does not limit here, though others do, or though it does on other machines.
     """
-    if kind is not Kind.LANDLOCK:
+    if kind is Kind.CONTAINER:
         return ()
-    return (TEMPORARY_SPACE, *((PROCESSES,) if runs_as_root(kind, account) else ()))
+    has_cgroup = cgroups.unavailable() is None
+    is_root = os.geteuid() == 0 and (account is None or runs_as_root(kind, account))  # root's processes have no limit
+    return (
+        *(() if has_cgroup else (MEMORY,)),
+        *((TEMPORARY_SPACE,) if kind is Kind.LANDLOCK else ()),
+        *((PROCESSES,) if is_root and not has_cgroup else ()),
+    )
 
 
 def weaknesses(kind: Kind, account: Account | None = None) -> tuple[str, ...]:
@@ -33,11 +41,12 @@ def weaknesses(kind: Kind, account: Account | None = None) -> tuple[str, ...]:
     :param account: as above.
     :returns: what a kind of sandbox does not hold, as parts of a sentence that begins with "They do not".
     """
+    limits = tuple(f"limit {what}" for what in unlimited(kind, account))
     if kind is not Kind.LANDLOCK:
-        return ()
+        return limits
     return (
         "hide names, sizes and dates of other files, only their contents",
-        *(f"limit {what}" for what in unlimited(kind, account)),
+        *limits,
         "permit any network, UNIX sockets, /proc and shared memory",
     )
 

@@ -37,13 +37,14 @@ class Access(Enum):
 @dataclass(frozen=True, slots=True)
 class SandboxLimits:
     """
-    The limits of a sandbox. The memory limit applies to each process, the number of processes to all of them.
+    The limits of a sandbox.
 
-    :param memory: bytes of data of one process (``RLIMIT_DATA``); four gigabytes are more than compilers and Node use.
+    :param memory: bytes of all its processes together, shared memory and files in memory included, where it has a
+        cgroup; also of data of each process (``RLIMIT_DATA``). Four gigabytes are more than compilers and Node use.
     :param processes: number of processes and threads of the sandbox.
     :param files: open files of one process.
     :param file_size: bytes of one file.
-    :param temporary: bytes of the directory for temporary files, which is in memory.
+    :param temporary: bytes of each directory for temporary files, if it is in memory.
     """
 
     memory: int = 4096 * MEBIBYTE

@@ -42,7 +42,7 @@ class SandboxTests(SynchronousTestCase):
         with Outside(self.home) as outside:
             report = prove_sandbox("trial", sandbox, str(self.workspace), outside)
         self.assertEqual(list(self.home.iterdir()), [])
-        out = {attempt.what for attempt in report.attempts if attempt.outcome not in ("failed", "not tried")}
+        out = {attempt.what for attempt in report.attempts if attempt.outcome not in ("failed", "not limited")}
         return report, out | set(report.seen)
 
     def test_a_sandbox_holds(self) -> None:
@@ -96,7 +96,10 @@ class ReportTests(SynchronousTestCase):
     def test_what_is_seen_outside_counts_whatever_the_program_says(self) -> None:
         self.assertFalse(Report("x", (), complete=True, seen=("the file outside was changed",)).held)
 
-    def test_attempt_that_was_not_tried_counts_unless_it_was_to_be(self) -> None:
-        attempt = Attempt("limits", "fill", "not tried")
+    def test_attempt_that_is_not_limited_counts_unless_people_are_told(self) -> None:
+        attempt = Attempt("limits", "fill", "not limited")
         self.assertFalse(Report("x", (attempt,), complete=True).held)
-        self.assertTrue(Report("x", (attempt,), complete=True, unlimited=("fill",)).held)
+        told = Report("x", (attempt,), complete=True, unlimited=("fill",))
+        self.assertTrue(told.held)
+        self.assertIn("1 not limited", list(told.lines())[-1])
+        self.assertFalse(any("held" in line for line in told.lines()))

@@ -126,7 +126,7 @@ class Runner:
         return found
 
     def _ask(self, words: Sequence[str], asked: bytes, seconds: float) -> Finished:
-        environment = {**self.environ, "GIT_TERMINAL_PROMPT": "0", "GIT_DIR": "/nonexistent", "LC_ALL": "C.UTF-8"}
+        environment = {**self.environ, "GIT_TERMINAL_PROMPT": "0", "GIT_DIR": "/dev/null", "LC_ALL": "C.UTF-8"}
         command = [self._program(), "-c", "core.askPass=", *words]
         try:
             return bounded.run(command, Bounds(seconds, whole=True), environment=environment, cwd="/", stdin=asked)

@@ -115,7 +115,13 @@ class ProxyTests(SynchronousTestCase):
         """:returns: what a proxy hears, and git's words."""
 
         def refuse(head: bytes) -> bytes:
-            return b"HTTP/1.1 407 No\r\nProxy-Authenticate: Basic realm=x\r\nProxy-Connection: close\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+            lines = (
+                "HTTP/1.1 407 No",
+                "Proxy-Authenticate: Basic realm=x",
+                "Proxy-Connection: close",
+                "Connection: close",
+            )
+            return "\r\n".join((*lines, "Content-Length: 0", "", "")).encode()
 
         proxy = _Proxy(refuse)
         self.addCleanup(proxy.close)

@@ -9,8 +9,10 @@ import contextlib
 import ctypes
 import errno
 import json
+import mmap
 import os
 import resource
+import select
 import shutil
 import signal
 import socket

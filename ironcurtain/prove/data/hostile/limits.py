@@ -13,6 +13,96 @@ def _():
     in_child(take, 60)
 
 
+PIECE = 256 * 1024 * 1024
+
+
+def fill(mapped):
+    for start in range(0, len(mapped), 64 * 1024 * 1024):
+        piece = range(start, min(start + 64 * 1024 * 1024, len(mapped)), 4096)
+        mapped[piece.start : piece.stop : 4096] = b"x" * len(piece)
+
+
+def first_to_end():
+    """Let the kernel end this process and its children, rather than the one that reports."""
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+        file.write("1000")
+
+
+def memory_file():
+    descriptor = os.memfd_create("prove")
+    os.ftruncate(descriptor, PIECE)
+    return mmap.mmap(descriptor, PIECE)
+
+
+WAYS = (
+    memory_file,
+    lambda: mmap.mmap(-1, PIECE),
+    lambda: mmap.mmap(-1, PIECE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS),
+)
+
+
+@attempt("limits", "take more than all its memory by memory files, shared memory and processes")
+def _():
+    def keep(number, writer):
+        try:
+            kept = WAYS[number % len(WAYS)]()
+            fill(kept)
+            os.write(writer, b"x")
+            signal.pause()
+        finally:
+            os._exit(1)
+
+    def take():
+        first_to_end()
+        reader, writer = os.pipe()
+        started = []
+        try:
+            for number in range(TARGETS["memory"] // PIECE + 2):
+                if not (child := os.fork()):
+                    keep(number, writer)
+                started.append(child)
+                while not select.select([reader], [], [], 0.05)[0]:
+                    check(started)
+                os.read(reader, 1)
+            check(started)
+        finally:
+            for child in started:
+                with contextlib.suppress(OSError):
+                    os.kill(child, signal.SIGKILL)
+
+    def check(started):
+        if any(os.waitpid(child, os.WNOHANG)[0] for child in started):
+            raise Refused("one of them was ended")
+
+    in_child(take, 60)
+
+
+def is_in_memory(path):
+    found = ctypes.create_string_buffer(256)
+    kind = ctypes.c_long.from_buffer(found)
+    return LIBC.statfs(path.encode(), found) == 0 and kind.value in (0x01021994, 0x858458F6)
+
+
+@attempt("limits", "fill a directory in memory beyond its size")
+def _():
+    def take():
+        first_to_end()
+        for place in sorted(writable):
+            with contextlib.suppress(OSError), tempfile.TemporaryFile(dir=place) as file:
+                for _ in range(TARGETS["temporary"] // 2**20 + 16):
+                    file.write(bytes(2**20))
+                file.flush()
+                return
+        raise Refused("each is full before that, or refused")
+
+    home = os.path.expanduser("~")
+    places = (tempfile.gettempdir(), "/dev/shm", "/run", "/dev", "/", home, "/var/tmp", "/dev/mqueue")
+    writable = {place for place in places if os.access(place, os.W_OK) and is_in_memory(place)}
+    if not writable:
+        raise Refused("there is none")
+    in_child(take, 60)
+
+
 @attempt("limits", f"start {TARGETS['many']} processes")
 def _():
     def take():
