@@ -226,8 +226,8 @@ class UserScopesTests(SynchronousTestCase):
         self.assertEqual(run(self.way.limited(words, SMALL), Bounds(10)).output, b"none a b\n")
         asked = (self.top / "asked").read_text()
         self.assertTrue(asked.startswith("/run/user/7 --user --scope "), asked)
-        for words in (f"-p MemoryMax={SMALL.memory}", "-p MemorySwapMax=0", "-p TasksMax=20"):
-            self.assertIn(words, asked)
+        for word in (f"-p MemoryMax={SMALL.memory}", "-p MemorySwapMax=0", "-p TasksMax=20"):
+            self.assertIn(word, asked)
 
     def test_scope_whose_limits_are_not_those_does_not_count(self) -> None:
         own = next(line[3:] for line in Path("/proc/self/cgroup").read_text().splitlines() if line.startswith("0::"))
