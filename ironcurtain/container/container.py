@@ -17,6 +17,7 @@ from ironcurtain.container.inside import ProbeFinding
 from ironcurtain.container.probe import probe
 from ironcurtain.container.spec import ContainerSpec
 from ironcurtain.container.terminal import ContainerTerminal
+from ironcurtain.process.bounded import Kept
 from ironcurtain.terminal.model import ProgramExit
 
 STOP_SECONDS = 5
@@ -183,17 +184,17 @@ class Container:
         return await self._engine.output(self.id, LAST_LINES)
 
     async def _count_limits(self) -> dict[str, int]:
-        said = bytearray()
+        said = Kept(execution.SAID_LIMIT)
         await execution.run(
             self._engine,
             self.id,
             ("/bin/sh", "-c", COUNT_LIMITS),
             stdin=b"",
-            stdout=said.extend,
+            stdout=said.feed,
             stderr=lambda _: None,
             environment={},
         )
-        words = said.decode("ascii", "replace").split()
+        words = said.content.decode("ascii", "replace").split()
         return {name: int(value) for name, value in zip(words[::2], words[1::2], strict=False) if value.isdigit()}
 
     async def _discard(self, creating: Deferred[None]) -> None:

@@ -15,6 +15,7 @@ from twisted.python.failure import Failure
 from ironcurtain.container.engine import KILLED, ContainerState, Engine
 from ironcurtain.container.errors import ContainerDied, EngineError, EngineUnavailable
 from ironcurtain.container.streams import STDOUT, Demultiplexer
+from ironcurtain.process.bounded import Kept
 
 T = TypeVar("T")
 
@@ -35,6 +36,9 @@ CANNOT_RUN = 126
 
 DYING_SECONDS = 1.0
 """Seconds to wait for the container's end after a program ended with the status that this end would cause."""
+
+SAID_LIMIT = 2000
+"""Most bytes that are kept of what the program that ends others says."""
 
 Sink = Callable[[bytes], Deferred[None] | None]
 """Called with output as it arrives. If it returns a Deferred, the program has to wait until that fires."""
@@ -83,15 +87,15 @@ async def end(engine: Engine, container: str, grace: int) -> bool:
 
     :returns: whether the container goes on.
     """
-    said = bytearray()
+    said = Kept(SAID_LIMIT)  # the agent can write to it, too
     script = resources.files("ironcurtain.container").joinpath("data/end.sh").read_text()
     line = ("/bin/sh", "-c", script, "end", str(grace))
-    ending = Deferred.fromCoroutine(_run(engine, container, line, b"", (said.extend, said.extend), {}))
+    ending = Deferred.fromCoroutine(_run(engine, container, line, b"", (said.feed, said.feed), {}))
     try:
         status = await ending.addTimeout(grace + END_SECONDS, engine.clock)
         if status == 0:
             return True
-        problem = said.decode("utf-8", "replace").strip() or f"status {status}"
+        problem = said.content.decode("utf-8", "replace").strip() or f"status {status}"
     except ContainerDied:
         return False
     except (EngineError, EngineUnavailable, TimeoutError) as e:
