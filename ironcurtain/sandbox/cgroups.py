@@ -148,6 +148,9 @@ class UserScopes(Cgroups):
 
 def _removed(directory: str) -> bool:
     try:
+        for name in os.listdir(directory):
+            if name.startswith(PREFIX):  # of a sandbox that a program in this one made
+                _removed(f"{directory}/{name}")
         os.rmdir(directory)
     except FileNotFoundError:
         return True
@@ -189,7 +192,7 @@ def user_scopes(mounts: str) -> UserScopes | str:
     runtime = os.environ.get("XDG_RUNTIME_DIR") or f"/run/user/{os.geteuid()}"
     mounted = second_version(mounts, "0::/")
     if program is None or not os.path.isdir(runtime):
-        return "an ordinary user needs systemd for that, and none runs for this one"
+        return "an ordinary user needs systemd for that, and none runs for this one (loginctl enable-linger starts one)"
     return UserScopes(program, runtime, mounted[-1].directory) if mounted else "there are no cgroups of version 2"
 
 

@@ -82,9 +82,17 @@ def available() -> str | None:
         found = connect(address, PROBE_SECONDS, PROBE_SECONDS).info()
     except Exception as e:  # the package raises exceptions of requests and urllib3
         return f"the Docker Engine at {address} does not answer: {type(e).__name__}"
-    if missing := [what for member, what in LIMITS.items() if found.get(member) is False]:
-        return f"the Docker Engine at {address} cannot limit {' and '.join(missing)}"
-    if any(option in ("name=rootless", "name=userns") for option in found.get("SecurityOptions") or ()):
+    return unfit(found)
+
+
+def unfit(info: Mapping[str, Any]) -> str | None:
+    """
+    :param info: an Engine's description of itself.
+    :returns: why its containers are no sandboxes, in words; ``None`` if they are.
+    """
+    if missing := [what for member, what in LIMITS.items() if info.get(member) is False]:
+        return f"the Docker Engine cannot limit {' and '.join(missing)} here"
+    if any(option in ("name=rootless", "name=userns") for option in info.get("SecurityOptions") or ()):
         return "the Docker Engine maps accounts to others, so that a container cannot use the files of this one"
     return None
 

@@ -16,7 +16,7 @@ NAMES = {
 }
 """How each kind is called."""
 
-MEMORY = "the memory of all processes together (shared memory, files in memory, forks)"
+MEMORY = "the memory of all processes together"
 TEMPORARY_SPACE, PROCESSES = "the size of temporary files", "the number of processes"
 
 

@@ -231,6 +231,16 @@ class LinkTests(SynchronousTestCase):
         self.assertTrue(is_safe(Bubblewrap(shutil.which("true") or "true")))
 
 
+class SizeTests(SynchronousTestCase):
+    def test_every_directory_in_memory_has_a_size(self) -> None:
+        sandbox = Sandbox(write=("/srv",), hidden=("/srv/a", "/usr"), home="/home/a")
+        for safe in (True, False):
+            line = Bubblewrap("/bwrap", safe=safe).command(sandbox, ["true"])
+            places = [index for index, word in enumerate(line) if word == "--tmpfs"]
+            self.assertGreaterEqual({line[index + 1] for index in places}, {"/", "/tmp", "/dev/shm", "/home/a", "/usr"})
+            self.assertEqual({line[index - 2] for index in places}, {"--size"})
+
+
 class ObstacleTests(SynchronousTestCase):
     """Why it does not work: the message, the kernel's settings, and what is said."""
 

@@ -157,6 +157,9 @@ class OwnTests(SynchronousTestCase):
         self.assertTrue(way.sweep())
         left = {path.name for path in self.top.iterdir()}
         self.assertEqual(left, {living.name, f"{cgroups.PREFIX}x", "other"})
+        (self.top / f"{cgroups.PREFIX}4194399" / f"{cgroups.PREFIX}7").mkdir(parents=True)
+        self.assertTrue(way.sweep())
+        self.assertFalse((self.top / f"{cgroups.PREFIX}4194399").exists())
         (occupied := self.top / f"{cgroups.PREFIX}4194399").mkdir()
         (occupied / "somebody").mkdir()
         self.assertFalse(way.sweep())

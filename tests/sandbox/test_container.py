@@ -64,6 +64,22 @@ class SandboxTests(ByTheEngine, test_bubblewrap.SandboxTests):
         self.assertIn(b"the Docker Engine created no sandbox", done.stderr)
 
 
+class FitnessTests(SynchronousTestCase):
+    def test_engine_without_limits_or_with_other_accounts_is_not_used(self) -> None:
+        self.assertIsNone(container.unfit({"MemoryLimit": True, "SecurityOptions": ["name=seccomp"]}))
+        self.assertIn("memory", str(container.unfit({"MemoryLimit": False, "PidsLimit": True})))
+        self.assertIn("processes", str(container.unfit({"PidsLimit": False})))
+        self.assertIn("accounts", str(container.unfit({"SecurityOptions": ["name=rootless"]})))
+
+    def test_memory_and_every_directory_in_memory_have_a_size(self) -> None:
+        sandbox = Sandbox(home="/home/a")
+        host = container.request(sandbox, ["true"], {}, "image", "/own")["HostConfig"]
+        limits = sandbox.limits
+        self.assertEqual((host["Memory"], host["MemorySwap"]), (limits.memory, limits.memory))
+        self.assertEqual(host["ShmSize"], limits.temporary)
+        self.assertEqual({option.rpartition("=")[2] for option in host["Tmpfs"].values()}, {str(limits.temporary)})
+
+
 class OtherAccountTests(ByTheEngine, test_bubblewrap.OtherAccountTests):
     pass
 
