@@ -12,6 +12,7 @@ from typing import Any
 
 from twisted.internet import reactor as _reactor
 from twisted.internet.defer import Deferred
+from twisted.internet.protocol import Factory
 from twisted.internet.threads import deferToThread
 from twisted.protocols.tls import TLSMemoryBIOFactory
 from twisted.trial.unittest import SkipTest, TestCase
@@ -40,9 +41,14 @@ class _Backend(Resource):
     def __init__(self, top: Path, seen: list[str]) -> None:
         super().__init__()
         self._top, self._seen = top, seen
+        self.other = 0
+        """The port to which ``moved.git`` leads."""
 
     def render(self, request: Any) -> Any:
         self._seen.append(f"{request.method.decode()} {request.uri.decode()}")
+        if b"moved.git" in request.uri:
+            request.redirect(request.uri.replace(b"/moved.git", b"https://127.0.0.1:%d/app.git" % self.other))
+            return b""
         if (request.getUser(), request.getPassword()) != (b"ada", b"secret"):
             request.setResponseCode(401)
             request.setHeader(b"WWW-Authenticate", b'Basic realm="git"')
@@ -93,7 +99,8 @@ class TransferTests(TestCase):
         (self.person / ".gitconfig").write_text(settings)
         self.environ = {"HOME": str(self.person), "PATH": os.environ["PATH"]}
         self.seen: list[str] = []
-        factory = TLSMemoryBIOFactory(authority.server("localhost"), False, Site(_Backend(self.served, self.seen)))
+        self.backend = _Backend(self.served, self.seen)
+        factory = TLSMemoryBIOFactory(authority.server("localhost"), False, Site(self.backend))
         self.port = the_reactor.listenTCP(0, factory, interface="127.0.0.1")
         self.addCleanup(self.port.stopListening)
         self.url = f"https://localhost:{self.port.getHost().port}/app.git"
@@ -170,6 +177,18 @@ class TransferTests(TestCase):
         self.assertIn("two", self.git("log", "--format=%s", "main", cwd=self.served / "app.git"))
         self.assertEqual(canary.read_text(), "mine\n")
         self.assertFalse((self.person / "ran").exists())
+
+    async def test_server_that_leads_elsewhere_is_not_followed(self) -> None:
+        elsewhere: list[Any] = []
+        factory = Factory()
+        factory.buildProtocol = elsewhere.append  # type: ignore[method-assign, assignment]
+        port = the_reactor.listenTCP(0, factory, interface="127.0.0.1")
+        self.addCleanup(port.stopListening)
+        self.backend.other = port.getHost().port
+        self.url = self.url.replace("app.git", "moved.git")
+        await self.assertFailure(self.call("git_clone", directory="app"), IronCurtainError)
+        self.assertTrue(any("moved.git" in line for line in self.seen))
+        self.assertEqual(elsewhere, [])
 
     async def test_links_lead_nowhere(self) -> None:
         await self.call("git_clone", directory="app")
