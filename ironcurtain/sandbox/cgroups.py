@@ -8,6 +8,7 @@ what is forked. Root makes cgroups itself, below or beside its own; for others t
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import time
@@ -26,6 +27,9 @@ from ironcurtain.sandbox.spec import SandboxLimits
 
 PREFIX = "ironcurtain-sandbox-"
 """Prefix of the names of root's cgroups; the process id of the sandbox's first process follows."""
+
+SLICE = "ironcurtain-sandbox.slice"
+"""The slice of scopes that a user's systemd makes for sandboxes."""
 
 CANNOT_START = 125
 """Exit status of a sandbox that cannot enter its cgroup."""
@@ -129,7 +133,7 @@ class UserScopes(Cgroups):
         env = shutil.which("env") or "env"
         values = {"MemoryMax": limits.memory, "MemorySwapMax": 0, "TasksMax": limits.processes}
         properties = [word for name, value in values.items() for word in ("-p", f"{name}={value}")]
-        scope = [self.program, "--user", "--scope", "--quiet", "--collect", *properties, "--"]
+        scope = [self.program, "--user", "--scope", "--quiet", "--collect", f"--slice={SLICE}", *properties, "--"]
         return [env, f"XDG_RUNTIME_DIR={self.runtime}", *scope, env, "-u", "XDG_RUNTIME_DIR", *line]
 
     def problem(self) -> str | None:
@@ -144,6 +148,23 @@ class UserScopes(Cgroups):
         if done.output.split() == [b"%d" % limits.memory, b"%d" % limits.processes]:
             return None
         return "the user's systemd does not answer, or may not limit memory"
+
+
+class InheritedCgroup(Cgroups):
+    """This process is in such a cgroup, and so is what it starts: ``git-remote``, with the sandboxes for git."""
+
+    def limited(self, line: Sequence[str], limits: SandboxLimits) -> list[str]:
+        """See :class:`Cgroups`, also for the following method."""
+        return list(line)
+
+    def problem(self) -> str | None:
+        return None
+
+
+def is_inside(own: str) -> bool:
+    """:returns: whether a process with this content of ``/proc/self/cgroup`` is in the cgroup of a sandbox."""
+    parts = (part for line in own.splitlines() for part in line.split("/")[1:])
+    return any(part == SLICE or re.fullmatch(rf"{PREFIX}\d+", part) for part in parts)
 
 
 def _removed(directory: str) -> bool:
@@ -203,6 +224,8 @@ def _tried() -> Cgroups | str:
         mounts = Path("/proc/self/mountinfo").read_text()
         own, swaps = Path("/proc/self/cgroup").read_text(), Path("/proc/swaps")
         has_swap = swaps.exists() and len(swaps.read_text().splitlines()) > 1
+        if is_inside(own):
+            return InheritedCgroup()
         way = own_cgroups(mounts, own, has_swap) if os.geteuid() == 0 else user_scopes(mounts)
     except OSError as e:
         return f"the kernel does not say where its cgroups are: {e.strerror}"

@@ -104,6 +104,12 @@ class PlacesTests(SynchronousTestCase):
         self.assertEqual(second_version(UNIFIED, "0::/../../x\n"), ())
         self.assertEqual(first_version(UNIFIED, "0::/a\n"), ())
 
+    def test_cgroup_of_a_sandbox_is_known_by_its_name(self) -> None:
+        for path in (f"/a/{cgroups.PREFIX}12", f"/user.slice/{cgroups.SLICE}/run-1.scope", f"/{cgroups.PREFIX}1/x"):
+            self.assertTrue(cgroups.is_inside(f"4:cpu:/\n0::{path}\n"), path)
+        for path in ("/", f"/{cgroups.PREFIX}", f"/x{cgroups.SLICE}", f"/{cgroups.PREFIX}1x"):
+            self.assertFalse(cgroups.is_inside(f"4:memory:{path}\n0::/\n"), path)
+
     @given(st.text(), st.text())
     def test_any_text_is_read_without_an_error(self, mounts: str, own: str) -> None:
         for place in (*first_version(mounts, own), *second_version(mounts, own)):
@@ -204,6 +210,11 @@ class RealTests(SynchronousTestCase):
     def test_processes_are_counted(self) -> None:
         output = self.limited(sys.executable, "-I", "-c", FORK).output
         self.assertEqual(output == b"refused\n", self.counts)
+
+    def test_process_in_a_cgroup_of_a_sandbox_makes_no_further_one(self) -> None:
+        code = "from ironcurtain.sandbox import cgroups; print(type(cgroups._tried()).__name__)"
+        printed = self.limited(sys.executable, "-c", code).output
+        self.assertEqual(printed == b"InheritedCgroup\n", self.counts, printed)
 
     def test_nothing_is_left(self) -> None:
         self.assertEqual(self.limited("true").status, 0)
