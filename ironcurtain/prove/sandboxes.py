@@ -22,7 +22,7 @@ from ironcurtain.sandbox.spec import Sandbox
 
 LIMITS = {
     promises.MEMORY: (FILLING,),
-    promises.TEMPORARY_SPACE: ("fill the temporary directory with 8 GiB",),
+    promises.TEMPORARY_SPACE: ("fill the temporary directory with 8 GiB", "fill a directory in memory beyond its size"),
     promises.PROCESSES: (f"start {MANY_PROCESSES} processes",),
 }
 """The attempts against limits that not every kind of sandbox has everywhere."""
