@@ -12,6 +12,7 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from os.path import join, split
 from typing import Any
 from urllib.parse import quote
 
@@ -30,6 +31,7 @@ from ironcurtain.policy.pathmap import PathMap, file_path
 from ironcurtain.policy.paths import Places, Root, UnresolvablePath
 from ironcurtain.policy.plans import Plan, make_plan
 from ironcurtain.policy.protected import Protection
+from ironcurtain.policy.repository_files import check_files
 from ironcurtain.policy.roles import NAMED_ROLES
 from ironcurtain.policy.rules import Policy, Rule
 from ironcurtain.policy.verdict import Automatic, Decision, Reversal, ToolCall, Trace, Verdict
@@ -109,7 +111,8 @@ class PolicyEngine:
         """The real path of the user's home directory."""
         every = (*protected, *policy.protected)
         self._protection = Protection(
-            [self._configured(path, policy.source, "protected") for path in every], self._places.workspace
+            dict.fromkeys(name for path in every for name in self._both_names(path, policy.source)),
+            self._places.workspace,
         )
         self._reach = {
             name: [Root(self._configured(path, name, "sandbox")) for path in bound.reach]
@@ -140,6 +143,11 @@ class PolicyEngine:
             return self._places.real(path)
         except UnresolvablePath as e:
             raise ConfigurationError(source, f"{path!r} cannot be resolved: {e}", field=field) from e
+
+    def _both_names(self, path: str, source: str) -> tuple[str, str]:
+        """:returns: what a protected path leads to, and the path itself, at which there can be a link or a file."""
+        above, name = split(self._places.named(path))
+        return self._configured(path, source, "protected"), join(self._configured(above, source, "protected"), name)
 
     def _prepared(self, rule: Rule, index: int, policy: Policy) -> PreparedRule:
         paths, field = rule.conditions.paths, f"rules[{index}].if.paths.within"
@@ -301,6 +309,7 @@ class PolicyEngine:
             judgement.check_reach(roots)
         if call.server == "git":
             remotes.check_options(judgement, roles)
+            check_files(judgement, roles, self._places)
         if plan.remotes:
             remotes.resolve(judgement, self._places)
         if (call.server, call.tool) == _INTROSPECTION and not call.arguments:

@@ -8,7 +8,9 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.policy import Verdict
+from ironcurtain.policy import PolicyEngine, ToolCall, Verdict
+from ironcurtain.policy.loading import default_annotations, default_policy
+from ironcurtain.policy.pathmap import PathMap
 from tests.policy.worlds import CASES, World, rule
 
 POLICY = CASES["policies"]["git"]
@@ -125,3 +127,55 @@ class GitCallTests(SynchronousTestCase):
             self.assertVerdict(verdict, "deny git-path-enrichment-failed")
         verdict = self.world.ask(self.engine, "git", "git_push", {}, git_directory="$ROOT/outside")
         self.assertVerdict(verdict, "deny default-deny")
+
+    def test_protected_files_are_denied_in_whatever_argument_and_form(self) -> None:
+        engine = PolicyEngine(
+            default_policy(),
+            default_annotations(),
+            paths=PathMap(self.world.workspace),
+            home=self.world.home,
+            protected=["/workspace/repo/.env", "/workspace/repo/config/key"],
+        )
+
+        def rule_of(tool: str, arguments: dict[str, Any]) -> str:
+            return engine.evaluate_assumed(ToolCall("git", tool, {"path": "/workspace/repo", **arguments})).rule
+
+        self.world.add({"links": {"$WORKSPACE/repo/link": "config"}})
+        calls: list[tuple[str, dict[str, Any]]] = [
+            ("git_add", {"files": ["README", ".env"]}),
+            ("git_add", {"files": ["x/../.env"]}),
+            ("git_add", {"files": [":/.env"]}),
+            ("git_add", {"files": [":(top,literal)config/key"]}),
+            ("git_add", {"files": ["link/key"]}),
+            ("git_add", {"files": ["/workspace/repo/.env"]}),
+            ("git_add", {"files": [f"{self.world.workspace}/repo/.env"]}),
+            ("git_show", {"object": "HEAD", "filePath": ".env"}),
+            ("git_show", {"object": "HEAD:./.env"}),
+            ("git_show", {"object": "main:config/key"}),
+            ("git_show", {"object": "HEAD:config/key/deeper"}),
+            ("git_diff", {"paths": ["config/key"]}),
+            ("git_blame", {"file": ".env"}),
+            ("git_checkout", {"target": "main", "paths": [".env"]}),
+            ("git_checkout", {"target": ".env"}),
+            ("git_commit", {"message": "x", "filesToStage": [".env"]}),
+        ]
+        for tool, arguments in calls:
+            self.assertEqual(rule_of(tool, arguments), "structural-protected-path", (tool, arguments))
+        for tool, arguments in (
+            ("git_add", {"files": [".env.example", "config", "a:b", ":("]}),
+            ("git_show", {"object": "HEAD:.envrc"}),
+            ("git_commit", {"message": ".env"}),
+        ):
+            self.assertEqual(rule_of(tool, arguments), "structural-sandbox-allow", (tool, arguments))
+
+    def test_file_that_replaces_a_protected_link_is_protected(self) -> None:
+        self.world.add({"files": {"$HOME/settings": "x"}, "links": {"$WORKSPACE/repo/.env": "$HOME/settings"}})
+        engine = self.world.engine(POLICY["rules"], protected=["/workspace/repo/.env"])
+        Path(self.world.workspace, "repo", ".env").unlink()
+        Path(self.world.workspace, "repo", ".env").write_text("key")
+        for server, tool, arguments in (
+            ("filesystem", "read_text_file", {"path": "/workspace/repo/.env"}),
+            ("filesystem", "read_text_file", {"path": "~/settings"}),
+            ("git", "git_add", {"path": "/workspace/repo", "files": [".env"]}),
+        ):
+            self.assertVerdict(self.world.ask(engine, server, tool, arguments), "deny structural-protected-path")
