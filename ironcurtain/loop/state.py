@@ -79,8 +79,8 @@ def _open(path: Path, workspace: Path) -> int:
                 os.close(descriptor)
                 raise
             return descriptor
-        with parent(place) as (directory, name):
-            return open_regular(directory, name, place.path, os.O_RDONLY)
+        with parent(place) as (directory, _name):
+            return open_regular(directory, place, os.O_RDONLY)
     finally:
         roots.close()
 

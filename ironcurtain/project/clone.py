@@ -148,8 +148,9 @@ def _check_left(place: Path, address: str) -> None:
 def _settings(place: Path) -> bytes:
     root = OpenRoot(str(place), (str(place),), os.open(place, DIRECTORY))
     try:
-        with parent(Place(root, (".git", "config"))) as (descriptor, name):
-            opened = open_regular(descriptor, name, f"{place}/.git/config", os.O_RDONLY)
+        config = Place(root, (".git", "config"))
+        with parent(config) as (descriptor, _):
+            opened = open_regular(descriptor, config, os.O_RDONLY)
         with open(opened, "rb") as file:
             return file.read()
     finally:

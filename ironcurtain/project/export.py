@@ -130,7 +130,7 @@ def _copy(source: Place, entry: TreeEntry, target: Place, done: Exported) -> Non
 def _copy_file(source: Place, target: Place) -> int:
     with parent(source) as (from_descriptor, from_name):
         mode = look(from_descriptor, from_name).mode
-        descriptor = open_regular(from_descriptor, from_name, source.path, os.O_RDONLY)
+        descriptor = open_regular(from_descriptor, source, os.O_RDONLY)
     size = 0
     with (
         open(descriptor, "rb", buffering=0) as data,
@@ -186,7 +186,7 @@ def _made(place: Place) -> int:
         try:
             with suppress(FileExistsError):
                 os.mkdir(name, 0o777, dir_fd=current)
-            following = enter(current, name, Place(place.root, place.parts[: index + 1]).path)
+            following = enter(current, Place(place.root, place.parts[: index + 1]))
         finally:
             os.close(current)
         current = following

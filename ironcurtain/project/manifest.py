@@ -171,7 +171,7 @@ def read(place: Place, most: int) -> tuple[TreeEntry, str, bytes]:
     """
     with parent(place) as (descriptor, name):
         entry = look(descriptor, name)
-        with open(open_regular(descriptor, name, place.path, os.O_RDONLY), "rb", buffering=0) as file:
+        with open(open_regular(descriptor, place, os.O_RDONLY), "rb", buffering=0) as file:
             size, digest, data = 0, hashlib.sha256(), b""
             while size <= READ_FILE and (block := file.read(_BLOCK)):
                 size += len(block)
@@ -186,8 +186,8 @@ def read_digest(place: Place) -> str:
     :raises FileError: it is not a regular file.
     """
     with (
-        parent(place) as (descriptor, name),
-        open(open_regular(descriptor, name, place.path, os.O_RDONLY), "rb", buffering=0) as file,
+        parent(place) as (descriptor, _name),
+        open(open_regular(descriptor, place, os.O_RDONLY), "rb", buffering=0) as file,
     ):
         return hashlib.file_digest(file, "sha256").hexdigest()
 

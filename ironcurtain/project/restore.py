@@ -171,7 +171,7 @@ def _make_directory(snapshot: Snapshot, place: Place, change: Change) -> bool:
         return False
     with parent(place) as (directory, name):
         os.mkdir(name, 0o700, dir_fd=directory)
-        made = enter(directory, name, place.path)
+        made = enter(directory, place)
         try:
             _give_to_owner(made, directory)
         finally:
@@ -221,7 +221,7 @@ def _write(snapshot: Snapshot, directory: int, name: str, then: TreeEntry) -> No
 
 
 def _set_mode(directory: int, name: str, place: Place, mode: int) -> None:
-    descriptor = open_regular(directory, name, place.path, os.O_RDONLY)
+    descriptor = open_regular(directory, place, os.O_RDONLY)
     try:
         os.fchmod(descriptor, mode)
     finally:
@@ -240,8 +240,8 @@ def _set_directory_mode(snapshot: Snapshot, place: Place, change: Change) -> boo
     then = change.before
     if then is None or then.kind != "directory":
         return False
-    with parent(place) as (directory, name):
-        opened = enter(directory, name, place.path)
+    with parent(place) as (directory, _name):
+        opened = enter(directory, place)
         try:
             os.fchmod(opened, then.mode)
         finally:

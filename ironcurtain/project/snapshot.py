@@ -267,8 +267,8 @@ class Snapshots:
             return entry, str(e)
 
     def _stored(self, place: Place) -> TreeEntry:
-        with parent(place) as (directory, name):
-            descriptor = open_regular(directory, name, place.path, os.O_RDONLY)
+        with parent(place) as (directory, _name):
+            descriptor = open_regular(directory, place, os.O_RDONLY)
         try:
             entry = file_entry(os.fstat(descriptor))
             return msgspec.structs.replace(entry, digest=self._contents.add(descriptor))

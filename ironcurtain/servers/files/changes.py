@@ -20,15 +20,15 @@ def make_directories(place: Place) -> bool:
     current, made = os.dup(place.root.descriptor), False
     try:
         for index, name in enumerate(place.parts):
-            path = Place(place.root, place.parts[: index + 1]).path
+            here = Place(place.root, place.parts[: index + 1])
             try:
                 os.mkdir(name, dir_fd=current)
                 made = True
             except FileExistsError:
                 pass
             except OSError as e:
-                raise explain(e, path) from e
-            following = enter(current, name, path)
+                raise explain(e, here.path) from e
+            following = enter(current, here)
             os.close(current)
             current = following
     finally:
@@ -44,12 +44,16 @@ def move(source: Place, destination: Place) -> None:
     unlinked; a directory is renamed over a newly created empty one, the only thing that renaming a directory replaces.
     Both are portable and need no call that Python lacks (``renameat2``, which many network file systems refuse).
 
-    :raises FileError: the source is missing or a link, the destination exists, or they are on different file systems.
+    :raises FileError: the source is missing or a link, the destination exists, they are on different file systems, or
+        one of them contains a protected path, which would get another name.
     """
     if destination.root == source.root and destination.parts[: len(source.parts)] == source.parts:
         raise FileError(f"cannot move {shown(source.path)} to itself or into itself")
+    for place in (source, destination):
+        if place.contains_hidden:
+            raise FileError(f"{shown(place.path)} is protected, or contains protected paths")
     with parent(source) as (from_directory, from_name), parent(destination) as (to_directory, to_name):
-        found = status(from_directory, from_name, source.path)
+        found = status(from_directory, source)
         if found is None:
             raise FileError(f"no such file or directory: {shown(source.path)}")
         is_directory = stat.S_ISDIR(found.st_mode)
@@ -85,7 +89,7 @@ def delete_file(place: Place) -> None:
     :raises FileError: it does not exist, or is something else.
     """
     with parent(place) as (directory, name):
-        found = status(directory, name, place.path)
+        found = status(directory, place)
         if found is None:
             raise FileError(f"no such file: {shown(place.path)}")
         require_regular(found, place.path)
@@ -102,7 +106,7 @@ def delete_directory(place: Place) -> None:
     :raises FileError: it does not exist, is something else, or is not empty.
     """
     with parent(place) as (directory, name):
-        found = status(directory, name, place.path)
+        found = status(directory, place)
         if found is not None and not stat.S_ISDIR(found.st_mode):
             raise FileError(f"is not a directory: {shown(place.path)}; delete_file deletes files")
         try:

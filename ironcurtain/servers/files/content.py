@@ -25,8 +25,8 @@ def _version(found: os.stat_result) -> Version:
 
 @contextmanager
 def _opened(place: Place) -> Iterator[int]:
-    with parent(place) as (directory, name):
-        descriptor = open_regular(directory, name, place.path, os.O_RDONLY)
+    with parent(place) as (directory, _):
+        descriptor = open_regular(directory, place, os.O_RDONLY)
     try:
         yield descriptor
     except OSError as e:
@@ -121,19 +121,19 @@ def replace(place: Place, data: bytes, expected: Version | None = None) -> bool:
     """
     with parent(place) as (directory, name):
         try:
-            found = status(directory, name, place.path)
+            found = status(directory, place)
             if found is None and expected is None:
                 _write_new(directory, name, data, 0o666)
                 return True
-            _require_writable(directory, name, place, expected)
+            _require_writable(directory, place, expected)
             _write_over(directory, name, data, stat.S_IMODE(found.st_mode) & 0o777 if found else 0o666)
             return False
         except OSError as e:
             raise explain(e, place.path) from e
 
 
-def _require_writable(directory: int, name: str, place: Place, expected: Version | None) -> None:
-    descriptor = open_regular(directory, name, place.path, os.O_WRONLY)
+def _require_writable(directory: int, place: Place, expected: Version | None) -> None:
+    descriptor = open_regular(directory, place, os.O_WRONLY)
     try:
         if expected not in (None, _version(os.fstat(descriptor))):
             raise FileError(f"{shown(place.path)} has changed since it was read; read it again")

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ironcurtain.servers.files.failures import FileError, explain
+from ironcurtain.servers.files.protected import ProtectedFiles
 from ironcurtain.servers.files.walk import Place, directory, enter
 
 Kind = Literal["file", "directory", "link", "other"]
@@ -48,9 +49,9 @@ class Bounds:
             self.reasons.append(reason)
 
 
-def entries(descriptor: int, bounds: Bounds) -> list[DirectoryEntry]:
+def entries(descriptor: int, bounds: Bounds, protected: ProtectedFiles) -> list[DirectoryEntry]:
     """
-    The entries of an open directory, by name.
+    The entries of an open directory, by name, except protected ones.
 
     :param bounds: charged for each entry; no more than it allows are returned.
     """
@@ -61,15 +62,18 @@ def entries(descriptor: int, bounds: Bounds) -> list[DirectoryEntry]:
                 bounds.cut("there are more entries than one call lists")
                 break
             bounds.entries -= 1
-            found.append(_entry(item))
+            if (entry := _entry(item, protected)) is not None:
+                found.append(entry)
     return sorted(found, key=lambda entry: entry.name)
 
 
-def _entry(item: os.DirEntry[str]) -> DirectoryEntry:
+def _entry(item: os.DirEntry[str], protected: ProtectedFiles) -> DirectoryEntry | None:
     try:
         found = item.stat(follow_symlinks=False)
     except OSError:
         return DirectoryEntry(item.name, "other", 0)
+    if protected.has(found):
+        return None
     if stat.S_ISLNK(found.st_mode):
         return DirectoryEntry(item.name, "link", 0)
     if stat.S_ISDIR(found.st_mode):
@@ -89,7 +93,8 @@ def listed(place: Place, bounds: Bounds) -> list[DirectoryEntry]:
     """
     with directory(place) as descriptor:
         try:
-            return [entry for entry in entries(descriptor, bounds) if not place.below(entry.name).hidden]
+            found = entries(descriptor, bounds, place.root.protected)
+            return [entry for entry in found if not place.below(entry.name).hidden]
         except OSError as e:
             raise explain(e, place.path) from e
 
@@ -114,7 +119,7 @@ def descend(place: Place, bounds: Bounds, visit: Visit) -> None:
 
 
 def _descend(descriptor: int, above: tuple[str, ...], place: Place, bounds: Bounds, visit: Visit) -> None:
-    for entry in entries(descriptor, bounds):
+    for entry in entries(descriptor, bounds, place.root.protected):
         names = (*above, entry.name)
         if place.below(*names).hidden:
             continue
@@ -131,7 +136,7 @@ def _descend(descriptor: int, above: tuple[str, ...], place: Place, bounds: Boun
 @contextmanager
 def _inside(descriptor: int, names: tuple[str, ...], place: Place, bounds: Bounds) -> Iterator[int | None]:
     try:
-        inner = enter(descriptor, names[-1], place.below(*names).path)
+        inner = enter(descriptor, place.below(*names))
     except FileError:
         bounds.cut("some directories could not be opened")
         yield None

@@ -61,6 +61,7 @@ class FileTools:
         :raises FileError: the arguments are wrong, or the call failed.
         """
         tool = self._tools[name]
+        self._roots.look()
         return tool(check(SCHEMAS[name], arguments))
 
     def _place(self, arguments: dict[str, Any], name: str = "path") -> Place:
@@ -220,8 +221,8 @@ def _information(place: Place) -> os.stat_result:
     if not place.parts:
         with directory(place) as descriptor:
             return os.fstat(descriptor)
-    with parent(place) as (holder, name):
-        found = status(holder, name, place.path)
+    with parent(place) as (holder, _):
+        found = status(holder, place)
     if found is None:
         raise FileError(f"no such file or directory: {shown(place.path)}")
     return found

@@ -12,10 +12,11 @@ import os
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ironcurtain.errors import Unavailable
 from ironcurtain.servers.files.failures import FileError, LinkInPath, explain, shown
+from ironcurtain.servers.files.protected import ProtectedFiles
 
 SAFE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 """Flags of every open: links fail, FIFOs do not block, children do not inherit, no controlling terminal."""
@@ -32,12 +33,14 @@ class OpenRoot:
     :param names: the real path, and the configured path if that differs (a link to it).
     :param descriptor: open descriptor of the directory, valid even if the directory is renamed.
     :param hidden: relative paths, in parts, that are neither listed nor reachable.
+    :param protected: files and directories that are not either, whatever their names.
     """
 
     path: str
     names: tuple[str, ...]
     descriptor: int
     hidden: frozenset[tuple[str, ...]] = frozenset()
+    protected: ProtectedFiles = field(default_factory=ProtectedFiles, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,18 @@ class Place:
         """Whether the place is hidden."""
         return self.parts in self.root.hidden
 
+    @property
+    def contains_hidden(self) -> bool:
+        """Whether a hidden path is below the place, or would be if it existed."""
+        return any(path[: len(self.parts)] == self.parts for path in self.root.hidden)
+
+    def check(self, found: os.stat_result) -> None:
+        """
+        :param found: the status of what is at the place.
+        :raises FileError: it is protected.
+        """
+        self.root.protected.check(found, self.path)
+
     def below(self, *names: str) -> Place:
         """The place below, with these names appended."""
         return Place(self.root, (*self.parts, *names))
@@ -67,7 +82,8 @@ class Roots:
     The allowed directories.
 
     :param paths: directories. Links are resolved once, now. Relative paths of calls start in the first.
-    :param hidden: real paths that calls cannot see, with everything below them.
+    :param hidden: names, as :class:`~ironcurtain.servers.files.protected.ProtectedFiles` takes them, of what calls
+        cannot see, with everything below it.
     :ivar missing: a message about each directory but the first that cannot be opened, such as the home of a service's
         account, which need not exist.
     :raises Unavailable: the first of ``paths`` is not a directory, or cannot be opened.
@@ -75,18 +91,24 @@ class Roots:
 
     def __init__(self, paths: Sequence[str], hidden: Sequence[str] = ()) -> None:
         first, *others = paths
-        opened, self.missing = [_open_root(first, hidden)], list[str]()
+        self._protected = ProtectedFiles(hidden)
+        opened, self.missing = [_open_root(first, hidden, self._protected)], list[str]()
         for path in others:
             try:
-                opened.append(_open_root(path, hidden))
+                opened.append(_open_root(path, hidden, self._protected))
             except Unavailable as e:
                 self.missing.append(str(e))
         self.all = tuple(opened)
 
     def close(self) -> None:
         """Close the descriptors."""
+        self._protected.close()
         for root in self.all:
             os.close(root.descriptor)
+
+    def look(self) -> None:
+        """Take note of what is at hidden paths now; to be called before each call."""
+        self._protected.look()
 
     def locate(self, path: str) -> Place:
         """
@@ -113,7 +135,7 @@ class Roots:
         return place
 
 
-def _open_root(path: str, hidden: Sequence[str]) -> OpenRoot:
+def _open_root(path: str, hidden: Sequence[str], protected: ProtectedFiles) -> OpenRoot:
     given = "/" + "/".join(_normal(os.path.join(os.getcwd(), path)))
     real = os.path.realpath(path)
     try:
@@ -122,7 +144,7 @@ def _open_root(path: str, hidden: Sequence[str]) -> OpenRoot:
         raise Unavailable(f"{path}: {e.strerror}; give an existing directory") from e
     top = _normal(real)
     inside = frozenset(parts[len(top) :] for parts in map(_normal, hidden) if parts[: len(top)] == top != parts)
-    return OpenRoot(real, tuple(dict.fromkeys((real, given))), descriptor, inside)
+    return OpenRoot(real, tuple(dict.fromkeys((real, given))), descriptor, inside, protected)
 
 
 def _normal(path: str) -> tuple[str, ...]:
@@ -140,12 +162,12 @@ def directory(place: Place) -> Iterator[int]:
     """
     Open a directory for a ``with`` block.
 
-    :raises FileError: it does not exist, is not a directory, or a component is a link.
+    :raises FileError: it does not exist, is not a directory, is protected, or a component is a link.
     """
     current = os.dup(place.root.descriptor)
     try:
-        for index, name in enumerate(place.parts):
-            following = enter(current, name, Place(place.root, place.parts[: index + 1]).path)
+        for index, _ in enumerate(place.parts):
+            following = enter(current, Place(place.root, place.parts[: index + 1]))
             os.close(current)
             current = following
         yield current
@@ -167,37 +189,46 @@ def parent(place: Place) -> Iterator[tuple[int, str]]:
         yield descriptor, place.parts[-1]
 
 
-def enter(descriptor: int, name: str, path: str) -> int:
+def enter(descriptor: int, place: Place) -> int:
     """
     Open a directory in another directory.
 
-    :param path: its absolute path, for messages.
+    :param descriptor: of the directory that contains it.
     :returns: a descriptor, which the caller closes.
     :raises FileError: as :func:`directory`.
     """
+    name = place.parts[-1]
     try:
-        return os.open(name, DIRECTORY, dir_fd=descriptor)
+        opened = os.open(name, DIRECTORY, dir_fd=descriptor)
     except OSError as e:
         if e.errno in (errno.ENOTDIR, errno.ELOOP) and is_link(descriptor, name):
-            raise LinkInPath(path) from e
-        raise explain(e, path) from e
+            raise LinkInPath(place.path) from e
+        raise explain(e, place.path) from e
+    try:
+        place.check(os.fstat(opened))
+    except FileError:
+        os.close(opened)
+        raise
+    return opened
 
 
-def status(descriptor: int, name: str, path: str) -> os.stat_result | None:
+def status(descriptor: int, place: Place) -> os.stat_result | None:
     """
-    Get the status of a name without following links.
+    Get the status of a place without following links.
 
-    :returns: the status; ``None`` if the name does not exist.
-    :raises FileError: it is a link, or its status cannot be read.
+    :param descriptor: of the directory that contains it.
+    :returns: the status; ``None`` if there is nothing.
+    :raises FileError: it is a link or protected, or its status cannot be read.
     """
     try:
-        found = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+        found = os.stat(place.parts[-1], dir_fd=descriptor, follow_symlinks=False)
     except FileNotFoundError:
         return None
     except OSError as e:
-        raise explain(e, path) from e
+        raise explain(e, place.path) from e
     if stat.S_ISLNK(found.st_mode):
-        raise LinkInPath(path)
+        raise LinkInPath(place.path)
+    place.check(found)
     return found
 
 
@@ -209,17 +240,19 @@ def is_link(descriptor: int, name: str) -> bool:
         return False
 
 
-def open_regular(descriptor: int, name: str, path: str, flags: int) -> int:
+def open_regular(descriptor: int, place: Place, flags: int) -> int:
     """
     Open an existing regular file.
 
     Its type is checked before opening, because opening a FIFO or a device can have effects, and again afterwards.
 
+    :param descriptor: of the directory that contains it.
     :param flags: ``os.O_RDONLY`` or ``os.O_WRONLY``.
     :returns: a descriptor, which the caller closes.
-    :raises FileError: it does not exist, or is not a regular file.
+    :raises FileError: it does not exist, is not a regular file, or is protected.
     """
-    found = status(descriptor, name, path)
+    name, path = place.parts[-1], place.path
+    found = status(descriptor, place)
     if found is None:
         raise FileError(f"no such file: {shown(path)}")
     require_regular(found, path)
@@ -228,7 +261,9 @@ def open_regular(descriptor: int, name: str, path: str, flags: int) -> int:
     except OSError as e:
         raise LinkInPath(path) if e.errno == errno.ELOOP else explain(e, path) from e
     try:
-        require_regular(os.fstat(opened), path)
+        found = os.fstat(opened)
+        require_regular(found, path)
+        place.check(found)
     except FileError:
         os.close(opened)
         raise
