@@ -220,11 +220,11 @@ class Application:
 
     def _check_request(self, request: SessionRequest) -> Path | None:
         user_home, settings = person_home(self._environ, os.geteuid()), self.manager.services.settings
-        files, mask = ToolFiles.chosen(self._home, request.options), bool(request.options.get("mask"))
+        files = ToolFiles.chosen(self._home, request.options)
         check_policy(files, user_home)
         if (workspace := request.workspace) is not None:
             protected = protected_paths(self._home, user_home, files, settings, workspace)
-            workspace = usable_workspace(workspace, Path(user_home), self._home.path, protected, mask)
+            workspace = usable_workspace(workspace, Path(user_home), self._home.path, protected)
         return workspace
 
     async def _feed_watchdog(self) -> LoopingCall:

@@ -26,14 +26,12 @@ if TYPE_CHECKING:
     type=UserPath(),
     help="The directory that agents see as /workspace (default: this one).",
 )
-@click.option("--mask", is_flag=True, help="Hide protected files in the workspace instead of refusing it.")
 @click.option("--session-dir", type=UserPath(), help="Directory for the audit log and the escalations.")
 def mcp_proxy(
     socket: Path | None,
     servers: Path | None,
     policy: Path | None,
     workspace: Path | None,
-    mask: bool,
     session_dir: Path | None,
 ) -> None:
     """
@@ -57,7 +55,6 @@ def mcp_proxy(
     where = home()
     named = {"socket": socket, "servers": servers, "policy": policy}
     options = {name: str(absolute_path(path)) for name, path in named.items() if path is not None}
-    options |= {"mask": "yes"} if mask else {}
     directory = absolute_path(session_dir) if session_dir is not None else None
     request = SessionRequest("mcp-proxy", "", absolute_path(workspace or ""), options, directory)
 

@@ -80,7 +80,6 @@ def check(policy_file: Path | None, json_output: bool) -> None:
     type=UserPath(),
     help="The directory that agents see as /workspace (default: this one).",
 )
-@click.option("--mask", is_flag=True, help="Hide protected files in the workspace, as 'start --mask' does.")
 @click.option("--git-directory", help="Directory of the session's git server, if the call does not give one.")
 @click.option(
     "--session",
@@ -94,7 +93,6 @@ def explain(
     policy_file: Path | None,
     servers_file: Path | None,
     workspace: Path | None,
-    mask: bool,
     git_directory: str | None,
     session: str | None,
     json_output: bool,
@@ -132,7 +130,7 @@ def explain(
     else:
         place = absolute_path(workspace or "")
         protected = protected_paths(where, user_home, files, values, place)
-        real = usable_workspace(place, Path(user_home), where.path, protected, mask)
+        real = usable_workspace(place, Path(user_home), where.path, protected)
     account = session_account(values.run_as, os.environ, real if real.exists() else None, os.geteuid())
     engine = engine_for(files, str(real), account=account.switched)
     call = ToolCall(server, name, parse_arguments(arguments))

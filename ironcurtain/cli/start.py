@@ -42,7 +42,6 @@ _OTHERS = {
     "scripted:FILE, subprocess:COMMAND. Repeated: the next one is asked where one cannot be reached.",
 )
 @click.option("--workspace", type=UserPath(), help="The directory to work on (default: a new one).")
-@click.option("--mask", is_flag=True, help="Hide protected files in the workspace instead of refusing it.")
 @click.option("--repo", metavar="URL", help="Clone this repository (https or ssh) into a new directory first.")
 @click.option("--stdin/--no-stdin", default=None, help="Wait for piped input without a time limit; or do not read it.")
 @click.option("--json", "json_output", is_flag=True, help="Print the answer, its usage and the session as JSON.")
@@ -65,7 +64,6 @@ def start(
     model: str | None,
     backend: tuple[str, ...],
     workspace: Path | None,
-    mask: bool,
     repo: str | None,
     stdin: bool | None,
     json_output: bool,
@@ -110,7 +108,7 @@ def start(
     if context.args:
         raise click.UsageError('TASK is one argument: put it in quotes, as in ironcurtain start "Fix the tests"')
     where = home()
-    given = {"model": model, "backend": absolute(backend), "repo": repo, "policy": path_text(policy), "mask": mask}
+    given = {"model": model, "backend": absolute(backend), "repo": repo, "policy": path_text(policy)}
     options = {name: value for name, value in given.items() if value}
     check_task(task, pty, stdin, json_output)
     place = absolute_path(workspace) if workspace is not None else None

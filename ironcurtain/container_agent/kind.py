@@ -25,8 +25,6 @@ from ironcurtain.container_agent.provision import (
     COMMAND,
     Placer,
     describe,
-    empty_directory,
-    empty_file,
     group_file,
     passwd_file,
     repository_files,
@@ -52,7 +50,6 @@ from ironcurtain.session.history import INTERRUPTED, read_turns
 from ironcurtain.session.model import SessionRequest, Turn
 from ironcurtain.session.parts import Core, Services
 from ironcurtain.session.tools import make_proxy, session_protected, wait_for_servers
-from ironcurtain.session.workspace import protected_inside
 from ironcurtain.terminal.screen import Screens
 from ironcurtain.text.display import json_line, shorten
 
@@ -111,7 +108,7 @@ class ContainerKind:
         mcp = make_proxy(core, self._reactor, self._environ)
         run = core.services.home.session_run(core.id)
         authority = Authority.load_or_make(self._services.home.authority, self._services.now)
-        make_mitm = partial(self._mitm, core, authority)
+        make_mitm = partial(self._mitm, core, authority, mcp.guard.look)
         return Proxies(core, mcp, make_mitm, self._spent(core), run, authority.certificate_pem)
 
     def make_agent(self, core: Core, proxies: Proxies) -> ContainerAgent | ScreenAgent:
@@ -145,7 +142,14 @@ class ContainerKind:
             )
         return provider_rules(settings.providers, usable)
 
-    def _mitm(self, core: Core, authority: Authority, traffic: Traffic, down: Callable[[str], None]) -> MitmProxy:
+    def _mitm(
+        self,
+        core: Core,
+        authority: Authority,
+        stopped: Callable[[], str],
+        traffic: Traffic,
+        down: Callable[[str], None],
+    ) -> MitmProxy:
         async def key(name: str) -> Secret:
             source = core.services.settings.providers.get(name, Provider()).key
             return await real_key(name, source, self._environ, self._reactor)
@@ -161,7 +165,7 @@ class ContainerKind:
                 self._reactor, self._reactor.nameResolver, os.urandom, lambda: uuid.uuid4().hex
             ),
             events=traffic.heard,
-            exhausted=traffic.refusal,
+            exhausted=lambda: stopped() or traffic.refusal(),
             down=down,
         )
 
@@ -195,7 +199,6 @@ class ContainerKind:
             account=core.account,
             environment={**surroundings.environment(), **git, **environment},
             workspace=workspace,
-            hidden=protected_inside(workspace, protected),
             repository=repository,
             paths=core.paths,
             run=proxies.run,
@@ -240,11 +243,9 @@ class ContainerKind:
         for file, text in (
             (passwd_file(paths), passwd_text(account.uid, account.gid)),
             (group_file(paths), group_text(account.gid)),
-            (empty_file(paths), ""),
         ):
             write_atomically(file, text.encode())
             file.chmod(0o444)
-        empty_directory(paths).mkdir(mode=0o555, exist_ok=True)
         self._placer(paths, account, "orientation").place(CA_NAME, authority)
 
     def _place(self, core: Core, facts: Facts) -> None:

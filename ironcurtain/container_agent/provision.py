@@ -66,21 +66,6 @@ def repository_files(paths: SessionPaths, repository: LinkedRepository) -> dict[
     return files
 
 
-def empty_file(paths: SessionPaths) -> Path:
-    """:returns: the file to mount over a file that the agent must not see."""
-    return paths.users / "empty"
-
-
-def empty_directory(paths: SessionPaths) -> Path:
-    """:returns: the directory to mount over a directory that the agent must not see."""
-    return paths.users / "nothing"
-
-
-def _mask(path: str, workspace: Path, paths: SessionPaths) -> Mount:
-    cover = empty_directory(paths) if Path(path).is_dir() else empty_file(paths)
-    return Mount(str(cover), f"{WORKSPACE}/{Path(path).relative_to(workspace)}")
-
-
 def describe(
     *,
     session_id: str,
@@ -90,7 +75,6 @@ def describe(
     account: Account,
     environment: Mapping[str, str],
     workspace: Path,
-    hidden: Sequence[str],
     repository: Sequence[Mount],
     paths: SessionPaths,
     run: RunPaths,
@@ -103,7 +87,6 @@ def describe(
     :param command: the main program; :data:`COMMAND` if programs are run one by one.
     :param tty: whether that program has a terminal.
     :param environment: environment of all programs inside.
-    :param hidden: absolute paths in the workspace that the agent must not see.
     :param repository: mounts for the workspace's git repository, if it is elsewhere.
     :param processors: number of processors of this machine; an Engine refuses more.
     :param home: IronCurtain's home.
@@ -126,7 +109,6 @@ def describe(
                 passwd=str(passwd_file(paths)),
                 group=str(group_file(paths)),
             ),
-            *(_mask(path, workspace, paths) for path in hidden),
             *repository,
         ),
         tmpfs_mb=min(SCRATCH_MOST_MB, resources.memory_mb // SCRATCH_SHARE),

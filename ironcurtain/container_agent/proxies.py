@@ -120,7 +120,7 @@ class Traffic:
         self._accounting.failed(tokens)
 
     def refusal(self) -> str:
-        """:returns: why no further request to the model may be made; empty if one may."""
+        """:returns: why no further request to the model may be made, by the budget; empty if one may."""
         notice = self._budget.exhausted
         return str(notice) if notice is not None else ""
 

@@ -75,6 +75,9 @@ class CircuitBreaker:
 REFUSED = -32001
 """JSON-RPC error code of refused requests other than tool calls (in the range reserved for servers)."""
 
+STOPPED_RULE = "protected-path-appeared"
+"""The rule that denies all calls once a session must not go on."""
+
 GIT_DIRECTORY = {"git_set_working_dir": ("path",), "git_clone": ("localPath", "targetPath", "path")}
 """
 Tools that set a server's working directory: after one succeeds, calls of that server without a path use this argument.
@@ -101,7 +104,11 @@ class GateLimits:
 
 
 class Gate:
-    """The policy enforcement point of one session."""
+    """
+    The policy enforcement point of one session.
+
+    :param stopped: returns why no call may be made and no result passed on any more; empty if they may.
+    """
 
     log = Logger()
 
@@ -115,9 +122,10 @@ class Gate:
         clock: IReactorTime,
         limits: GateLimits,
         history: CallHistory = NO_HISTORY,
+        stopped: Callable[[], str] = lambda: "",
     ) -> None:
         self._engine, self._admission, self._backends, self._rewriter = engine, admission, backends, rewriter
-        self._clock, self._limits = clock, limits
+        self._clock, self._limits, self._stopped = clock, limits, stopped
         self._memory = CallMemory(clock.seconds, history)
         self._breakers: WeakKeyDictionary[object, CircuitBreaker] = WeakKeyDictionary()
         self._git_directories: dict[str, str] = {}
@@ -169,6 +177,7 @@ class Gate:
             params = {**clean(extra), "name": tool, "arguments": verdict.arguments}
             sent = await self._backends.get(server).request("tools/call", params, on_progress)
             raw = self._backends.sound(server, "tools/call", tool, sent, params)
+            self._still_open()
             return self._finished(call, raw, verdict, changes)
         except Exception as e:
             return self._failed(call, e)
@@ -205,6 +214,7 @@ class Gate:
             sent = {**passed, **verdict.arguments}
             result = await self._backends.get(server).request(method, sent, on_progress)
             raw = self._backends.sound(server, method, str(sent.get("name", sent.get("uri", ""))), result, sent)
+            self._still_open()
             mapped = self._mapped(raw)
             self._admission.close(call, "success", raw)
         except Exception as e:
@@ -214,6 +224,8 @@ class Gate:
         return mapped, sent
 
     def _judge(self, call: OpenCall, arguments: dict[str, Any], tool: ToolDefinition | None, client: object) -> Verdict:
+        if why := self._stopped():
+            return Verdict(Decision.DENY, STOPPED_RULE, why, arguments)
         try:
             digest = arguments_digest(call.server, call.tool, arguments)
         except (TypeError, ValueError, RecursionError, OverflowError):
@@ -251,6 +263,8 @@ class Gate:
             raise CallRefused("denied", "changed-meanwhile", f"{text}: call again", shown.rule)
 
     def _judge_request(self, server: str, method: str, params: dict[str, Any]) -> Verdict:
+        if why := self._stopped():
+            return Verdict(Decision.DENY, STOPPED_RULE, why, params)
         if method not in ("resources/read", "resources/subscribe"):
             return Verdict(Decision.ALLOW, "configured-server", f"{server} is configured for this session", params)
         try:
@@ -262,6 +276,10 @@ class Gate:
     def _unjudged(self, server: str, tool: str, arguments: dict[str, Any]) -> Verdict:
         self.log.failure("the policy could not judge a call to {server} {tool}", server=server, tool=tool)
         return Verdict(Decision.DENY, "invalid-arguments", "the policy cannot judge these arguments", arguments)
+
+    def _still_open(self) -> None:
+        if why := self._stopped():
+            raise CallRefused("failed", STOPPED_RULE, f"RESULT WITHHELD: {why}", STOPPED_RULE)
 
     def _still(self, tool: ToolDefinition | None) -> None:
         now = None if tool is None else self._backends.catalogue.tool(tool.server, tool.name)

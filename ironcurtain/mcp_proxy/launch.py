@@ -6,7 +6,7 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 from types import MappingProxyType
@@ -20,6 +20,7 @@ from ironcurtain.process.bounded import Bounds, Unfinished
 from ironcurtain.sandbox import cgroups, programs
 from ironcurtain.sandbox.installation import Installation
 from ironcurtain.sandbox.linked_repository import LinkedRepository, settings_text
+from ironcurtain.sandbox.pieces import all_names, check_writable, readable_pieces
 from ironcurtain.sandbox.spec import Kind, Sandbox, SandboxLimits
 
 INHERITED = ("PATH", "HOME", "LANG", "TERM", "TZ", "USER", "TMPDIR")
@@ -72,6 +73,7 @@ class Ground:
     :param environ: the environment of this process.
     :param workspace: real path of the session's workspace, the servers' default working directory.
     :param protected: absolute paths that servers cannot see, unless their sandbox configuration names exactly these.
+        Those in the workspace do not exist.
     :param account: the account that servers run as, if not that of this process, which is root then.
     :param settings: content of ``.gitconfig`` in the home of sandboxed servers.
     :param writers: the servers with tools that change files, which may write to the workspace.
@@ -112,8 +114,7 @@ def prepare(
     if is_own(server):
         environment["LC_ALL"] = "C.UTF-8"  # in messages, names of files are UTF-8
         if server.args[:3] == OWN_SERVERS[0]:
-            roots = [word for word in server.args if word.startswith("/")]
-            argv += [f"--hide={path}" for path in _inside(roots, ground.protected)]
+            argv += [f"--hide={path}" for path in sorted(all_names(ground.protected))]
         elif ground.repository is not None:
             argv.insert(len(OWN_SERVERS[1]) + 1, f"--repository={ground.repository.directory}")
         if account is not None and not is_for_root(ground.workspace, account):
@@ -265,6 +266,13 @@ def _sandbox(
         found = [place for place in searched if not _is_in(place, ground.protected)]
     # Files in the workspace exist already, and a link there must not add another path.
     read, write = _outside(workspace, (*found, *config.read)), _outside(workspace, config.write)
+    names = all_names(ground.protected)
+    try:
+        for path in write:
+            check_writable(path, names)
+        read = tuple(piece for path in read for piece in readable_pieces(path, names, workspace))
+    except Unavailable as e:
+        raise Unavailable(f"MCP server {name}: in its sandbox, {e}") from None
     read, write = (read, (*write, workspace)) if name in ground.writers else ((*read, workspace), write)
     settings = ground.settings
     if (repository := ground.repository) is not None:
@@ -274,7 +282,6 @@ def _sandbox(
     return Sandbox(
         read=read,
         write=write,
-        hidden=tuple(_inside((*read, *write), ground.protected)),
         network=bool(config.domains),
         cwd=cwd,
         home=home,
@@ -290,11 +297,3 @@ def _outside(workspace: str, paths: Iterable[str]) -> tuple[str, ...]:
 
 def _is_in(path: str, places: Iterable[str]) -> bool:
     return any(PurePath(os.path.realpath(path)).is_relative_to(os.path.realpath(place)) for place in places)
-
-
-def _inside(given: Iterable[str], protected: Iterable[str]) -> Iterator[str]:
-    """:returns: the real paths of protected files in a directory that is shared."""
-    roots = [os.path.realpath(path) for path in given]
-    for path in map(os.path.realpath, protected):
-        if any(path != root and PurePath(path).is_relative_to(root) for root in roots) and os.path.lexists(path):
-            yield path

@@ -33,6 +33,7 @@ from ironcurtain.mcp_proxy.questions import Elicit, Questions
 from ironcurtain.mcp_proxy.restarting import LogLine, RestartingBackend
 from ironcurtain.mcp_proxy.router import Router
 from ironcurtain.mcp_proxy.servers_config import CommandServer, HttpServer, ServerConfig
+from ironcurtain.mcp_proxy.workspace_guard import WorkspaceGuard
 from ironcurtain.policy import PolicyEngine
 from ironcurtain.policy.history import NO_HISTORY, CallHistory
 from ironcurtain.policy.pathmap import PathMap
@@ -87,6 +88,7 @@ class McpProxy:
     :param elicit: shows a server's question to a person; without it, such requests are declined.
     :param has_snapshot: returns whether there is a snapshot to which the workspace can be restored.
     :param history: what happened before the session was resumed, with times of the reactor's clock.
+    :param end: called with the reason when the session must not go on.
     """
 
     log = Logger()
@@ -107,13 +109,21 @@ class McpProxy:
         elicit: Elicit | None = None,
         has_snapshot: Callable[[], bool] = lambda: False,
         history: CallHistory = NO_HISTORY,
+        end: Callable[[str], None] = lambda why: None,
     ) -> None:
+        def appeared(path: str, why: str) -> None:
+            audit.append("protected-path-appeared", path=path)
+            end(why)
+
+        ground = surroundings.ground
+        self.guard = WorkspaceGuard(ground.workspace, ground.protected, surroundings.reactor, appeared)
+        """Says when nothing may be passed on any more."""
         self._around, self._paths, self._redactor = surroundings, paths, redactor
         self._missing: dict[str, Missing] = {}
         self._faults = ServerFaults(self._faulty)
         self._start_seconds = {server.name: server.start_seconds for server in servers if server.name in engine.named}
         commands = (server for server in servers if isinstance(server, CommandServer))
-        self.sandbox = "" if surroundings.ground.kind is None else surroundings.ground.kind.value
+        self.sandbox = "" if ground.kind is None else ground.kind.value
         """The kind of the servers' sandboxes; empty if none can be made."""
         self.unsandboxed = tuple(server.name for server in commands if server.sandbox is None)
         """Names of the servers that run outside any sandbox."""
@@ -157,6 +167,7 @@ class McpProxy:
             clock=reactor,
             limits=limits or GateLimits(),
             history=history,
+            stopped=self.guard.look,
         )
         """Judges and makes every call, also those of code mode."""
         self._router = Router(self.gate, self._backends, rewriter)
@@ -190,7 +201,12 @@ class McpProxy:
         return {server: self._shown(why) for server, why in self._backends.starting().items()}
 
     async def start(self) -> None:
-        """Start the servers in the background; :meth:`Gate.settled` waits for them."""
+        """
+        Start the servers in the background; :meth:`Gate.settled` waits for them.
+
+        :raises UsageError: a protected path is in the workspace.
+        """
+        self.guard.start()
         await self._backends.start()
 
     async def listen(self, path: Path, owner: tuple[int, int] | None = None) -> None:
@@ -218,6 +234,7 @@ class McpProxy:
 
     async def stop(self) -> None:
         """Stop listening, cancel calls, end the connections, stop the servers."""
+        self.guard.stop()
         listeners, self._listeners = self._listeners, []
         for listener in listeners:
             await listener.stop()

@@ -22,6 +22,9 @@ UNRECORDED = RequestRefusal(503, "audit-unavailable", "the audit log cannot be w
 """The response to every request while nothing can be recorded."""
 
 
+ENDED: Final = "requests-ended"
+"""Code of the response to every request once the budget is used up, or the session must not go on."""
+
 WITHOUT_BODY: Final = frozenset(("GET", "HEAD"))
 """Methods of requests that have no body, unless they specify one."""
 
@@ -84,7 +87,7 @@ class RequestAdmission:
             why = "the CONNECT request, the TLS handshake and the Host header name different hosts"
             return request, RequestRefusal(403, "host-mismatch", why)
         if why := self._shared.exhausted():
-            return request, RequestRefusal(403, "budget-exhausted", why)
+            return request, RequestRefusal(403, ENDED, why)
         return request, judged
 
     def denied(self, request: HttpRequest | None, refusal: RequestRefusal) -> RequestRefusal:
@@ -128,6 +131,8 @@ class RequestAdmission:
         """
         credentials, head = self._destination.credentials, request.head
         rule, dropped = credentials.rule, _names(forward.dropped, fields)
+        if why := self._shared.exhausted():  # the body may have taken a while
+            return self.denied(request, RequestRefusal(403, ENDED, why))
         try:
             request_id = self._shared.recorder.request(
                 "allow",

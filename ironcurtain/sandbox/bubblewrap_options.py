@@ -172,10 +172,6 @@ def _above(path: str, sandbox: Sandbox) -> list[str]:
 def _mount(path: str, access: Access, sandbox: Sandbox) -> list[str]:
     if access is Access.EMPTY:
         return _temporary(path, sandbox)
-    if access is Access.HIDDEN:
-        if os.path.isdir(path):
-            return [*_in_memory(path, ROOT_SIZE, "0555"), "--remount-ro", path]
-        return ["--ro-bind", "/dev/null", path]
     return ["--ro-bind" if access is Access.READ else "--bind", path, path]
 
 

@@ -142,8 +142,8 @@ def request(
 ) -> dict[str, Any]:
     """
     :param environment: the program's.
-    :param own: a directory of the host with ``file`` and ``directory``, both empty, and the sandbox's files by their
-        index in :attr:`Sandbox.files`.
+    :param own: a directory of the host with an empty ``directory``, and the sandbox's files by their index in
+        :attr:`Sandbox.files`.
     :returns: the body of ``POST /containers/create``.
     """
     limits, account = sandbox.limits, sandbox.account
@@ -195,9 +195,7 @@ def _binds(sandbox: Sandbox, own: str) -> list[dict[str, Any]]:
     found = {path: (os.path.realpath(path), True) for path in (*system, *settings)}
     found["/sys"] = (f"{own}/directory", True)
     for path, access in sandbox.mounts():
-        if access is Access.HIDDEN:
-            found[path] = (f"{own}/{'directory' if os.path.isdir(path) else 'file'}", True)
-        elif access is not Access.EMPTY:
+        if access is not Access.EMPTY:
             found[path] = (path, access is Access.READ)
     for number, (path, _) in enumerate(sandbox.files):
         found[path] = (f"{own}/{number}", True)

@@ -19,6 +19,7 @@ from io import BytesIO
 from pathlib import PurePath
 
 from ironcurtain.errors import UsageError
+from ironcurtain.sandbox.pieces import all_names, names_in
 from ironcurtain.text.display import one_line
 
 SETTINGS = {"gc.auto": "0", "maintenance.auto": "false"}
@@ -183,11 +184,12 @@ def _repository(workspace: str, directory: str, protected: tuple[str, ...]) -> L
 def _check_place(workspace: str, common: str, protected: Iterable[str]) -> None:
     if PurePath(workspace).is_relative_to(common):
         raise ValueError(f"its repository {common} contains the workspace, and with it other directories")
-    for path in map(os.path.realpath, protected):
+    names = all_names(protected)
+    for path in names:
         if PurePath(common).is_relative_to(path):
             raise ValueError(f"its repository {common} is in {path}, which is protected")
-        if PurePath(path).is_relative_to(common) and os.path.lexists(path):
-            raise ValueError(f"its repository {common} contains {path}, which is protected")
+    for path in names_in(common, names):
+        raise ValueError(f"its repository {common} contains {path}, which is protected")
 
 
 def _require(directory: int, path: str, kinds: dict[str, int]) -> None:

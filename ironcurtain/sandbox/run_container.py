@@ -67,9 +67,9 @@ def _image(engine: DockerClient) -> str:
 def _write(own: Path, sandbox: Sandbox) -> None:
     own.chmod(0o711)
     (own / "directory").mkdir(mode=0o555)
-    for name, content in (("file", b""), *((str(n), content) for n, (_, content) in enumerate(sandbox.files))):
-        (own / name).write_bytes(content)
-        (own / name).chmod(0o444)
+    for number, (_, content) in enumerate(sandbox.files):
+        (own / str(number)).write_bytes(content)
+        (own / str(number)).chmod(0o444)
 
 
 def _clean_up_after(address: str, name: str, own: Path) -> None:

@@ -30,8 +30,6 @@ class Access(Enum):
     WRITE = "write"
     EMPTY = "empty"
     """Replaced by an empty directory in memory."""
-    HIDDEN = "hidden"
-    """Replaced by something empty: a file for a file and a directory for a directory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +57,6 @@ class Sandbox:
     """
     :param read: absolute paths it may read.
     :param write: absolute paths it may read and write.
-    :param hidden: absolute paths below those above that it must not see.
     :param network: whether it has the host's network; otherwise it has none.
     :param cwd: its working directory; must be one of those above.
     :param home: its home directory, which is empty except for the paths above; empty for none.
@@ -72,7 +69,6 @@ class Sandbox:
 
     read: tuple[str, ...] = ()
     write: tuple[str, ...] = ()
-    hidden: tuple[str, ...] = ()
     network: bool = False
     cwd: str = "/"
     home: str = ""
@@ -92,11 +88,10 @@ class Sandbox:
             (Access.EMPTY, (self.home,) if self.home else ()),
             (Access.READ, self.read),
             (Access.WRITE, self.write),
-            (Access.HIDDEN, self.hidden),
         ):
             found |= {path.rstrip("/") or "/": access for path in paths}
         for path, access in sorted(found.items(), key=lambda item: len(PurePath(item[0]).parts)):
-            if access in (Access.EMPTY, Access.HIDDEN) or _around(path, found) is not access:
+            if access is Access.EMPTY or _around(path, found) is not access:
                 yield path, access
 
     def inner_mount_points(self) -> tuple[str, ...]:
@@ -119,9 +114,8 @@ class Sandbox:
 
     def reaches(self, path: str) -> bool:
         """:returns: whether a path is one of the given ones, or below one; system directories do not count."""
-        given = [(PurePath(place), access) for place, access in self.mounts() if access is not Access.EMPTY]
-        around = [access for place, access in given if PurePath(path).is_relative_to(place)]
-        return bool(around) and around[-1] is not Access.HIDDEN
+        given = (place for place, access in self.mounts() if access is not Access.EMPTY)
+        return any(PurePath(path).is_relative_to(place) for place in given)
 
 
 def _around(path: str, given: Mapping[str, Access]) -> Access | None:

@@ -17,6 +17,7 @@ from ironcurtain.home.sections import UndoSettings
 from ironcurtain.project.snapshot import SnapshotKind, SnapshotLimits, Snapshots, SnapshotTaken
 from ironcurtain.project.tree import close, open_tree
 from ironcurtain.project.undo import Undone, undo
+from ironcurtain.sandbox.pieces import all_names, names_in
 from ironcurtain.session import events
 from ironcurtain.text.display import readable_path
 
@@ -180,8 +181,7 @@ class WorkspaceSnapshots:
 def inside(workspace: Path, protected: Sequence[str]) -> list[str]:
     """:returns: the protected paths in a workspace, relative to it, whether they exist or not."""
     top = os.path.realpath(workspace)
-    real = {os.path.realpath(path) for path in protected}
-    return sorted(os.path.relpath(path, top) for path in real if path != top and Path(path).is_relative_to(top))
+    return [os.path.relpath(name, top) for name in names_in(top, all_names(protected))]
 
 
 def _left_out(paths: Sequence[tuple[str, str]]) -> str:

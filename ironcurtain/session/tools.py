@@ -265,6 +265,7 @@ def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy
             durable=services.settings.audit.durability == "every-call",
         ),
         has_snapshot=lambda: core.snapshots.ready,
+        end=core.end,
     )
     for name in proxy.unsandboxed:
         tell(f"MCP server {name} runs outside any sandbox: it may do all that its account may; each call is asked")

@@ -10,22 +10,21 @@ from pathlib import Path
 from ironcurtain.errors import UsageError
 from ironcurtain.home.layout import account_home
 from ironcurtain.home.user_paths import absolute_path
+from ironcurtain.mcp_proxy.workspace_guard import ADVICE
 from ironcurtain.process import bounded
 from ironcurtain.process.accounts import Account
 from ironcurtain.process.bounded import Bounds, Unfinished
+from ironcurtain.sandbox.pieces import all_names, existing, names_in
 
 NAMED_LIMIT = 10
 """Maximum number of protected paths named in a refusal."""
 
 
-def usable_workspace(
-    path: Path, user_home: Path, ironcurtain_home: Path, protected: Sequence[str], mask: bool = False
-) -> Path:
+def usable_workspace(path: Path, user_home: Path, ironcurtain_home: Path, protected: Sequence[str]) -> Path:
     """
     Check a directory for use as a workspace.
 
     :param protected: absolute paths that no agent may touch.
-    :param mask: whether protected paths in the workspace will be hidden from containers and sandboxes.
     :returns: its real path.
     :raises UsageError: it is not a directory, or gives access to more than a project: the whole machine, the user's
         home, IronCurtain's home, or a protected path.
@@ -47,18 +46,10 @@ def usable_workspace(
     for forbidden in map(Path, protected):
         if real.is_relative_to(forbidden):
             raise UsageError(f"the workspace {real} is in {forbidden}, which is protected: choose another one")
-    if (inside := protected_inside(real, protected)) and not mask:
+    if inside := existing(real, names_in(str(real), all_names(protected))):
         names = ", ".join(inside[:NAMED_LIMIT]) + (" and more" if len(inside) > NAMED_LIMIT else "")
-        raise UsageError(
-            f"the workspace {real} contains protected paths: {names}: choose another directory, or add --mask"
-        )
+        raise UsageError(f"the workspace {real} contains protected paths: {names}: {ADVICE}")
     return real
-
-
-def protected_inside(workspace: Path, protected: Sequence[str]) -> tuple[str, ...]:
-    """:returns: the real paths of existing protected files and directories in a workspace."""
-    real = sorted({os.path.realpath(path) for path in protected})
-    return tuple(path for path in real if Path(path).is_relative_to(workspace) and os.path.lexists(path))
 
 
 def _accounts(workspace: Path) -> tuple[int, ...]:

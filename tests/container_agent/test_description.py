@@ -23,7 +23,6 @@ class DescriptionTests(SynchronousTestCase):
             account=Account(1000, 1000),
             environment={},
             workspace=Path("/w"),
-            hidden=(),
             repository=(),
             paths=home.session("s"),
             run=home.session_run("s"),

@@ -187,6 +187,7 @@ class Bench:
         self.workspace.mkdir()
         self.socket = self.top / "run" / "proxy.sock"
         self.told: list[str] = []
+        self.ends: list[str] = []
         self.down: list[tuple[str, str]] = []
         self.redactor, self.events, self.errors = Redactor(), list[CallEvent](), list[tuple[str, str]]()
         self.audit = (audit or self._audit)(self.top / "audit.jsonl", self.redactor)
@@ -232,6 +233,7 @@ class Bench:
             limits=limits,
             elicit=elicit,
             history=history,
+            end=self.ends.append,
         )
         if clock is not None:
             self.proxy.gate._admission._clock = clock

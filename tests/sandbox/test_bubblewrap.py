@@ -101,24 +101,16 @@ class SandboxTests(SynchronousTestCase):
         self.assertIn("CapEff:\t0000000000000000", self.run_inside("cat /proc/self/status")[1])
         self.assertNotEqual(self.run_inside("mount -t tmpfs none /tmp")[0], 0)
 
-    def test_files_of_its_own_and_hidden_ones(self) -> None:
-        (self.directory / "write" / "keys").mkdir()
-        (self.directory / "write" / "keys" / "key").write_text("secret")
-        (self.directory / "write" / "token").write_text("secret")
+    def test_files_of_its_own(self) -> None:
         (self.directory / "home").mkdir()
         (self.directory / "home" / "letter").write_text("private")
         home = str(self.directory / "home")
         sandbox = replace(
             self.sandbox,
             home=home,
-            hidden=(str(self.directory / "write" / "keys"), str(self.directory / "write" / "token")),
             files=((f"{home}/.gitconfig", b"mine"),),
         )
-        self.assertEqual(
-            self.run_inside("cat token 2>&-; ls -A keys; ls -A ~; cat ~/.gitconfig", sandbox)[1], ".gitconfig\nmine"
-        )
-        self.assertNotEqual(self.run_inside("echo x >keys/made", sandbox)[0], 0)
-        self.assertEqual((self.directory / "write" / "token").read_text(), "secret")
+        self.assertEqual(self.run_inside("ls -A ~; cat ~/.gitconfig", sandbox)[1], ".gitconfig\nmine")
 
     def test_the_network_only_when_given(self) -> None:
         listener = socket.create_server(("127.0.0.1", 0))
@@ -200,14 +192,13 @@ class LinkTests(SynchronousTestCase):
         (self.work / "home" / ".gitconfig").symlink_to(f"/oldroot{self.host}/made")
         work = str(self.work)
         for sandbox in (
-            Sandbox(write=(work,), hidden=(f"{work}/link/made",)),
-            Sandbox(write=(work,), hidden=(f"{work}/dangling",)),
             Sandbox(write=(work,), read=(f"{work}/link/made",)),
+            Sandbox(write=(work,), read=(f"{work}/dangling",)),
             Sandbox(write=(work,), home=f"{work}/link/made"),
             Sandbox(write=(work,), files=((f"{work}/link/made", b"x"),)),
             Sandbox(write=(work,), files=((f"{work}/dangling", b"x"),)),
             Sandbox(write=(work, f"{work}/home"), home=f"{work}/home", files=((f"{work}/home/.gitconfig", b"x"),)),
-            Sandbox(read=(work,), hidden=(f"{work}/link/made",)),
+            Sandbox(read=(work,), write=(f"{work}/link/made",)),
         ):
             self.assertNotEqual(sandbox.inner_mount_points(), (), sandbox)
             self.run_in(sandbox)
@@ -217,9 +208,9 @@ class LinkTests(SynchronousTestCase):
         work = str(self.work)
         (self.work / "there").mkdir()
         (self.work / "file").touch()
-        check_mount_points(Sandbox(write=(work,), hidden=(f"{work}/there", f"{work}/file")))
+        check_mount_points(Sandbox(write=(work,), read=(f"{work}/there", f"{work}/file")))
         check_mount_points(Sandbox(write=(work,), home="/home/somebody", files=(("/home/somebody/.gitconfig", b""),)))
-        error = self.assertRaises(Unavailable, check_mount_points, Sandbox(write=(work,), hidden=(f"{work}/missing",)))
+        error = self.assertRaises(Unavailable, check_mount_points, Sandbox(write=(work,), read=(f"{work}/missing",)))
         self.assertIn(f"{work}/missing would be mounted below {work}", str(error))
 
     def test_program_that_makes_directories_outside_is_found(self) -> None:

@@ -90,8 +90,6 @@ def inexpressible(sandbox: Sandbox) -> str | None:
         return "Landlock cannot limit the network, so there is none"
     given = [(path, access) for path, access in sandbox.mounts() if access is not Access.EMPTY]
     for path, access in given:
-        if access is Access.HIDDEN:
-            return f"Landlock cannot hide {path} in a directory that is given"
         if access is Access.READ and any(
             other is Access.WRITE and PurePath(path).is_relative_to(above) for above, other in given
         ):

@@ -247,7 +247,6 @@ class ExpressionTests(SynchronousTestCase):
     def test_such_a_sandbox_is_refused_with_the_reason(self) -> None:
         for sandbox, reason in (
             (Sandbox(network=True), "cannot limit the network"),
-            (Sandbox(write=("/a",), hidden=("/a/b",)), "cannot hide /a/b"),
             (Sandbox(write=("/a",), read=("/a/b",)), "cannot keep /a/b from being written"),
             (Sandbox(files=(("/tmp/credential", b""),)), "cannot put a file at /tmp/credential"),
         ):
