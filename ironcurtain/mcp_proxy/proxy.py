@@ -113,6 +113,7 @@ class McpProxy:
     ) -> None:
         def appeared(path: str, why: str) -> None:
             audit.append("protected-path-appeared", path=path)
+            surroundings.tell(why)
             end(why)
 
         ground = surroundings.ground

@@ -88,7 +88,7 @@ class CallTests(TestCase):
         self.assertNotIn(str(bench.workspace), str(made))
         (bench.workspace / "key").unlink()
         self.assertIn("protected-path-appeared", str(await agent.call("fake__echo", {"a": 2})))
-        self.assertEqual(len(bench.ends), 1)
+        self.assertEqual([bench.told[-1]], bench.ends)
         self.assertEqual(
             [record["path"] for record in bench.records("protected-path-appeared")], [f"{bench.workspace}/key"]
         )
