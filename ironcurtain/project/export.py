@@ -62,8 +62,9 @@ def destination(path: Path, workspace: str) -> Path:
 def export(comparison: Comparison, to: Path) -> Exported:
     """
     Copy a workspace. Links that point inside are copied as links, and no link is followed. Of files, only contents and
-    permissions are copied, without set-user-id and similar bits. Files that determine what git runs (settings, hooks,
-    links) are copied as they were before the session, or left out if that is unknown or they did not exist.
+    permissions are copied, without set-user-id and similar bits. What is not known as data in a repository (settings,
+    hooks, links, the steps of a rebase) is copied as it was before the session, or left out if that is unknown or it
+    did not exist.
 
     :param to: an empty directory.
     :raises OSError: something cannot be written there.
@@ -103,7 +104,7 @@ def _goes(repositories: Repositories, path: tuple[str, ...], then: TreeEntry | N
         return True
     if now.kind == "link":
         return not repositories.decides(path) and _same_link(then, now)
-    return not repositories.decides(path) and path[-1].lower() != ".git"
+    return not repositories.may_decide(path) and path[-1].lower() != ".git"
 
 
 def _same_link(then: TreeEntry | None, now: TreeEntry) -> bool:

@@ -10,6 +10,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from io import BytesIO
 
+from ironcurtain.project.gitdata import is_data, is_sample
+
 SETTINGS = frozenset(("config", "config.worktree"))
 """Files of a repository that can name programs."""
 
@@ -36,35 +38,48 @@ class Repositories:
     """Finds the repositories in a tree whose directories are listed top down."""
 
     def __init__(self) -> None:
-        self._known: set[tuple[str, ...]] = set()
+        self._known: dict[tuple[str, ...], bool] = {}
 
     def listed(self, directory: tuple[str, ...], names: Collection[str]) -> None:
         """
         :param directory: its path within the tree.
         :param names: the names in it.
         """
-        if (directory[-1:] and directory[-1].lower() == ".git") or is_repository(names):
-            self._known.add(directory)
+        own = directory[-1:] != () and directory[-1].lower() == ".git"
+        if own or is_repository(names):
+            # A project can have directories of these names, but hardly a file HEAD beside them.
+            self._known[directory] = own or "head" in {name.lower() for name in names}
 
     def decides(self, path: tuple[str, ...]) -> bool:
         """
         :param path: path of a non-directory, in a listed directory.
         :returns: whether git runs or uses the file.
         """
-        return any(_decides(tuple(name.lower() for name in rest)) for rest in self._within(path))
+        return any(_decides(tuple(name.lower() for name in rest)) for rest, _ in self._within(path))
+
+    def may_decide(self, path: tuple[str, ...]) -> bool:
+        """
+        :param path: path of a file, in a listed directory.
+        :returns: whether git could run or obey the file: in a repository everything that is not known as data.
+        """
+        unknown = (certain and not is_data(rest) for rest, certain in self._within(path))
+        return self.decides(path) or (any(unknown) and not is_sample(path[-1]))
 
     def contain(self, path: tuple[str, ...]) -> bool:
         """:returns: whether a path is in a repository, or can be one; a link there can be any other file."""
         return path[-1].lower() == ".git" or any(self._within(path))
 
-    def _within(self, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-        return (path[depth:] for depth in range(len(path)) if path[:depth] in self._known)
+    def _within(self, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], bool]]:
+        """:returns: the path within each repository around it, and whether that is certainly one."""
+        for depth in range(len(path)):
+            if (certain := self._known.get(path[:depth])) is not None:
+                yield path[depth:], certain
 
 
 def _decides(path: tuple[str, ...]) -> bool:
     if path[0] == "hooks" and path[-1].endswith(".sample"):
         return False
-    return path[0] in DECIDING or path[:2] == ("info", "attributes")
+    return path[0] in DECIDING or path[:2] == ("info", "attributes") or path[:3] == ("objects", "info", "alternates")
 
 
 _PROGRAMS = {

@@ -5,105 +5,28 @@ themselves.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
 from typing import Any
 
 import msgspec
 
 from ironcurtain.project.changes import Change, What
+from ironcurtain.project.gitdata import is_data_of_repositories, is_sample
 from ironcurtain.project.gitsettings import DECIDING, SETTINGS, MalformedSettings, Setting, in_repository, parse
-from ironcurtain.project.tree import TreeEntry
-
-
-@dataclass(frozen=True, slots=True)
-class PlantedRule:
-    """
-    :param pattern: of the whole path; ``**/`` is any number of directories, ``*`` any part of a name.
-    :param reason: what happens to whoever does not look.
-    """
-
-    pattern: re.Pattern[str]
-    reason: str
-
-
-def _rules(*table: tuple[str, str]) -> tuple[PlantedRule, ...]:
-    return tuple(PlantedRule(_compiled(pattern), reason) for patterns, reason in table for pattern in patterns.split())
-
-
-def _compiled(pattern: str) -> re.Pattern[str]:
-    parts = re.split(r"(\*\*/|/\*\*$|\*)", pattern)
-    words = {"**/": "(?:.*/)?", "/**": "/.*", "*": "[^/]*"}
-    # Some file systems take names in another case for the same.
-    return re.compile("".join(words.get(part) or re.escape(part) for part in parts), re.DOTALL | re.IGNORECASE)
-
-
-GIT_RULES = _rules(
-    ("**/.git/hooks/* **/*.git/hooks/* **/hooks/pre-* **/hooks/post-* **/hooks/*-msg **/hooks/update "
-     "**/hooks/fsmonitor-watchman **/hooks/reference-transaction **/hooks/push-to-checkout **/hooks/sendemail-validate",
-     "git runs it at your next commit, checkout or push"),
-    ("**/.git/modules/**/hooks/* **/.git/worktrees/**/hooks/*", "git runs it in a submodule or worktree"),
-    ("**/.git/info/attributes **/.gitattributes", "names filters and drivers that git's settings may run"),
-    ("**/.git **/.git/commondir **/.git/gitdir **/.git/worktrees/*/commondir **/.git/worktrees/*/gitdir",
-     "makes git use a repository, and its settings, from elsewhere"),
-    ("**/.gitmodules", "names repositories that git fetches"),
-)  # fmt: skip
-"""New and changed files of these names are git's to run or obey."""
-
-RULES = _rules(
-    ("**/.husky/** **/.githooks/** **/lefthook.* **/.lefthook.*", "runs at your next commit or push"),
-    ("**/.pre-commit-config.yaml **/.pre-commit-hooks.yaml **/.lintstagedrc*", "names programs that run at a commit"),
-    ("**/.envrc **/.env **/.env.* **/mise.toml **/.mise.toml **/.mise/** **/.tool-versions",
-     "is loaded into your shell's or programs' environment when you enter the directory"),
-    ("**/.vscode/** **/*.code-workspace", "your editor runs or obeys it when it opens the directory"),
-    ("**/.idea/** **/*.iml **/.fleet/** **/.zed/** **/.nova/** **/*.sublime-project **/.theia/**",
-     "your editor obeys it when it opens the directory"),
-    ("**/.devcontainer/** **/.devcontainer.json", "your editor builds and runs it as a container"),
-    ("**/.vimrc **/_vimrc **/.exrc **/.nvimrc **/.nvim.lua **/.dir-locals.el **/.lvimrc",
-     "your editor may run it when it opens a file here"),
-    ("**/.gdbinit **/.lldbinit **/.rprofile **/.irbrc **/.pryrc **/.psqlrc **/.sqliterc",
-     "a debugger, interpreter or database client runs it when it starts here"),
-    ("**/.mcp.json **/mcp.json **/.cursor/** **/.cursorrules **/.windsurf/** **/.windsurfrules **/.roo/** **/.cline*",
-     "an agent on your machine loads its servers and instructions"),
-    ("**/.claude/** **/claude.md **/claude.local.md **/agents.md **/agents.override.md **/.agents/**",
-     "an agent on your machine obeys it, and may run what it names"),
-    ("**/.codex/** **/.gemini/** **/gemini.md **/.opencode/** **/opencode.json* **/.goosehints "
-     "**/.aider* **/.continue/**",
-     "an agent on your machine obeys it, and may run what it names"),
-    ("**/.github/workflows/** **/.github/actions/** **/action.y*ml **/.gitlab-ci.yml **/.circleci/**",
-     "runs on your build servers, with their secrets, once it is pushed"),
-    ("**/.github/copilot-instructions.md **/.github/instructions/** **/.github/copilot/**",
-     "an agent on your machine or on the server obeys it"),
-    ("**/jenkinsfile* **/.travis.yml **/azure-pipelines.y*ml **/bitbucket-pipelines.yml **/.drone.yml "
-     "**/.woodpecker/** **/.buildkite/**", "runs on your build servers, with their secrets, once it is pushed"),
-    ("**/.npmrc **/.yarnrc **/.yarnrc.yml **/.yarn/** **/.pnpmfile.* **/bunfig.toml **/pip.conf **/.pypirc",
-     "decides where packages come from, or runs when they are installed"),
-    ("**/.cargo/config **/.cargo/config.toml **/.bazelrc **/.mvn/** **/.bundle/config **/init.gradle*",
-     "names programs that a build runs"),
-    ("**/*.pth **/sitecustomize.py **/usercustomize.py **/conftest.py", "Python runs it without being asked to"),
-    ("**/.bashrc **/.bash_profile **/.profile **/.zshrc **/.zshenv **/.zprofile **/.inputrc",
-     "a shell runs it if this directory is its home"),
-)  # fmt: skip
-"""And these are other programs'."""
-
-BUILD_RULES = _rules(
-    ("**/makefile **/gnumakefile **/*.mk **/justfile **/.justfile **/taskfile.y*ml",
-     "runs when you call make or the like"),
-    ("**/setup.py **/setup.cfg **/pyproject.toml **/tox.ini **/noxfile.py **/tasks.py **/build.rs **/cargo.toml",
-     "runs when you install, test or build"),
-    ("**/gulpfile.* **/gruntfile.* **/webpack.config.* **/vite.config.* **/rollup.config.* **/jest.config.* "
-     "**/.eslintrc.* **/eslint.config.* **/rakefile **/gemfile **/*.gradle **/*.gradle.kts **/pom.xml "
-     "**/cmakelists.txt **/dockerfile* **/docker-compose*.y*ml **/compose*.y*ml",
-     "runs when you install, test or build"),
-)  # fmt: skip
-"""Told too, but apart: agents are often asked to change these."""
+from ironcurtain.project.self_running import tables
+from ironcurtain.project.tree import INSTALLED, TreeEntry
 
 _LINKS = "leads elsewhere: what reads or writes it touches a file outside"
 _GIT_LINKS = "a link where git expects a file of its own: git follows it"
 _SPECIAL = "is a FIFO, socket or device: a program that opens it may hang"
 _PRIVILEGES = "runs with its owner's rights (set-user-id or set-group-id)"
+_UNKNOWN = "is no data that git is known to keep in a repository: git may run or obey it"
+_HIDDEN = "new and hidden: programs read such files by themselves"
+_EXECUTABLE = "new as an executable: it runs if something calls its name"
+
+GROUPED = 3
+"""Number of hidden or executable files in a hidden directory, or one of packages, from which on they are told once."""
 
 
 class SuspectFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -129,7 +52,8 @@ class _Rank(IntEnum):
     REPOSITORY = 0
     GIT = 1
     OTHER = 2
-    BUILDING = 3
+    UNNAMED = 3
+    BUILDING = 4
 
 
 def findings(changes: Iterable[Change], before: Content, after: Content) -> list[SuspectFile]:
@@ -138,9 +62,17 @@ def findings(changes: Iterable[Change], before: Content, after: Content) -> list
     :param after: gives what it holds.
     :returns: everything to look at, the most dangerous first, which is what git runs.
     """
-    found = [
-        ranked for change in changes if change.after is not None for ranked in _of(change, change.after, before, after)
-    ]
+    found, unnamed = list[tuple[_Rank, SuspectFile]](), list[SuspectFile]()
+    for change in changes:
+        if change.after is None:
+            continue
+        reasons = list(_of(change, change.after, before, after))
+        found += reasons
+        if not reasons and (why := _unnamed(change, change.after)):
+            unnamed.append(_finding(change, why))
+        if not reasons and (why := tables()["builds"].reason(change.path)):
+            found.append((_Rank.BUILDING, _finding(change, why, building=True)))
+    found += [(_Rank.UNNAMED, finding) for finding in _grouped(unnamed)]
     return [finding for _, finding in sorted(found, key=lambda ranked: ranked[0])]
 
 
@@ -150,8 +82,38 @@ def _of(change: Change, now: TreeEntry, before: Content, after: Content) -> Iter
     rank = _Rank.REPOSITORY if in_repository(change.path) else _Rank.GIT if git else _Rank.OTHER
     for reason in seen:
         yield rank, _finding(change, reason)
-    if not seen and (rule := _rule(BUILD_RULES, change.path)):
-        yield _Rank.BUILDING, _finding(change, rule.reason, building=True)
+
+
+def _unnamed(change: Change, now: TreeEntry) -> str:
+    """:returns: what to tell of a file whose name says nothing; empty if nothing."""
+    if in_repository(change.path):
+        return ""
+    was_executable = change.before is not None and change.before.kind == "file" and change.before.mode & 0o111
+    if now.kind == "file" and now.mode & 0o111 and not was_executable:
+        return _EXECUTABLE
+    hidden = any(part.startswith(".") for part in change.path.split("/"))
+    return _HIDDEN if hidden and change.before is None else ""
+
+
+def _grouped(found: Sequence[SuspectFile]) -> Iterator[SuspectFile]:
+    """:returns: the findings, one for all of a hidden directory, or of one with packages, if there are many."""
+    groups: dict[str, list[SuspectFile]] = {}
+    for finding in found:
+        groups.setdefault(_group(finding.path), []).append(finding)
+    for directory, within in groups.items():
+        if not directory or len(within) < GROUPED:
+            yield from within
+            continue
+        executable = sum(finding.reason == _EXECUTABLE for finding in within)
+        reason = f"has {len(within)} new files that are hidden or executable ({executable} of these): look through it"
+        yield SuspectFile(path=f"{directory}/", what="added", reason=reason)
+
+
+def _group(path: str) -> str:
+    """:returns: the outermost directory of a path that is hidden or contains packages; empty if there is none."""
+    above = path.split("/")[:-1]
+    depth = next((n for n, name in enumerate(above, 1) if name.startswith(".") or name in INSTALLED), 0)
+    return "/".join(above[:depth])
 
 
 def _finding(change: Change, reason: str, building: bool = False) -> SuspectFile:
@@ -175,26 +137,29 @@ def _git_reasons(change: Change, now: TreeEntry, before: Content, after: Content
             yield _GIT_LINKS
     elif name in SETTINGS:
         yield from _git_settings(change, before, after)
-    if rule := _rule_for(GIT_RULES, change.path, now):
-        yield rule.reason
+    elif now.kind == "file" and not is_sample(change.path) and not is_data_of_repositories(change.path):
+        yield _reason("git", change.path, now) or _UNKNOWN
+        return
+    if reason := _reason("git", change.path, now):
+        yield reason
 
 
 def _reasons(change: Change, now: TreeEntry, before: Content, after: Content) -> Iterator[str]:
     if _name(change) == "package.json":
         yield from _package(change, before, after)
-    if rule := _rule_for(RULES, change.path, now):
-        yield rule.reason
+    if reason := _reason("programs", change.path, now):
+        yield reason
 
 
 def _name(change: Change) -> str:
     return change.path.rpartition("/")[2].lower()
 
 
-def _rule_for(rules: tuple[PlantedRule, ...], path: str, now: TreeEntry) -> PlantedRule | None:
-    if path.lower().endswith(".sample"):
-        return None
+def _reason(table: str, path: str, now: TreeEntry) -> str:
+    if is_sample(path):
+        return ""
     stands_for = f"{path}/pre-commit" if now.kind == "link" else path  # one for a directory brings its own files
-    return _rule(rules, path) or _rule(rules, stands_for)
+    return tables()[table].reason(path) or tables()[table].reason(stands_for)
 
 
 def leads_out(path: str, target: str) -> bool:
@@ -207,10 +172,6 @@ def leads_out(path: str, target: str) -> bool:
     parts = [part for part in target.split("/") if part not in ("", ".")]
     climbs = next((count for count, part in enumerate(parts) if part != ".."), len(parts))
     return target.startswith("/") or climbs > path.count("/") or ".." in parts[climbs:]
-
-
-def _rule(rules: tuple[PlantedRule, ...], path: str) -> PlantedRule | None:
-    return next((rule for rule in rules if rule.pattern.fullmatch(path)), None)
 
 
 def _git_settings(change: Change, before: Content, after: Content) -> Iterator[str]:

@@ -8,6 +8,7 @@ so that a limit affects the least important ones.
 from __future__ import annotations
 
 import os
+import re
 import stat
 import sys
 from collections import deque
@@ -29,7 +30,7 @@ INSTALLED = frozenset(
 )
 """Directories with files that tools generate; they are listed last."""
 
-OPAQUE = frozenset(("objects", "lfs"))
+_OPAQUE = re.compile(r"(?:objects/(?:[0-9a-f]{2}|pack)|lfs)\Z")
 """Directories of a git repository that are not listed: git verifies what it reads there, and runs nothing of it."""
 
 
@@ -126,13 +127,14 @@ class Tree:
 
 def is_opaque(path: tuple[str, ...]) -> bool:
     """:returns: whether a directory is one of git's that are not listed."""
-    return path[-1] in OPAQUE and path[-2:-1] == (".git",)
+    within = path[path.index(".git") + 1 :] if ".git" in path[-3:-1] else ()
+    return _OPAQUE.match("/".join(within)) is not None
 
 
 def _turn(path: tuple[str, ...]) -> int:
     names = {name.lower() for name in path}
     if ".git" in names:
-        return 2 if OPAQUE & names else 0
+        return 2 if {"objects", "lfs"} & names else 0
     return 2 if INSTALLED & names else 1
 
 

@@ -40,6 +40,36 @@ class HeldBackTests(LiveTestCase):
         self.assertEqual((self.live(to), done.restored), ([], [".git/config"]))
         self.assertEqual((to / ".git" / "config").read_text(), HARMLESS)
 
+    def test_everything_in_a_repository_that_is_not_data_is_held_back(self) -> None:
+        mine = (".git/rebase-merge/git-rebase-todo", ".git/info/attributes", ".git/unheard-of")
+        for path in mine:
+            self.write(path, "mine")
+        self.begin()
+        names = (
+            *("rebase-apply/patch", "sequencer/todo", "objects/info/alternates", "modules/refs/hooks/pre-commit"),
+            *("branches/origin", "worktrees/a/rebase-merge/git-rebase-todo", "refs/heads/a/.git/hooks/post-checkout"),
+        )
+        for path in (*mine, *(f".git/{name}" for name in names), "bare/rebase-merge/git-rebase-todo"):
+            self.write(path, "exec evil")
+        for name in ("HEAD", "objects/ab/cdef", "refs/heads/main"):
+            self.write(f"bare/{name}")
+        for name in ("HEAD", "index", "logs/HEAD", "refs/heads/main", "modules/a/HEAD", "objects/ab/cdef"):
+            self.write(f".git/{name}", "data")
+        to, done = self.export()
+        self.assertEqual((self.live(to), sorted(done.restored)), ([], sorted(mine)))
+        self.assertEqual((to / mine[0]).read_text(), "mine")
+        self.assertEqual((to / ".git/modules/a/HEAD").read_text(), "data")
+        self.assertEqual(
+            {path for path, _ in done.left_out},
+            {*(f".git/{name}" for name in names), "bare/rebase-merge/git-rebase-todo"},
+        )
+
+    def test_project_with_directories_like_a_repository_s_is_exported_whole(self) -> None:
+        for path in ("objects/cup.obj", "refs/papers.bib", "readme"):
+            self.write(path)
+        self.begin()
+        self.assertEqual(self.export()[1].left_out, [])
+
     def test_what_the_manifest_does_not_cover_is_left_out(self) -> None:
         self.write(".git/config", HARMLESS)
         self.begin()

@@ -107,10 +107,14 @@ class ManifestTests(WorkspaceTestCase):
 
     def test_git_s_objects_are_left_out(self) -> None:
         self.write(".git/objects/ab/cd")
-        self.write("objects/ab")
+        self.write(".git/objects/pack/p")
+        self.write(".git/objects/info/alternates")
+        self.write("objects/ab/cd")
         entries = self.begin().entries
-        self.assertNotIn(".git/objects/ab", entries)
-        self.assertIn("objects/ab", entries)
+        self.assertNotIn(".git/objects/ab/cd", entries)
+        self.assertNotIn(".git/objects/pack/p", entries)
+        self.assertIn(".git/objects/info/alternates", entries)
+        self.assertIn("objects/ab/cd", entries)
 
     def test_a_walk_that_is_stopped_leaves_no_manifest(self) -> None:
         self.write("a")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import tomllib
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,6 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.project.manifest import KEPT_FILE
 from ironcurtain.project.planted import leads_out
+from ironcurtain.project.self_running import DATA, tables
 from tests.project.worlds import WorkspaceTestCase
 
 PLANTED = (
@@ -34,6 +36,20 @@ PLANTED = (
     (".cargo/config", "a build runs"),
     (".bundle/config", "a build runs"),
     (".claude/package.json", "an agent"),
+    (".git/rebase-merge/git-rebase-todo", "no data that git is known to keep"),
+    (".git/rebase-apply/patch", "no data that git is known to keep"),
+    (".git/sequencer/todo", "no data that git is known to keep"),
+    (".git/objects/info/alternates", "another repository"),
+    (".git/info/grafts", "no data that git is known to keep"),
+    (".git/worktrees/a/rebase-merge/done", "no data that git is known to keep"),
+    ("bare.git/objects/info/alternates", "another repository"),
+    (".pdbrc", "debugger"),
+    ("sub/.ghci", "debugger"),
+    ("ansible.cfg", "tool"),
+    ("gradlew", "tool"),
+    ("shell.nix", "tool"),
+    (".unheard-of-rc", "hidden"),
+    (".unheard-of/settings", "hidden"),
 )
 HARMLESS = (
     "README.md",
@@ -41,7 +57,6 @@ HARMLESS = (
     "docs/git.md",
     ".git/hooks/pre-commit.sample",
     ".git/HEAD",
-    ".env.sample",
     "config",
 )
 
@@ -114,6 +129,64 @@ class PlantedTests(WorkspaceTestCase):
         self.write("tool", mode=0o4755)
         self.assertIn("FIFO", self.reasons()["pipe"])
         self.assertIn("owner's rights", self.reasons()["tool"])
+
+    def test_new_executables_are_told(self) -> None:
+        self.write("was", mode=0o755)
+        self.write("becomes")
+        self.begin()
+        self.write("was", "changed\n", mode=0o755)
+        (self.workspace / "becomes").chmod(0o755)
+        self.write("tool", mode=0o700)
+        self.write("plain")
+        reasons = self.reasons()
+        self.assertEqual(set(reasons), {"becomes", "tool"})
+        self.assertIn("executable", reasons["tool"])
+
+    def test_hidden_files_that_were_there_are_not_told_when_they_change(self) -> None:
+        self.write(".unheard-of-rc")
+        self.begin()
+        self.write(".unheard-of-rc", "changed\n")
+        self.assertEqual(self.reasons(), {})
+
+    def test_many_in_one_directory_are_told_once_and_those_with_names_apart(self) -> None:
+        self.begin()
+        for number in range(50):
+            self.write(f".venv/lib/{number}")
+            self.write(f"a/node_modules/.bin/{number}", mode=0o755)
+            self.write(f".{number}")
+        self.write(".venv/bin/python", mode=0o755)
+        self.write(".venv/lib/evil.pth")
+        reasons = self.reasons()
+        self.assertIn("51 new files that are hidden or executable (1 of these)", reasons[".venv/"])
+        self.assertIn("50 new files", reasons["a/node_modules/"])
+        self.assertIn("Python runs it", reasons[".venv/lib/evil.pth"])
+        self.assertEqual(len(reasons), 53)
+        self.assertEqual(self.findings()[0].path, ".venv/lib/evil.pth")
+
+
+class TableTests(SynchronousTestCase):
+    """The table of what tools run by themselves."""
+
+    def test_each_name_is_in_lower_case_and_has_a_reason_and_a_source(self) -> None:
+        read = tomllib.loads(DATA.read_text())
+        entries = [table for each in read.values() for table in each]
+        names = [name for table in entries for name in table["names"]]
+        self.assertEqual(set(read), {"git", "programs", "builds"})
+        self.assertGreater(len(names), 300)
+        for table in entries:
+            self.assertEqual(set(table), {"names", "reason", "source"})
+            self.assertTrue(table["reason"] and table["source"])
+        for name in names:
+            self.assertEqual(name, name.lower())
+            self.assertEqual(names.count(name), 1, name)
+
+    def test_each_name_is_found_at_the_top_and_deep_down_in_any_case(self) -> None:
+        for table, rules in tables().items():
+            for entry in tomllib.loads(DATA.read_text())[table]:
+                for name in entry["names"]:
+                    example = name.replace("**", "x").replace("*", "x")
+                    for path in (example, f"a/b/{example}", f"A/{example.upper()}"):
+                        self.assertNotEqual(rules.reason(path), "", path)
 
 
 class GitSettingsTests(WorkspaceTestCase):
