@@ -22,14 +22,21 @@ from ironcurtain.sandbox.installation import Installation
 from ironcurtain.sandbox.linked_repository import LinkedRepository, settings_text
 from ironcurtain.sandbox.pieces import all_names, check_writable, readable_pieces
 from ironcurtain.sandbox.spec import Kind, Sandbox, SandboxLimits
+from ironcurtain.secrets.redaction import may_be_secret
 
 INHERITED = ("PATH", "HOME", "LANG", "TERM", "TZ", "USER", "TMPDIR")
 """Environment variables that servers inherit, besides ``LC_*``. Other variables may contain keys."""
 
 CAUTIOUS = {"PYTHONSAFEPATH": "1"}
 """
-Servers start in the workspace, where agents write, so Python must not import modules from there (``python -m`` would).
-A server's configured environment overrides this.
+Servers can start in the workspace, where agents write, so Python must not import modules from there (``python -m``
+would). A server's configured environment overrides this.
+"""
+
+APART = "/"
+"""
+Where servers with secrets or a network start: some read settings such as ``.env`` from their working directory, which
+an agent would write if that was its workspace.
 """
 
 OWN_SERVERS = tuple(("-I", "-m", f"ironcurtain.servers.{name}") for name in ("files", "git_remote"))
@@ -71,7 +78,8 @@ class Ground:
     The environment of a session's servers.
 
     :param environ: the environment of this process.
-    :param workspace: real path of the session's workspace, the servers' default working directory.
+    :param workspace: real path of the session's workspace, the default working directory of servers without secrets
+        and network.
     :param protected: absolute paths that servers cannot see, unless their sandbox configuration names exactly these.
         Those in the workspace do not exist.
     :param account: the account that servers run as, if not that of this process, which is root then.
@@ -211,17 +219,36 @@ def _environment(server: CommandServer, ground: Ground, secrets: Mapping[str, st
 
 
 def _cwd(server: CommandServer, ground: Ground) -> str:
-    cwd = os.path.join(ground.workspace, server.cwd or "")
-    return os.path.normpath(cwd) if server.cwd else ground.workspace
+    return APART if _starts_apart(server) else _base(server, ground)
+
+
+def _base(server: CommandServer, ground: Ground) -> str:
+    """:returns: the directory to which a server's relative command belongs."""
+    return os.path.normpath(os.path.join(ground.workspace, server.cwd)) if server.cwd else ground.workspace
+
+
+def _starts_apart(server: CommandServer) -> bool:
+    """:returns: whether a server that names no working directory has something that an agent must not redirect."""
+    if server.cwd or is_own(server):
+        return False
+    secret = any(may_be_secret(name, value) for name, value in server.environment.items())
+    has_network = server.sandbox is None or bool(server.sandbox.domains)
+    return has_network or secret or bool(server.environment_commands or server.reading.secrets)
 
 
 def program_of(server: CommandServer, ground: Ground, secrets: Mapping[str, str] = MappingProxyType({})) -> str:
     """
     :param secrets: the output of the server's ``env_command``, which can replace its ``PATH``.
     :returns: path of the program that a server's command names.
-    :raises Unavailable: there is none, or it cannot be executed, or the server's ``cwd`` is not a directory.
+    :raises Unavailable: there is none, or it cannot be executed, or the server's ``cwd`` is not a directory, or it
+        starts elsewhere than its arguments suppose.
     """
-    cwd, command = _cwd(server, ground), server.command
+    cwd, command = _base(server, ground), server.command
+    if (word := _relative_file(server, ground)) is not None:
+        raise Unavailable(
+            f"MCP server {server.name}: it has secrets or a network, so it does not start in the workspace, where an "
+            f'agent could redirect it, and does not find {word}: give that as an absolute path, or write "cwd"'
+        )
     if not os.path.isdir(cwd):
         raise Unavailable(f"MCP server {server.name}: its cwd {cwd} is not a directory")
     path = _environment(server, ground, secrets).get("PATH", os.defpath)
@@ -237,6 +264,14 @@ def program_of(server: CommandServer, ground: Ground, secrets: Mapping[str, str]
         elif os.path.exists(each):
             why = f"{each} is not executable: chmod +x {shlex.quote(each)}"
     raise Unavailable(f"MCP server {server.name}: {why}")
+
+
+def _relative_file(server: CommandServer, ground: Ground) -> str | None:
+    """:returns: an argument that names something in the workspace, of a server that does not start there."""
+    if not _starts_apart(server):
+        return None
+    named = (word for word in server.args if word[:1] not in ("", "/", "-") and ("/" in word or "." in word))
+    return next((word for word in named if os.path.lexists(os.path.join(ground.workspace, word))), None)
 
 
 def needed_download(server: CommandServer, ground: Ground) -> Download | None:

@@ -121,7 +121,8 @@ class CommandServer:
 
     :param environment: its own variables, besides the few that every server gets.
     :param environment_commands: variable name to a shell command that prints its value.
-    :param cwd: its working directory; ``None``: the workspace.
+    :param cwd: its working directory, relative to the workspace; ``None``: the workspace, or elsewhere if it has
+        secrets or a network.
     :param sandbox: ``None`` for a server that runs outside any sandbox, with all rights of its account.
     :param agent_requests: which of its requests are forwarded to the agent; others never reach the agent.
     :param start_seconds: time limit in seconds from its start until it is ready.

@@ -56,7 +56,7 @@ def fake_server(
     arguments = ("-S", str(FAKE_SERVER))
     # Outside a sandbox: its environment names files that tests share with it.
     program = (name, sys.executable, arguments, environment, command or {})
-    return CommandServer(*program, sandbox=None, agent_requests=requests)
+    return CommandServer(*program, cwd=".", sandbox=None, agent_requests=requests)
 
 
 def sleep(seconds: float) -> Deferred[None]:

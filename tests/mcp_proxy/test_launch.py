@@ -9,15 +9,17 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
 from ironcurtain.errors import Unavailable
 from ironcurtain.mcp_proxy.launch import OWN_SERVERS, Ground, Launch, account_notice, prepare
-from ironcurtain.mcp_proxy.servers_config import CommandServer, SandboxConfig
+from ironcurtain.mcp_proxy.servers_config import CommandServer, Reading, SandboxConfig
 from ironcurtain.process.accounts import FREE_UIDS, Account
 from ironcurtain.sandbox import bubblewrap
 from ironcurtain.sandbox.linked_repository import LinkedRepository, settings_text
+from ironcurtain.secrets.redaction import Secret
 
 ENVIRON = {"PATH": os.environ["PATH"], "HOME": "/home/ada", "USER": "ada", "TMPDIR": "/home/ada/tmp", "LC_ALL": "C"}
 SOMEBODY = Account(4242, 4243, "somebody", "/var/empty")
@@ -32,7 +34,7 @@ class LaunchCase(SynchronousTestCase):
         self.workspace.mkdir()
 
     def prepare(self, *argv: str, account: Account | None = SOMEBODY, sandbox: SandboxConfig | None = None) -> Launch:
-        server = CommandServer("mine", argv[0], argv[1:], {}, {}, sandbox=sandbox)
+        server = CommandServer("mine", argv[0], argv[1:], {}, {}, cwd=".", sandbox=sandbox)
         writers = frozenset(("mine",))
         return prepare(server, {}, Ground(ENVIRON, str(self.workspace), account=account, writers=writers))
 
@@ -100,6 +102,43 @@ class SandboxTests(LaunchCase):
     def test_protected_directory_is_not_added_for_a_program(self) -> None:
         modules = str(self.top / "modules")
         self.assertNotIn(modules, self.reads("/usr/bin/env", protected=(modules,), PYTHONPATH=modules))
+
+
+class DirectoryTests(LaunchCase):
+    """Where servers start, and what of theirs an agent could redirect there."""
+
+    def cwd(self, *args: str, **fields: Any) -> str:
+        server = CommandServer("mine", "/usr/bin/env", args, **fields)
+        launch = prepare(server, {}, Ground(ENVIRON, str(self.workspace)))
+        return launch.cwd if launch.sandbox is None else launch.sandbox.cwd
+
+    def test_servers_with_secrets_or_a_network_start_outside_the_workspace(self) -> None:
+        secret = Reading(secrets=(Secret("s3cr3t", "variable TOKEN"),))
+        fields: tuple[dict[str, Any], ...] = (
+            {"sandbox": None},
+            {"sandbox": SandboxConfig(domains=("api.example.org",))},
+            {"environment": {"API_TOKEN": "abcdef0123456789"}},
+            {"environment_commands": {"PASSWORD": "pass show it"}},
+            {"reading": secret},
+        )
+        for each in fields:
+            self.assertEqual(self.cwd(**each), "/", each)
+            for cwd, place in ((".", self.workspace), ("sub", self.workspace / "sub"), (str(self.top), self.top)):
+                (self.workspace / "sub").mkdir(exist_ok=True)
+                self.assertEqual(self.cwd(cwd=cwd, **each), str(place), each)
+
+    def test_other_servers_start_in_the_workspace(self) -> None:
+        self.assertEqual(self.cwd(environment={"LOG_LEVEL": "debug", "PLACE": "/usr/share"}), str(self.workspace))
+
+    def test_arguments_that_belong_to_the_workspace_are_refused_with_the_reason(self) -> None:
+        (self.workspace / "build").mkdir()
+        (self.workspace / "build" / "index.js").touch()
+        for word in ("build/index.js", ".", "./build"):
+            error = self.assertRaises(Unavailable, self.cwd, word, sandbox=None)
+            self.assertIn(f'does not find {word}: give that as an absolute path, or write "cwd"', str(error))
+            self.assertEqual(self.cwd(word, cwd=".", sandbox=None), str(self.workspace))
+        for word in ("build", "a/b", "1.5", "-x", f"{self.workspace}/build", ""):
+            self.assertEqual(self.cwd(word, sandbox=None), "/", word)
 
 
 class EnvironmentTests(LaunchCase):
