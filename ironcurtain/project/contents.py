@@ -2,7 +2,7 @@
 Contents of files, stored by their SHA-256 digest, so that equal ones are stored once.
 
 A content appears completely or not at all. Where the file system can share blocks between files, storing a large one
-takes no space.
+takes no space. Holes in files stay holes.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Container, Iterator
 from pathlib import Path
 
 from ironcurtain.errors import NotFound
+from ironcurtain.files import sparse
 from ironcurtain.home.layout import private_directory
 from ironcurtain.process.portability import share_blocks
 
@@ -66,12 +67,10 @@ class ContentStore:
     def _add_large(self, source: int) -> str:
         draft, digest = self._draft(), hashlib.sha256()
         with open(os.open(draft, _NEW, 0o600), "r+b", buffering=0) as file:
-            shared = share_blocks(source, file.fileno())
-            reading = file.fileno() if shared else source
-            while data := os.read(reading, BLOCK):
-                digest.update(data)
-                if not shared:
-                    write_all(file.fileno(), data)
+            if share_blocks(source, file.fileno()):
+                sparse.read(file.fileno(), digest.update)
+            else:
+                sparse.copy(source, file.fileno(), digest.update)
         self._publish(draft, digest.hexdigest())
         return digest.hexdigest()
 
@@ -94,12 +93,10 @@ class ContentStore:
         found = hashlib.sha256()
         try:
             with open(self._path(digest), "rb", buffering=0) as file:
-                shared = share_blocks(file.fileno(), target)
-                reading = target if shared else file.fileno()
-                while data := os.read(reading, BLOCK):
-                    found.update(data)
-                    if not shared:
-                        write_all(target, data)
+                if share_blocks(file.fileno(), target):
+                    sparse.read(target, found.update)
+                else:
+                    sparse.copy(file.fileno(), target, found.update)
         except FileNotFoundError:
             raise NotFound("its content is missing from the snapshot") from None
         if found.hexdigest() != digest:
@@ -134,13 +131,6 @@ class ContentStore:
         except FileNotFoundError:
             os.mkdir(os.path.dirname(self._path(digest)), 0o700)
             os.rename(draft, self._path(digest))
-
-
-def write_all(descriptor: int, data: bytes) -> None:
-    """:raises OSError: not everything could be written."""
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]
 
 
 def _filled(source: int) -> bytes:

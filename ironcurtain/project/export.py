@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ironcurtain.errors import UsageError
+from ironcurtain.files import sparse
 from ironcurtain.home.user_paths import absolute_path
 from ironcurtain.project.changes import Comparison
 from ironcurtain.project.gitsettings import Repositories
@@ -21,8 +22,6 @@ from ironcurtain.servers.files.walk import DIRECTORY, SAFE, OpenRoot, Place, ent
 
 DEPTH_LIMIT = 200
 """Maximum depth of nested directories (many more than projects have)."""
-
-_BLOCK = 1024 * 1024
 
 
 @dataclass(slots=True)
@@ -132,15 +131,12 @@ def _copy_file(source: Place, target: Place) -> int:
     with parent(source) as (from_descriptor, from_name):
         mode = look(from_descriptor, from_name).mode
         descriptor = open_regular(from_descriptor, source, os.O_RDONLY)
-    size = 0
     with (
         open(descriptor, "rb", buffering=0) as data,
         _parent(target) as (to_descriptor, name),
         _new_file(to_descriptor, name, mode) as copy,
     ):
-        while block := data.read(_BLOCK):
-            size += copy.write(block)
-    return size
+        return sparse.copy(data.fileno(), copy.fileno())
 
 
 def _restore(comparison: Comparison, path: str, now: TreeEntry, target: Place, done: Exported) -> None:

@@ -14,6 +14,14 @@ class ExportTests(WorkspaceTestCase):
         to = destination(self.top / "to", str(self.workspace.resolve()))
         return to, export(self.comparison(), to)
 
+    def test_holes_stay_holes(self) -> None:
+        self.begin()
+        file = self.write("disk.img", "begin")
+        os.truncate(file, 1 << 40)
+        to, done = self.export()
+        copy = (to / "disk.img").stat()
+        self.assertEqual((copy.st_size, done.bytes, copy.st_blocks < 100), (1 << 40, 1 << 40, True))
+
     def test_files_directories_and_modes(self) -> None:
         self.begin()
         self.write("src/main.py", "print()\n", 0o755)

@@ -55,6 +55,18 @@ class RestoreTests(RestoreCase):
         done = self.undo()
         self.assertEqual((look(self.workspace), done.left), (self.earlier, []))
 
+    def test_holes_stay_holes_in_snapshots_and_back(self) -> None:
+        file = self.write("disk.img", "begin")
+        os.truncate(file, 5 << 20)
+        content, limits = file.read_bytes(), SnapshotLimits(10, 1000, 1 << 30)
+        self.take(limits=limits)
+        stored = max(self.where.glob("contents/*/*"), key=lambda path: path.stat().st_size).stat()
+        file.write_text("changed")
+        undo(self.snapshots, choose(self.snapshots, None).number, limits, 2**62)
+        for found in (stored, file.stat()):
+            self.assertEqual((found.st_size, found.st_blocks < 100), (5 << 20, True))
+        self.assertEqual(file.read_bytes(), content)
+
     def test_nothing_changed(self) -> None:
         self.take()
         self.assertEqual((self.changes(), self.undo()), ({}, Restored()))
