@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
+
+from ironcurtain.text.lookalikes import lookalikes
 
 _HARMFUL = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 """Unicode categories that move the cursor, reorder or hide text, or have no glyph (Unicode 15, section 4.5)."""
@@ -20,6 +22,12 @@ def _is_harmful(character: str) -> bool:
     if character in _INVISIBLE or "\ufe00" <= character <= "\ufe0f" or "\U000e0100" <= character <= "\U000e01ef":
         return True
     return unicodedata.category(character) in _HARMFUL
+
+
+def _characters(text: str) -> Iterator[tuple[str, bool]]:
+    """:returns: each character, and whether it must be escaped."""
+    marked = lookalikes(text)
+    return ((c, _is_harmful(c) or number in marked) for number, c in enumerate(text))
 
 
 def _escape(character: str) -> str:
@@ -37,7 +45,8 @@ def one_line(text: str, limit: int | None = None) -> str:
     :param limit: maximum number of characters shown; the number of the others follows.
     """
     named = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\"}
-    return _within(limit, (named.get(c) or (_escape(c) if _is_harmful(c) else c) for c in text), len(text))
+    pieces = (named.get(c) or (_escape(c) if harmful else c) for c, harmful in _characters(text))
+    return _within(limit, pieces, len(text))
 
 
 def json_line(value: Any, limit: int | None = None) -> str:
@@ -47,7 +56,7 @@ def json_line(value: Any, limit: int | None = None) -> str:
     :param limit: maximum number of characters shown; the number of the others follows.
     """
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return _within(limit, (_escape(c) if _is_harmful(c) else c for c in text), len(text))
+    return _within(limit, (_escape(c) if harmful else c for c, harmful in _characters(text)), len(text))
 
 
 def _within(limit: int | None, pieces: Iterable[str], count: int) -> str:
@@ -66,12 +75,13 @@ def paragraphs(text: str) -> str:
     """Escape text, keeping line ends and tabs."""
     if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
         return text
-    return "".join(_escape(c) if c not in "\n\t" and _is_harmful(c) else c for c in text.replace("\r\n", "\n"))
+    text = text.replace("\r\n", "\n")
+    return "".join(_escape(c) if c not in "\n\t" and harmful else c for c, harmful in _characters(text))
 
 
 def has_hidden_text(text: str) -> bool:
-    """Whether the text contains invisible characters, other than line ends and tabs."""
-    return any(c not in "\n\r\t" and _is_harmful(c) for c in text)
+    """Whether a text has invisible characters, other than line ends and tabs, or letters that look like others."""
+    return any(c not in "\n\r\t" and harmful for c, harmful in _characters(text))
 
 
 def shown_only(text: str) -> str:
