@@ -21,7 +21,7 @@ from pathlib import Path
 from ironcurtain.process import bounded
 from ironcurtain.process.accounts import Account
 from ironcurtain.process.bounded import Bounds, Unfinished
-from ironcurtain.sandbox.bubblewrap_options import FILTER_DESCRIPTOR, Bubblewrap, numbered
+from ironcurtain.sandbox.bubblewrap_options import FILTER_DESCRIPTOR, Bubblewrap
 from ironcurtain.sandbox.obstacles import explain
 from ironcurtain.sandbox.spec import Sandbox
 from ironcurtain.sandbox.system_calls import filter_program
@@ -100,8 +100,14 @@ def is_safe(program: Bubblewrap) -> bool:
 
 
 def inputs(sandbox: Sandbox) -> dict[int, bytes]:
-    """:returns: the data that bubblewrap reads, by descriptor."""
-    return {FILTER_DESCRIPTOR: filter_program() or b"", **numbered(sandbox)}
+    """:returns: the data that bubblewrap reads, by descriptor; it must be available."""
+    program = tried(sandbox.account).program
+    assert program is not None
+    return _inputs(program, sandbox)
+
+
+def _inputs(program: Bubblewrap, sandbox: Sandbox) -> dict[int, bytes]:
+    return {FILTER_DESCRIPTOR: filter_program() or b"", **program.inputs(sandbox)}
 
 
 def command(sandbox: Sandbox, argv: Sequence[str], descriptors: Mapping[int, int] = {}) -> list[str]:
@@ -116,11 +122,8 @@ def command(sandbox: Sandbox, argv: Sequence[str], descriptors: Mapping[int, int
 
 @contextmanager
 def opened(contents: Mapping[int, bytes]) -> Iterator[dict[int, int]]:
-    """
-    :param contents: at most a pipe's 64 KiB each.
-    :returns: for each number a descriptor from which its content can be read once.
-    """
-    descriptors = {number: _pipe_of(content) for number, content in contents.items()}
+    """:returns: for each number a descriptor from which its content can be read."""
+    descriptors = {number: _file_of(content) for number, content in contents.items()}
     try:
         yield descriptors
     finally:
@@ -128,11 +131,13 @@ def opened(contents: Mapping[int, bytes]) -> Iterator[dict[int, int]]:
             os.close(descriptor)
 
 
-def _pipe_of(content: bytes) -> int:
-    reader, writer = os.pipe()
-    with os.fdopen(writer, "wb") as file:
+def _file_of(content: bytes) -> int:
+    # Not a pipe, which takes no more than 64 KiB before it is read.
+    descriptor = os.memfd_create("ironcurtain", os.MFD_CLOEXEC)
+    with os.fdopen(os.dup(descriptor), "wb") as file:
         file.write(content)
-    return reader
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
 
 
 def _programs() -> Iterator[Bubblewrap]:
@@ -159,7 +164,7 @@ def _bundled() -> Bubblewrap | None:
 def _problem(program: Bubblewrap, account: Account | None) -> str | None:
     trial = Sandbox(account=account)
     try:
-        with opened(inputs(trial)) as descriptors:
+        with opened(_inputs(program, trial)) as descriptors:
             line, given = program.command(trial, ["/bin/true"], descriptors), tuple(descriptors.values())
             done = bounded.run(line, Bounds(PROBE_SECONDS), descriptors=given)
     except (OSError, Unfinished) as e:

@@ -23,7 +23,13 @@ from ironcurtain.sandbox.system_paths import NETWORK_SETTINGS, SETTINGS, SYSTEM,
 FILTER_DESCRIPTOR = 3
 """Descriptor with the filter of system calls."""
 
-FILES_DESCRIPTOR = 4
+OPTIONS_DESCRIPTOR, OUTER_DESCRIPTOR = 4, 5
+"""
+Descriptors with the options, and with those of the bubblewrap around it: the command line of a sandbox's first process
+can be read in the sandbox, and would name paths of the host.
+"""
+
+FILES_DESCRIPTOR = 6
 """Descriptor of the first of a sandbox's own files; the others follow."""
 
 ROOT_SIZE = 16 * MEBIBYTE
@@ -57,10 +63,23 @@ class Bubblewrap:
         :param descriptors: replacements for the numbers of the descriptors that it reads.
         :returns: the command line that runs ``argv`` in a sandbox.
         """
-        if self.safe or not sandbox.inner_mount_points():
-            return _inner(self, sandbox, argv, descriptors, ("--unshare-pid", "--proc", "/proc"))
+        line = [self.path, "--args", _number(OPTIONS_DESCRIPTOR, descriptors), *_last(sandbox, descriptors), "--"]
+        if self._nested(sandbox):
+            line = [self.path, "--args", _number(OUTER_DESCRIPTOR, descriptors), "--", *line]
+        inside = [*_limited(sandbox.limits, sandbox.account), *argv]
+        return [*line, *(inside if sandbox.account is None else sandbox.account.command(inside))]
+
+    def inputs(self, sandbox: Sandbox) -> dict[int, bytes]:
+        """:returns: the data that it reads besides the filter of system calls, by descriptor."""
+        if not self._nested(sandbox):
+            options = _inner(sandbox, ("--unshare-pid", "--proc", "/proc"))
+            return {OPTIONS_DESCRIPTOR: _encoded(options), **numbered(sandbox)}
         # The kernel refuses a second /proc, since bubblewrap covers parts of the first; so the two share one.
-        return [*_outer(self, sandbox), *_inner(self, sandbox, argv, descriptors, ("--bind", "/proc", "/proc"))]
+        inner, outer = _inner(sandbox, ("--bind", "/proc", "/proc")), _outer(self, sandbox)
+        return {OPTIONS_DESCRIPTOR: _encoded(inner), OUTER_DESCRIPTOR: _encoded(outer), **numbered(sandbox)}
+
+    def _nested(self, sandbox: Sandbox) -> bool:
+        return not self.safe and bool(sandbox.inner_mount_points())
 
 
 def numbered(sandbox: Sandbox) -> dict[int, bytes]:
@@ -86,13 +105,18 @@ def tasks_of(uid: int) -> int:
     return count
 
 
-def _inner(
-    program: Bubblewrap, sandbox: Sandbox, argv: Sequence[str], descriptors: Mapping[int, int], processes: Sequence[str]
-) -> list[str]:
+def _encoded(options: Sequence[str]) -> bytes:
+    return b"".join(os.fsencode(option) + b"\0" for option in options)
+
+
+def _number(own: int, descriptors: Mapping[int, int]) -> str:
+    return str(descriptors.get(own, own))
+
+
+def _inner(sandbox: Sandbox, processes: Sequence[str]) -> list[str]:
     """:param processes: options for the namespace of processes."""
-    account, limits = sandbox.account, sandbox.limits
-    line = [program.path, "--die-with-parent", *_separated(sandbox), *_in_memory("/", ROOT_SIZE)]
-    line += [*processes, "--dev", "/dev", *_in_memory("/dev/shm", limits.temporary, "1777")]
+    line = ["--die-with-parent", *_separated(sandbox), *_in_memory("/", ROOT_SIZE)]
+    line += [*processes, "--dev", "/dev", *_in_memory("/dev/shm", sandbox.limits.temporary, "1777")]
     line += ["--remount-ro", "/dev"]
     for path in _KERNEL_SETTINGS:
         line += ["--ro-bind-try", path, path]
@@ -101,17 +125,21 @@ def _inner(
         line += _system(path)
     for path, access in sandbox.mounts():
         line += [*_above(path, sandbox), *_mount(path, access, sandbox)]
+    return line
+
+
+def _last(sandbox: Sandbox, descriptors: Mapping[int, int]) -> list[str]:
+    """:returns: the options with numbers of descriptors, and what must come after them."""
+    line = list[str]()
     for number, (path, _) in enumerate(sandbox.files, FILES_DESCRIPTOR):
-        line += ["--perms", "0444", "--ro-bind-data", str(descriptors.get(number, number)), path]
-    line += ["--remount-ro", "/"]
-    line += ["--seccomp", str(descriptors.get(FILTER_DESCRIPTOR, FILTER_DESCRIPTOR)), "--chdir", sandbox.cwd, "--"]
-    inside = [*_limited(limits, account), *argv]
-    return [*line, *(inside if account is None else account.command(inside))]
+        line += ["--perms", "0444", "--ro-bind-data", _number(number, descriptors), path]
+    line += ["--remount-ro", "/", "--seccomp", _number(FILTER_DESCRIPTOR, descriptors)]
+    return [*line, "--chdir", sandbox.cwd]
 
 
 def _outer(program: Bubblewrap, sandbox: Sandbox) -> list[str]:
-    """:returns: the beginning of a command line that runs bubblewrap where the host is only a sandbox's paths."""
-    line = [program.path, "--die-with-parent"]
+    """:returns: the options that run bubblewrap where the host is only a sandbox's paths."""
+    line = ["--die-with-parent"]
     if sandbox.account is None:
         line += ["--unshare-user"]
     else:
@@ -125,7 +153,7 @@ def _outer(program: Bubblewrap, sandbox: Sandbox) -> list[str]:
         line += [] if is_system(path) else ["--ro-bind", path, path]
     for path in sandbox.outermost():
         line += [*_above(path, sandbox), "--bind", path, path]
-    return [*line, "--"]
+    return line
 
 
 def _separated(sandbox: Sandbox) -> list[str]:

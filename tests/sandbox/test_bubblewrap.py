@@ -101,6 +101,29 @@ class SandboxTests(SynchronousTestCase):
         self.assertIn("CapEff:\t0000000000000000", self.run_inside("cat /proc/self/status")[1])
         self.assertNotEqual(self.run_inside("mount -t tmpfs none /tmp")[0], 0)
 
+    def test_no_command_line_inside_names_paths_of_the_host(self) -> None:
+        home, write = str(self.directory / "home"), str(self.directory / "write")
+        (self.directory / "write" / "inner").mkdir()
+        plain = replace(self.sandbox, files=((f"{home}/.gitconfig", b"mine"),), home=home)
+        nested = replace(plain, read=(*plain.read, f"{write}/inner"))
+        for sandbox in (plain, nested):
+            done = self.run_words(sandbox, "sh", "-c", "cat ~/.gitconfig; cat /proc/[0-9]*/cmdline")
+            self.assertTrue(done.stdout.startswith(b"mine"), done.stderr)
+            for path in ("read", "write/inner"):
+                self.assertNotIn(f"{self.directory}/{path}".encode(), done.stdout)
+
+    def test_many_paths_fit(self) -> None:
+        paths = [self.directory / "read" / f"{number:0100}" for number in range(500)]
+        for path in paths:
+            path.touch()
+        done = self.run_words(replace(self.sandbox, read=tuple(map(str, paths))), "ls", str(self.directory / "read"))
+        self.assertEqual(len(done.stdout.split()), 500, done.stderr)
+
+    def test_what_it_was_given_to_read_is_not_open_inside(self) -> None:
+        home = str(self.directory / "home")
+        sandbox = replace(self.sandbox, files=((f"{home}/.gitconfig", b"mine"),), home=home)
+        self.assertNotIn("memfd", self.run_inside("ls -l /proc/self/fd /proc/1/fd", sandbox)[1])
+
     def test_files_of_its_own(self) -> None:
         (self.directory / "home").mkdir()
         (self.directory / "home" / "letter").write_text("private")
