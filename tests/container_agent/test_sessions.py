@@ -79,6 +79,26 @@ class BeforeAnythingIsMadeTests(ContainerTestCase):
         self.assertNothingMade()
 
 
+class ProtectedTests(ContainerTestCase):
+    async def test_protected_path_that_appears_ends_the_session_and_its_container(self) -> None:
+        policy = self.top / "protecting.toml"
+        policy.write_text('version = 1\nprotected = ["/workspace/config/key"]\n')
+        session = await self.start(options={"policy": str(policy)})
+        self.assertEqual(await self.say(session, "mkdir config; echo made"), "made\n")
+        error = await self.fails(
+            self.say(session, "echo x > draft; mv draft config/key; sleep 60; cat config/key; echo still here")
+        )
+        self.assertNotIn("still here", str(error))
+        await session.ended()
+        self.assertIn("the protected path config/key has appeared", session.reason)
+        self.assertEqual(self.containers(), [])
+        self.assertEqual(len(self.audit(session, "protected-path-appeared")), 1)
+        error = await self.fails(self.start(resume=session.id))
+        self.assertIn("contains the protected path", str(error))
+        (session.workspace / "config" / "key").unlink()
+        await self.start(resume=session.id)
+
+
 class CountTests(ContainerTestCase):
     async def test_only_so_many_run_at_once_over_all_processes_of_the_home(self) -> None:
         settings = self.with_settings(limits=LimitSettings(max_concurrent_sessions=2))
