@@ -114,10 +114,9 @@ class McpProxy:
         def appeared(path: str, why: str) -> None:
             audit.append("protected-path-appeared", path=path)
             surroundings.tell(why)
-            end(why)
 
         ground = surroundings.ground
-        self.guard = WorkspaceGuard(ground.workspace, ground.protected, surroundings.reactor, appeared)
+        self.guard = WorkspaceGuard(ground.workspace, ground.protected, surroundings.reactor, appeared, end)
         """Says when nothing may be passed on any more."""
         self._around, self._paths, self._redactor = surroundings, paths, redactor
         self._missing: dict[str, Missing] = {}

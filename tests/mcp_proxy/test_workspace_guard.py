@@ -12,7 +12,7 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase, TestCase
 
 from ironcurtain.errors import UsageError
-from ironcurtain.mcp_proxy.workspace_guard import LOOK_SECONDS, WorkspaceGuard
+from ironcurtain.mcp_proxy.workspace_guard import END_SECONDS, LOOK_SECONDS, WorkspaceGuard
 from tests.mcp_proxy.support import Bench, fake_server, until
 
 
@@ -21,12 +21,17 @@ class GuardTests(SynchronousTestCase):
         self.workspace = Path(tempfile.mkdtemp(prefix="ic")).resolve()
         self.addCleanup(shutil.rmtree, self.workspace)
         self.clock = Clock()
+        self.appeared: list[str] = []
         self.ends: list[str] = []
 
     def guard(self, *names: str) -> WorkspaceGuard:
         protected = [f"{self.workspace}/{name}" for name in names]
         guard = WorkspaceGuard(
-            str(self.workspace), protected, self.clock, lambda path, why: self.ends.append(f"{path}: {why}")
+            str(self.workspace),
+            protected,
+            self.clock,
+            lambda path, why: self.appeared.append(path),
+            lambda why: self.ends.append(why),
         )
         guard.start()
         self.addCleanup(guard.stop)
@@ -40,14 +45,17 @@ class GuardTests(SynchronousTestCase):
     def test_path_that_appears_ends_the_session_once(self) -> None:
         for name in ("file", "config/secrets.yaml", "directory"):
             self.ends.clear()
+            self.appeared.clear()
             guard = self.guard(name)
             self.clock.advance(LOOK_SECONDS)
             self.assertEqual((guard.look(), self.ends), ("", []))
             (self.workspace / name).parent.mkdir(exist_ok=True)
             (self.workspace / name).write_text("key")
             self.clock.advance(LOOK_SECONDS)
-            self.assertEqual(len(self.ends), 1)
-            self.assertIn(f"{self.workspace}/{name}: the protected path {name} has appeared", self.ends[0])
+            self.assertEqual((self.appeared, self.ends), ([f"{self.workspace}/{name}"], []))
+            self.clock.advance(END_SECONDS)
+            self.assertEqual(self.ends, [guard.look()])
+            self.assertIn(f"the protected path {name} has appeared", self.ends[0])
             (self.workspace / name).unlink()  # what was read meanwhile is not passed on either
             self.assertIn("so the session ends", guard.look())
             self.clock.advance(LOOK_SECONDS)
@@ -68,7 +76,7 @@ class GuardTests(SynchronousTestCase):
         self.assertNotEqual(guard.look(), "")
 
     def test_workspace_without_protected_names_is_not_watched(self) -> None:
-        WorkspaceGuard(str(self.workspace), ["/etc/shadow"], self.clock, lambda path, why: None).start()
+        WorkspaceGuard(str(self.workspace), ["/etc/shadow"], self.clock, print, print).start()
         self.assertEqual(self.clock.getDelayedCalls(), [])
 
 
@@ -88,6 +96,7 @@ class CallTests(TestCase):
         self.assertNotIn(str(bench.workspace), str(made))
         (bench.workspace / "key").unlink()
         self.assertIn("protected-path-appeared", str(await agent.call("fake__echo", {"a": 2})))
+        await until(lambda: bool(bench.ends), "the end")
         self.assertEqual([bench.told[-1]], bench.ends)
         self.assertEqual(
             [record["path"] for record in bench.records("protected-path-appeared")], [f"{bench.workspace}/key"]
