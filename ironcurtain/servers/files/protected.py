@@ -31,15 +31,20 @@ class ProtectedFiles:
     """
 
     def __init__(self, names: Iterable[str] = ()) -> None:
-        self._names = tuple(names)
+        self._names: dict[str, list[str]] = {}
+        """By directory: most names do not exist, and often not even their directory, which is found out fast."""
+        for name in names:
+            self._names.setdefault(os.path.dirname(name), []).append(name)
         self._held: dict[FileId, int] = {}
         self.look()
 
     def look(self) -> None:
         """Take note of what is there now."""
-        for name in self._names:
-            with suppress(OSError, ValueError):
-                self._hold(name)
+        for directory, names in self._names.items():
+            for name in names if os.access(directory, os.F_OK) else ():
+                if os.access(name, os.F_OK):
+                    with suppress(OSError):
+                        self._hold(name)
         if len(self._held) > HELD_LIMIT:
             self._forget()
 
