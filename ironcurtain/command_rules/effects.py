@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 
 from ironcurtain.command_rules.effect import HERE, UNKNOWN_EFFECTS, Effects, operands
 from ironcurtain.command_rules.flags import parts
 from ironcurtain.command_rules.git import git
+from ironcurtain.command_rules.globs import ONE, STAR, tokens
 from ironcurtain.command_rules.risk import Risk
 from ironcurtain.command_rules.transfers import TRANSFERS
 from ironcurtain.commandline.model import UNKNOWN, SimpleCommand, Word, Words
-from ironcurtain.commandline.names import names
-from ironcurtain.commandline.programs import PROGRAMS, SUBCOMMANDS, UNSAFE_OPTIONS, Use, program
+from ironcurtain.commandline.names import SHELLS, names
+from ironcurtain.commandline.programs import PROGRAMS, SAFE_ARGUMENTS, SUBCOMMANDS, UNSAFE_OPTIONS, Use, program
+from ironcurtain.commandline.shells import SHELL_COMMANDS
+from ironcurtain.commandline.wrappers import WRAPPERS
 
 
 def effects(command: SimpleCommand, functions: frozenset[str] = frozenset()) -> tuple[Effects, ...]:
@@ -27,14 +31,30 @@ def effects(command: SimpleCommand, functions: frozenset[str] = frozenset()) -> 
     return (*around, Effects() if name in functions else _effects(command.words))
 
 
+def is_known(command: SimpleCommand, names_subcommand: bool) -> bool:
+    """
+    :param names_subcommand: whether who allowed the command also wrote which subcommand of its program.
+    :returns: whether it is known what the program does with which options, so that those that only read can be told.
+    """
+    name = program(command.words[0])
+    if name in SUBCOMMANDS:
+        return not names_subcommand or _subcommand(name, command.words) is not Use.UNKNOWN
+    return name in PROGRAMS or name in _SPECIAL or name in WRAPPERS or name in SHELL_COMMANDS
+
+
+_ONLY_RUNS = SHELLS | names("time nice ionice timeout stdbuf command setsid env xargs busybox toybox watch eval trap")
+"""Commands that do nothing besides running another one."""
+
+
 def _around(words: Words) -> Effects | None:
     name = program(words[0])
-    if name is None:
-        return UNKNOWN_EFFECTS
-    use = PROGRAMS.get(name)
-    if use in (Use.PRIVILEGE, Use.NETWORK) or name in ("find", "gfind"):
-        return _effects(words)
-    return None
+    if name == "nohup":
+        return Effects(writes=(Word("nohup.out"), Word("~/nohup.out")))
+    reads_arguments = name == "xargs" and any(re.match(r"-\w*a|--a", word.text) for word in words[1:])
+    if name in _ONLY_RUNS and not reads_arguments:
+        return None
+    use = PROGRAMS.get(name or "")
+    return _effects(words) if use in (Use.PRIVILEGE, Use.NETWORK) or name in ("find", "gfind") else UNKNOWN_EFFECTS
 
 
 def _effects(words: Words) -> Effects:
@@ -42,13 +62,29 @@ def _effects(words: Words) -> Effects:
     if name is None or _is_unsafe(name, words):
         return UNKNOWN_EFFECTS
     if (special := _SPECIAL.get(name)) is not None:
-        return special(words)
-    if name in SUBCOMMANDS:
-        return _by_use(_subcommand(name, words), name, words)
-    return _by_use(PROGRAMS.get(name, Use.UNKNOWN), name, words)
+        found = special(words)
+    elif name in SUBCOMMANDS:
+        found = _by_use(_subcommand(name, words), name, words)
+    else:
+        found = _by_use(PROGRAMS.get(name, Use.UNKNOWN), name, words)
+    return replace(found, risk=Risk.UNKNOWN) if _may_have_options(name, words) else found
+
+
+def _may_have_options(name: str, words: Words) -> bool:
+    """:returns: whether variables, or names of files that a wildcard finds, can be options that do something else."""
+    if not any(name in table for table in (UNSAFE_OPTIONS, SAFE_ARGUMENTS, SUBCOMMANDS, _SPECIAL)):
+        return False
+    for word in words[1:]:
+        if not word.known or tokens(word.pattern)[:1] in ((STAR,), (ONE,)):
+            return True
+        if word.text == "--" and name not in ("find", "gfind"):
+            return False
+    return False
 
 
 def _is_unsafe(name: str, words: Words) -> bool:
+    if (safe := SAFE_ARGUMENTS.get(name)) is not None:
+        return not all(re.fullmatch(safe, word.text, re.DOTALL | re.ASCII) for word in words[1:])
     unsafe = UNSAFE_OPTIONS.get(name, ())
     for index, word in enumerate(words[1:]):
         text = word.text
@@ -163,9 +199,41 @@ def _awk(words: Words) -> Effects:
             rest.pop(0)
         elif not option.startswith(("-F", "-v")):
             return UNKNOWN_EFFECTS
-    if not rest or not rest[0].known or re.search(r"system|getline|[|>@]|close|fflush", rest[0].text):
+    if not rest or rest[0].plain is None or not _only_prints(rest[0].text):
         return UNKNOWN_EFFECTS
     return Effects(reads=tuple(rest[1:]))
+
+
+_AWK_TOKEN = re.compile(
+    r"""\s+|"(?:[^"\\\n]|\\.)*"|/(?:[^/\\\n]|\\.)+/|[0-9.]+|(?P<name>[A-Za-z_]\w*)"""
+    r"""|[<=!+*/%-]=|==|\+\+|--|&&|\|\||[{}()\[\];,$?:~!<=+*/%^-]""",
+    re.ASCII,
+)
+_AWK_NAMES = names(
+    "BEGIN END NR NF FS OFS RS ORS FNR FILENAME RSTART RLENGTH SUBSEP if else for in while do next exit print printf "
+    "length substr index split sub gsub match tolower toupper int sprintf sqrt log exp sum min max cnt count total "
+    "seen key val value line lines name first last prev"
+)
+
+
+def _only_prints(program: str) -> bool:
+    """:returns: whether all of a program of awk is of what calculates and prints; variables have one or two letters."""
+    at = 0
+    while at < len(program):
+        found = _AWK_TOKEN.match(program, at)
+        if found is None or ((name := found["name"]) and len(name) > 2 and name not in _AWK_NAMES):
+            return False
+        at = found.end()
+    return True
+
+
+_FIND = re.compile(
+    r"-(?:[0-9].*|[HLP]|a|amin|and|anewer|atime|cmin|cnewer|ctime|daystart|delete|depth|empty|exec|execdir|executable|"
+    r"false|fls|follow|fprint0?|fprintf|fstype|gid|group|i?lname|i?name|i?path|i?regex|i?wholename|inum|links|ls|"
+    r"maxdepth|mindepth|mmin|mount|mtime|newer\w*|nogroup|not|nouser|o|ok|okdir|or|perm|print0?|printf|prune|quit|"
+    r"readable|regextype|samefile|size|true|type|uid|used|user|writable|xdev|xtype)|-"
+)
+"""The options and tests of find that are known."""
 
 
 def _find(words: Words) -> Effects:
@@ -179,13 +247,13 @@ def _find(words: Words) -> Effects:
         if not word.text.startswith("-"):
             starts.append(word)
     roots = tuple(starts) or (HERE,)
+    if any(word.text.startswith("-") and _FIND.fullmatch(word.text) is None for word in words[1:]):
+        return UNKNOWN_EFFECTS
     pairs = pairwise(words)
     files = tuple(file for option, file in pairs if re.fullmatch(r"-f(?:print0?|printf|ls)", option.text))
     if any(word.text == "-delete" for word in words):
         return Effects(Risk.DESTRUCTIVE, roots, (*roots, *files), roots)
-    if any(word.text == "-files0-from" for word in words):
-        return UNKNOWN_EFFECTS
-    return Effects(reads=roots, writes=files)
+    return Effects(reads=roots, writes=files, reads_trees=True)
 
 
 def _dd(words: Words) -> Effects:
@@ -209,15 +277,10 @@ def _second_is_written(words: Words) -> Effects:
     return Effects(reads=files[:1], writes=files[1:])
 
 
-def _date(words: Words) -> Effects:
-    return Effects() if all(word.text.startswith(("+", "-")) for word in words[1:2]) else UNKNOWN_EFFECTS
-
-
 _SPECIAL: dict[str, Callable[[Words], Effects]] = {
     "awk": _awk,
     "gawk": _awk,
     "mawk": _awk,
-    "date": _date,
     "dd": _dd,
     "find": _find,
     "gfind": _find,

@@ -12,7 +12,7 @@ from ironcurtain.commandline.names import names
 
 _READS = names(
     "status log diff show blame rev-parse ls-files describe shortlog cat-file ls-tree rev-list merge-base "
-    "name-rev for-each-ref show-ref count-objects whatchanged check-ignore var version help diff-tree diff-index "
+    "name-rev for-each-ref show-ref count-objects whatchanged check-ignore var version diff-tree diff-index "
     "annotate cherry range-diff verify-commit fsck"
 )
 _WRITES = names(
@@ -40,7 +40,7 @@ _DESTRUCTIVE: dict[str, frozenset[str]] = {
 """Subcommands that lose work, with the flags that make them do so; without any they always do."""
 
 _RUNS = re.compile(
-    r"-c.*|--config-env.*|--exec-path=.*|--upl.*|--rece.*|-u.+|--exe.*|-x.*|--ext.*|--textc.*|--open.*|-O.*|"
+    r"-c.*|--conf.*|--exec-path=.*|--upl.*|--rece.*|-u.*|--exe.*|-x.*|--ext.*|--textc.*|--open.*|-O.*|"
     r"--paginate|--gpg.*|-S.*|--templ.*|--git-dir.*|--work-tree.*|--outp?.*|--unsafe.*|--index-o.*"
 )
 """Options that run a program or name files elsewhere; git accepts the beginnings of long ones."""
@@ -81,7 +81,7 @@ def _harmless(name: str) -> frozenset[str]:
         return frozenset(("-c", "-u", "-S", "-x"))
     return (
         frozenset(("-u",))
-        if name in ("push", "stash")
+        if name in ("push", "stash", "fetch", "pull")
         else frozenset(("-x",))
         if name in ("clean", "cherry-pick")
         else frozenset()

@@ -17,8 +17,9 @@ A deny pattern matches a command that does at least what the pattern says:
   for every shell, ``eval`` and ``source``.
 - If the text does not show whether the command matches, as in ``rm -rf $x``, it may match.
 
-An allow pattern matches a command word by word, in its order, and only if nothing else is around it than commands that
-change nothing, such as ``time``.
+An allow pattern matches a command word by word, in its order. One without wildcards matches that command and nothing
+else, with all commands around it. One with wildcards is compared with the innermost command only, and nothing may be
+around that but commands that change nothing, such as ``time``.
 
 Aliases and functions that the user's shell has already are not seen.
 """
@@ -33,11 +34,12 @@ from ironcurtain.command_rules.globs import names_overlap, overlap
 from ironcurtain.command_rules.places import EVERYTHING, Names, Places
 from ironcurtain.commandline.model import CommandLine, Match, SimpleCommand, Stage, Word, Words, basename, quoted
 from ironcurtain.commandline.names import SHELLS, names
+from ironcurtain.commandline.plain import NotPlain
 from ironcurtain.commandline.programs import program
 from ironcurtain.commandline.reading import read_without_unwrapping
 
 ANY = Word("*")
-TRANSPARENT = names("time nice ionice nohup timeout stdbuf command builtin noglob nocorrect setsid")
+TRANSPARENT = names("time nice ionice timeout stdbuf command setsid")
 """Commands around a command that change nothing about what it does."""
 
 _EVALUATES = SHELLS | {"eval", "source", "."}
@@ -71,10 +73,19 @@ class Pattern:
             return False
         levels = command.levels
         while len(levels) > 1 and program(levels[0][0]) in TRANSPARENT:
-            if _same_words(self.commands[0], levels[0]):
+            if self.is_exact and _same_words(self.commands[0], levels[0]):
                 return True
             levels = levels[1:]
-        return _same_words(self.commands[0], levels[0])
+        return (self.is_exact or len(levels) == 1) and _same_words(self.commands[0], levels[0])
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether it has no wildcards, so that it says all of a command."""
+        return not any(word.is_glob for words in self.commands for word in words)
+
+    def names_subcommand(self) -> bool:
+        """:returns: whether its second word is plain."""
+        return any(word.plain is not None for word in self.commands[0][1:2])
 
     def _flows(self, chain: tuple[Stage, ...], places: Places) -> Match:
         """:returns: whether stages of a chain match the commands of the pattern, in their order."""
@@ -97,9 +108,12 @@ def parse_pattern(text: str, home: str) -> Pattern:
     :param home: absolute path of the user's home directory.
     :raises PatternError: the text cannot be a pattern.
     """
-    line = read_without_unwrapping(text, {"HOME": home})
-    if line.doubts or not line.commands:
-        raise PatternError(line.doubts[0] if line.doubts else "it has no command")
+    try:
+        line = read_without_unwrapping(text, {"HOME": home})
+    except NotPlain as e:
+        raise PatternError(str(e)) from None
+    if not line.commands:
+        raise PatternError("it has no command")
     if line.reads or line.writes:
         raise PatternError("write redirections as paths in [approval.filesystem]")
     if any(not word.known for command in line.commands for word in command.words):

@@ -33,6 +33,10 @@ _WGET_WRITES = ("O", "output-document", "o", "output-file", "a", "P", "directory
 _WGET_READS = ("post-file", "body-file", "load-cookies")
 
 
+_SSH_SETTING = re.compile(r"(?i:BatchMode|ConnectTimeout|ServerAlive\w+|StrictHostKeyChecking|Port|User)=\w+")
+"""Settings of ssh that make it reach, run and write nothing else."""
+
+
 def _all_options(words: Words, options: Options) -> tuple[list[tuple[str, Word]], Words, bool]:
     """:returns: the options with values, the operands between them, and whether other options are there."""
     values: list[tuple[str, Word]] = []
@@ -89,13 +93,15 @@ def wget(words: Words) -> Effects:
 
 def ssh(words: Words) -> Effects:
     """What ssh does, besides what it runs on the other machine."""
-    options = Options.of("46AaCfGgKkMNnqsTtVvXxYyB:b:c:D:E:e:F:I:i:J:L:l:m:O:o:P:p:Q:R:S:W:w:")
-    parsed = parse_options(words[1:], options)
-    if parsed.strange:
-        return Effects(Risk.UNKNOWN)
-    through = tuple(value for name, value in parsed.values.items() if name in "JWLRD" and value is not None)
-    host = tuple(Word(f"ssh://{word.pattern}") if "://" not in word.text else word for word in parsed.rest[:1])
-    return Effects(Risk.NETWORK, addresses=(*host, *(Word("\0") for _ in through)))
+    options = Options.of("46aCGknqTtVvxc:i:l:m:o:p:")
+    before = parse_options(words[1:], options)
+    after = parse_options(before.rest[1:], options)
+    given = [value for parsed in (before, after) for name, value in parsed.values.items() if name == "o"]
+    host = tuple(Word(f"ssh://{word.pattern}") if "://" not in word.text else word for word in before.rest[:1])
+    if before.strange or after.strange or not all(value and _SSH_SETTING.fullmatch(value.text) for value in given):
+        return Effects(Risk.UNKNOWN, addresses=(*host, Word(UNKNOWN)))
+    files = tuple(value for parsed in (before, after) for name, value in parsed.values.items() if name == "i" and value)
+    return Effects(Risk.NETWORK, reads=files, addresses=host)
 
 
 def copies(words: Words) -> Effects:

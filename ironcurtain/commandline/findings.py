@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ironcurtain.commandline.model import CommandLine, SimpleCommand, Stage, Word
+from ironcurtain.commandline.plain import Pipeline
 
 COMMAND_LIMIT = 500
 """Most commands in one line."""
@@ -54,6 +55,12 @@ class Findings:
         chain = tuple(tuple(stage) for stage in stages)
         if all(chain) and len(self.pipelines) < COMMAND_LIMIT:
             self.pipelines.append(chain)
+
+    def redirect(self, pipeline: Pipeline) -> None:
+        """Note the files of its redirections."""
+        for command in pipeline:
+            self.reads += command.reads
+            self.writes += command.writes
 
     def result(self) -> CommandLine:
         """:returns: everything that was found."""

@@ -1,8 +1,6 @@
-"""Names that have a meaning for shells: variables that change commands, shells, and reserved words."""
+"""Names that have a meaning for shells: shells, interpreters, and reserved words."""
 
 from __future__ import annotations
-
-from fnmatch import fnmatchcase
 
 
 def names(text: str) -> frozenset[str]:
@@ -23,18 +21,3 @@ RESERVED = names(
     "and or not switch repeat foreach nocorrect noglob always"
 )
 """Words that are part of a shell's grammar, in bash, zsh or fish."""
-
-_DANGEROUS = names(
-    "PATH path BASH_ENV ENV BASH_FUNC_* BASHOPTS SHELLOPTS BASH_ALIASES BASH_CMDS IFS CDPATH cdpath HOME PWD "
-    "OLDPWD PROMPT_COMMAND PS[0-9] PROMPT RPROMPT POSTEDIT TRAP* precmd* preexec* chpwd* fpath FPATH ZDOTDIR "
-    "XDG_* LD_* DYLD_* GCONV_PATH LOCPATH NLSPATH TERMINFO* HISTFILE HISTCONTROL NULLCMD READNULLCMD GIT_* SSH_* "
-    "*_ASKPASS *ASKPASS *PAGER* *EDITOR* VISUAL FCEDIT BROWSER LESS LESSOPEN LESSCLOSE MAN* PYTHON* PERL5* "
-    "PERLLIB RUBY* NODE_* LUA_* JAVA_TOOL_OPTIONS _JAVA_OPTIONS JDK_JAVA_OPTIONS CLASSPATH *_COMMAND RSYNC_* "
-    "TAR_OPTIONS GREP_OPTIONS MAKEFLAGS MAKEFILES GNUMAKEFLAGS CARGO_* RUSTC* DOCKER_HOST KUBECONFIG GPG* "
-    "CURL_HOME WGETRC HTTP_PROXY HTTPS_PROXY ALL_PROXY http_proxy https_proxy all_proxy SHELL"
-)
-
-
-def changes_commands(variable: str) -> bool:
-    """:returns: whether a variable makes shells or common programs run, load or find something else."""
-    return any(fnmatchcase(variable, pattern) for pattern in _DANGEROUS)

@@ -15,10 +15,5 @@ LEAVES = names(
     "brace_expression extglob_pattern number regex special_variable_name string_content test_operator "
     "variable_name heredoc_content"
 )
-NOT_FISH = names(
-    "array arithmetic_expansion compound_statement subshell expansion function_definition heredoc_redirect "
-    "process_substitution if_statement while_statement for_statement c_style_for_statement case_statement"
-)
-"""What is an error in fish, or means something else: ``x=(rm y)`` runs a command there."""
 COMMANDS = ("command", "declaration_command", "unset_command")
 REDIRECTS = ("file_redirect", "herestring_redirect", "heredoc_redirect")

@@ -5,9 +5,6 @@ from __future__ import annotations
 from enum import Enum, auto
 
 from ironcurtain.commandline.model import Word
-from ironcurtain.commandline.names import RESERVED
-from ironcurtain.commandline.shells import SHELL_COMMANDS
-from ironcurtain.commandline.wrappers import WRAPPERS
 
 
 class Use(Enum):
@@ -36,16 +33,15 @@ _TABLE: dict[Use, str] = {
     Use.TEXT: (
         "echo printf true false : test [ [[ seq sleep cal expr factor basename dirname pwd command journalctl "
         "dmesg whoami id uname uptime free nproc arch logname groups users who w last printenv locale type which "
-        "whereis help tput clear reset exit return break continue shift wait jobs fg bg umask let export declare "
-        "typeset local readonly unset getopts read hash times ulimit popd dirs date tr yes env tty ps pstree top "
-        "vmstat iostat lsb_release lscpu lsblk lspci lsusb lsmod getconf apropos whatis history end print string "
-        "math contains pgrep pidof jot rev numfmt cd pushd netstat ss"
+        "whereis tput clear jobs times dirs date tr yes env tty ps pstree top "
+        "vmstat iostat lsb_release lscpu lsblk lspci lsusb lsmod getconf apropos whatis history count "
+        "pgrep pidof jot numfmt cd netstat ss"
     ),
     Use.READ: (
         "cat bat head tail more wc ls ll la dir vdir stat file du df grep egrep fgrep zgrep cut sort uniq diff cmp "
         "comm md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum cksum sum od hexdump hd xxd strings nl "
         "tac fold fmt pr column paste join jq realpath readlink lsof tree base64 base32 zcat bzcat xzcat lsattr "
-        "getfacl namei test exa eza lsd fd fdfind find gfind man info less"
+        "getfacl namei test exa eza lsd fd fdfind find gfind man less rev"
     ),
     Use.READ_TREES: "rg ag ack",
     Use.WRITE: "touch mkdir tee mktemp mkfifo mknod chmod chown chgrp split setfacl chattr gzip gunzip bzip2 bunzip2 "
@@ -77,25 +73,32 @@ UNSAFE_OPTIONS: dict[str, tuple[str, ...]] = {
     "rg": ("--pre", "--hostname-bin"),
     "fd": ("-x", "-X", "--exec"),
     "fdfind": ("-x", "-X", "--exec"),
-    "man": ("-P", "--p", "-H", "--html", "-X", "-T", "--local-file", "-l"),
-    "less": ("-o", "-O", "--log-file", "--LOG-FILE", "-k", "--lesskey", "+"),
-    "more": ("+",),
-    "tree": ("-o",),
-    "date": ("-s", "--s"),
-    "file": ("-C", "--compile"),
+    "lsof": ("-D",),
+    "wc": ("--files0-from",),
+    "du": ("--files0-from",),
+    "tree": ("-o", "-R"),
+    "file": ("-C", "--compile", "-f", "--files-from"),
     "xxd": ("-r",),
-    "printf": ("-v",),
+    "jq": ("-f", "--from-file", "-L", "--library-path"),
     "top": ("-w",),
-    "ss": ("-K", "--kill"),
-    "bat": ("--pager",),
-    "ack": ("--pager",),
+    "ss": ("-K", "--kill", "-D", "--diag"),
+    "bat": ("--pager", "--build", "--clear", "--config-file", "--generate-config-file"),
+    "ack": ("--pager", "--output", "--ackrc"),
     "ag": ("--pager",),
-    "hash": ("-p",),
-    "history": ("-a", "-c", "-d", "-n", "-r", "-w", "clear", "delete", "merge"),
-    "print": ("-p", "-s", "-S", "-z"),
-    "journalctl": ("--vacuum", "--rotate", "--flush", "--update", "--setup", "--sync", "--relinquish", "--smart"),
+    "journalctl": (
+        "--cursor-file",
+        "--vacuum",
+        "--rotate",
+        "--flush",
+        "--update",
+        "--setup",
+        "--sync",
+        "--relinquish",
+        "--smart",
+    ),
     "dmesg": ("-C", "-c", "-D", "-E", "-n", "--clear", "--read-clear", "--console"),
     "tar": (
+        "--rmt-command",
         "-I",
         "-F",
         "-P",
@@ -110,11 +113,29 @@ UNSAFE_OPTIONS: dict[str, tuple[str, ...]] = {
         "--absolute-names",
     ),
     "bsdtar": ("-P", "-T", "--files-from", "--use-compress-program"),
-    "zip": ("-T", "-TT", "--unzip-command"),
+    "zip": ("-T", "-TT", "--unzip-command", "-m", "--move"),
     "cp": ("--backup", "-b"),
+    "install": ("-s", "--strip-program"),
     "scp": ("-S", "-o", "-F"),
     "sftp": ("-S", "-o", "-F", "-b"),
-    "rsync": ("-e", "--rsh", "--rsync-path"),
+    "rsync": (
+        "-e",
+        "-M",
+        "-T",
+        "--rsh",
+        "--rsync-path",
+        "--remote-option",
+        "--log-file",
+        "--write-batch",
+        "--only-write-batch",
+        "--read-batch",
+        "--backup-dir",
+        "--partial-dir",
+        "--temp-dir",
+        "--daemon",
+        "--config",
+        "--files-from",
+    ),
     "curl": ("-K", "--config"),
     "wget": ("-e", "--execute", "--use-askpass", "--config", "-i", "--input-file"),
     "nc": ("-e", "-c", "--exec", "--sh-exec"),
@@ -123,8 +144,26 @@ UNSAFE_OPTIONS: dict[str, tuple[str, ...]] = {
     "lftp": ("",),
     "xh": ("",),
     "split": ("--filter",),
+    "systemctl": ("-H", "--host", "-M", "--machine", "--root", "--image"),
+    "docker": ("-H", "--host", "-c", "--context", "--config"),
+    "kubectl": ("--kubeconfig", "-s", "--server", "--cache-dir"),
+    "apt": ("-o", "-c", "--option", "--config-file"),
+    "pip": ("--python", "--log", "--cache-dir"),
+    "npm": ("--prefix", "-C", "--script-shell", "--userconfig", "--globalconfig", "--node-options", "--cache"),
+    "cargo": ("--config", "-C", "-Z", "+"),
 }
-"""Options with which a program does something else than the table says: run a command, write a file, set something."""
+"""
+Options with which a program does something else than the table says: run a command, write a file, set something, or use
+files that its arguments do not name.
+"""
+
+SAFE_ARGUMENTS: dict[str, str] = {
+    "man": r"-[kfw]|[\w.+:-]*[\w.+:]",
+    "less": r"-[NSRFXIiMmnqsEe]+|[^+-].*",
+    "more": r"-[dflpsu]+|[^+-].*",
+    "date": r"-[uRI]|--utc|--iso-8601|--rfc-3339=\w+|-d.+|--date=.+|\+.*",
+}
+"""The arguments that a program may have, where most of its options do something else than read."""
 
 SUBCOMMANDS: dict[str, tuple[dict[Use, str], Use]] = {
     "systemctl": (
@@ -175,6 +214,14 @@ SUBCOMMANDS |= {
     "pip3": SUBCOMMANDS["pip"],
 }
 
+UNSAFE_OPTIONS |= {
+    "podman": UNSAFE_OPTIONS["docker"],
+    "apt-get": UNSAFE_OPTIONS["apt"],
+    "dnf": UNSAFE_OPTIONS["apt"],
+    "yum": UNSAFE_OPTIONS["apt"],
+    "pip3": UNSAFE_OPTIONS["pip"],
+}
+
 _STANDARD = frozenset(
     (
         "/bin",
@@ -198,8 +245,3 @@ def program(word: Word) -> str | None:
     if not word.known or (slash and directory not in _STANDARD):
         return None
     return "mkfs" if name.startswith("mkfs.") else name
-
-
-def is_a_command(name: str) -> bool:
-    """:returns: whether a function of this name would take the place of a well-known command."""
-    return name in PROGRAMS or name in WRAPPERS or name in SHELL_COMMANDS or name in RESERVED or name == "git"

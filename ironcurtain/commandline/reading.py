@@ -1,17 +1,23 @@
-"""Reads command lines: parses them, and unwraps what they run until nothing is left to unwrap."""
+"""
+Reads command lines: parses them, and unwraps what they run until nothing is left to unwrap.
+
+A text of the small grammar of :mod:`ironcurtain.commandline.plain` is read by it. Any other is a doubt, and the
+grammar of bash shows what it would run as far as that can be told, so that what is denied is found there, too.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 
-from ironcurtain.commandline.dialects import interactive_doubts, set_by_command, set_by_text
+from ironcurtain.commandline.builtins import changes_shell
 from ironcurtain.commandline.findings import Findings
-from ironcurtain.commandline.grammar import first_error, left_out, parse
+from ironcurtain.commandline.grammar import parse
 from ironcurtain.commandline.model import UNKNOWN, CommandLine, SimpleCommand, Word, Words, basename
-from ironcurtain.commandline.names import INTERPRETERS, RESERVED, SHELLS, names
+from ironcurtain.commandline.names import INTERPRETERS, SHELLS
+from ironcurtain.commandline.plain import NotPlain, Pipeline, read_plain
 from ironcurtain.commandline.shells import SHELL_COMMANDS, reads_stdin
-from ironcurtain.commandline.tree import HIDDEN, Commands, Walker
+from ironcurtain.commandline.tree import Commands, Walker
 from ironcurtain.commandline.wrappers import WRAPPERS, Inner, Unwrapper
 
 SIZE_LIMIT = 32 * 1024
@@ -24,13 +30,7 @@ WRAPPER_LIMIT = 12
 """Most commands around a command."""
 
 _UNWRAPPERS: dict[str, Unwrapper] = {**WRAPPERS, **SHELL_COMMANDS}
-_EVALUATING = names(
-    "let unset read test [ declare typeset export local readonly mapfile readarray getopts wait printf set"
-)
-"""Builtins of bash that evaluate substitutions in the subscripts of the names that they get."""
-
 _SIGNS = re.compile(r"[^\w\s./,:-]")
-_GLUED = re.compile(r"\S\\\n(?=\S)|(?:^|\n)\\\n")
 
 
 def read_command(text: str, variables: Mapping[str, str] | None = None, shell: str = "bash") -> CommandLine:
@@ -47,53 +47,64 @@ def read_command(text: str, variables: Mapping[str, str] | None = None, shell: s
         if not re.search(rf"(?<![${{\w]){re.escape(name)}\b|[${{]{re.escape(name)}\s*:?[=]", text)
     }
     findings = Findings(known, shell)
-    findings.doubt(*interactive_doubts(text, shell))
     _Reader(findings).text(text, (), None)
     return findings.result()
 
 
 def read_without_unwrapping(text: str, variables: Mapping[str, str]) -> CommandLine:
     """
-    Read a line whose commands stand for themselves: ``sudo ls`` is one command with two words.
+    Read a line of the small grammar whose commands stand for themselves: ``sudo ls`` is one command with two words,
+    and its name can have wildcards.
 
     :param text: as for :func:`read_command`.
     :param variables: as for :func:`read_command`.
+    :raises NotPlain: it is not of the grammar.
     """
-    findings = Findings(variables)
-    _Reader(findings, unwraps=False).text(text, (), None)
+    findings = Findings()
+    for pipeline in read_plain(text, variables, pattern=True):
+        findings.flow([findings.add(SimpleCommand(each.words, (), each.text)) for each in pipeline])
+        findings.redirect(pipeline)
     return findings.result()
 
 
 class _Reader:
     """Reads a text and the texts within it."""
 
-    def __init__(self, findings: Findings, unwraps: bool = True) -> None:
-        self._findings, self._unwraps = findings, unwraps
+    def __init__(self, findings: Findings) -> None:
+        self._findings = findings
 
     def text(self, text: str, wrappers: tuple[Words, ...], stdin: Word | None) -> Commands:
         """:returns: the commands of a text that a shell reads."""
         source = self._source(text)
         if source is None:
             return []
-        for variable in set_by_text(text, self._findings.shell):
-            self._findings.doubt(f"{variable} changes what commands do")
-        root = parse(source)
-        if (error := first_error(source, root)) is not None or (error := left_out(source, root)) is not None:
-            self._findings.doubt(f"it is not understood near {error!r}" if error.strip() else "it is not understood")
+        try:
+            return self._plain(read_plain(text, self._findings.variables, self._findings.shell), wrappers, stdin)
+        except NotPlain as e:
+            self._findings.doubt(str(e))
         return Walker(
             source,
             self._findings,
             lambda words, written, stdin: self._unwrap(words, written, stdin, wrappers),
             lambda inner: self.text(inner, wrappers, None) if len(wrappers) < WRAPPER_LIMIT else [],
             stdin,
-        ).visit(root)
+        ).visit(parse(source))
+
+    def _plain(self, pipelines: tuple[Pipeline, ...], wrappers: tuple[Words, ...], stdin: Word | None) -> Commands:
+        found: Commands = []
+        for pipeline in pipelines:
+            stages, given = list[Commands](), stdin
+            for each in pipeline:
+                stages.append(self._unwrap(each.words, each.text, Word(UNKNOWN) if each.reads else given, wrappers))
+                given = Word(UNKNOWN)
+            self._findings.flow(stages)
+            self._findings.redirect(pipeline)
+            found += [command for stage in stages for command in stage]
+        return found
 
     def _source(self, text: str) -> bytes | None:
-        if "\\\n" in text:
-            if not re.search(r"['#]|<<|\\\\", text):
-                text = text.replace("\\\n", "")
-            elif _GLUED.search(text):
-                self._findings.doubt("a backslash at the end of a line joins words")
+        if "\\\n" in text and not re.search(r"['#]|<<|\\\\", text):
+            text = text.replace("\\\n", "")
         try:
             source = text.encode()
         except UnicodeEncodeError:
@@ -112,17 +123,18 @@ class _Reader:
     def _unwrap(self, words: Words, text: str, stdin: Word | None, wrappers: tuple[Words, ...]) -> Commands:
         """:returns: the command itself, or what it runs."""
         command = SimpleCommand(words, wrappers, text)
-        if not self._unwraps:
-            return self._findings.add(command)
         name = self._name(words)
         if name is None or len(wrappers) >= WRAPPER_LIMIT:
             if name is not None:
                 self._findings.doubt("it has too many commands within each other")
             return self._findings.add(command)
-        self._check(name, words)
+        if changes_shell(words):
+            self._findings.doubt(f"{words[0].text} may change the shell, or run what its arguments say")
         unwrapper = _UNWRAPPERS.get(name)
         inner = unwrapper(words) if unwrapper is not None else Inner()
         self._findings.doubt(*inner.doubts)
+        if unwrapper is not None and name not in ("find", "gfind") and _divides(words, inner):
+            self._findings.doubt(f"the text does not show all words of {name}, nor which of them it runs")
         found = self._inner(inner, (*wrappers, words), None if name == "xargs" else stdin)
         if stdin is not None and name in SHELLS | INTERPRETERS and not inner.texts and reads_stdin(words):
             found += self._program(name, words, stdin, wrappers)
@@ -133,23 +145,7 @@ class _Reader:
         if not first.known or first.is_glob or (first.pattern.startswith("~") and "/" not in first.pattern):
             self._findings.doubt("the text does not show which command runs")
             return None
-        if first.pattern in RESERVED and first.pattern not in _UNWRAPPERS:
-            self._findings.doubt(f"{first.pattern!r} stands in an unusual place")
-        if first.pattern.startswith(("=", "^", "%")):
-            self._findings.doubt(f"{first.text!r} has another meaning in some shells")
         return basename(first).lower()
-
-    def _check(self, name: str, words: Words) -> None:
-        for variable in set_by_command(name, words, self._findings.shell):
-            self._findings.doubt(f"{variable} changes what commands do")
-        if name in ("source", "."):
-            self._findings.doubt(f"{name} runs a file in the shell itself")
-        elif name in ("alias", "abbr") and len(words) > 1:
-            self._findings.doubt("an alias changes what commands do")
-        elif name in ("coproc", "parallel"):
-            self._findings.doubt(f"what {name} runs is not known")
-        elif name in _EVALUATING and any(HIDDEN.search(word.text) for word in words[1:]):
-            self._findings.doubt(f"{name} may run a substitution in its arguments")
 
     def _inner(self, inner: Inner, wrappers: tuple[Words, ...], stdin: Word | None) -> Commands:
         found: Commands = []
@@ -174,3 +170,11 @@ class _Reader:
             return self._other_shell("bash", stdin.text, (*wrappers, words), None)
         self._findings.doubt(f"the program that {name} reads from its input is not known")
         return []
+
+
+def _divides(words: Words, inner: Inner) -> bool:
+    """:returns: whether what a variable or a wildcard stands for can move the place where the inner command begins."""
+    before = words
+    if len(inner.commands) == 1 and words[-len(inner.commands[0]) :] == inner.commands[0]:
+        before = words[: -len(inner.commands[0])]
+    return any(word.plain is None for word in before)

@@ -23,7 +23,6 @@ _HERE_START = re.compile(r"(?P<quote>['\"]?)(?P<word>[\w.+-]+)(?P=quote)")
 _HERE_PARTS = frozenset(
     ("<<", "<<-", "file_descriptor", "heredoc_start", "heredoc_body", "heredoc_end", "file_redirect")
 )
-_EXPANDED = re.compile(r"(?<!\\)(?:\\\\)*(?:`|\$\(|\$\{)")
 _ANY_EXPANSION = re.compile(r"(?<!\\)(?:\\\\)*[`$]")
 
 
@@ -83,15 +82,12 @@ class RedirectReader:
         if not targets and operator in (">&-", "<&-"):
             return
         if not targets or b"\n" in self._source[node.start_byte : targets[0].start_byte]:
-            self._findings.doubt(f"{self._text(node)[:80]!r} is not understood")
             return
         # The grammar takes the arguments behind a target for more targets.
         words = self._words.words(targets)
         if not words:
             return
         target, *rest = words
-        if target.text.startswith(("!", "?")):  # part of the operator in zsh and in fish
-            self._findings.doubt(f"{self._text(node)[:80]!r} is not understood")
         found.words += rest
         if targets[0].type == "process_substitution":
             found.stdin = Word(UNKNOWN) if operator == "<" else found.stdin
@@ -103,28 +99,22 @@ class RedirectReader:
             found.stdin = Word(UNKNOWN)
         if operator in _WRITES:
             self._findings.writes.append(target)
-        if operator not in _READS | _WRITES or (operator == ">|" and self._findings.shell == "fish"):
-            self._findings.doubt(f"{self._text(node)[:80]!r} is not understood")
 
     def _heredoc(self, node: Node, found: Redirections) -> None:
         parts = {child.type: child for child in node.children}
         start, end = parts.get("heredoc_start"), parts.get("heredoc_end")
         others = [child for child in node.children if child.type not in _HERE_PARTS]
         found.stdin = Word(UNKNOWN)
-        if (
-            start is None
-            or end is None
-            or (name := _HERE_START.fullmatch(self._text(start))) is None
-            or (text := self._document(start, end, name["word"], "<<-" in parts)) is None
-            or "\n" in "".join(map(self._text, others))
-        ):
-            self._findings.doubt("a here document is not understood")
-        elif name["quote"]:
-            found.stdin = Word.literal(text)
-        elif not _ANY_EXPANSION.search(text):
-            found.stdin = Word(double_quoted(text))
-        else:
-            self._expansions(parts["heredoc_body"], end)
+        name = None if start is None else _HERE_START.fullmatch(self._text(start))
+        if start is not None and end is not None and name is not None:
+            text = self._document(start, end, name["word"], "<<-" in parts)
+            if text is not None and name["quote"]:
+                found.stdin = Word.literal(text)
+            elif text is not None and not _ANY_EXPANSION.search(text):
+                found.stdin = Word(double_quoted(text))
+        if name is None or not name["quote"]:
+            for child in parts["heredoc_body"].children if "heredoc_body" in parts else ():
+                self._visit(child)
         for child in node.children:
             if child.type == "file_redirect":
                 self._file(child, found)
@@ -141,17 +131,6 @@ class RedirectReader:
         if closing != name or name in lines or end.end_byte < end.start_byte + len(name):
             return None
         return "".join(f"{line}\n" for line in lines)
-
-    def _expansions(self, body: Node, end: Node) -> None:
-        literal, at = "", body.start_byte
-        for child in body.children:
-            self._visit(child)
-            if child.type not in ("heredoc_content", "string_content"):
-                literal += self._source[at : max(at, child.start_byte)].decode(errors="replace")
-                at = child.end_byte
-        literal += self._source[at : end.start_byte].decode(errors="replace")
-        if _EXPANDED.search(literal):
-            self._findings.doubt("a here document is not understood")
 
     def _behind(self, others: Iterable[Node], found: Redirections) -> None:
         """Read what stands on the line behind the beginning of a here document."""

@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from ironcurtain.commandline.findings import Findings
 from ironcurtain.commandline.grammar import text_of
 from ironcurtain.commandline.model import UNKNOWN, SimpleCommand, Word, Words, quoted
-from ironcurtain.commandline.names import changes_commands
-from ironcurtain.commandline.nodes import COMMANDS, LEAVES, NOT_FISH, REDIRECTS, SEQUENCES, WORDS
-from ironcurtain.commandline.programs import is_a_command
+from ironcurtain.commandline.nodes import COMMANDS, LEAVES, REDIRECTS, SEQUENCES, WORDS
 from ironcurtain.commandline.redirects import Redirections, RedirectReader
 from ironcurtain.commandline.words import WordReader
 
@@ -22,9 +20,6 @@ DEPTH_LIMIT = 80
 """Most nodes within each other; a person writes less than 20."""
 
 Commands = list[SimpleCommand]
-
-HIDDEN = re.compile(r"`|\$\(")
-"""A substitution in a text where the shell does not make one, but may when it evaluates the text later."""
 
 
 class Unwrap(Protocol):
@@ -57,13 +52,13 @@ class Walker:
             **dict.fromkeys(COMMANDS, self._command),
             **dict.fromkeys(REDIRECTS, self._redirected),
             "redirected_statement": self._redirected,
-            "comment": self._comment,
+            "comment": self._leaf,
             "list": self._list,
             "pipeline": self._pipeline,
             "variable_assignment": self._assignment,
             "function_definition": self._function,
             "command_substitution": self._substitution,
-            "test_command": self._test,
+            "test_command": self._children,
             "expansion": self._expansion,
         }
 
@@ -74,23 +69,12 @@ class Walker:
             return []
         self._depth += 1
         try:
-            if self._findings.shell == "fish" and node.type in NOT_FISH:
-                self._findings.doubt("fish reads it otherwise than other shells")
-            visitor = self._visitors.get(node.type)
-            if visitor is not None:
-                return visitor(node)
-            if node.is_named:
-                self._not_understood(node)
-            return self._children(node)
+            return self._visitors.get(node.type, self._children)(node)
         finally:
             self._depth -= 1
 
     def _text(self, node: Node) -> str:
         return text_of(self._source, node)
-
-    def _not_understood(self, node: Node) -> None:
-        if not node.is_error:
-            self._findings.doubt(f"{self._text(node)[:80]!r} is not understood")
 
     def _children(self, node: Node) -> Commands:
         return [command for child in node.children for command in self.visit(child)]
@@ -103,13 +87,6 @@ class Walker:
         return self._leaf(node)
 
     def _leaf(self, node: Node) -> Commands:
-        if HIDDEN.search(self._text(node)):
-            self._not_understood(node)
-        return []
-
-    def _comment(self, node: Node) -> Commands:
-        if self._findings.shell == "zsh":
-            self._findings.doubt("zsh may run what looks like a comment")
         return []
 
     def _command(self, node: Node, redirections: Redirections | None = None) -> Commands:
@@ -150,8 +127,6 @@ class Walker:
             body = self._unwrap(tuple(found.words), self._text(node), found.stdin)
         else:
             body = self._with_stdin(found.stdin or self._stdin, others)
-            if found.words:
-                self._not_understood(node)
         self._findings.flow((found.commands, body))
         self._findings.flow((body, found.commands))
         self._findings.flow((body, found.following))
@@ -183,13 +158,6 @@ class Walker:
         value = "".join(map(self._assigned_value, values))
         if name.type == "subscript":
             self.visit(name)
-        variable = self._text(name).partition("[")[0]
-        if re.fullmatch(r"[A-Za-z_]\w*", variable) is None:  # 1=x is a command
-            self._not_understood(node)
-        if changes_commands(variable):
-            self._findings.doubt(f"{variable} changes what commands do")
-        if HIDDEN.search(Word(value).text):
-            self._findings.doubt(f"the value of {variable} may be run")
         return Word(quoted(self._text(name) + self._text(operator)) + value)
 
     def _assigned_value(self, node: Node) -> str:
@@ -198,19 +166,11 @@ class Walker:
         self.visit(node)
         return UNKNOWN
 
-    def _test(self, node: Node) -> Commands:
-        if re.match(r"\[\[?\s|\(\(", self._text(node)) is None:  # [ab] is a command whose name has a wildcard
-            self._not_understood(node)
-        return self._children(node)
-
     def _function(self, node: Node) -> Commands:
         found = Commands()
         for child in node.children:
             if child.type == "word":
-                name = self._words.word(child).text
-                self._findings.functions.add(name)
-                if is_a_command(name):
-                    self._findings.doubt(f"a function takes the place of {name}")
+                self._findings.functions.add(self._words.word(child).text)
             else:
                 found += self.visit(child)
         return found
@@ -218,15 +178,11 @@ class Walker:
     def _substitution(self, node: Node) -> Commands:
         text = self._text(node).strip()
         if text.startswith("`") and "\\" in text:
-            if '\\"' in text:
-                self._not_understood(node)
             return self._read(re.sub(r"\\([$`\\])", r"\1", text[1:-1]))
         return self._children(node)
 
     def _expansion(self, node: Node) -> Commands:
         """Visit ``${...}`` and the words within it, which do not end at blanks."""
-        if "@P" in self._text(node):
-            self._not_understood(node)
         found = Commands()
         for child in node.children:
             if child.type in WORDS:

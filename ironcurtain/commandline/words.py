@@ -66,13 +66,12 @@ class WordReader:
     def _braces(self, nodes: Sequence[Node]) -> list[Word]:
         patterns = list(map(self.pattern, nodes))
         if len(nodes) > 1 and "$" in patterns:  # $"..." is a text to translate
-            patterns = [self._not_understood(nodes[0])]
+            patterns = [UNKNOWN]
         pattern = "".join(patterns)
         if self._findings.shell == "fish" and _OPEN_BRACE.search(pattern) and "$" in "".join(map(self._text, nodes)):
-            return [Word(self._not_understood(nodes[0]))]  # fish takes away braces around a single variable
+            return [Word(UNKNOWN)]  # fish takes away braces around a single variable
         found = braces(pattern)
         if found is None:
-            self._findings.doubt(f"the braces in {self._text(nodes[0])} are not understood")
             return [Word(UNKNOWN)]
         kept = found if len(found) == 1 else [each for each in found if each]
         return [_without_accounts(Word(each)) for each in kept]
@@ -86,33 +85,28 @@ class WordReader:
         reader = self._readers.get(node.type)
         if reader is None:
             self._visit(node)
-            return self._not_understood(node)
+            return UNKNOWN
         return reader(node)
 
     def _text(self, node: Node) -> str:
         return text_of(self._source, node)
 
-    def _not_understood(self, node: Node) -> str:
-        if not node.is_error:
-            self._findings.doubt(f"{self._text(node)[:80]!r} is not understood")
-        return UNKNOWN
-
     def _bare(self, node: Node) -> str:
         text = self._text(node)
         if self._findings.shell == "fish" and _FISH_ESCAPE.search(text):
-            return self._not_understood(node)
+            return UNKNOWN
         pattern = bare(text)
-        return self._not_understood(node) if pattern is None else pattern
+        return UNKNOWN if pattern is None else pattern
 
     def _raw_string(self, node: Node) -> str:
         text = self._text(node)[1:-1]
         if self._findings.shell == "fish" and re.search(r"\\(?:\\|$)", text):
-            return self._not_understood(node)
+            return UNKNOWN
         return quoted(text)
 
     def _ansi_c(self, node: Node) -> str:
         text = ansi_c(self._text(node)[2:-1])
-        return self._not_understood(node) if text is None else quoted(text)
+        return UNKNOWN if text is None else quoted(text)
 
     def _string(self, node: Node) -> str:
         found, end = "", node.start_byte + 1
@@ -133,7 +127,7 @@ class WordReader:
             found = "\\" if node.children[1].type in ("string", "raw_string", "ansi_c_string") else ""
         for child in node.children:
             if child.start_byte != end:
-                return self._not_understood(node)
+                return UNKNOWN
             found += self.pattern(child)
             end = child.end_byte
         return found

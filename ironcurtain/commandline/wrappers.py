@@ -59,12 +59,21 @@ class Prefix:
     def __call__(self, words: Words) -> Inner:
         """:returns: what it runs."""
         parsed = parse_options(words[1:], Options.of(self.notation))
-        rest = parsed.rest[self.operands :]
-        while self.assignments and rest and _ASSIGNMENT.match(rest[0].text):
-            rest = rest[1:]
+        rest, doubts = parsed.rest[self.operands :], tuple[str, ...]()
+        if self.assignments:
+            rest, doubts = _unassigned(words, rest)
         if any(letter in parsed.values for letter in self.without):
             rest = ()
-        return Inner((rest,) if rest else (), doubts=strange(words, parsed))
+        return Inner((rest,) if rest else (), doubts=(*strange(words, parsed), *doubts))
+
+
+def _unassigned(words: Words, rest: Words) -> tuple[Words, tuple[str, ...]]:
+    """:returns: the command behind assignments, and a doubt if there are any."""
+    count = 0
+    while count < len(rest) and _ASSIGNMENT.match(rest[count].text):
+        count += 1
+    doubts = (f"the variables that {basename(words[0])} sets can change what the command does",) if count else ()
+    return rest[count:], doubts
 
 
 def strange(words: Words, parsed: Parsed) -> tuple[str, ...]:
@@ -85,12 +94,12 @@ def env(words: Words) -> Inner:
     )
     parsed = parse_options(words[1:], Options.of(notation))
     rest = parsed.rest[1:] if parsed.rest and parsed.rest[0].text == "-" else parsed.rest
-    while rest and _ASSIGNMENT.match(rest[0].text):
-        rest = rest[1:]
+    rest, doubts = _unassigned(words, rest)
     split = parsed.values.get("S") or parsed.values.get("split-string")
+    doubts = (*strange(words, parsed), *doubts)
     if split is not None:
-        return Inner(texts=(joined((split, *rest)),), doubts=strange(words, parsed))
-    return Inner((rest,) if rest else (), doubts=strange(words, parsed))
+        return Inner(texts=(joined((split, *rest)),), doubts=doubts)
+    return Inner((rest,) if rest else (), doubts=doubts)
 
 
 def xargs(words: Words) -> Inner:
@@ -161,7 +170,7 @@ WRAPPERS: dict[str, Unwrapper] = {
     "setsid": Prefix("cfw ctty fork wait"),
     "stdbuf": Prefix("i:o:e: input: output: error:"),
     "timeout": Prefix("vk:s: foreground kill-after: preserve-status signal: verbose", operands=1),
-    "time": Prefix("apqvVf:o: append format: output: portability quiet verbose", assignments=True),
+    "time": Prefix("p", assignments=True),
     "chroot": Prefix(" groups: userspec: skip-chdir", operands=1),
     "unshare": Prefix(
         "cfimnprTuUCR:S:G:w:m::u::i::n::p::U::C::T:: fork mount:: uts:: ipc:: net:: pid:: user:: cgroup:: time:: "
@@ -190,14 +199,14 @@ WRAPPERS: dict[str, Unwrapper] = {
         names(
             "pkexec systemd-run strace ltrace valgrind fakeroot firejail torsocks torify proxychains proxychains4 "
             "rlwrap unbuffer caffeinate xvfb-run dbus-run-session dbus-launch setpriv choom prlimit numactl chronic "
-            "systemd-inhibit ld.so rtkit cpulimit eatmydata fakechroot proot bwrap coproc gdb perf"
+            "systemd-inhibit ld.so rtkit cpulimit eatmydata fakechroot proot bwrap coproc gdb"
         ),
         some_suffix,
     ),
     **dict.fromkeys(
         names(
             "taskset chrt setarch linux32 linux64 cgexec ld-linux-x86-64.so.2 ld-linux-aarch64.so.1 ld-linux.so.2 "
-            "start-stop-daemon capsh runcon sg parallel entr faketime"
+            "start-stop-daemon capsh runcon sg parallel entr faketime perf"
         ),
         any_suffix,
     ),

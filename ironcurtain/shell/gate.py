@@ -13,15 +13,15 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
-from ironcurtain.command_rules import Places, Risk, risk_of
+from ironcurtain.command_rules import Pattern, Places, Risk, risk_of
 from ironcurtain.command_rules.classification import is_harmless, is_network_file
 from ironcurtain.command_rules.directories import directories_of, moves_unknown
 from ironcurtain.command_rules.effect import Effects
-from ironcurtain.command_rules.effects import effects
+from ironcurtain.command_rules.effects import effects, is_known
 from ironcurtain.command_rules.globs import paths_overlap
 from ironcurtain.command_rules.places import Roots, shown
 from ironcurtain.commandline import CommandLine, Match, SimpleCommand, Word, read_command
@@ -197,14 +197,19 @@ class CommandGate:
         if not case.line.commands:
             yield decided(mode, field, "commands")
         for command, found in case.effects:
-            pattern = next((pattern for pattern in self._approval.allow if pattern.allows(command)), None)
-            if pattern is not None:
+            matching = [pattern for pattern in self._approval.allow if pattern.allows(command)]
+            pattern = next((each for each in matching if _covers_all(each, command)), next(iter(matching), None))
+            if pattern is None:
+                yield decided(mode, field, command.name)
+            else:
                 reason = f"the allow pattern {pattern.text!r} of [approval.shell] matches"
                 yield Opinion(Decision.ALLOW, "approval.shell.allow_patterns", reason)
-                continue
-            yield decided(mode, field, command.name)
+                if _covers_all(pattern, command):
+                    continue
             for each in found:
-                yield from self._about(each, command, files)
+                yield from self._about(each if pattern is None else replace(each, reads=()), command, files)
+                if pattern is not None and each.risk in (Risk.PRIVILEGE, Risk.DESTRUCTIVE):
+                    yield decided(mode, field, f"what {command.name} does besides reading")
         yield from self._about(Effects(reads=case.line.reads, writes=case.line.writes), None, files)
 
     def _about(self, found: Effects, command: SimpleCommand | None, files: FilePermissions) -> Iterator[Opinion]:
@@ -236,6 +241,14 @@ class CommandGate:
             *file_resources(writes, "write-path", case.places),
             *(Resource("fetch-url", "", address) for address in addresses),
         )
+
+
+def _covers_all(pattern: Pattern, command: SimpleCommand) -> bool:
+    """
+    :returns: whether an allow pattern covers all that a command does: one without wildcards says it; with wildcards,
+        only of programs of which nobody knows which forms only read.
+    """
+    return pattern.is_exact or not is_known(command, pattern.names_subcommand())
 
 
 def _escapes(case: _Case) -> bool:
