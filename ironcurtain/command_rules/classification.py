@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable
 
 from ironcurtain.command_rules.effects import effects
@@ -24,7 +25,7 @@ def risk_of(line: CommandLine, places: Places) -> Risk:
     roots = places.forms(Word.literal(places.directories[0]))
     found = [Risk.UNKNOWN] if line.doubts else [Risk.READ]
     for command in line.commands:
-        for each in effects(command, line.functions):
+        for each in effects(command):
             found += [each.risk, *_written(each.writes, places, roots)]
     found += _written(line.writes, places, roots)
     found += [Risk.NETWORK for word in (*line.reads, *line.writes) if is_network_file(word)]
@@ -38,7 +39,7 @@ def is_network_file(word: Word) -> bool:
 
 def is_harmless(word: Word) -> bool:
     """:returns: whether a word names a file without contents, such as ``/dev/null``."""
-    return word.text in HARMLESS_FILES or word.text.startswith("/dev/fd/")
+    return word.text in HARMLESS_FILES or re.fullmatch(r"/dev/fd/[012]", word.text) is not None
 
 
 def _written(words: Iterable[Word], places: Places, roots: Collection[Names]) -> list[Risk]:

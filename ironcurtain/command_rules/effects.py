@@ -20,15 +20,13 @@ from ironcurtain.commandline.shells import SHELL_COMMANDS
 from ironcurtain.commandline.wrappers import WRAPPERS
 
 
-def effects(command: SimpleCommand, functions: frozenset[str] = frozenset()) -> tuple[Effects, ...]:
+def effects(command: SimpleCommand) -> tuple[Effects, ...]:
     """
     :param command: from a reading.
-    :param functions: those that the same line defines; their bodies are commands of their own.
     :returns: what the command does, and what the commands around it do besides running it.
     """
     around = tuple(found for words in command.wrappers if (found := _around(words)) is not None)
-    name = command.words[0].text
-    return (*around, Effects() if name in functions else _effects(command.words))
+    return (*around, _effects(command.words))
 
 
 def is_known(command: SimpleCommand, names_subcommand: bool) -> bool:
@@ -127,10 +125,10 @@ def _by_use(use: Use, name: str, words: Words) -> Effects:
     files = operands(words)
     builders: dict[Use, Callable[[], Effects]] = {
         Use.TEXT: Effects,
-        Use.READ: lambda: Effects(reads=files or (HERE,), reads_trees=_is_recursive(words)),
-        Use.READ_TREES: lambda: Effects(reads=files or (HERE,), reads_trees=True),
-        Use.WRITE: lambda: Effects(writes=files or (HERE,), wholes=files if _is_recursive(words) else ()),
-        Use.COPY: lambda: _copy(files, words),
+        Use.READ: lambda: _read(files, _is_recursive(name, words)),
+        Use.READ_TREES: lambda: _read(files, True),
+        Use.WRITE: lambda: Effects(writes=files or (HERE,), wholes=files if _is_recursive(name, words) else ()),
+        Use.COPY: lambda: _copy(files, name, words),
         Use.MOVE: lambda: Effects(writes=files, wholes=files[:-1] if len(files) > 1 else files),
         Use.DELETE: lambda: Effects(Risk.DESTRUCTIVE, writes=files, wholes=files),
         Use.NETWORK: lambda: Effects(Risk.NETWORK, addresses=files),
@@ -142,20 +140,34 @@ def _by_use(use: Use, name: str, words: Words) -> Effects:
     return builders[use]()
 
 
-def _is_recursive(words: Words) -> bool:
-    return any(
-        word.text.startswith("--recursive") or re.fullmatch(r"-\w*[rRa]\w*", word.text) is not None
-        for word in words[1:]
-    )
+_RECURSIVE = {
+    **dict.fromkeys(names("grep egrep fgrep zgrep"), "rR"),
+    **dict.fromkeys(names("ls dir vdir ll la chmod chown chgrp lsattr getfacl setfacl chattr"), "R"),
+    **dict.fromkeys(names("exa eza lsd"), "RT"),
+    "diff": "r",
+}
+"""The letters with which programs go down into directories; of others, ``r``, ``R`` and ``a``."""
 
 
-def _copy(files: Words, words: Words) -> Effects:
+def _is_recursive(name: str, words: Words) -> bool:
+    letters = re.compile(rf"-\w*[{_RECURSIVE.get(name, 'rRa')}]\w*|--(?:r|dereference-r|di|tree).*")
+    return any(letters.fullmatch(word.text) is not None for word in words[1:])
+
+
+def _read(files: Words, trees: bool) -> Effects:
+    """What a program does that only reads; one that goes down into directories begins here, if nothing else is said."""
+    return Effects(reads=files if len(files) > 1 or (files and not trees) else (*files, HERE), reads_trees=trees)
+
+
+def _copy(files: Words, name: str, words: Words) -> Effects:
     """What cp, ln and install do; with ``-t`` the directory can be any argument."""
     has_target = any(re.match(r"-\w*t|--t", word.text) for word in words[1:])
     if has_target:
         attached = tuple(word.after(2) for word in words[1:] if re.match(r"-t.", word.text))
-        return Effects(reads=files, writes=(*files, *attached), reads_trees=_is_recursive(words))
-    return Effects(reads=files[:-1], writes=files[-1:] if len(files) > 1 else (HERE,), reads_trees=_is_recursive(words))
+        return Effects(reads=files, writes=(*files, *attached), reads_trees=_is_recursive(name, words))
+    return Effects(
+        reads=files[:-1], writes=files[-1:] if len(files) > 1 else (HERE,), reads_trees=_is_recursive(name, words)
+    )
 
 
 _SED_ADDRESS = r"(?:\d+|\$|/(?:[^/\\]|\\.)*/)"

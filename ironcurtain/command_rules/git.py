@@ -19,6 +19,15 @@ _WRITES = names(
     "add commit checkout switch merge rebase stash restore mv rm init cherry-pick revert tag branch apply am "
     "worktree notes format-patch archive bisect read-tree write-tree update-index"
 )
+_READS_CONTENT = names(
+    "diff show blame annotate cat-file whatchanged diff-tree diff-index range-diff grep add commit stash archive "
+    "format-patch"
+)
+"""Subcommands that show or take the contents of files that are not named, in the whole repository."""
+
+_SHOWS_CONTENT = re.compile(r"-[pucvUL].*|--verb.*|--p[au].*|--cc|--wor.*|--color-w.*|--full-d.*|--rem.*")
+"""Options with which ``git log`` or ``git status`` does."""
+
 _BISECT = names("start bad new good old terms skip next reset log view visualize replay help")
 """What ``git bisect`` does itself; ``run`` runs a program."""
 
@@ -105,10 +114,11 @@ def _subcommand(name: str, found: Parts, rest: Words) -> Effects:
             Risk.NETWORK, writes=(rest[1] if name == "clone" and len(rest) > 1 else HERE,), addresses=rest[:1]
         )
     outside = tuple(word for word in rest if not word.known or re.match(_ELSEWHERE, word.text))
+    trees = name in _READS_CONTENT or (name in ("log", "status") and any(map(_SHOWS_CONTENT.fullmatch, flags)))
     if name in _READS or (name == "stash" and rest and rest[0].text in ("list", "show")):
-        return Effects(reads=(HERE, *outside))
+        return Effects(reads=(HERE, *outside), reads_trees=trees)
     if name == "grep" or (name == "reflog" and not rest):
-        return Effects(reads=(HERE, *outside))
+        return Effects(reads=(HERE, *outside), reads_trees=trees)
     if (
         name in ("branch", "tag", "remote")
         and not rest
@@ -123,6 +133,8 @@ def _subcommand(name: str, found: Parts, rest: Words) -> Effects:
         return Effects(reads=(HERE, *outside))
     if name == "reset" or name in _WRITES:
         return Effects(
-            writes=(HERE, *(word for word in rest if not word.known or "/" in word.text or word.text == ".."))
+            reads=(HERE,) if trees else (),
+            writes=(HERE, *(word for word in rest if not word.known or "/" in word.text or word.text == "..")),
+            reads_trees=trees,
         )
     return UNKNOWN_EFFECTS

@@ -70,17 +70,30 @@ def paths_overlap(glob: Sequence[str], path: Sequence[str]) -> bool:
     :param path: the names of a path, which may have wildcards as well.
     :returns: whether both can name the same file.
     """
+    return len(glob) in _reached(glob, path)
+
+
+def paths_hold(glob: Sequence[str], path: Sequence[str]) -> bool:
+    """
+    :param glob: as for :func:`paths_overlap`.
+    :param path: as for :func:`paths_overlap`.
+    :returns: whether the glob can name a file below the path.
+    """
+    return any(index < len(glob) or glob[-1:] == ("**",) for index in _reached(glob, path))
+
+
+def _reached(glob: Sequence[str], path: Sequence[str]) -> set[int]:
+    """:returns: how much of the glob can stand for the path."""
     reached = {0}
     for name in path:
-        reached = _after_stars(glob, reached)
         following = set()
-        for index in reached:
+        for index in _after_stars(glob, reached):
             if index < len(glob) and glob[index] == "**":
                 following.add(index)
             elif index < len(glob) and names_overlap(glob[index], name):
                 following.add(index + 1)
         reached = following
-    return len(glob) in _after_stars(glob, reached)
+    return _after_stars(glob, reached)
 
 
 def _after_stars(glob: Sequence[str], reached: set[int]) -> set[int]:
@@ -90,6 +103,11 @@ def _after_stars(glob: Sequence[str], reached: set[int]) -> set[int]:
             index += 1
             found.add(index)
     return found
+
+
+def can_be_others(path: Sequence[str]) -> bool:
+    """:returns: whether wildcards of a path can stand for many names, and do not only spell one (``shado?``)."""
+    return any(STAR in tokens(name) for name in path)
 
 
 def is_vague(name: str) -> bool:

@@ -11,6 +11,8 @@ from ironcurtain.commandline.model import Match, Word, quoted
 Names = tuple[str, ...]
 """An absolute path as the patterns of its names: those of ``/etc/*.conf`` are ``etc`` and ``*.conf``."""
 
+_DESCRIPTORS = re.compile(r"/+(?:\./+)*dev/+(?:\./+)*fd(?=/|$)")
+
 _SEPARATORS = re.compile(r"\\?[=@:,]")
 
 EVERYTHING = frozenset(("*", ".*", "?*", "[^.]*", "[!.]*"))
@@ -39,8 +41,21 @@ class Places:
         """
         if word not in self._forms:
             paths = self._absolute(word.pattern)
-            self._forms[word] = frozenset((*map(normal, paths), *map(self._followed, paths)))
+            found = {*map(normal, paths), *map(self._followed, paths)}
+            self._forms[word] = frozenset((*found, *(other for path in found for other in self._by_processes(path))))
         return self._forms[word]
+
+    def _by_processes(self, path: Names) -> Iterator[Names]:
+        """:returns: the paths that links of processes lead to, as ``/proc/self/root`` and ``/proc/self/cwd``."""
+        if not path or not names_overlap(path[0], "proc"):
+            return
+        for index, name in enumerate(path[2:], 3):
+            if names_overlap(name, "root"):
+                yield path[index:]
+                yield from self._by_processes(path[index:])
+            if names_overlap(name, "cwd"):
+                for directory in self.directories:
+                    yield normal(f"{quoted(directory)}/{'/'.join(path[index:])}")
 
     def mentioned(self, word: Word) -> Iterator[Names]:
         """:returns: the paths that a word or a part of it can mean, as in ``--file=x``, ``-Ix`` and ``host:x``."""
@@ -57,7 +72,7 @@ class Places:
         if pattern == "~" or pattern.startswith("~/"):
             return (quoted(self._home) + pattern[1:],)
         if pattern.startswith("/"):
-            return (pattern,)
+            return (pattern, _DESCRIPTORS.sub("/proc/self/fd", pattern))
         return tuple(f"{quoted(directory)}/{pattern}" for directory in self.directories)
 
     def _followed(self, path: str) -> Names:
@@ -76,6 +91,11 @@ def is_fixed(name: str) -> bool:
     """:returns: whether a pattern has no wildcards."""
     word = Word(name)
     return word.known and not word.is_glob
+
+
+def is_descriptor(path: Names) -> bool:
+    """:returns: whether a path leads through a file that a process has open, which no text shows."""
+    return bool(path) and names_overlap(path[0], "proc") and any(names_overlap(name, "fd") for name in path[2:])
 
 
 def normal(path: str) -> Names:

@@ -30,8 +30,8 @@ class Findings:
     pipelines: list[tuple[Stage, ...]] = field(default_factory=list)
     reads: list[Word] = field(default_factory=list)
     writes: list[Word] = field(default_factory=list)
-    functions: set[str] = field(default_factory=set)
     doubts: dict[str, None] = field(default_factory=dict)
+    changes_shell: bool = False
     words: int = 0
 
     def doubt(self, *sentences: str) -> None:
@@ -69,6 +69,6 @@ class Findings:
             tuple(self.pipelines),
             tuple(self.reads),
             tuple(self.writes),
-            frozenset(self.functions),
             tuple(self.doubts),
+            self.changes_shell,
         )

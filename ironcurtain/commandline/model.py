@@ -129,13 +129,13 @@ class CommandLine:
         stage before the command that gets its output.
     :param reads: the files that redirections read.
     :param writes: the files that redirections write.
-    :param functions: the names of functions that it defines.
     :param doubts: sentences that say why the text does not show all that would run.
+    :param changes_shell: whether it may change what later lines of the same shell mean.
     """
 
     commands: tuple[SimpleCommand, ...] = ()
     pipelines: tuple[tuple[Stage, ...], ...] = ()
     reads: Words = ()
     writes: Words = ()
-    functions: frozenset[str] = frozenset()
     doubts: tuple[str, ...] = ()
+    changes_shell: bool = False

@@ -25,8 +25,8 @@ _VARIABLE = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*
 _LITERAL = re.compile(r"[A-Za-z0-9_./,:@%+=-]+")
 _WILD = re.compile(r"\*(?!\*)|\?|\[\^?[\w.,-]*\]", re.ASCII)
 _HOME = re.compile(r"~(?=/|[ \t;\n|]|\Z)")
-_REVISION = re.compile(r"[~^]+(?=[0-9~^]*(?:[ \t;\n|]|\Z))")
-_AT = re.compile(r"@\{[0-9]+\}")
+_REVISION = re.compile(r"[~^][0-9~^]*(?=[ \t;\n|]|\Z)")
+_ENTRY = re.compile(r"(?<=@)\{[0-9]+\}")
 _LONE = re.compile(r"(?:\{\}|[\[\]=])(?=[ \t;\n|]|\Z)")
 _ESCAPE = re.compile(r"\\([ ;'\"()\[\]{}*?$&|<>#\\])")
 _DOUBLE = re.compile(r"[^\"\\$`!]+")
@@ -171,7 +171,7 @@ class _Scanner:
             return "~"
         if first and ((negation := self._take(_NEGATION)) is not None):
             return quoted(negation)
-        if not first and (entry := self._take(_AT)) is not None:
+        if not first and (entry := self._take(_ENTRY)) is not None:
             return quoted(entry)
         return self._revision(start) or self._letter(character)
 

@@ -40,10 +40,10 @@ _TABLE: dict[Use, str] = {
     Use.READ: (
         "cat bat head tail more wc ls ll la dir vdir stat file du df grep egrep fgrep zgrep cut sort uniq diff cmp "
         "comm md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum cksum sum od hexdump hd xxd strings nl "
-        "tac fold fmt pr column paste join jq realpath readlink lsof tree base64 base32 zcat bzcat xzcat lsattr "
-        "getfacl namei test exa eza lsd fd fdfind find gfind man less rev"
+        "tac fold fmt pr column paste join jq realpath readlink lsof base64 base32 zcat bzcat xzcat lsattr "
+        "getfacl namei test exa eza lsd find gfind man less rev"
     ),
-    Use.READ_TREES: "rg ag ack",
+    Use.READ_TREES: "rg ag ack tree fd fdfind",
     Use.WRITE: "touch mkdir tee mktemp mkfifo mknod chmod chown chgrp split setfacl chattr gzip gunzip bzip2 bunzip2 "
     "xz unxz zstd tar bsdtar zip unzip",
     Use.COPY: "cp install ln link",
@@ -74,8 +74,6 @@ UNSAFE_OPTIONS: dict[str, tuple[str, ...]] = {
     "fd": ("-x", "-X", "--exec"),
     "fdfind": ("-x", "-X", "--exec"),
     "lsof": ("-D",),
-    "wc": ("--files0-from",),
-    "du": ("--files0-from",),
     "tree": ("-o", "-R"),
     "file": ("-C", "--compile", "-f", "--files-from"),
     "xxd": ("-r",),
@@ -158,10 +156,10 @@ files that its arguments do not name.
 """
 
 SAFE_ARGUMENTS: dict[str, str] = {
-    "man": r"-[kfw]|[\w.+:-]*[\w.+:]",
+    "man": r"-[kfw]|[\w.+:][\w.+:-]*",
     "less": r"-[NSRFXIiMmnqsEe]+|[^+-].*",
     "more": r"-[dflpsu]+|[^+-].*",
-    "date": r"-[uRI]|--utc|--iso-8601|--rfc-3339=\w+|-d.+|--date=.+|\+.*",
+    "date": r"-[uR]|-I\w*|--utc|--iso-8601|--rfc-3339=\w+|-d.+|--date=.+|\+.*",
 }
 """The arguments that a program may have, where most of its options do something else than read."""
 

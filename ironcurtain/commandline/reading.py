@@ -82,6 +82,7 @@ class _Reader:
             return self._plain(read_plain(text, self._findings.variables, self._findings.shell), wrappers, stdin)
         except NotPlain as e:
             self._findings.doubt(str(e))
+            self._findings.changes_shell |= not wrappers
         return Walker(
             source,
             self._findings,
@@ -129,6 +130,7 @@ class _Reader:
                 self._findings.doubt("it has too many commands within each other")
             return self._findings.add(command)
         if changes_shell(words):
+            self._findings.changes_shell = True
             self._findings.doubt(f"{words[0].text} may change the shell, or run what its arguments say")
         unwrapper = _UNWRAPPERS.get(name)
         inner = unwrapper(words) if unwrapper is not None else Inner()

@@ -56,7 +56,7 @@ class Walker:
             "list": self._list,
             "pipeline": self._pipeline,
             "variable_assignment": self._assignment,
-            "function_definition": self._function,
+            "function_definition": self._children,
             "command_substitution": self._substitution,
             "test_command": self._children,
             "expansion": self._expansion,
@@ -165,15 +165,6 @@ class Walker:
             return self._words.pattern(node)
         self.visit(node)
         return UNKNOWN
-
-    def _function(self, node: Node) -> Commands:
-        found = Commands()
-        for child in node.children:
-            if child.type == "word":
-                self._findings.functions.add(self._words.word(child).text)
-            else:
-                found += self.visit(child)
-        return found
 
     def _substitution(self, node: Node) -> Commands:
         text = self._text(node).strip()

@@ -22,8 +22,8 @@ from ironcurtain.command_rules.classification import is_harmless, is_network_fil
 from ironcurtain.command_rules.directories import directories_of, moves_unknown
 from ironcurtain.command_rules.effect import Effects
 from ironcurtain.command_rules.effects import effects, is_known
-from ironcurtain.command_rules.globs import paths_overlap
-from ironcurtain.command_rules.places import Roots, shown
+from ironcurtain.command_rules.globs import can_be_others, paths_cover, paths_hold, paths_overlap
+from ironcurtain.command_rules.places import Names, Roots, shown
 from ironcurtain.commandline import CommandLine, Match, SimpleCommand, Word, read_command
 from ironcurtain.commandline.reading import SIZE_LIMIT
 from ironcurtain.policy.verdict import Decision, Resource, Verdict
@@ -55,6 +55,7 @@ class _Case:
     line: CommandLine
     places: Places
     protected: Roots
+    denied: frozenset[Names]
     effects: tuple[tuple[SimpleCommand, tuple[Effects, ...]], ...]
 
     def words(self) -> Iterator[Word]:
@@ -64,6 +65,11 @@ class _Case:
                 yield from words if "/" in words[0].text else words[1:]
         yield from self.line.reads
         yield from self.line.writes
+
+    def trees(self) -> Iterator[Word]:
+        """:returns: the directories that it reads, moves or deletes with all that is in them."""
+        for each in (each for _, found in self.effects for each in found):
+            yield from (*each.wholes, *(each.reads if each.reads_trees else ()))
 
 
 class CommandGate:
@@ -90,6 +96,16 @@ class CommandGate:
         self._approval, self._home, self._realpath, self._shell = approval, home, realpath, shell
         self._protected, self._workspace = tuple(protected), workspace
         self._network = NetworkPermissions(approval)
+        self._changed_by = ""
+
+    def ran(self, command: str) -> None:
+        """
+        Note that a command ran: names may mean something else from then on.
+
+        :param command: as it was typed.
+        """
+        if not self._changed_by and read_command(command, shell=self._shell).changes_shell:
+            self._changed_by = command
 
     def denied(self, command: str, directory: str) -> Verdict | None:
         """
@@ -134,8 +150,8 @@ class CommandGate:
             variables["PWD"] = directory
         line = read_command(command, variables, self._shell)
         places = Places(self._home, directories_of(line, directory, self._home), self._realpath)
-        found = tuple((each, effects(each, line.functions)) for each in line.commands)
-        return _Case(command, directory, line, places, self._roots(), found)
+        found = tuple((each, effects(each)) for each in line.commands)
+        return _Case(command, directory, line, places, self._roots(), self._denied_globs(directory), found)
 
     def _denial(self, case: _Case) -> Opinion | None:
         for pattern in self._approval.deny:
@@ -144,7 +160,7 @@ class CommandGate:
                 return Opinion(Decision.DENY, rule, f"the deny pattern {pattern.text!r} of [approval.shell] matches")
         if (path := self._protected_path(case, Match.YES)) is not None:
             return Opinion(Decision.DENY, "structural-protected-path", f"{path} is protected")
-        if (path := self._denied_path(case)) is not None:
+        if (path := _denied_path(case, Match.YES)) is not None:
             return Opinion(Decision.DENY, "approval.filesystem.deny", f"[approval.filesystem] denies {path}")
         return None
 
@@ -165,18 +181,20 @@ class CommandGate:
         places = Places(self._home, ("/",), self._realpath)
         return Roots(form for path in self._protected for form in places.forms(Word.literal(path)))
 
-    def _denied_path(self, case: _Case) -> str | None:
-        globs = [glob_names(glob, self._home, case.directory) for glob in self._approval.tables.filesystem.deny]
-        for word in case.words() if globs else ():
-            for form in case.places.mentioned(word):
-                if any(paths_overlap(glob, form) for glob in globs):
-                    return shown(form)
-        return None
+    def _denied_globs(self, directory: str) -> frozenset[Names]:
+        """:returns: what ``deny`` lists, as written and with links followed."""
+        places = Places(self._home, ("/",), self._realpath)
+        globs = (glob_names(glob, self._home, directory) for glob in self._approval.tables.filesystem.deny)
+        return frozenset(form for glob in globs for form in places.forms(Word("/" + "/".join(glob))))
 
     def _suspicions(self, case: _Case) -> Iterator[Opinion]:
         """:returns: what has to be asked whatever the tables say."""
         if case.line.doubts:
             yield Opinion(Decision.ESCALATE, "structural-doubt", "; ".join(case.line.doubts[:3]))
+        if self._changed_by:
+            line = self._changed_by if len(self._changed_by) <= 80 else f"{self._changed_by[:80]}..."
+            reason = f"commands may mean something else in this shell since it ran {line!r}"
+            yield Opinion(Decision.ESCALATE, "changed-shell", reason)
         if moves_unknown(case.line):
             yield Opinion(Decision.ESCALATE, "structural-doubt", "the text does not show where its relative paths lead")
         for pattern in self._approval.deny:
@@ -185,6 +203,9 @@ class CommandGate:
                 yield Opinion(Decision.ESCALATE, "approval.shell.deny_patterns", reason)
         if (path := self._protected_path(case, Match.MAYBE)) is not None:
             yield Opinion(Decision.ESCALATE, "structural-protected-path", f"it may reach {path}, which is protected")
+        if (path := _denied_path(case, Match.MAYBE)) is not None:
+            reason = f"it may reach what [approval.filesystem] denies: {path}"
+            yield Opinion(Decision.ESCALATE, "approval.filesystem.deny", reason)
         if _escapes(case):
             reason = "this policy may not hold for an agent that it starts"
             yield Opinion(Decision.ESCALATE, "structural-agent", reason)
@@ -207,7 +228,8 @@ class CommandGate:
                 if _covers_all(pattern, command):
                     continue
             for each in found:
-                yield from self._about(each if pattern is None else replace(each, reads=()), command, files)
+                unknown = tuple(word for word in each.reads if not word.known)
+                yield from self._about(each if pattern is None else replace(each, reads=unknown), command, files)
                 if pattern is not None and each.risk in (Risk.PRIVILEGE, Risk.DESTRUCTIVE):
                     yield decided(mode, field, f"what {command.name} does besides reading")
         yield from self._about(Effects(reads=case.line.reads, writes=case.line.writes), None, files)
@@ -241,6 +263,25 @@ class CommandGate:
             *file_resources(writes, "write-path", case.places),
             *(Resource("fetch-url", "", address) for address in addresses),
         )
+
+
+def _denied_path(case: _Case, least: Match) -> str | None:
+    """:returns: a path that ``deny`` lists and the command uses, or one that has such a path in it, which it reads."""
+    used = (word for _, found in case.effects for each in found for word in (*each.reads, *each.writes) if word.known)
+    named = (form for word in case.words() for form in case.places.mentioned(word))
+    for form in (*named, *(form for word in used for form in case.places.forms(word))) if case.denied else ():
+        if any(_denies(glob, form) >= least for glob in case.denied):
+            return shown(form)
+    for form in (form for word in case.trees() for form in case.places.forms(word)) if least is Match.MAYBE else ():
+        if any(paths_hold(glob, form) for glob in case.denied):
+            return shown(form)
+    return None
+
+
+def _denies(glob: Names, path: Names) -> Match:
+    if not paths_overlap(glob, path):
+        return Match.NO
+    return Match.YES if paths_cover(glob, path) or not can_be_others(path) else Match.MAYBE
 
 
 def _covers_all(pattern: Pattern, command: SimpleCommand) -> bool:

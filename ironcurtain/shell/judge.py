@@ -64,6 +64,7 @@ class HookedJudge:
 
         :returns: whether the plan may go on.
         """
+        self.gate.ran(step.command)
         action = self._action(step, directory, step.risk)
         answer = await self.hooks.after(msgspec.structs.replace(action, exit_code=result.status))
         if answer.decision != "allow":

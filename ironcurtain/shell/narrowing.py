@@ -90,6 +90,10 @@ class NarrowedGate:
         asking = tuple(dict.fromkeys(rule for verdict in verdicts for rule in verdict.asking))
         return msgspec.structs.replace(found, asking=asking if found.decision is Decision.ESCALATE else ())
 
+    def ran(self, command: str) -> None:
+        """:param command: one that ran, which may have changed what others mean."""
+        self._own.ran(command)
+
     def risk(self, command: str, directory: str) -> Risk:
         """:returns: how severe the effects of a command can be."""
         return self._own.risk(command, directory)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ironcurtain.command_rules import Places
 from ironcurtain.command_rules.globs import paths_cover
-from ironcurtain.command_rules.places import Names, normal, shown
+from ironcurtain.command_rules.places import Names, is_descriptor, normal, shown
 from ironcurtain.commandline import Word
 from ironcurtain.http.hosts import Host
 from ironcurtain.http.urls import UnclearAddress, bracketed, read_authority
@@ -78,7 +78,7 @@ class FilePermissions:
         action, name = ("writing", "write") if writes else ("reading", "read")
         forms = self._places.forms(word)
         path = shown(min(forms))
-        if not word.known:
+        if not word.known or any(map(is_descriptor, forms)):
             decision = Decision.DENY if self._mode is Decision.DENY else Decision.ESCALATE
             return Opinion(decision, "structural-unknown", "the text does not show which files it uses")
         globs = self._write if writes else [*self._read, *self._write]

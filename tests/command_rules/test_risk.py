@@ -25,13 +25,11 @@ docker ps
 systemctl status x
 apt list
 date +%s
-f() { ls; }; f
 time ls
 xargs echo
 grep -rn a .
 echo $x
 [ -f x ]
-x=1
 git branch -a
 git config --get user.name
 sed 's/a/b/g;5d' x
@@ -120,6 +118,10 @@ docker system prune
 """,
     Risk.UNKNOWN: r"""
 unknown
+x=1
+f() { ls; }; f
+ls # x
+echo $(date)
 ./ls
 /tmp/ls
 $x

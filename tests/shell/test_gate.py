@@ -58,14 +58,15 @@ class TableTests(SynchronousTestCase):
 
     def test_without_tables_everything_asks(self) -> None:
         self.gate = gate({})
-        self.check(Decision.ESCALATE, "approval.default", "ls", "cat x", "echo", "x=1", "curl x", "rm x")
+        self.check(Decision.ESCALATE, "approval.default", "ls", "cat x", "echo", "curl x", "rm x")
+        self.check(Decision.ESCALATE, "structural-doubt", "x=1", "ls # x", "echo $(ls)")
 
     def test_the_mode_of_the_shell(self) -> None:
-        self.check(Decision.ALLOW, "approval.shell.mode", "ls", "cat src/x", "cd src && cat x > y", "x=1", "echo $x")
+        self.check(Decision.ALLOW, "approval.shell.mode", "ls", "cat src/x", "cd src && cat x > y", "echo $x")
         self.gate = gate({**TABLES, "shell": {"mode": "deny"}})
-        self.check(Decision.DENY, "approval.shell.mode", "ls", "echo", "x=1", "make")
+        self.check(Decision.DENY, "approval.shell.mode", "ls", "echo", "make")
         self.gate = gate({**TABLES, "shell": {"mode": "ask"}})
-        self.check(Decision.ESCALATE, "approval.shell.mode", "ls", "echo", "x=1")
+        self.check(Decision.ESCALATE, "approval.shell.mode", "ls", "echo")
 
     def test_allow_patterns(self) -> None:
         rule = "approval.shell.allow_patterns"
@@ -73,8 +74,10 @@ class TableTests(SynchronousTestCase):
             Decision.ALLOW, rule, "make", "make -j4 test", "make $x", "/usr/bin/make", "time make", "cat /etc/hosts"
         )
         self.check(Decision.ALLOW, rule, "make 2>/dev/null", "make > log")
-        self.check(Decision.ESCALATE, "unknown-command", "./make", "/tmp/make", "find . -exec make {} +", "xargs make")
-        self.check(Decision.ESCALATE, "unknown-command", "make; unknown", "env -u X make")
+        self.check(
+            Decision.ESCALATE, "unknown-command", "./make", "/tmp/make", "xargs make", "make; unknown", "env -u X make"
+        )
+        self.check(Decision.ESCALATE, "structural-protected-path", "find . -exec make {} +")
         self.check(Decision.ESCALATE, "structural-doubt", "make | sh", "PATH=x make", "make `$x`")
         self.check(Decision.ESCALATE, "approval.filesystem.write", "make > /etc/x")
         self.check(Decision.ESCALATE, "approval.filesystem.read", "cat /etc/ssl/../../x", "cat /ETC/hosts")
