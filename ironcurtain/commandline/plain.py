@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from ironcurtain.commandline.model import UNKNOWN, Word, Words, quoted
 from ironcurtain.commandline.names import RESERVED
 
-_BLANK = re.compile(r"[ \t]*")
+_BLANK = re.compile(r"(?:[ \t]|(?<=[ \t])\\\n)*")
 _OPERATOR = re.compile(r"&&|\|\||[;\n]|\|(?![|&])")
 _REDIRECTION = re.compile(r"(?P<number>[012]?)(?P<operator>>>|>|<)(?![<>&|!?(])[ \t]*|(?P<both>&>)(?![>|!?])[ \t]*")
 _COPY = re.compile(r"[12]?>&[12](?=[ \t;\n|]|\Z)")
@@ -172,11 +172,11 @@ class _Scanner:
         if first and ((negation := self._take(_NEGATION)) is not None):
             return quoted(negation)
         if not first and (entry := self._take(_ENTRY)) is not None:
-            return quoted(entry)
+            return "*" if self._shell == "zsh" else quoted(entry)
         return self._revision(start) or self._letter(character)
 
     def _revision(self, start: int) -> str | None:
-        """As in git's ``HEAD~2``: wildcards in zsh with ``extended_glob``."""
+        """As in git's ``HEAD~2``: with ``extended_glob`` of zsh a wildcard."""
         if self._text[start : self._at].endswith(("=", ":")):
             return None
         mark = self._take(_REVISION) if self._at > start else None

@@ -76,7 +76,6 @@ UNSAFE_OPTIONS: dict[str, tuple[str, ...]] = {
     "lsof": ("-D",),
     "tree": ("-o", "-R"),
     "file": ("-C", "--compile", "-f", "--files-from"),
-    "xxd": ("-r",),
     "jq": ("-f", "--from-file", "-L", "--library-path"),
     "top": ("-w",),
     "ss": ("-K", "--kill", "-D", "--diag"),
@@ -159,6 +158,7 @@ SAFE_ARGUMENTS: dict[str, str] = {
     "man": r"-[kfw]|[\w.+:][\w.+:-]*",
     "less": r"-[NSRFXIiMmnqsEe]+|[^+-].*",
     "more": r"-[dflpsu]+|[^+-].*",
+    "xxd": r"-[abCeEiPpu]+|-[cgls][0-9]+|[^-].*",
     "date": r"-[uR]|-I\w*|--utc|--iso-8601|--rfc-3339=\w+|-d.+|--date=.+|\+.*",
 }
 """The arguments that a program may have, where most of its options do something else than read."""

@@ -76,3 +76,36 @@ COMPLETE = (
     "",
 )
 """Lines that end where they end, so that the next line is another command."""
+
+PLAIN_WORDS = (
+    ("a", "a"),
+    ("-x", "-x"),
+    ("--x=y/z", "--x=y/z"),
+    ("b.txt", "b.txt"),
+    ("''", ""),
+    ("'x y;|&$z'", "x y;|&$z"),
+    ('"q \\"w\\" \\$ \\\\ \'"', 'q "w" $ \\ \''),
+    ("'a'b\"c\"", "abc"),
+    ("a\\ b\\;\\*", "a b;*"),
+    ("{}", "{}"),
+    ("+%s", "+%s"),
+    ("a,b:c@d", "a,b:c@d"),
+    ("\u00e9", "\u00e9"),
+    ("\\#", "#"),
+    ("=", "="),
+    ("]", "]"),
+)
+"""Words of the small grammar, as written and as a program gets them."""
+
+PLAIN_REDIRECTIONS = (
+    ("", "", ""),
+    ("> f", "", "f"),
+    (">>'f'g", "", "fg"),
+    ("< f", "f", ""),
+    ("2>&1 > f", "", "f"),
+    ("2>f &> g", "", "f g"),
+)
+"""Redirections as written, with the files that they read and write."""
+
+PLAIN_OPERATORS = (" ; ", ";", "\n", " && ", " || ", "||", " | ", "|", " &&\n", " |\n\n", " \\\n ;")
+"""What joins simple commands."""
