@@ -17,7 +17,7 @@ OWN = names(
     "pushd pwd read readarray readonly return set shift shopt source suspend test times trap true type typeset ulimit "
     "umask unalias unset wait "
     # zsh 5.9, with its usual modules
-    "- autoload bindkey bye chdir compadd comparguments compcall compcallfiles compctl compdescribe compfiles compgroups "
+    "- autoload bindkey bye chdir compadd comparguments compcall compctl compdescribe compfiles compgroups "
     "compquote compset comptags comptry compvalues disable echotc echoti emulate float functions getln integer "
     "limit log noglob print private pushln r rehash sched setopt ttyctl unfunction unhash unlimit unsetopt vared "
     "whence where which zcompile zformat zle zmodload zparseopts zregexparse zstyle nocorrect zargs "

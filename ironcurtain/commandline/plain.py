@@ -197,7 +197,9 @@ class _Scanner:
             return None
         if "!" in inner and self._shell != "fish" and re.search(r'["\n\\]', self._text):
             return None  # the history is looked up before quotes are understood
-        if (self._shell == "fish" and "\\" in inner) or (self._shell == "zsh" and self._text[end + 1 : end + 2] == "'"):
+        if (self._shell == "fish" and re.search(r"\\(?:\\|\Z)", inner)) or (
+            self._shell == "zsh" and self._text[end + 1 : end + 2] == "'"
+        ):
             return None
         self._at = end + 1
         return quoted(inner)

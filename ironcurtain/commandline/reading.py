@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from ironcurtain.commandline.builtins import changes_shell
+from ironcurtain.commandline.builtins import OWN, changes_shell
 from ironcurtain.commandline.findings import Findings
 from ironcurtain.commandline.grammar import parse
 from ironcurtain.commandline.model import UNKNOWN, CommandLine, SimpleCommand, Word, Words, basename
@@ -130,7 +130,7 @@ class _Reader:
                 self._findings.doubt("it has too many commands within each other")
             return self._findings.add(command)
         if changes_shell(words):
-            self._findings.changes_shell = True
+            self._findings.changes_shell |= all(around[0].text in OWN for around in wrappers)
             self._findings.doubt(f"{words[0].text} may change the shell, or run what its arguments say")
         unwrapper = _UNWRAPPERS.get(name)
         inner = unwrapper(words) if unwrapper is not None else Inner()
