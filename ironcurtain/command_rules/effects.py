@@ -125,8 +125,8 @@ def _by_use(use: Use, name: str, words: Words) -> Effects:
     files = operands(words)
     builders: dict[Use, Callable[[], Effects]] = {
         Use.TEXT: Effects,
-        Use.READ: lambda: _read(files, _is_recursive(name, words)),
-        Use.READ_TREES: lambda: _read(files, True),
+        Use.READ: lambda: _read(files, name, _is_recursive(name, words)),
+        Use.READ_TREES: lambda: _read(files, name, True),
         Use.WRITE: lambda: Effects(writes=files or (HERE,), wholes=files if _is_recursive(name, words) else ()),
         Use.COPY: lambda: _copy(files, name, words),
         Use.MOVE: lambda: Effects(writes=files, wholes=files[:-1] if len(files) > 1 else files),
@@ -154,9 +154,14 @@ def _is_recursive(name: str, words: Words) -> bool:
     return any(letters.fullmatch(word.text) is not None for word in words[1:])
 
 
-def _read(files: Words, trees: bool) -> Effects:
+_SEARCHES = names("grep egrep fgrep zgrep rg ag ack fd fdfind")
+"""Programs whose first operand is what they search for."""
+
+
+def _read(files: Words, name: str, trees: bool) -> Effects:
     """What a program does that only reads; one that goes down into directories begins here, if nothing else is said."""
-    return Effects(reads=files if len(files) > 1 or (files and not trees) else (*files, HERE), reads_trees=trees)
+    said = len(files) > 1 if trees and name in _SEARCHES else files
+    return Effects(reads=files if said else (*files, HERE), reads_trees=trees)
 
 
 def _copy(files: Words, name: str, words: Words) -> Effects:
