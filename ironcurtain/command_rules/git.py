@@ -25,6 +25,12 @@ _READS_CONTENT = names(
 )
 """Subcommands that show or take the contents of files that are not named, in the whole repository."""
 
+_TAKES_FILES = names("add commit blame annotate")
+"""Those of them that take nothing but the files that they name, or what is staged."""
+
+_TAKES_ALL = re.compile(r"-[AauipPeo].*|--[aeiopu].*")
+"""Options with which they take more."""
+
 _SHOWS_CONTENT = re.compile(r"-[pucvUL].*|--verb.*|--p[au].*|--cc|--wor.*|--color-w.*|--full-d.*|--rem.*")
 """Options with which ``git log`` or ``git status`` does."""
 
@@ -76,7 +82,7 @@ def git(words: Words) -> Effects:
     dangerous = any(_RUNS.fullmatch(flag) for flag in found.flags - _harmless(name))
     if dangerous or any("::" in word.text for word in rest):
         return UNKNOWN_EFFECTS
-    return _subcommand(name, found, rest)
+    return _subcommand(name, found, rest, words)
 
 
 def _before_subcommand(words: Words) -> Words:
@@ -97,7 +103,15 @@ def _harmless(name: str) -> frozenset[str]:
     )
 
 
-def _subcommand(name: str, found: Parts, rest: Words) -> Effects:
+def _contents(name: str, found: Parts, rest: Words, words: Words) -> Words:
+    """:returns: the files and directories whose contents a subcommand shows or takes."""
+    named = rest if name in _TAKES_FILES and not any(map(_TAKES_ALL.fullmatch, found.flags)) else ()
+    if mark := next((index for index, word in enumerate(words) if word.text == "--"), 0):
+        named = words[mark + 1 :]
+    return named if named and not any(word.text.startswith(":") for word in named) else (HERE,)
+
+
+def _subcommand(name: str, found: Parts, rest: Words, words: Words) -> Effects:
     flags = found.flags
     if name == "bisect" and rest and not (rest[0].known and rest[0].text in _BISECT):
         return UNKNOWN_EFFECTS
@@ -115,10 +129,11 @@ def _subcommand(name: str, found: Parts, rest: Words) -> Effects:
         )
     outside = tuple(word for word in rest if not word.known or re.match(_ELSEWHERE, word.text))
     trees = name in _READS_CONTENT or (name in ("log", "status") and any(map(_SHOWS_CONTENT.fullmatch, flags)))
+    reads = _contents(name, found, rest, words) if trees else (HERE,)
     if name in _READS or (name == "stash" and rest and rest[0].text in ("list", "show")):
-        return Effects(reads=(HERE, *outside), reads_trees=trees)
+        return Effects(reads=(*reads, *outside), reads_trees=trees)
     if name == "grep" or (name == "reflog" and not rest):
-        return Effects(reads=(HERE, *outside), reads_trees=trees)
+        return Effects(reads=(*reads, *outside), reads_trees=trees)
     if (
         name in ("branch", "tag", "remote")
         and not rest
@@ -133,7 +148,7 @@ def _subcommand(name: str, found: Parts, rest: Words) -> Effects:
         return Effects(reads=(HERE, *outside))
     if name == "reset" or name in _WRITES:
         return Effects(
-            reads=(HERE,) if trees else (),
+            reads=reads if trees else (),
             writes=(HERE, *(word for word in rest if not word.known or "/" in word.text or word.text == "..")),
             reads_trees=trees,
         )

@@ -58,6 +58,7 @@ TREES = (
         "zip -r x.zip .",
     ),
     *("scp -r . h:x", "mv . /tmp/x", "mv ../project /tmp/x", "rm -r ../project", "chmod -R +r .", "cd ..; grep -r x ."),
+    *("git diff -- . src", "git add src .", "git commit . -m x", "git diff -- ':/'", "git add -u src", "git diff HEAD"),
     *("nice grep -r X .", "find . -exec cat x ;"),
 )
 """Commands that reach all below the directory."""
@@ -75,6 +76,8 @@ WILDCARDS = (
     "ls ../*/*",
 )
 """Commands whose wildcards may stand for denied files, and for others."""
+
+ROOT = "root"
 
 DENIED = (
     *(
@@ -94,13 +97,18 @@ DENIED = (
         "cat /proc/1/root/etc/shadow",
         "cat /proc/1/cwd/.env",
     ),
-    *("cat /proc/thread-self/root/etc/shadow", "cat /proc/self/task/1/root/etc/shadow", "cat /proc/*/root/etc/shadow"),
-    *("cat /proc/self/root/proc/self/root/etc/shadow", "cat /proc/./self//root/./etc/shadow", "cat /etc/shado?"),
+    *(
+        "cat /proc/thread-self/root/etc/shadow",
+        "cat /proc/self/task/1/root/etc/shadow",
+        f"cat /proc/*/{ROOT}/etc/shadow",
+    ),
+    *("cat /proc/self/root/proc/self/root/etc/shadow", f"cat /proc/./self//{ROOT}/./etc/shadow", "cat /etc/shado?"),
     *("cat /dev/fd/../root/etc/shadow", "cat < /dev/fd/../cwd/.env", "cat //dev/./fd/../root/etc/shadow"),
 )
 """Commands that name denied files."""
 
 OTHERS = (
+    *("git diff -- src a", "git log -p -- src", "git add a src", "git commit -m x", "git blame a", "git grep X -- src"),
     *(
         "ls",
         "ls -la",
@@ -176,15 +184,15 @@ class DeniedTests(SynchronousTestCase):
             (top / "kept").mkdir()
             (top / "kept/x").touch()
             (top / "link").symlink_to("kept")
-            (top / "work").mkdir()
-            (top / "work/here").symlink_to("../kept")
+            (top / "project").mkdir()
+            (top / "project/here").symlink_to("../kept")
             for denied in ("kept", "link"):
                 tables = {"default": "allow", "filesystem": {"deny": [f"{top}/{denied}/**"]}}
                 judge = CommandGate(read_approval(tables, "p", HOME), (), HOME, os.path.realpath, HOME)
                 for command in ("cat here/x", "cat ../kept/x", "cat ../link/x", f"cat /proc/self/root{top}/kept/x"):
-                    self.assertIs(judge.judged(command, f"{top}/work").decision, Decision.DENY, command)
+                    self.assertIs(judge.judged(command, f"{top}/project").decision, Decision.DENY, command)
                 for command in ("grep -r x ..", f"ls -R {top}", "cat ../*/x"):
-                    self.assertIs(judge.judged(command, f"{top}/work").decision, Decision.ESCALATE, command)
+                    self.assertIs(judge.judged(command, f"{top}/project").decision, Decision.ESCALATE, command)
 
     def test_all_shells_agree(self) -> None:
         for shell in SHELLS:
