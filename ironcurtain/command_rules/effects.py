@@ -154,7 +154,7 @@ def _is_recursive(name: str, words: Words) -> bool:
     return any(letters.fullmatch(word.text) is not None for word in words[1:])
 
 
-_SEARCHES = names("grep egrep fgrep zgrep rg ag ack fd fdfind")
+_SEARCHES = names("grep egrep fgrep zgrep rg ag fd fdfind")
 """Programs whose first operand is what they search for."""
 
 
@@ -221,9 +221,10 @@ def _awk(words: Words) -> Effects:
     return Effects(reads=tuple(rest[1:]))
 
 
+_AWK_REGEX = re.compile(r"/(?:[^/\\\n]|\\.)+/")
 _AWK_TOKEN = re.compile(
-    r"""\s+|"(?:[^"\\\n]|\\.)*"|/(?:[^/\\\n]|\\.)+/|[0-9.]+|(?P<name>[A-Za-z_]\w*)"""
-    r"""|[<=!+*/%-]=|==|\+\+|--|&&|\|\||[{}()\[\];,$?:~!<=+*/%^-]""",
+    r"""\s+|"(?:[^"\\\n]|\\.)*"|[0-9.]+|(?P<name>[A-Za-z_]\w*)"""
+    r"""|[<=!+*%-]=|==|\+\+|--|&&|\|\||[{}()\[\];,$?:~!<=+*%^-]""",
     re.ASCII,
 )
 _AWK_NAMES = names(
@@ -234,13 +235,20 @@ _AWK_NAMES = names(
 
 
 def _only_prints(program: str) -> bool:
-    """:returns: whether all of a program of awk is of what calculates and prints; variables have one or two letters."""
-    at = 0
+    """
+    :returns: whether all of a program of awk is of what calculates and prints. Its variables have one or two letters. A
+        slash begins an expression where no value can stand before it; it is never taken for a division.
+    """
+    at, before = 0, ""
     while at < len(program):
-        found = _AWK_TOKEN.match(program, at)
-        if found is None or ((name := found["name"]) and len(name) > 2 and name not in _AWK_NAMES):
+        expression = before in ("", "{", "}", "(", ",", ";", "!", "~", "&&", "||")
+        found = (_AWK_REGEX if expression and program[at] == "/" else _AWK_TOKEN).match(program, at)
+        if found is None:
             return False
-        at = found.end()
+        name = found.groupdict().get("name")
+        if name and len(name) > 2 and name not in _AWK_NAMES:
+            return False
+        at, before = found.end(), found[0].strip() or before
     return True
 
 

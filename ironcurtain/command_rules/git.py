@@ -56,7 +56,7 @@ _DESTRUCTIVE: dict[str, frozenset[str]] = {
 
 _RUNS = re.compile(
     r"-c.*|--conf.*|--exec-path=.*|--upl.*|--rece.*|-u.*|--exe.*|-x.*|--ext.*|--textc.*|--open.*|-O.*|"
-    r"--paginate|--gpg.*|-S.*|--templ.*|--git-dir.*|--work-tree.*|--outp?.*|--unsafe.*|--index-o.*"
+    r"--paginate|--gpg.*|-S.*|--templ.*|--git-dir.*|--work-tree.*|--outp?.*|--unsafe.*|--index-o.*|--filters|--los.*"
 )
 """Options that run a program or name files elsewhere; git accepts the beginnings of long ones."""
 

@@ -66,7 +66,9 @@ def _test(words: Words) -> bool:
 
 
 def _cd(words: Words) -> bool:
-    return len([word for word in words[1:] if word.text not in ("--", "-L", "-P")]) <= 1
+    """To a directory; zsh also changes a part of the current path, and goes back in its list."""
+    rest = [word for word in words[1:] if word.text not in ("--", "-L", "-P")]
+    return len(rest) <= 1 and not any(re.fullmatch(r"[-+].+", word.text) for word in rest)
 
 
 _PLAIN: dict[str, Callable[[Words], bool]] = {

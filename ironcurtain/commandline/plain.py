@@ -17,22 +17,22 @@ from dataclasses import dataclass
 from ironcurtain.commandline.model import UNKNOWN, Word, Words, quoted
 from ironcurtain.commandline.names import RESERVED
 
-_BLANK = re.compile(r"(?:[ \t]|(?<=[ \t])\\\n)*")
+_BLANK = re.compile(r"(?:[ ]|(?<=[ ])\\\n)*")
 _OPERATOR = re.compile(r"&&|\|\||[;\n]|\|(?![|&])")
-_REDIRECTION = re.compile(r"(?P<number>[012]?)(?P<operator>>>|>|<)(?![<>&|!?(])[ \t]*|(?P<both>&>)(?![>|!?])[ \t]*")
-_COPY = re.compile(r"[12]?>&[12](?=[ \t;\n|]|\Z)")
+_REDIRECTION = re.compile(r"(?P<number>[012]?)(?P<operator>>>|>|<)(?![<>&|!?(])[ ]*|(?P<both>&>)(?![>|!?])[ ]*")
+_COPY = re.compile(r"[12]?>&[12](?=[ ;\n|]|\Z)")
 _VARIABLE = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\}|\?)")
 _LITERAL = re.compile(r"[A-Za-z0-9_./,:@%+=-]+")
 _WILD = re.compile(r"\*(?!\*)|\?|\[\^?[\w.,-]*\]", re.ASCII)
-_HOME = re.compile(r"~(?=/|[ \t;\n|]|\Z)")
-_REVISION = re.compile(r"[~^][0-9~^]*(?=[ \t;\n|]|\Z)")
+_HOME = re.compile(r"~(?=/|[ ;\n|]|\Z)")
+_REVISION = re.compile(r"[~^][0-9~^]*(?=[ ;\n|]|\Z)")
 _ENTRY = re.compile(r"(?<=@)\{[0-9]+\}")
-_LONE = re.compile(r"(?:\{\}|[\[\]=])(?=[ \t;\n|]|\Z)")
+_LONE = re.compile(r"(?:\{\}|[\[\]=])(?=[ ;\n|]|\Z)")
 _ESCAPE = re.compile(r"\\([ ;'\"()\[\]{}*?$&|<>#\\])")
 _DOUBLE = re.compile(r"[^\"\\$`!]+")
 _DOUBLE_ESCAPE = re.compile(r"\\([\"\\$])|\\(?![`\n\"\\$])")
-_NEGATION = re.compile(r"!=?(?=[ \t]|\Z)")
-_END = re.compile(r"[ \t;\n|]|\Z")
+_NEGATION = re.compile(r"!=?(?=[ ]|\Z)")
+_END = re.compile(r"[ ;\n|]|\Z")
 _NAME = re.compile(r"(?:~/)?[\w./][\w./+,:@-]*|\[", re.ASCII)
 _SPLITS = re.compile(r"[^\w./-]")
 
@@ -254,5 +254,5 @@ class _Scanner:
 
 
 def _is_printable(text: str) -> bool:
-    """:returns: whether a text has no characters that shells or people may take for others."""
-    return not any(unicodedata.category(character) in ("Cf", "Co", "Cn", "Cs") for character in text)
+    """:returns: whether a text has no characters that line editors, shells or people may take for others."""
+    return not any(unicodedata.category(character)[0] == "C" for character in text if character != "\n")

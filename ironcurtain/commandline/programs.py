@@ -43,7 +43,7 @@ _TABLE: dict[Use, str] = {
         "tac fold fmt pr column paste join jq realpath readlink lsof base64 base32 zcat bzcat xzcat lsattr "
         "getfacl namei test exa eza lsd find gfind man less rev"
     ),
-    Use.READ_TREES: "rg ag ack tree fd fdfind",
+    Use.READ_TREES: "rg ag tree fd fdfind",
     Use.WRITE: "touch mkdir tee mktemp mkfifo mknod chmod chown chgrp split setfacl chattr gzip gunzip bzip2 bunzip2 "
     "xz unxz zstd tar bsdtar zip unzip",
     Use.COPY: "cp install ln link",
@@ -80,7 +80,8 @@ UNSAFE_OPTIONS: dict[str, tuple[str, ...]] = {
     "top": ("-w",),
     "ss": ("-K", "--kill", "-D", "--diag"),
     "bat": ("--pager", "--build", "--clear", "--config-file", "--generate-config-file"),
-    "ack": ("--pager", "--output", "--ackrc"),
+    "tput": ("-T",),
+    "clear": ("-T",),
     "ag": ("--pager",),
     "journalctl": (
         "--cursor-file",
@@ -187,8 +188,8 @@ SUBCOMMANDS: dict[str, tuple[dict[Use, str], Use]] = {
     ),
     "brew": ({Use.TEXT: "list search info deps outdated config doctor"}, Use.UNKNOWN),
     "pip": ({Use.TEXT: "list show freeze check"}, Use.UNKNOWN),
-    "npm": ({Use.TEXT: "ls list outdated root prefix"}, Use.UNKNOWN),
-    "cargo": ({Use.TEXT: "tree metadata search locate-project"}, Use.UNKNOWN),
+    "npm": ({Use.TEXT: "ls list root prefix"}, Use.UNKNOWN),
+    "cargo": ({Use.TEXT: "locate-project"}, Use.UNKNOWN),
     "kubectl": (
         {Use.NETWORK: "get describe logs version top explain api-resources", Use.DESTRUCTIVE: "delete drain"},
         Use.UNKNOWN,
