@@ -150,7 +150,9 @@ _RECURSIVE = {
 
 
 def _is_recursive(name: str, words: Words) -> bool:
-    letters = re.compile(rf"-\w*[{_RECURSIVE.get(name, 'rRa')}]\w*|--(?:r|dereference-r|di|tree).*")
+    letters = re.compile(
+        rf"-\w*[{_RECURSIVE.get(name, 'rRa')}]\w*|--(?:r|dereference-r|di|tree|ar).*|-d?recurse|recurse"
+    )
     return any(letters.fullmatch(word.text) is not None for word in words[1:])
 
 

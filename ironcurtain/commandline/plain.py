@@ -195,7 +195,7 @@ class _Scanner:
         inner = self._text[self._at + 1 : end]
         if end < 0 or not _is_printable(inner):
             return None
-        if "!" in inner and self._shell != "fish" and re.search(r'["\n\\]', self._text):
+        if re.search("!(?![ =])", inner) and self._shell != "fish" and re.search(r'["\n\\]', self._text):
             return None  # the history is looked up before quotes are understood
         if (self._shell == "fish" and re.search(r"\\(?:\\|\Z)", inner)) or (
             self._shell == "zsh" and self._text[end + 1 : end + 2] == "'"
