@@ -112,10 +112,16 @@ class JudgeTests(RealCommandCase):
         self.assertIs((await self.preview("ls")).verdict.decision, Decision.ALLOW)
         self.assertFalse(self.mark.exists())
 
-    async def finished(self) -> bool:
+    async def finished(self, command: str = "ls") -> bool:
         """:returns: whether the plan goes on after a command that failed."""
-        step, result = ProposedStep(number=3, command="ls"), CommandResult(StepOutcome.FAILED, 2, b"")
+        step, result = ProposedStep(number=3, command=command), CommandResult(StepOutcome.FAILED, 2, b"")
         return await Deferred.fromCoroutine(self.judge.finished(step, "/home/ann", result))
+
+    async def test_names_are_asked_about_after_a_line_that_may_change_them(self) -> None:
+        await self.finished("rm x")
+        await self.check("ls", Decision.ALLOW, "approval.shell.allow_patterns")
+        await self.finished("alias ls=rm")
+        await self.check("ls", Decision.ESCALATE, "changed-shell")
 
     async def test_hooks_are_told_of_the_end(self) -> None:
         self.hook("post-exec", f"cat >'{self.mark}'; {ALLOW}")
