@@ -30,11 +30,6 @@ class Effects:
     reads_trees: bool = False
     addresses: Words = ()
 
-    @property
-    def files_unknown(self) -> bool:
-        """Whether the text does not show all the files."""
-        return any(not word.known for word in (*self.reads, *self.writes))
-
 
 UNKNOWN_EFFECTS = Effects(Risk.UNKNOWN)
 
@@ -54,6 +49,6 @@ def operands(words: Words) -> Words:
             found.append(Word.literal(value) if word.known else word)
         elif not word.known:
             found.append(word)
-        elif "/" in word.text:
-            found.append(word.after(2))
+        elif "/" in word.text:  # -f/x, or -cf/x
+            found += [word.after(start) for start in range(2, max(word.pattern.index("/"), 2) + 1)]
     return tuple(found)

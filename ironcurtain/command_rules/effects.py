@@ -108,7 +108,8 @@ _COMPLETE = frozenset(("--file",))
 
 
 def _in_cluster(letter: str, text: str) -> bool:
-    return re.fullmatch(r"-\w+", text) is not None and letter in text
+    letters = re.match(r"-\w*", text)
+    return letters is not None and letter in letters[0]
 
 
 def _subcommand(name: str, words: Words) -> Use:

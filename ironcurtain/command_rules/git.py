@@ -61,7 +61,7 @@ _RUNS = re.compile(
 """Options that run a program or name files elsewhere; git accepts the beginnings of long ones."""
 
 _ELSEWHERE = r"(?:/|~|\.\.(?:/|$))"
-_VALUE_ELSEWHERE = re.compile(rf"(?:--[\w-]+=|-[A-Za-z]){_ELSEWHERE}")
+_VALUE_ELSEWHERE = re.compile(rf"(?:--[\w-]+=|-[A-Za-z]+){_ELSEWHERE}")
 _CONFIGURATION_READS = frozenset(
     ("--get", "--get-all", "--get-regexp", "-l", "--list", "--show-origin", "--global", "--local")
 )

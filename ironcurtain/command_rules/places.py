@@ -11,6 +11,9 @@ from ironcurtain.commandline.model import Match, Word, quoted
 Names = tuple[str, ...]
 """An absolute path as the patterns of its names: those of ``/etc/*.conf`` are ``etc`` and ``*.conf``."""
 
+_CLUSTER_LIMIT = 8
+"""Most letters of options, with the dash, that may stand before a path in one word."""
+
 _DESCRIPTORS = re.compile(r"/+(?:\./+)*dev/+(?:\./+)*fd(?=/|$)")
 
 _SEPARATORS = re.compile(r"\\?[=@:,]")
@@ -63,7 +66,7 @@ class Places:
             return
         parts = [word.pattern, *_SEPARATORS.split(word.pattern)]
         if word.pattern.startswith("-"):
-            parts.append(word.pattern[2:])
+            parts += [word.pattern[start:] for start in range(2, min(len(word.pattern), _CLUSTER_LIMIT))]
         for part in dict.fromkeys(parts):
             if part:
                 yield from self.forms(Word(part))

@@ -69,7 +69,7 @@ PROGRAMS: dict[str, Use] = {name: use for use, names in _TABLE.items() for name 
 """The use that each known program makes of its operands."""
 
 UNSAFE_OPTIONS: dict[str, tuple[str, ...]] = {
-    "sort": ("-o", "--o", "--compress-program", "-T"),
+    "sort": ("-o", "--o", "--compress-program", "-T", "--files0-from"),
     "rg": ("--pre", "--hostname-bin"),
     "fd": ("-x", "-X", "--exec"),
     "fdfind": ("-x", "-X", "--exec"),
@@ -111,7 +111,7 @@ UNSAFE_OPTIONS: dict[str, tuple[str, ...]] = {
         "--absolute-names",
     ),
     "bsdtar": ("-P", "-T", "--files-from", "--use-compress-program"),
-    "zip": ("-T", "-TT", "--unzip-command", "-m", "--move"),
+    "zip": ("-T", "-TT", "--unzip-command", "-m", "--move", "-@", "--names-stdin"),
     "cp": ("--backup", "-b"),
     "install": ("-s", "--strip-program"),
     "scp": ("-S", "-o", "-F"),

@@ -84,6 +84,7 @@ WILDCARDS = (
 ROOT = "root"
 
 DENIED = (
+    *("grep -if.env x", "tar -cf.env src", "tar -xzf./.env", "git show HEAD:.env", "sort -uo.env a"),
     *(
         "cat .env",
         "cat ./.env",
@@ -112,6 +113,7 @@ DENIED = (
 """Commands that name denied files."""
 
 OTHERS = (
+    *("tar -cfx.tar src", "grep -if.envs src"),
     *("git diff -- src a", "git log -p -- src", "git add a src", "git commit -m x", "git blame a", "git grep X -- src"),
     *(
         "ls",
