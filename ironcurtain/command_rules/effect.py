@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ironcurtain.command_rules.risk import Risk
-from ironcurtain.commandline.model import Word, Words
+from ironcurtain.commandline.model import UNKNOWN, Word, Words
 
 HERE = Word(".")
+
+_CLUSTER_LIMIT = 8
+"""Most letters of options, with the dash, that may stand before a path in one word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,8 @@ def operands(words: Words) -> Words:
             found.append(Word.literal(value) if word.known else word)
         elif not word.known:
             found.append(word)
-        elif "/" in word.text:  # -f/x, or -cf/x
-            found += [word.after(start) for start in range(2, max(word.pattern.index("/"), 2) + 1)]
+        elif (slash := word.pattern.find("/")) > _CLUSTER_LIMIT:
+            found.append(Word(UNKNOWN))
+        elif slash >= 0:  # -f/x, or -cf/x
+            found += [word.after(start) for start in range(2, max(slash, 2) + 1)]
     return tuple(found)

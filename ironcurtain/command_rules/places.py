@@ -11,6 +11,9 @@ from ironcurtain.commandline.model import Match, Word, quoted
 Names = tuple[str, ...]
 """An absolute path as the patterns of its names: those of ``/etc/*.conf`` are ``etc`` and ``*.conf``."""
 
+_DEPTH_LIMIT = 32
+"""Most names of a path in which links of processes are looked for."""
+
 _CLUSTER_LIMIT = 8
 """Most letters of options, with the dash, that may stand before a path in one word."""
 
@@ -50,15 +53,19 @@ class Places:
 
     def _by_processes(self, path: Names) -> Iterator[Names]:
         """:returns: the paths that links of processes lead to, as ``/proc/self/root`` and ``/proc/self/cwd``."""
-        if not path or not names_overlap(path[0], "proc"):
-            return
-        for index, name in enumerate(path[2:], 3):
-            if names_overlap(name, "root"):
-                yield path[index:]
-                yield from self._by_processes(path[index:])
-            if names_overlap(name, "cwd"):
-                for directory in self.directories:
-                    yield normal(f"{quoted(directory)}/{'/'.join(path[index:])}")
+        starts, roots, relative = [0], {0}, set[int]()
+        for start in starts:
+            if start < len(path) and names_overlap(path[start], "proc"):
+                for index, name in enumerate(path[start + 2 : _DEPTH_LIMIT], start + 3):
+                    if names_overlap(name, "root") and index not in roots:
+                        roots.add(index)
+                        starts.append(index)
+                    if names_overlap(name, "cwd"):
+                        relative.add(index)
+        yield from (path[index:] for index in starts[1:])
+        for index in relative:
+            for directory in self.directories:
+                yield (*normal(quoted(directory)), *path[index:])
 
     def mentioned(self, word: Word) -> Iterator[Names]:
         """:returns: the paths that a word or a part of it can mean, as in ``--file=x``, ``-Ix`` and ``host:x``."""
@@ -97,8 +104,10 @@ def is_fixed(name: str) -> bool:
 
 
 def is_descriptor(path: Names) -> bool:
-    """:returns: whether a path leads through a file that a process has open, which no text shows."""
-    return bool(path) and names_overlap(path[0], "proc") and any(names_overlap(name, "fd") for name in path[2:])
+    """:returns: whether a path leads through a file that a process has open, which no text shows, or is too long."""
+    if not path or not names_overlap(path[0], "proc"):
+        return False
+    return len(path) > _DEPTH_LIMIT or any(names_overlap(name, "fd") for name in path[2:])
 
 
 def normal(path: str) -> Names:

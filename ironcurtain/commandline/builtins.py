@@ -24,7 +24,8 @@ OWN = names(
     # fish 3.6, with functions that come with it
     "_ abbr and argparse begin block breakpoint case commandline contains count else emit end for function if math "
     "not or path random realpath set_color status string switch time while edit_command_buffer fish_add_path "
-    "fish_config fish_update_completions funced funcsave nextd open prevd psub setenv cdh dirh fish_delta"
+    "fish_config fish_indent fish_key_reader fish_update_completions funced funcsave nextd open prevd psub setenv cdh "
+    "dirh fish_delta"
 )
 """The builtins of bash, zsh and fish. Any of them counts in each."""
 
