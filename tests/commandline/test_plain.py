@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import re
 import subprocess
 import tempfile
@@ -156,6 +157,10 @@ class GrammarTests(SynchronousTestCase):
 class ShellTests(SynchronousTestCase):
     """What real shells run."""
 
+    def setUp(self) -> None:
+        self.home = tempfile.mkdtemp(prefix="ic-")
+        self.addCleanup(shutil.rmtree, self.home)
+
     def test_shells_give_programs_these_words(self) -> None:
         choose = random.Random(27)
         for shell, command in SHELLS.items():
@@ -178,7 +183,7 @@ class ShellTests(SynchronousTestCase):
             self.assertEqual(wrong, [], shell)
 
     def _meant(self, pattern: str, text: str) -> str:
-        return f"/nonexistent{text[1:]}" if pattern.startswith("~") else text
+        return f"{self.home}{text[1:]}" if pattern.startswith("~") else text
 
     def _said(self, command: tuple[str, ...], script: str) -> tuple[list[str], list[str]]:
         """:returns: what the lines print, and the files that are there afterwards."""
@@ -186,7 +191,7 @@ class ShellTests(SynchronousTestCase):
             Path(directory, "V").touch()
             Path(directory, "bin").mkdir()
             os.symlink("/usr/bin/printf", Path(directory, "bin/tool"))
-            environ = {"PATH": f"{directory}/bin:/usr/bin:/bin", "HOME": "/nonexistent", "V": "*; rm V $(rm V)"}
+            environ = {"PATH": f"{directory}/bin:/usr/bin:/bin", "HOME": self.home, "V": "*; rm V $(rm V)"}
             before = "set -o histexpand -o history\n" if command[0] == "bash" else ""
             done = subprocess.run(
                 command, cwd=directory, env={**environ, "LC_ALL": "C.UTF-8"}, input=f"{before}{script}\n",
