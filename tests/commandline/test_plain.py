@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import random
-import shutil
 import re
+import shutil
 import subprocess
 import tempfile
 from pathlib import Path
