@@ -23,7 +23,10 @@ FORMAT_VERSION = 2
 """The version in the first record of each file. Readers refuse newer ones."""
 
 UNSIGNED_VERSION = 1
-"""The version of files without signatures. One that is continued is signed from there on, and keeps its version."""
+"""
+The version of files without signatures. One that is continued is signed from there on, and keeps its version; what
+precedes stays unproved.
+"""
 
 VERSIONS = (UNSIGNED_VERSION, FORMAT_VERSION)
 """The versions that can be read and continued."""
@@ -33,6 +36,12 @@ CHECKPOINT = "checkpoint"
 
 CHECKPOINT_MEMBERS = ("session", "key", "signature")
 """The members that such a record has besides those of every record."""
+
+OPENING = ("begin", "resumed", "recovered")
+"""Kinds of records with which a process begins to write."""
+
+SIGNED_AT_ONCE = frozenset((*OPENING, "decision", "permission", "permission-revoked", "end"))
+"""Kinds of records that are written together with a signature: what people decided, the start and the end."""
 
 START = "0" * 64
 """The ``previous`` of the first line."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -30,9 +30,6 @@ SIGNED_RECORDS = 64
 
 SIGN_SECONDS = 10.0
 """Maximum age in seconds of a record without a signature."""
-
-SIGNED_AT_ONCE = frozenset(("begin", "resumed", "recovered", "decision", "permission", "permission-revoked", "end"))
-"""Kinds of records that are written together with a signature: what people decided, the start and the end."""
 
 TEXT_LIMIT = 64 * 1024
 """Maximum length in characters of a string in a record. Longer ones are cut; a call's digest covers all of it."""
@@ -68,6 +65,7 @@ class AuditLog:
     :param key: signs the log; ``None``: a new log has the format version without signatures.
     :param signed: called with each signed head.
     :param broken: called once, with the reason, when nothing more can be written.
+    :param witnesses: names of those that get its signed heads. The log has them, so that one that has none is noticed.
     :raises AuditUnavailable: the file cannot be opened, or has an unknown format version.
     """
 
@@ -84,8 +82,9 @@ class AuditLog:
         key: SigningKey | None = None,
         signed: Callable[[SignedHead], None] = _nobody,
         broken: Callable[[str], None] = _nobody,
+        witnesses: Sequence[str] = (),
     ) -> None:
-        self.path, self._session, self._key = path, session_id, key
+        self.path, self._session, self._key, self._witnesses = path, session_id, key, witnesses
         self._tell_signed, self._tell_broken = signed, broken
         self._redactor, self._clock, self._now, self._in_thread = redactor, clock, now, in_thread
         self._sequence, self._synced, self._signed = 0, 0, 0
@@ -160,7 +159,7 @@ class AuditLog:
             if lines:
                 head = chain.digest(lines[-1])
             lines.append(chain.make_line(self._sequence + len(lines) + 1, time, kind, self._redacted(fields), head))
-            at_once = at_once or kind in SIGNED_AT_ONCE
+            at_once = at_once or kind in chain.SIGNED_AT_ONCE
         return self._append(lines, time, at_once)
 
     def _redacted(self, fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -170,7 +169,7 @@ class AuditLog:
     def _record(self, kind: str, fields: Mapping[str, Any]) -> int:
         time = chain.timestamp(self._now())
         line = chain.make_line(self._sequence + 1, time, kind, fields, self.head)
-        return self._append([line], time, kind in SIGNED_AT_ONCE)
+        return self._append([line], time, kind in chain.SIGNED_AT_ONCE)
 
     def _append(self, lines: list[bytes], time: str, at_once: bool) -> int:
         """
@@ -246,7 +245,7 @@ class AuditLog:
             first, last = file.readline(), _last_line(file)
         if not last:
             version = chain.UNSIGNED_VERSION if self._key is None else chain.FORMAT_VERSION
-            self._record("begin", {"version": version, "session": self._session})
+            self._record("begin", {"version": version, **self._writer()})
             return
         self._check_version(first)
         line = last.removesuffix(b"\n")
@@ -254,9 +253,14 @@ class AuditLog:
         record = chain.read_record(line) if last.endswith(b"\n") else None
         if record is not None:
             self._sequence = self._signed = record["sequence"]
-            self._record("resumed", {"session": self._session})
+            self._record("resumed", self._writer())
         else:
             self._seal(last)
+
+    def _writer(self) -> dict[str, Any]:
+        """:returns: what the record with which this process begins says about it."""
+        named = self._redacted({"witnesses": list(self._witnesses)}) if self._witnesses else {}
+        return {"session": self._session, **named}
 
     def _check_version(self, first: bytes) -> None:
         record = chain.read_record(first.removesuffix(b"\n"))
@@ -275,7 +279,7 @@ class AuditLog:
             self._write(b"\n")
         version = chain.UNSIGNED_VERSION if self._key is None else chain.FORMAT_VERSION
         fields: dict[str, Any] = {} if self._sequence else {"version": version}
-        fields |= {"session": self._session, "tornBytes": sum(map(len, torn)), "tornDigest": chain.torn_digest(torn)}
+        fields |= {**self._writer(), "tornBytes": sum(map(len, torn)), "tornDigest": chain.torn_digest(torn)}
         self._record("recovered", fields)  # not redacted: a digest can look like a card number
 
     def _write(self, data: bytes) -> None:

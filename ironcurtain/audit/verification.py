@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from ironcurtain.audit import chain
-from ironcurtain.audit.chain import CHECKPOINT, CHECKPOINT_MEMBERS, ChainProblem, ChainReport
+from ironcurtain.audit.chain import CHECKPOINT, CHECKPOINT_MEMBERS, SIGNED_AT_ONCE, ChainProblem, ChainReport
 from ironcurtain.audit.signing import SignedHead, VerifyingKey
 
-OPENING = ("begin", "resumed", "recovered")
-"""Kinds of records with which a process begins to write, each followed by its signature."""
+DESCRIPTION = "session.json"
+"""The place of a head in the session's own description. It is no witness: whoever can change the log can change it."""
 
 _MEMBERS = {"sequence", "time", "kind", "previous", *CHECKPOINT_MEMBERS}
 
@@ -34,14 +34,16 @@ class Expected:
     :param shared: whether other sessions may have written to the log as well.
     :param ended: whether the session is known to have ended by itself.
     :param key: verifies signatures; ``None``: there is none.
-    :param heads: of the session, from a witness; ``None``: there is no witness.
+    :param heads: of the session, by the place that has them: :data:`DESCRIPTION`, or the name of a witness.
+    :param required: witnesses that must have some, besides those that the log names.
     """
 
     session: str | None = None
     shared: bool = False
     ended: bool = False
     key: VerifyingKey | None = None
-    heads: Sequence[SignedHead] | None = None
+    heads: Mapping[str, Sequence[SignedHead]] = field(default_factory=dict)
+    required: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
@@ -53,6 +55,8 @@ class LogReport:
     :ivar signed_through: number of the last record that a signature covers, without a problem before it; 0: none.
     :ivar signed_at: when that signature was made.
     :ivar witnessed_through: number of the last record whose digest a witness has; 0: none.
+    :ivar unsigned: the first and last number of records that were not signed when another process continued the log.
+    :ivar witnesses: those that get the session's heads, as the log says.
     """
 
     chain: ChainReport = field(default_factory=ChainReport)
@@ -61,6 +65,8 @@ class LogReport:
     signed_through: int = 0
     signed_at: str = ""
     witnessed_through: int = 0
+    unsigned: list[tuple[int, int]] = field(default_factory=list)
+    witnesses: set[str] = field(default_factory=set)
 
     @property
     def problems(self) -> list[ChainProblem]:
@@ -72,20 +78,23 @@ class LogReport:
         """Whether nothing is wrong. :meth:`proofs` says how much that means."""
         return self.chain.intact
 
+    @property
+    def unproved(self) -> int:
+        """Number of records that no signature covers, or that were not signed when the log was continued."""
+        return self.last - self.signed_through + sum(last - first + 1 for first, last in self.unsigned)
+
     def proofs(self) -> Iterator[str]:
         """:returns: sentences that say what is proved, and what is not."""
         if not self.intact:
-            first = self.problems[0]
             if self.signed_through:
                 yield f"Records 1 to {self.signed_through} are as they were signed at {self.signed_at}."
-            yield f"The first bad record is on line {first.line}. Nothing from there on is proved."
+            yield f"The first bad record is on line {self.problems[0].line}. Nothing from there on is proved."
             return
-        if not self.signed_through:
-            yield "The log has no signatures: it fits together, but somebody could have written all of it anew."
-        else:
-            yield f"Records 1 to {self.signed_through} are as they were signed at {self.signed_at}."
-            if after := self.last - self.signed_through:
-                yield f"{after} records after the last signature are chained, but not signed."
+        yield f"Records 1 to {self.signed_through} are as they were signed at {self.signed_at}."
+        for first, last in self.unsigned:
+            yield f"Records {first} to {last} had no signature when the log was continued: nothing proves them."
+        if after := self.last - self.signed_through:
+            yield f"{after} records after the last signature are chained, but not signed."
         if self.witnessed_through:
             yield f"The witness has the same head of record {self.witnessed_through}."
         if not self.chain.ended:
@@ -97,12 +106,14 @@ class _Judge:
     """Judges records by what precedes them."""
 
     def __init__(self, expected: Expected) -> None:
-        self._expected, self._wanted = expected, _by_sequence(expected.heads or ())
+        self._expected, self._wanted = expected, _by_sequence(expected.heads)
         self.report = LogReport()
         self.sessions: set[str] = set()
         self.opened = ""
-        """The kind of the opening record that still lacks its signature."""
+        """The kind of the record that still lacks the signature written together with it."""
         self._after_end = ""
+        self._current: set[str] = set()
+        """The witnesses of the session's last process."""
 
     def __call__(self, record: Mapping[str, Any], before: ChainReport) -> Iterable[str]:
         found = list(self._found(record, before))
@@ -111,7 +122,9 @@ class _Judge:
         if not before.records:
             version = record.get("version")
             report.version = version if isinstance(version, int) else 0
-        if kind in OPENING and self._signs:
+        if kind in chain.OPENING:
+            self._opens(record)
+        if kind in SIGNED_AT_ONCE and self._signs:
             self.opened = kind
         elif kind == CHECKPOINT:
             self.opened = ""
@@ -119,24 +132,35 @@ class _Judge:
                 report.signed_through, report.signed_at = record["sequence"], str(record.get("time"))
         return found
 
+    def _opens(self, record: Mapping[str, Any]) -> None:
+        covered = max([self.report.signed_through, *(last for _, last in self.report.unsigned)])
+        if covered < record["sequence"] - 1:
+            self.report.unsigned.append((covered + 1, record["sequence"] - 1))
+        named = record.get("witnesses")
+        if self._expected.session in (None, record.get("session")):
+            self._current = set(map(str, named)) if isinstance(named, list) else set()
+            self.report.witnesses |= self._current
+
     @property
     def _signs(self) -> bool:
         return self.report.version >= chain.FORMAT_VERSION
 
     def _found(self, record: Mapping[str, Any], before: ChainReport) -> Iterator[str]:
         kind, session = record["kind"], record.get("session")
-        if kind in (*OPENING, CHECKPOINT):
+        if not before.records and record.get("version") == chain.UNSIGNED_VERSION:
+            yield "has the format version without signatures: an old program wrote the log, or somebody without the key"
+        if kind in (*chain.OPENING, CHECKPOINT):
             self.sessions.add(str(session))
             if self._expected.session not in (None, session) and not self._expected.shared:
                 yield f"belongs to session {session}, not to {self._expected.session}: this is another session's log"
-        if self.opened and kind not in (CHECKPOINT, *OPENING):
+        if self.opened and kind not in (CHECKPOINT, *chain.OPENING):
             yield f"follows '{self.opened}' without a signature: this program did not write it"
         if self._after_end and kind not in (CHECKPOINT, "resumed", "recovered"):
             yield "was appended after the end of the session"
         self._after_end = "end" if kind == "end" or (self._after_end and kind == CHECKPOINT) else ""
         if kind == CHECKPOINT and record.get("previous") == before.head:
             yield from self._unsigned(record, before)
-        yield from self._unlike_witness(record["sequence"] - 1, before.head)
+        yield from self._unlike_heads(record["sequence"] - 1, before.head)
 
     def _unsigned(self, record: Mapping[str, Any], before: ChainReport) -> Iterator[str]:
         key = self._expected.key
@@ -152,38 +176,52 @@ class _Judge:
             which = f"records {since + 1} to {head.sequence}" if since else f"records 1 to {head.sequence}"
             yield f"has a wrong signature: {which} are not those that were signed"
 
-    def _unlike_witness(self, sequence: int, digest: str) -> Iterator[str]:
-        for head in self._wanted.pop(sequence, ()):
+    def _unlike_heads(self, sequence: int, digest: str) -> Iterator[str]:
+        for place, head in self._wanted.pop(sequence, ()):
             if head.head != digest:
-                yield f"comes after record {sequence}, of which the witness has another digest ({head.time})"
-            else:
+                when = f" ({head.time})" if head.time else ""
+                yield f"comes after record {sequence}, of which {_named(place)} has another digest{when}"
+            elif place != DESCRIPTION:
                 self.report.witnessed_through = sequence
 
     def finish(self) -> LogReport:
         """Look at what the whole log lacks."""
         report = self.report
         line = report.chain.records + 1
-
-        def wrong(what: str) -> None:
+        for what in (*self._missing_end(), *self._unlike_heads(report.last, report.chain.head), *self._heads_missing()):
             report.chain.problems.append(ChainProblem(line, what))
+        return report
 
+    def _missing_end(self) -> Iterator[str]:
+        report = self.report
         if self.opened:
-            wrong(f"is missing: the signature that is written together with '{self.opened}'")
+            yield f"is missing: the signature that is written together with '{self.opened}'"
         elif self._expected.ended and report.chain.records and not report.chain.ended:
-            wrong(
+            yield (
                 "is missing: session.json says that the session ended, but the log has no end: records were removed, "
                 "or the process died while it ended"
             )
         if self._expected.shared and self._expected.session not in (None, *self.sessions):
-            wrong(f"is missing: no record is of session {self._expected.session}")
-        for what in self._unlike_witness(report.last, report.chain.head):
-            wrong(what)
-        if self._wanted:
-            latest = max(self._wanted)
-            wrong(f"is missing: the witness has the head of record {latest}, and the log ends at {report.last}")
-        elif self._expected.heads is not None and not self._expected.heads:
-            wrong("cannot be compared: the witness has no head of this session")
-        return report
+            yield f"is missing: no record is of session {self._expected.session}"
+
+    def _heads_missing(self) -> Iterator[str]:
+        report, heads = self.report, self._expected.heads
+        later = {place: sequence for sequence in sorted(self._wanted) for place, _ in self._wanted[sequence]}
+        for place, sequence in later.items():
+            yield f"is missing: {_named(place)} has the head of record {sequence}, and the log ends at {report.last}"
+        for place in sorted((self._expected.required | report.witnesses) & heads.keys() - later.keys()):
+            through = max((head.sequence for head in heads[place]), default=0)
+            if not through:
+                yield f"cannot be compared: {_named(place)} has no head of this session"
+            elif place in self._current and report.chain.ended and through < report.signed_through - 1:
+                yield (
+                    f"cannot be compared: {_named(place)} has no head after record {through}, and the log ends at "
+                    f"{report.last}: it was cut, or could not be reached; the next session sends it the head again"
+                )
+
+
+def _named(place: str) -> str:
+    return place if place == DESCRIPTION else f"the witness {place}"
 
 
 def verify_lines(lines: Iterable[bytes], expected: Expected) -> LogReport:
@@ -219,8 +257,9 @@ def _opened(path: Path) -> BinaryIO:
     return os.fdopen(fd, "rb")
 
 
-def _by_sequence(heads: Iterable[SignedHead]) -> dict[int, list[SignedHead]]:
-    found: dict[int, list[SignedHead]] = {}
-    for head in heads:
-        found.setdefault(head.sequence, []).append(head)
+def _by_sequence(heads: Mapping[str, Sequence[SignedHead]]) -> dict[int, list[tuple[str, SignedHead]]]:
+    found: dict[int, list[tuple[str, SignedHead]]] = {}
+    for place, its in heads.items():
+        for head in its:
+            found.setdefault(head.sequence, []).append((place, head))
     return found

@@ -103,12 +103,13 @@ class Witnesses:
     :param writers: write a line to each witness, by name.
     :param unsent: directory of the heads that witnesses lack.
     :param tell: tells the user that a witness cannot be reached, and that it can again.
+    :ivar names: of the witnesses.
     """
 
     def __init__(
         self, writers: Mapping[str, WriteLine], unsent: Path, clock: IReactorTime, tell: Callable[[str], None]
     ) -> None:
-        self._clock = clock
+        self._clock, self.names = clock, tuple(writers)
         self._places = [_Place(name, write, UnsentHeads(unsent, name), clock, tell) for name, write in writers.items()]
 
     def send(self, head: SignedHead) -> None:

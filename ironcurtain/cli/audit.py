@@ -12,11 +12,12 @@ from ironcurtain.cli.completion import all_sessions
 from ironcurtain.cli.files import follow
 from ironcurtain.cli.output import as_json, home, print_json, print_lines, print_text, settings
 from ironcurtain.cli.paths import UserPath
+from ironcurtain.errors import NotFound
 from ironcurtain.session.elsewhere import session_directory
 from ironcurtain.text.display import one_line
 
 if TYPE_CHECKING:
-    from ironcurtain.audit.verification import LogReport
+    from ironcurtain.session.verification import RecordsReport, SessionRecords
 
 PROBLEMS_SHOWN = 10
 """Maximum number of problems that are printed: one bad record makes all later signatures wrong."""
@@ -34,38 +35,62 @@ def audit() -> None:
 
 
 @audit.command()
-@session_argument
+@click.argument("session", required=False, shell_complete=all_sessions)
 @as_json
 @click.option("--key", type=UserPath(), help="The public key to check with (default: the home's).")
 @click.option("--witness", type=UserPath(), help="Compare with heads in this file (default: those set).")
-def verify(session: str, json_output: bool, key: Path | None, witness: Path | None) -> None:
+def verify(session: str | None, json_output: bool, key: Path | None, witness: Path | None) -> None:
     """
-    Check that no record was changed, removed or inserted.
+    Check that no record was changed, removed or inserted, in the logs of all sessions, or of SESSION.
 
-    Prints the first bad records, and what is proved. Exits with status 1 if a record is bad. Removing the last
-    records shows only if a witness has a later head: name a file of heads with --witness, such as the output of
+    Prints the first bad records, and what is proved. Exits with status 1 if a record is bad or lacks its signature, if
+    a session has gone that a witness knows, or if a witness cannot be read. Removing the last records of a session that
+    has not ended shows only if a witness has a later head: name a file of heads with --witness, such as the output of
     'audit heads' or of 'journalctl -t ironcurtain', or what an https:// witness got, one head a line; or set witnesses
     in the section [audit] of config.toml.
     """
-    from ironcurtain.session.verification import check_session, public_key
+    from ironcurtain.session.verification import verify_records
 
     where = home()
-    paths = session_directory(where, session)
+    chosen = [session_directory(where, session)] if session is not None else None
     configured = settings(where).settings.audit.witness
-    report = check_session(where, paths, public_key(where, key), witness, configured)
+    report = verify_records(where, configured, chosen=chosen, key=key, witness=witness)
+    if not report.sessions and not report.problems:
+        raise NotFound(f"there is no session yet in {where.sessions}")
     if json_output:
-        print_json(
-            {"file": str(paths.audit), "intact": report.intact, "proved": list(report.proofs()), **_fields(report)}
-        )
+        print_json(_as_json(report, alone=chosen is not None))
     else:
-        click.echo(f"{paths.audit}")
-        _print_report(report)
+        for each in report.sessions:
+            _print_log(each)
+        for problem in report.problems:
+            print_lines(one_line(problem, 400))
+        click.echo(_verdict(report))
     if not report.intact:
         raise SystemExit(1)
 
 
-def _print_report(report: LogReport) -> None:
+def _as_json(report: RecordsReport, *, alone: bool) -> dict[str, object]:
+    """:param alone: whether one session was named, which then is described at the top."""
+    from dataclasses import asdict
+
+    sessions: list[dict[str, object]] = [
+        {"file": str(each.paths.audit), "session": each.id, "number": each.number}
+        | {
+            "intact": each.log.intact,
+            "proved": each.proved,
+            **asdict(each.log),
+            "witnesses": sorted(each.log.witnesses),
+        }
+        for each in report.sessions
+    ]
+    top = sessions[0] if alone else {"sessions": sessions}
+    return {**top, "intact": report.intact, "problems": report.problems}
+
+
+def _print_log(session: SessionRecords) -> None:
+    report = session.log
     found, chain = report.problems, report.chain
+    click.echo(f"{session.paths.audit}")
     for problem in found[:PROBLEMS_SHOWN]:
         print_lines(f"  line {problem.line} {one_line(problem.what, 400)}")
     if (more := len(found) - PROBLEMS_SHOWN) > 0:
@@ -73,9 +98,16 @@ def _print_report(report: LogReport) -> None:
     end = "ended" if chain.ended else "not ended: the session is running, or was interrupted"
     click.echo(f"  {chain.records} records, {end}{f', {chain.recovered} torn lines' if chain.recovered else ''}")
     click.echo(f"  head {chain.head}")
-    for sentence in report.proofs():
+    for sentence in session.proved:
         print_lines(f"  {one_line(sentence, 400)}")
-    click.echo("Intact." if report.intact else "NOT intact.")
+
+
+def _verdict(report: RecordsReport) -> str:
+    if report.intact:
+        unproved = sum(session.log.unproved for session in report.sessions)
+        return f"Intact. {unproved} records have no signature: see above." if unproved else "Intact."
+    bad = ", ".join(str(session.number) for session in report.sessions if not session.log.intact)
+    return f"NOT intact: session {bad}." if bad and len(report.sessions) > 1 else "NOT intact."
 
 
 @audit.command()
@@ -146,9 +178,3 @@ def _print(session: str, following: bool, json_output: bool) -> None:
                 print_text(text)
             else:
                 click.echo(text)
-
-
-def _fields(report: object) -> dict[str, object]:
-    from dataclasses import asdict
-
-    return asdict(report)  # type: ignore[call-overload, no-any-return]

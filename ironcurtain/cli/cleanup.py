@@ -49,7 +49,7 @@ def cleanup(age: str, with_audit: bool, yes: bool, json_output: bool) -> None:
     failed = []
     for session in found if yes else ():
         try:
-            remove_session(where, session, with_audit=with_audit)
+            remove_session(where, session, time.time(), with_audit=with_audit)
         except Exception as e:  # the others can go all the same
             failed.append(session.number)
             print_lines(f"session {session.number}: {e}", err=True)

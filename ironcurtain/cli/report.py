@@ -10,11 +10,12 @@ import click
 
 from ironcurtain.cli.completion import all_sessions
 from ironcurtain.cli.output import home, print_json, print_lines, settings
+from ironcurtain.text.display import one_line
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ironcurtain.home.session_paths import SessionPaths
+    from ironcurtain.session.verification import SessionRecords
     from ironcurtain.view.report import SessionSummary
 
 
@@ -28,21 +29,19 @@ def report(sessions: tuple[str, ...], since: str | None, form: str) -> None:
     """
     Report on sessions: requests, decisions, calls, refusals, cost, state of the audit log.
 
-    Without SESSION, all sessions of the home are reported. HTML is one page without scripts: send it to a file.
+    Without SESSION, all sessions of the home are reported. HTML is one page without scripts: send it to a file. Exits
+    with status 1 where 'audit verify' does.
     """
-    from ironcurtain.session.elsewhere import elsewhere, session_directory, snapshots
+    from ironcurtain.session.elsewhere import session_directory
+    from ironcurtain.session.verification import verify_records
     from ironcurtain.text.quantities import read_age
     from ironcurtain.view.report import as_html, as_text
 
     where = home()
-    if sessions:
-        chosen = [session_directory(where, name) for name in sessions]
-    else:
-        chosen = [where.session(str(info["id"])) for info in snapshots(where)]
-        chosen += [other.paths for other in elsewhere(where)]
+    chosen = [session_directory(where, name) for name in dict.fromkeys(sessions)] if sessions else None
+    verified = verify_records(where, settings(where).settings.audit.witness, chosen=chosen)
     oldest = time.time() - read_age(since) if since is not None else 0.0
-    found = [_summary(paths) for paths in dict.fromkeys(chosen) if _used(paths.snapshot) >= oldest]
-    found.sort(key=lambda session: session.number)
+    found = [_summary(each) for each in verified.sessions if _used(each.paths.snapshot) >= oldest]
     if form == "json":
         print_json(found)
     elif form == "html":
@@ -50,6 +49,10 @@ def report(sessions: tuple[str, ...], since: str | None, form: str) -> None:
     else:
         for line in as_text(found):
             print_lines(line)
+    for problem in verified.problems:
+        print_lines(f"NOT intact: {one_line(problem, 400)}", err=True)
+    if verified.problems or not all(session.intact for session in found):
+        raise SystemExit(1)
 
 
 def _used(snapshot: Path) -> float:
@@ -59,15 +62,12 @@ def _used(snapshot: Path) -> float:
         return 0.0
 
 
-def _summary(paths: SessionPaths) -> SessionSummary:
+def _summary(session: SessionRecords) -> SessionSummary:
     from ironcurtain.session.history import read_turns
-    from ironcurtain.session.verification import check_session, description, public_key
     from ironcurtain.view.report import summarize
 
-    where = home()
-    checked = check_session(where, paths, public_key(where), None, settings(where).settings.audit.witness)
-    said = description(paths.snapshot)
-    return summarize(said, _records(paths.audit), read_turns(paths.history), checked.intact, checked.proofs())
+    records, turns = _records(session.paths.audit), read_turns(session.paths.history)
+    return summarize({**session.description, "id": session.id}, records, turns, session.log.intact, session.proved)
 
 
 def _records(path: Path) -> Iterator[dict[str, Any]]:

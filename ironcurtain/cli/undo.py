@@ -49,10 +49,11 @@ def undo(turn: int | None, session: str, back: bool, yes: bool, dry_run: bool, j
     where = home()
     paths = session_directory(where, session)
     info = msgspec.json.decode(paths.snapshot.read_bytes(), type=SessionInfo)
-    with compared(info, paths, turn, back) as comparing:
+    with compared(where, info, paths, turn, back) as comparing:
         head, found = comparing.head, comparing.found
         answer: dict[str, Any] = {"session": info.number, "turn": head.turn, "snapshot": head.number}
         answer |= {"changes": changes_as_json(found.shown), "cannot_be_undone": comparing.lasting}
+        answer["audit_intact"] = comparing.records.intact
         if not json_output:
             print_patch(found.comparison, found.shown)
             _warn(comparing.summary(settings(where).settings.undo))
@@ -115,7 +116,10 @@ async def _undo_here(
     try:
         witnesses = open_witnesses(reactor, where, known.audit, in_thread, lambda text: print_lines(text, err=True))
         key = SigningKey.load_or_make(where.records)
-        audit = AuditLog(paths.audit, info.id, Redactor(), reactor, time.time, in_thread, key, witnesses.send)
+        audit = AuditLog(
+            *(paths.audit, info.id, Redactor(), reactor, time.time, in_thread, key, witnesses.send),
+            witnesses=witnesses.names,
+        )
         try:
             snapshots = WorkspaceSnapshots(
                 paths.snapshots, known.undo, audit, reactor, time.time, in_thread, lambda event: None

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ironcurtain.session.lasting import LastingCall
     from ironcurtain.session.model import SessionInfo
     from ironcurtain.session.snapshots import UndoReport
+    from ironcurtain.session.verification import RecordsReport
 
 SHOWN = 20
 """Maximum number of calls or paths named, since an agent decides how many there are."""
@@ -36,6 +37,7 @@ class Comparing:
     The workspace compared with a snapshot.
 
     :param lasting: the calls since then that cannot be undone.
+    :param records: the judgement of the audit log that has them.
     """
 
     session: SessionInfo
@@ -43,6 +45,7 @@ class Comparing:
     head: SnapshotHead
     found: Restoration
     lasting: Sequence[LastingCall]
+    records: RecordsReport
 
     @property
     def needed(self) -> bool:
@@ -60,6 +63,7 @@ class Comparing:
         lines = [f"Undo restores {counted(len(found.shown), 'file')}{more} as before {when}."]
         if not found.changes:
             lines = [f"The workspace of session {self.session.number} is as it was before {when}."]
+        lines += _doubts(self.session, self.records)
         calls = [f"{call.server}.{call.tool} {json_line(call.arguments, 160)}" for call in self.lasting]
         lines += _named("Cannot be undone", calls)
         if found.changes and (found.files > limits.max_files or found.size > limits.max_mb * 1_000_000):
@@ -94,7 +98,9 @@ def turn_word(session: SessionInfo) -> str:
 
 
 @contextmanager
-def compared(session: SessionInfo, paths: SessionPaths, turn: int | None, back: bool = False) -> Iterator[Comparing]:
+def compared(
+    where: Home, session: SessionInfo, paths: SessionPaths, turn: int | None, back: bool = False
+) -> Iterator[Comparing]:
     """
     :param session: the session with these paths.
     :param turn: ``None``: the undo that was interrupted, else the last turn.
@@ -102,16 +108,30 @@ def compared(session: SessionInfo, paths: SessionPaths, turn: int | None, back: 
     :raises NotFound: there is no such snapshot, or it is damaged.
     :raises UsageError: the workspace cannot be read.
     """
+    from ironcurtain.cli.output import settings
     from ironcurtain.project.snapshot import Snapshots
     from ironcurtain.project.undo import choose, restoration
     from ironcurtain.session.lasting import lasting_calls
+    from ironcurtain.session.verification import verify_records
 
     snapshots = Snapshots(paths.snapshots)
     head = choose(snapshots, turn, back, turn_word(session))
-    with paths.audit.open("rb") as lines:
-        lasting = [] if back else lasting_calls(lines, head.number)
+    records = verify_records(where, settings(where).settings.audit.witness, chosen=[paths])
+    lasting = []
+    if not back and not paths.audit.is_symlink() and paths.audit.is_file():
+        with paths.audit.open("rb") as lines:
+            lasting = lasting_calls(lines, head.number)
     with restoration(snapshots, head) as found:
-        yield Comparing(session, snapshots, head, found, lasting)
+        yield Comparing(session, snapshots, head, found, lasting, records)
+
+
+def _doubts(session: SessionInfo, records: RecordsReport) -> list[str]:
+    """:returns: a line, escaped, if the records do not show which calls were made."""
+    if records.intact:
+        return []
+    found = [*records.problems, *(f"line {p.line} {p.what}" for each in records.sessions for p in each.log.problems)]
+    what = f"The audit log of session {session.number} is NOT intact ({found[0]})"
+    return [one_line(f"{what}: other calls may have been made that cannot be undone.", 600)]
 
 
 def proposer(reactor: Any, where: Home, info: SessionInfo) -> Propose:
@@ -127,7 +147,7 @@ def proposer(reactor: Any, where: Home, info: SessionInfo) -> Propose:
 def _proposal(where: Home, info: SessionInfo, turn: int | None) -> Proposal:
     from ironcurtain.cli.output import settings
 
-    with compared(info, where.session(info.id), turn) as comparing:
+    with compared(where, info, where.session(info.id), turn) as comparing:
         head, found = comparing.head, comparing.found
         lines = list(islice(_patch_lines(found), PATCH_LINES + 1))
         if len(lines) > PATCH_LINES:

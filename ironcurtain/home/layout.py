@@ -154,6 +154,11 @@ class Home:
         return self.records / "unsent"
 
     @property
+    def removed_sessions(self) -> Path:
+        """Which sessions were removed together with their audit logs."""
+        return self.records / "removed.jsonl"
+
+    @property
     def authority(self) -> Path:
         """The certificate authority of the MITM proxy."""
         return self.path / "ca"

@@ -20,6 +20,7 @@ from ironcurtain.files.sizes import size_of
 from ironcurtain.home.layout import Home
 from ironcurtain.home.session_paths import SessionPaths
 from ironcurtain.session.parts import Services
+from ironcurtain.session.removed import record_removal
 
 _log = Logger()
 
@@ -66,11 +67,13 @@ def old_sessions(home: Home, before: float, *, with_audit: bool) -> Iterator[Old
                 yield OldSession(described.id, described.number, described.label, ended, size)
 
 
-def remove_session(home: Home, session: OldSession, *, with_audit: bool) -> None:
+def remove_session(home: Home, session: OldSession, now: float, *, with_audit: bool) -> None:
     """
     Remove the files of a session.
 
+    :param now: seconds since the epoch.
     :raises Unavailable: it runs, or a file cannot be renamed.
+    :raises ConfigurationError: it cannot be signed that its audit log is removed.
     """
     paths = home.session(session.id)
     lock = FileLock(paths.lock)
@@ -81,6 +84,8 @@ def remove_session(home: Home, session: OldSession, *, with_audit: bool) -> None
     try:
         if paths.snapshot.lstat().st_mtime != session.ended:
             raise Unavailable(f"session {session.number} was used meanwhile: nothing of it was removed")
+        if with_audit:
+            record_removal(home, session.id, now)
         for path in _removable(paths, with_audit=with_audit):
             remove(path)
     finally:
@@ -101,17 +106,17 @@ def _description(paths: SessionPaths) -> _Described | None:
         return None
 
 
-def prune(home: Home, before: float) -> list[str]:
+def prune(home: Home, before: float, now: float) -> list[str]:
     """
     Remove old sessions, but for their audit logs.
 
-    :param before: seconds since the epoch.
+    :param before: seconds since the epoch, like ``now``.
     :returns: a sentence for each.
     """
     told = []
     for session in old_sessions(home, before, with_audit=False):
         try:
-            remove_session(home, session, with_audit=False)
+            remove_session(home, session, now, with_audit=False)
         except (Unavailable, OSError) as e:
             told.append(str(e))
         else:
@@ -121,10 +126,11 @@ def prune(home: Home, before: float) -> list[str]:
 
 def prune_on_start(services: Services) -> None:
     """Remove old sessions as the settings say, in a thread that nobody waits for."""
-    before = services.now() - services.settings.session.prune_days * 86400
+    now = services.now()
+    before = now - services.settings.session.prune_days * 86400
 
     def work() -> None:
-        for sentence in prune(services.home, before):
+        for sentence in prune(services.home, before, now):
             _log.info("{sentence}", sentence=sentence)
 
     services.in_thread(work).addErrback(lambda failure: _log.failure("old sessions stay", failure))

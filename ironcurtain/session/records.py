@@ -142,6 +142,7 @@ async def open_audit(
         SigningKey.load_or_make(services.home.records),
         witnesses.send,
         _notices(emit),
+        witnesses.names,
     )
     try:
         audit.append("session", number=info.number, kindOfSession=info.kind, workspace=info.workspace)

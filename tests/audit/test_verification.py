@@ -14,11 +14,12 @@ from twisted.trial.unittest import SynchronousTestCase
 from ironcurtain.audit import AuditLog, chain
 from ironcurtain.audit.log import SIGN_SECONDS, SIGNED_RECORDS
 from ironcurtain.audit.signing import SignedHead, SigningKey
-from ironcurtain.audit.verification import Expected, LogReport, verify_lines, verify_log
+from ironcurtain.audit.verification import DESCRIPTION, Expected, LogReport, verify_lines, verify_log
 from ironcurtain.secrets.redaction import Redactor
 from tests.audit.doubles import at_once, scratch
 
 SESSION = "session-1"
+NAME = "file:w"
 
 
 class SignedLogTestCase(SynchronousTestCase):
@@ -113,23 +114,26 @@ class SigningTests(SignedLogTestCase):
         log.append("call")
         self.close(log)
 
-    def test_a_log_of_the_version_without_signatures_verifies_and_says_so(self) -> None:
+    def test_a_log_of_the_version_without_signatures_is_refused_also_when_continued(self) -> None:
         log = AuditLog(self.path, SESSION, Redactor(), self.clock, self.clock.seconds, at_once)
         log.append("call")
         log.append("end")
         self.close(log)
         report = self.check(ended=True)
-        self.assertEqual((report.problems, report.version), ([], chain.UNSIGNED_VERSION))
-        self.assertIn("has no signatures", next(iter(report.proofs())))
+        self.assertNamed(report, 1, "without signatures")
+        self.assertEqual((report.version, len(report.problems)), (chain.UNSIGNED_VERSION, 1))
+        self.assertNamed(self.check(key=None), 1, "without signatures")
+        self.write()
+        self.assertNamed(self.check(), 1, "without signatures")
 
-    def test_a_log_without_signatures_is_continued_with_them(self) -> None:
-        log = AuditLog(self.path, SESSION, Redactor(), self.clock, self.clock.seconds, at_once)
-        log.append("end")
+    def test_what_was_not_signed_before_a_crash_stays_unproved(self) -> None:
+        log = self.open()
+        log.append("call", callId="c1")
         self.close(log)
         self.write()
         report = self.check()
-        self.assertEqual((report.problems, report.version), ([], chain.UNSIGNED_VERSION))
-        self.assertEqual(report.signed_through, len(self.lines()))
+        self.assertEqual((report.problems, report.unsigned, report.unproved), ([], [(3, 3)], 1))
+        self.assertIn("Records 3 to 3 had no signature", list(report.proofs())[1])
 
     def test_a_crash_anywhere_is_no_forgery(self) -> None:
         self.write(1)
@@ -173,6 +177,38 @@ class TamperingTests(SignedLogTestCase):
         self.write()
         unsigned = [line for line in self.lines() if b'"checkpoint"' not in line]
         self.assertNamed(self.check(self.rechained(unsigned)), 2, "without a signature")
+
+    def test_an_end_or_a_decision_without_its_signature(self) -> None:
+        """Cut the last signature and what precedes it, and chain another end."""
+        self.write()
+        lines = self.lines()
+        for kind in ("end", "decision", "permission", "permission-revoked"):
+            forged = json.dumps({"kind": kind, "time": "", "outcome": "approved"}).encode()
+            for kept in (2, 3, 4):
+                cut = self.rechained([*lines[:kept], forged])
+                self.assertNamed(self.check(cut), kept + 2, f"written together with '{kind}'")
+                self.assertNamed(self.check(cut, ended=True), kept + 2, f"written together with '{kind}'")
+                more = self.rechained([*lines[:kept], forged, lines[2]])
+                self.assertNamed(self.check(more), kept + 2, f"follows '{kind}' without a signature")
+
+    def test_a_forged_end_that_was_continued_stays_unproved(self) -> None:
+        self.write()
+        forged = json.dumps({"kind": "end", "time": ""}).encode()
+        self.path.write_bytes(b"".join(self.rechained([*self.lines()[:3], forged])))
+        self.write()
+        report = self.check()
+        self.assertEqual((report.unsigned, report.unproved), ([(3, 4)], 2))
+
+    def test_another_end_than_the_description_has(self) -> None:
+        """Cut to an earlier end, which is signed."""
+        self.write()
+        first = self.lines()
+        self.write()
+        lines = self.lines()
+        last = SignedHead(SESSION, len(lines), chain.digest(lines[-1][:-1]), "", "")
+        self.assertEqual(self.check(heads={DESCRIPTION: [last]}).problems, [])
+        self.assertEqual(self.check(heads={DESCRIPTION: [last]}).witnessed_through, 0)
+        self.assertNamed(self.check(first, heads={DESCRIPTION: [last]}), len(first) + 1, "session.json has the head")
 
     def test_an_older_signature_is_no_newer_one(self) -> None:
         self.write()
@@ -238,7 +274,7 @@ class TamperingTests(SignedLogTestCase):
 class WitnessedTests(SignedLogTestCase):
     def test_the_same_head_is_said(self) -> None:
         self.write()
-        report = self.check(heads=self.heads)
+        report = self.check(heads={NAME: self.heads})
         self.assertEqual((report.problems, report.witnessed_through), ([], 6))
         self.assertIn("The witness has the same head of record 6.", list(report.proofs()))
 
@@ -249,19 +285,33 @@ class WitnessedTests(SignedLogTestCase):
         self.path.unlink()
         self.write(4)
         self.assertTrue(self.check().intact)
-        self.assertNamed(self.check(heads=seen), 7, "the witness has another digest")
+        self.assertNamed(self.check(heads={NAME: seen}), 7, "the witness file:w has another digest")
 
     def test_a_chain_that_was_cut(self) -> None:
         self.write()
         for cut in (2, 5):
             lines = self.lines()[:cut]
             self.assertTrue(self.check(lines).intact)
-            self.assertNamed(self.check(lines, heads=self.heads), cut + 1, "the log ends at")
+            self.assertNamed(self.check(lines, heads={NAME: self.heads}), cut + 1, "the log ends at")
 
     def test_a_cut_last_record(self) -> None:
         self.write()
-        self.assertEqual(self.check(self.lines()[:6], heads=self.heads).witnessed_through, 6)
+        self.assertEqual(self.check(self.lines()[:6], heads={NAME: self.heads}).witnessed_through, 6)
 
     def test_a_witness_without_heads_proves_nothing(self) -> None:
         self.write()
-        self.assertNamed(self.check(heads=[]), 8, "no head of this session")
+        self.assertNamed(self.check(heads={NAME: []}, required=frozenset((NAME,))), 8, "no head of this session")
+
+    def test_a_witness_that_the_log_names_must_have_the_end(self) -> None:
+        now = self.clock.seconds
+        log = AuditLog(
+            *(self.path, SESSION, Redactor(), self.clock, now, at_once, self.key, self.heads.append), witnesses=(NAME,)
+        )
+        log.append("end")
+        self.close(log)
+        report = self.check(heads={NAME: self.heads})
+        self.assertEqual((report.problems, report.witnesses, report.witnessed_through), ([], {NAME}, 3))
+        self.assertNamed(self.check(heads={NAME: self.heads[:1]}), 5, "has no head after record 1")
+        self.assertNamed(self.check(heads={NAME: []}), 5, "no head of this session")
+        self.assertEqual(self.check(heads={"file:other": []}).problems, [])
+        self.assertEqual(self.check(self.lines()[:2], heads={NAME: self.heads[:1]}).problems, [])

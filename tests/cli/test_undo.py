@@ -112,6 +112,12 @@ class UndoCommandTests(WorkspaceCase):
         (call,) = self.product.json("undo", "--dry-run")["cannot_be_undone"]
         self.assertEqual((call["tool"], call["undo"], outside.exists()), ("write_file", "outside", True))
         process.communicate("/quit\n")
+        (log,) = self.product.home.glob("sessions/*/audit.jsonl")
+        lines = log.read_bytes().splitlines(keepends=True)
+        log.write_bytes(b"".join(line for line in lines if b'"tool":"write_file"' not in line))
+        self.assertIs(self.product.json("undo", "--dry-run")["audit_intact"], False)
+        self.assertIn("is NOT intact (line ", self.product.run("undo", "--dry-run").stderr)
+        self.assertEqual(self.product.run("report").returncode, 1)
 
     def test_no_snapshot_is_said_with_its_reason(self) -> None:
         self.product.environ["IRONCURTAIN_UNDO_MAX_FILES"] = "2"

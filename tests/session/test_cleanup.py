@@ -8,8 +8,9 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import Unavailable
 from ironcurtain.session.cleanup import OldSession, old_sessions, prune, remove_session
+from ironcurtain.session.removed import removed_sessions
 from ironcurtain.session.session import Session
-from ironcurtain.session.verification import check_session, public_key
+from ironcurtain.session.verification import public_key, verify_records
 from tests.audit.doubles import scratch
 from tests.session.doubles import World, request
 
@@ -44,24 +45,29 @@ class CleanupTests(SynchronousTestCase):
         (session,) = self.found()
         self.assertEqual((session.id, session.number, session.ended), (self.old.id, 1, OLD))
         self.assertGreater(session.size, 5000)
-        remove_session(self.home, session, with_audit=False)
+        remove_session(self.home, session, NEW, with_audit=False)
         self.assertEqual(self.names(self.old.paths.directory), ["audit.jsonl", "session.json", "session.lock"])
-        self.assertEqual(check_session(self.home, self.old.paths, public_key(self.home)).problems, [])
+        self.assertTrue(verify_records(self.home, (), chosen=[self.old.paths]).intact)
         self.assertEqual(self.found(), [])
 
     def test_all_of_it_if_told_so(self) -> None:
         (session,) = self.found(with_audit=True)
-        remove_session(self.home, session, with_audit=True)
+        remove_session(self.home, session, NEW, with_audit=True)
         self.assertEqual(self.names(self.home.sessions), sorted([self.new.id, self.live.id]))
+        self.assertEqual(removed_sessions(self.home, public_key(self.home)), {self.old.id})
+        self.assertEqual(removed_sessions(self.home, None), set())
+        forged = self.home.removed_sessions.read_bytes().replace(self.old.id.encode(), self.new.id.encode())
+        self.home.removed_sessions.write_bytes(forged)
+        self.assertEqual(removed_sessions(self.home, public_key(self.home)), set())
 
     def test_a_session_that_runs_again_is_left_alone(self) -> None:
         (session,) = self.found()
         os.utime(self.old.paths.snapshot, (NEW, NEW))
         with self.assertRaisesRegex(Unavailable, "used meanwhile"):
-            remove_session(self.home, session, with_audit=True)
+            remove_session(self.home, session, NEW, with_audit=True)
         living = OldSession(self.live.id, 3, "", OLD, 0)
         with self.assertRaisesRegex(Unavailable, "runs now"):
-            remove_session(self.home, living, with_audit=True)
+            remove_session(self.home, living, NEW, with_audit=True)
         self.assertIn("work", self.names(self.old.paths.sandbox))
         self.assertIn("session.log", self.names(self.live.paths.directory))
 
@@ -72,7 +78,7 @@ class CleanupTests(SynchronousTestCase):
         self.old.paths.recording.symlink_to(outside / "file")
         (self.home.sessions / "linked").symlink_to(outside)
         (session,) = self.found()
-        remove_session(self.home, session, with_audit=False)
+        remove_session(self.home, session, NEW, with_audit=False)
         self.assertEqual((outside / "file").read_text(), "mine")
         self.assertNotIn("sandbox", self.names(self.old.paths.directory))
 
@@ -84,8 +90,8 @@ class CleanupTests(SynchronousTestCase):
         self.assertEqual([session.id for session in self.found(with_audit=True)], [self.old.id])
 
     def test_pruning_keeps_audit_logs(self) -> None:
-        (sentence,) = prune(self.home, CUT)
+        (sentence,) = prune(self.home, CUT, NEW)
         self.assertIn("session 1", sentence)
         self.assertTrue(self.old.paths.audit.exists())
         self.assertFalse(self.old.paths.sandbox.exists())
-        self.assertEqual(prune(self.home, CUT), [])
+        self.assertEqual(prune(self.home, CUT, NEW), [])
