@@ -167,7 +167,7 @@ class BuiltinAgent:
             await self._make_room(memory, window, step)
             return await self._converse(self._request(memory), step, self._model_event)
         except ModelError as e:
-            if partial := self._shown.text:
+            if partial := self._shown.kept(e):
                 memory.answer(ModelReply((TextBlock(partial),), "broken_off", e.usage or TokenUsage(), self.model))
             raise SessionError("MESSAGE_FAILED", _advice(e, self._shown), partial=partial) from e
 

@@ -315,7 +315,7 @@ class AnthropicReply(GrowingReply):
         try:
             input = msgspec.json.decode(written, type=dict[str, Any]) if written else block.start.get("input", {})
         except (msgspec.DecodeError, RecursionError):
-            if self._stop_reason in ("max_tokens", "model_context_window_exceeded"):
+            if self._stop_reason not in ("", "end_turn", "stop_sequence", "tool_use"):
                 return None  # the answer was cut within the block, so it cannot be run
             raise self.unreadable("the input of a tool is not JSON") from None
         id, name = block.start.get("id"), block.start.get("name")

@@ -25,8 +25,6 @@ BROKE_OFF: Final = "the model's answer broke off: {error}. What came of it is ke
 
 def nothing_said(stop_reason: str) -> str:
     """:returns: the message for an answer without text."""
-    if stop_reason == "refusal":
-        return "the model, or a filter of its provider, refused to answer: say it differently"
     return f"the model gave an empty answer ({stop_reason}): ask again"
 
 
@@ -47,15 +45,15 @@ class ShownText:
         if isinstance(event, TextDelta):
             self._pieces.append(event.text)
 
-    @property
-    def text(self) -> str:
-        """The text so far; empty if it is blank."""
+    def kept(self, error: ModelError) -> str:
+        """:returns: the text that is kept of a failed answer; empty if it is blank, or was refused."""
         text = "".join(self._pieces)
-        return text if text.strip() else ""
+        return text if text.strip() and error.kind != "refused" else ""
 
     def failure(self, error: ModelError) -> str:
         """:returns: the message for a failed answer."""
-        return BROKE_OFF.format(error=str(error).rstrip(".")) if self.begun else str(error)
+        goes_on = self.begun and error.kind != "refused"
+        return BROKE_OFF.format(error=str(error).rstrip(".")) if goes_on else str(error)
 
 
 Exchange = tuple[ChatMessage, ...]

@@ -11,6 +11,7 @@ import msgspec
 
 from ironcurtain.http.sse import ServerEvent
 from ironcurtain.llm.model import (
+    ANSWERED,
     ErrorKind,
     ModelError,
     ModelEvent,
@@ -26,6 +27,16 @@ CONTEXT_FULL: Final = (
     "the conversation no longer fits into the model's context; start a new session. Its message: {detail}"
 )
 """The message for a conversation that is too long."""
+
+REFUSED: Final = (
+    "the model, or a filter of its provider, refused to answer: say it differently. "
+    "What came of this answer is not used ({})"
+)
+PAUSED: Final = "the provider paused the answer: ask again. What came of it is not used ({})"
+"""The messages for an answer that is none; they have the provider's word for it."""
+
+_FILTERED: Final = ("content_filter", "content_policy", "policy_violation", "safety", "refusal")
+"""What codes of errors say, in lower case, if a filter of the provider made them."""
 
 DETAIL_LIMIT: Final = 400
 """Maximum length in characters of the provider's text in a message."""
@@ -150,9 +161,18 @@ class GrowingReply:
         detail = f"{self.vendor} broke off its answer: {plain(message) or 'no explanation'}"
         if code:
             detail = f"{detail} ({plain(code)})"
+        if mentions(code, _FILTERED):
+            return ModelError("refused", REFUSED.format(detail))
         if kind == "context-overflow":
             detail = CONTEXT_FULL.format(detail=detail)
         return ModelError(kind, detail, retryable=passing)
+
+
+def require_answer(reply: ModelReply) -> None:
+    """:raises ModelError: the model or a filter of its provider ended the reply, so that it is no answer."""
+    if reply.stop_reason not in ANSWERED:
+        message = PAUSED if reply.stop_reason == "pause_turn" else REFUSED
+        raise ModelError("refused", message.format(plain(reply.stop_reason)))
 
 
 def key_scheme(header: str) -> str:

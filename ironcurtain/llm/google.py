@@ -215,7 +215,6 @@ class _Event(msgspec.Struct, rename="camel"):
 
 
 _STOP: Final = {"STOP": "end_turn", "MAX_TOKENS": "max_tokens"}
-_REFUSED: Final = frozenset(("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "LANGUAGE"))
 _MALFORMED: Final = frozenset(("MALFORMED_FUNCTION_CALL", "MALFORMED_RESPONSE", "UNEXPECTED_TOOL_CALL"))
 _PASSING: Final[dict[str, ErrorKind]] = {
     "UNAVAILABLE": "overloaded",
@@ -260,9 +259,9 @@ class GoogleReply(GrowingReply):
         for candidate in (parsed.candidates or [])[:1]:
             for part in candidate.content.parts if candidate.content is not None else ():
                 told += self._grown(part)
-            self._finish = candidate.finish_reason or self._finish
-        if (feedback := parsed.prompt_feedback) is not None and feedback.block_reason:
-            self._finish = "SAFETY"
+            self._finishes(candidate.finish_reason)
+        if parsed.prompt_feedback is not None:
+            self._finishes(parsed.prompt_feedback.block_reason)
         if parsed.usage_metadata is not None:
             told += self.count(parsed.usage_metadata.tokens())
         return told
@@ -274,11 +273,15 @@ class GoogleReply(GrowingReply):
         if self._finish in _MALFORMED:
             raise self.unreadable(f"the model made a wrong function call ({self._finish})")
         self._end_text()
-        stop = "refusal" if self._finish in _REFUSED else _STOP.get(self._finish, self._finish.lower())
+        stop = _STOP.get(self._finish, self._finish.lower())
         if self._calls and stop == "end_turn":
             stop = "tool_use"
         self.reply = ModelReply(tuple(self._blocks), stop, self.usage, self._model)
         return []
+
+    def _finishes(self, why: str | None) -> None:
+        if why and self._finish in ("", *_STOP):  # what ended an answer is not undone by a later event
+            self._finish = why
 
     def _grown(self, part: dict[str, Any]) -> list[ModelEvent]:
         call, text, signature = part.get("functionCall"), part.get("text"), part.get(SIGNATURE)

@@ -21,7 +21,7 @@ from ironcurtain.http.connections import RequestConnectionPool
 from ironcurtain.http.sse import EventParser
 from ironcurtain.http.streaming import Watch, deliver
 from ironcurtain.llm.api_paths import request_path
-from ironcurtain.llm.dialect import Dialect, ReplyInProgress, key_value
+from ironcurtain.llm.dialect import Dialect, ReplyInProgress, key_value, require_answer
 from ironcurtain.llm.failures import RetryPolicy, asked_delay, network_error
 from ironcurtain.llm.model import (
     ModelError,
@@ -132,6 +132,7 @@ class HttpModelClient:
             connections.drop()
         if reply.reply is None:
             raise self._cut_short(response)
+        require_answer(reply.reply)
         return reply.reply
 
     def _send(self, connections: RequestConnectionPool, request: ModelRequest) -> Deferred[IResponse]:

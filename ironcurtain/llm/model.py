@@ -18,9 +18,16 @@ ErrorKind = Literal[
     "invalid-request",
     "network",
     "stalled",
+    "refused",
     "script",
 ]
-"""Why a model gave no answer. ``network`` includes an answer that broke off or could not be parsed."""
+"""
+Why a model gave no answer. ``network`` includes an answer that broke off or could not be parsed; ``refused`` one that
+the model or a filter ended, whose text does not count.
+"""
+
+ANSWERED = frozenset(("end_turn", "stop_sequence", "tool_use", "max_tokens", "model_context_window_exceeded", ""))
+"""Reasons to stop after which there is an answer, perhaps a cut one; empty: the provider gave no reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +135,8 @@ class ModelReply:
     """
     A complete answer.
 
-    :ivar stop_reason: ``end_turn``, ``tool_use``, ``max_tokens`` (cut at the limit), ``refusal``,
-        ``model_context_window_exceeded`` (cut because the context is full), or another word of the provider.
+    :ivar stop_reason: ``end_turn``, ``tool_use``, ``max_tokens`` (cut at the limit), ``model_context_window_exceeded``
+        (cut because the context is full), or another word of the provider, such as ``refusal``: see :data:`ANSWERED`.
     :ivar usage: usage of the complete request, including failed attempts.
     :ivar model: the model that answered, as the provider names it.
     """

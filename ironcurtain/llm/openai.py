@@ -194,6 +194,7 @@ class _Response(msgspec.Struct):
     output: list[dict[str, Any]] = []
     usage: OpenAiUsage | None = None
     incomplete_details: _Incomplete | None = None
+    status: str | None = None
     error: _ErrorWords | None = None
 
 
@@ -222,7 +223,7 @@ _KNOWN: Final = frozenset(
         "response.failed",
     )
 )
-_STOP: Final = {"max_output_tokens": "max_tokens", "content_filter": "refusal"}
+_STOP: Final = {"max_output_tokens": "max_tokens"}
 _CODES: Final[dict[str, ErrorKind]] = {
     "rate_limit_exceeded": "rate-limited",
     "server_is_overloaded": "overloaded",
@@ -242,6 +243,8 @@ class OpenAiReply(GrowingReply):
         super().__init__(limit)
         self._items: dict[int, dict[str, Any]] = {}
         self._texts: dict[int, list[str]] = {}
+        self._refused = False
+        """Whether the model wrote a refusal in place of an answer."""
 
     def feed(self, event: ServerEvent) -> list[ModelEvent]:
         """
@@ -259,6 +262,7 @@ class OpenAiReply(GrowingReply):
             parsed = _events.decode(event.data)
         except (msgspec.DecodeError, RecursionError):
             raise self.unreadable("an event is not as documented") from None
+        self._refused = self._refused or kind == "response.refusal.delta"
         if kind in _TEXT:
             self.grow(parsed.delta)
             self._texts.setdefault(parsed.output_index, []).append(parsed.delta)
@@ -298,10 +302,12 @@ class OpenAiReply(GrowingReply):
             raise self._failed(str(error.code or ""), error.message or "")
         content = self._content(response.output)
         stop = "tool_use" if any(isinstance(block, ToolUse) for block in content) else "end_turn"
-        if any(part.get("type") == "refusal" for item in self._items.values() for part in _parts(item)):
+        incomplete = response.incomplete_details or _Incomplete()
+        if incomplete.reason or kind == "response.incomplete" or response.status not in (None, "completed"):
+            stop = _STOP.get(incomplete.reason, incomplete.reason or response.status or "incomplete")
+        parts = (part for item in self._items.values() for part in _parts(item))
+        if self._refused or any(part.get("type") == "refusal" for part in parts):
             stop = "refusal"
-        if (why := response.incomplete_details) is not None and why.reason:
-            stop = _STOP.get(why.reason, why.reason)
         self.reply = ModelReply(content, stop, self.usage, response.model)
         return told
 

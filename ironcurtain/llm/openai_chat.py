@@ -155,11 +155,15 @@ class _Chunk(msgspec.Struct):
 
 _STOP: Final = {
     "stop": "end_turn",
+    "eos": "end_turn",
     "tool_calls": "tool_use",
     "function_call": "tool_use",
     "length": "max_tokens",
-    "content_filter": "refusal",
+    "model_length": "max_tokens",
 }
+_WHOLE: Final = ("", *(word for word, stop in _STOP.items() if stop != "max_tokens"))
+"""Reasons to stop after which every tool call is complete."""
+
 _PASSING: Final = ("overloaded", "server_error", "internal", "rate_limit", "unavailable")
 _chunks = msgspec.json.Decoder(_Chunk)
 
@@ -185,6 +189,7 @@ class OpenAiChatReply(GrowingReply):
         super().__init__(limit)
         self._id = self._model = self._finish = ""
         self._refused = False
+        """Whether the model wrote a refusal in place of an answer."""
         self._texts: list[str] = []
         self._calls: list[_Call] = []
         self._open: dict[int, _Call] = {}
@@ -208,7 +213,8 @@ class OpenAiChatReply(GrowingReply):
         told: list[ModelEvent] = []
         for choice in (chunk.choices or [])[:1]:
             told += self._grown(choice.delta) if choice.delta is not None else []
-            self._finish = choice.finish_reason or self._finish
+            if choice.finish_reason and self._finish in ("", *_STOP):  # a filter is not undone by a later event
+                self._finish = choice.finish_reason
         if (usage := chunk.usage) is not None:
             details = usage.prompt_tokens_details or _PromptDetails()
             told += self.count(
@@ -258,7 +264,7 @@ class OpenAiChatReply(GrowingReply):
                 id = call.id or f"{self._id}_{number}"
                 uses.append(ToolUse(id, call.name, self.input_of("".join(call.arguments))))
             except ModelError:
-                if self._finish != "length":
+                if self._finish in _WHOLE:
                     raise
         text = "".join(self._texts)
         stop = "refusal" if self._refused else _STOP.get(self._finish, self._finish)

@@ -190,7 +190,7 @@ class Assistant:
             if e.usage is not None:
                 self._accounting.failed(e.usage)
             self.unreached = number == 1 and unreachable(e)
-            if partial := self._shown_text.text:
+            if partial := self._shown_text.kept(e):
                 self._window.answer((TextBlock(partial),))
             raise SessionError("MESSAGE_FAILED", self._shown_text.failure(e), partial=partial) from e
         finally:

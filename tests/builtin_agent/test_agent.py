@@ -108,10 +108,17 @@ class AgentTests(AgentCase):
             self.assertEqual((said[0], len(said), said[-1]), ("hello", 3, "go on"))
             self.assertIn(partial or "this message got no answer", said[1])
 
-    def test_a_refusal_says_so(self) -> None:
-        agent = self.make([])
-        self.model.stop_reason = "refusal"
-        self.assertIn("refused to answer", str(self.failureResultOf(self.respond(agent), SessionError).value))
+    def test_the_text_of_a_refusal_is_not_kept(self) -> None:
+        agent = self.make(Deferred(), [TextBlock("Here.")])
+        responding = self.respond(agent)
+        self.model.notify(TextDelta("Sure, first you"))
+        self.model.waiting.errback(ModelError("refused", "it refused to answer (refusal)"))
+        error = self.failureResultOf(responding, SessionError).value
+        self.assertEqual((str(error), error.partial), ("it refused to answer (refusal)", ""))
+        self.assertEqual(self.successResultOf(self.respond(agent, "go on")).text, "Here.")
+        said = [b.text for m in self.model.requests[1].messages for b in m.content if isinstance(b, TextBlock)]
+        self.assertEqual((said[0], len(said), said[-1]), ("hello", 3, "go on"))
+        self.assertNotIn("Sure", "".join(said))
 
     def test_a_conversation_that_is_too_long_says_to_start_a_new_session(self) -> None:
         agent = self.make(ModelError("context-overflow", "prompt is too long"))

@@ -86,3 +86,12 @@ class ModelProductTests(ProductCase):
         first, second = read_turns(path)
         self.assertEqual((first.answer, second.answer), ("The first half, ", "and the second."))
         self.assertIn("broke off", first.error)
+
+    def test_a_refusal_in_mid_answer_fails_and_its_text_goes_nowhere(self) -> None:
+        self.stub.add(said("Sure, first you ", "mix", stop_reason="refusal"), said("Here."))
+        done = self.product.run("start", "--backend", "anthropic", "tell me")
+        self.assertEqual((done.returncode, done.stdout), (1, ""), done.stderr)
+        self.assertIn("refused to answer: say it differently", done.stderr)
+        again = self.product.run("start", "-r", "last", "--backend", "anthropic", "go on")
+        self.assertEqual((again.returncode, again.stdout), (0, "Here.\n"), again.stderr)
+        self.assertNotIn("Sure", str(self.stub.turns[1]["json"]))

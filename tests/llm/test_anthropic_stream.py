@@ -9,6 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.http.sse import EventParser, ServerEvent
 from ironcurtain.llm.anthropic import AnthropicReply
+from ironcurtain.llm.dialect import require_answer
 from ironcurtain.llm.model import (
     Block,
     ModelError,
@@ -158,6 +159,12 @@ class AssemblyTests(SynchronousTestCase):
         reply = self.cut_tool("max_tokens").reply
         assert reply is not None
         self.assertEqual((reply.content, reply.stop_reason), ((), "max_tokens"))
+        for stop in ("refusal", "pause_turn"):
+            reply = self.cut_tool(stop).reply
+            assert reply is not None
+            with self.assertRaises(ModelError) as caught:
+                require_answer(reply)
+            self.assertEqual((caught.exception.kind, stop in str(caught.exception)), ("refused", True))
 
     def test_a_broken_input_is_an_error_otherwise(self) -> None:
         with self.assertRaisesRegex(ModelError, "not JSON"):

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.llm.conversation import Conversation
-from ironcurtain.llm.model import ChatMessage, TextBlock, ToolResult, ToolUse
+from ironcurtain.llm.conversation import Conversation, ShownText
+from ironcurtain.llm.model import ChatMessage, ModelError, TextBlock, TextDelta, ToolResult, ToolUse
 
 USES = st.lists(st.builds(ToolUse, st.uuids().map(str), st.just("execute_code"), st.just({})), max_size=3)
 STEPS = st.one_of(st.just("say"), st.just("interrupt"), USES)
@@ -20,6 +20,17 @@ def unanswered(messages: tuple[ChatMessage, ...]) -> set[str]:
         results = {block.id for block in following.content if isinstance(block, ToolResult)}
         missing |= {block.id for block in message.content if isinstance(block, ToolUse)} - results
     return missing
+
+
+class ShownTextTests(SynchronousTestCase):
+    def test_what_came_is_kept_unless_it_was_refused(self) -> None:
+        shown = ShownText()
+        shown.take(TextDelta("Sure, "))
+        shown.take(TextDelta("first"))
+        self.assertEqual(shown.kept(ModelError("network", "closed")), "Sure, first")
+        self.assertIn("say 'go on'", shown.failure(ModelError("network", "closed")))
+        refused = ModelError("refused", "refused")
+        self.assertEqual((shown.kept(refused), shown.failure(refused)), ("", "refused"))
 
 
 class ConversationTests(SynchronousTestCase):

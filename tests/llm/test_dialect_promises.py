@@ -113,11 +113,18 @@ class DialectPromises(ProviderCase):
         self.assertIn("boom", json.dumps(again.json))
 
     async def test_the_reasons_to_stop(self) -> None:
-        for stop in ("max_tokens", "refusal"):
-            self.stub = ModelStub(reactor)
-            await self.start(Answer((Text(("So",)),), stop_reason=stop))
-            reply = await self.ask()
-            self.assertEqual((reply.content, reply.stop_reason), ((TextBlock("So"),), stop))
+        await self.start(Answer((Text(("So",)),), stop_reason="max_tokens"))
+        reply = await self.ask()
+        self.assertEqual((reply.content, reply.stop_reason), ((TextBlock("So"),), "max_tokens"))
+
+    async def test_a_refusal_in_mid_answer_is_no_answer_and_not_tried_again(self) -> None:
+        await self.start(Answer((Text(("So",)), LOOK), stop_reason="refusal"), HI)
+        with self.assertRaisesRegex(ModelError, "refused to answer") as caught:
+            await self.ask()
+        error = caught.exception
+        self.assertEqual((error.kind, error.retryable, self.texts), ("refused", False, ["So"]))
+        self.assertGreater((error.usage or TokenUsage()).output_tokens, 0)
+        self.assertEqual((len(self.stub.requests), self.clock.getDelayedCalls()), (1, []))
 
     async def test_a_cancelled_request_closes_its_connection(self) -> None:
         await self.start(Answer((Text(("Hi",)),), end="stall", after=self.first_text))

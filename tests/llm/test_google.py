@@ -6,6 +6,7 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.http.sse import ServerEvent
+from ironcurtain.llm.dialect import require_answer
 from ironcurtain.llm.google import GoogleDialect
 from ironcurtain.llm.model import (
     Block,
@@ -111,14 +112,18 @@ class AnswerTests(SynchronousTestCase):
         self.assertIsNone(play(parts({"text": "a"})))
 
     def test_blocked_prompts_and_answers_are_refusals(self) -> None:
-        for event in (
+        blocked: tuple[dict[str, Any], ...] = (
             {"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}},
-            {"candidates": [{"finishReason": "SAFETY"}]},
+            *({"candidates": [{"finishReason": why}]} for why in ("SAFETY", "BLOCKLIST", "SPII", "OTHER")),
             parts(finish="RECITATION"),
-        ):
-            reply = play(event)
-            assert reply is not None
-            self.assertEqual((reply.content, reply.stop_reason), ((), "refusal"))
+        )
+        for event in blocked:
+            for more in ((), (parts({"text": "a"}, finish="STOP"),)):
+                reply = play(parts({"text": "So"}), event, *more)
+                assert reply is not None
+                with self.assertRaises(ModelError) as caught:
+                    require_answer(reply)
+                self.assertEqual(caught.exception.kind, "refused")
 
     def test_a_wrong_call_is_tried_again(self) -> None:
         with self.assertRaises(ModelError) as caught:

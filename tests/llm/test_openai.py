@@ -6,6 +6,7 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.http.sse import ServerEvent
+from ironcurtain.llm.dialect import require_answer
 from ironcurtain.llm.model import (
     Block,
     ChatMessage,
@@ -110,6 +111,22 @@ class AnswerTests(SynchronousTestCase):
         reply = play({"type": "response.refusal.delta", "output_index": 0, "delta": "No."}, item(0, **refusal), done())
         assert reply is not None
         self.assertEqual((reply.content, reply.stop_reason), ((TextBlock("No."),), "refusal"))
+
+    def test_an_incomplete_response_is_no_answer_unless_it_is_too_long(self) -> None:
+        text = {"type": "response.output_text.delta", "output_index": 0, "delta": "So"}
+        refused = {"type": "response.refusal.delta", "output_index": 1, "delta": "No."}
+        filtered = done(incomplete_details={"reason": "content_filter"})
+        for events, words in (
+            ([text, {**filtered, "type": "response.incomplete"}], "content_filter"),
+            ([text, filtered], "content_filter"),
+            ([text, {**done(), "type": "response.incomplete"}], "incomplete"),
+            ([text, done(status="cancelled")], "cancelled"),
+            ([text, refused, done()], "refusal"),
+        ):
+            reply = play(*events)
+            assert reply is not None
+            with self.assertRaisesRegex(ModelError, words):
+                require_answer(reply)
 
     def test_items_may_come_at_the_end_only(self) -> None:
         reply = play(done(output=[message("Hi.")]))

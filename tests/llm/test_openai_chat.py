@@ -6,6 +6,7 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.http.sse import ServerEvent
+from ironcurtain.llm.dialect import require_answer
 from ironcurtain.llm.model import ModelError, ModelReply, TextBlock, TokenUsage, ToolUse
 from ironcurtain.llm.openai_chat import OpenAiChatDialect
 
@@ -62,12 +63,18 @@ class AnswerTests(SynchronousTestCase):
         reply = play(chunk(refusal="No."), chunk("stop"), "[DONE]")
         assert reply is not None
         self.assertEqual((reply.content, reply.stop_reason), ((TextBlock("No."),), "refusal"))
+        filtered = play(chunk(content="So"), chunk("content_filter"), chunk("stop"), "[DONE]")
+        assert filtered is not None
+        for each in (reply, filtered):
+            with self.assertRaisesRegex(ModelError, "refused to answer"):
+                require_answer(each)
 
     def test_errors_in_the_stream(self) -> None:
         for error, kind, retryable in (
             ({"message": "overloaded", "type": "server_error"}, "overloaded", True),
             ({"message": "This model's maximum context length is 4096 tokens"}, "context-overflow", False),
             ("bad template", "invalid-request", False),
+            ({"message": "filtered", "code": "content_filter"}, "refused", False),
         ):
             with self.assertRaises(ModelError) as caught:
                 play({"error": error})
