@@ -94,11 +94,11 @@ class Product:
             check=False, **given,
         )  # fmt: skip
 
-    def start(self, *words: str) -> subprocess.Popen[str]:
-        """Start a command whose three streams are pipes."""
+    def start(self, *words: str, stdin: int = subprocess.PIPE) -> subprocess.Popen[str]:
+        """Start a command whose three streams are pipes, unless the first is another descriptor."""
         pipe = subprocess.PIPE
         process = subprocess.Popen(
-            self.command(*words), env=self.environ, cwd=self.project, text=True, stdin=pipe, stdout=pipe, stderr=pipe
+            self.command(*words), env=self.environ, cwd=self.project, text=True, stdin=stdin, stdout=pipe, stderr=pipe
         )
         self._started.append(process)
         return process

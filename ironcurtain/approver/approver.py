@@ -29,7 +29,7 @@ from ironcurtain.llm.registry import Chosen
 NAME = "auto-approver"
 """The principal that its approvals are attributed to."""
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 """Time limit in seconds for the model's answer. A person is asked meanwhile."""
 
 
@@ -138,7 +138,8 @@ class AutoApprover:
             return Evidence("the model's answer is not what was asked for", "", reply.model, consultation.digest)
         problem = "the model does not approve"
         if answer.decision == "approve":
-            problem = quote_problem(answer.quote, words, call.resources, self._known)
+            others = self._trusted_input.others()
+            problem = quote_problem(answer.quote, words, call.resources, self._known, others)
         return Evidence(problem, answer.quote, reply.model, consultation.digest)
 
     def _broken(self, failure: Failure, number: int) -> None:

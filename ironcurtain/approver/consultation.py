@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -11,11 +12,14 @@ import msgspec
 
 from ironcurtain.approver.grounding import VALUE_LIMIT
 from ironcurtain.escalation.model import AutomaticCall, EscalationRequest
-from ironcurtain.llm.model import ChatMessage, ModelReply, ModelRequest, TextBlock
+from ironcurtain.llm.model import ChatMessage, ModelReply, ModelRequest, ProviderBlock, TextBlock
 from ironcurtain.text.display import shorten
 
-ANSWER_TOKENS = 512
-"""Maximum tokens of an answer, which is one line."""
+ANSWER_TOKENS = 8192
+"""Maximum tokens of an answer. It is one line, but providers count the reasoning before it, too."""
+
+_THINKING = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
+"""Reasoning that a local model writes before its answer."""
 
 SYSTEM = """\
 You check whether a user plainly asked for one tool call that an agent wants to make. You get a JSON object:
@@ -69,11 +73,17 @@ def consult(asked: EscalationRequest, call: AutomaticCall, words: Sequence[str],
 
 
 def read_answer(reply: ModelReply) -> ApproverAnswer | None:
-    """:returns: the answer; ``None`` if it is anything but the one JSON object."""
-    texts = [block.text for block in reply.content if isinstance(block, TextBlock)]
-    if len(texts) != len(reply.content) or reply.stop_reason != "end_turn":
+    """:returns: the answer; ``None`` if it is anything but the one JSON object, besides reasoning before it."""
+    said = [block for block in reply.content if not isinstance(block, ProviderBlock)]  # which are no part of the answer
+    texts = [block.text for block in said if isinstance(block, TextBlock)]
+    if len(texts) != len(said) or reply.stop_reason != "end_turn":
         return None
     try:
-        return msgspec.json.decode("".join(texts).strip().encode(), type=ApproverAnswer)
+        return msgspec.json.decode(_without_thinking("".join(texts)).strip().encode(), type=ApproverAnswer)
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
         return None
+
+
+def _without_thinking(text: str) -> str:
+    thinking = _THINKING.match(text)
+    return text[thinking.end() :] if thinking is not None else text

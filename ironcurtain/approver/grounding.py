@@ -2,7 +2,8 @@
 Check, without a model, whether a user's words name everything that a call uses.
 
 A value counts as named only as a whole word, in a form that leaves no doubt: a path from the root or from ``~``, an
-address with everything but its scheme, a repository with its owner. Text that the user cites or rejects does not count.
+address with everything but its scheme, a repository with its owner. Text that the user cites, rejects, or does not
+plainly ask for does not count.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from ironcurtain.approver.requests import NEGATION, SENTENCE_END, requests_in
 from ironcurtain.policy.paths import Root
 from ironcurtain.policy.roles import PATH_ROLES
 from ironcurtain.policy.targets import is_certain_remote, web_origin
@@ -28,17 +30,9 @@ QUOTE_LIMIT = 2000
 _WORD = r"\w/~@%+=#\\*{$-"
 """What continues a name, besides the signs of a sentence in it (a set of a regular expression)."""
 
-_SENTENCE_END = re.compile(r"[.!?;](?=\s)|\n")
 _QUOTED = re.compile(r'"([^"\n]*)"|“([^”\n]*)”|«([^»\n]*)»|`([^`\n]*)`')
 _CITED = re.compile(r"(?ms)^[ \t]*```.*?(?:^[ \t]*```|\Z)|^[ \t]*>[^\n]*$")
 """Blocks between fences, and lines that begin with ``>``."""
-
-_NEGATION = re.compile(
-    r"\b(?:no|not|never|none|nothing|neither|nor|without|except|avoid|unless|instead|stop|refuse|deny|forbid|forbidden"
-    r"|cannot|prohibited|beware|anything but|dont|cant|wont)\b|n['\u2019]t\b",
-    re.IGNORECASE,
-)
-"""Words with which a sentence may say the opposite."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +48,14 @@ class KnownDirectories:
     workspace: str
 
 
-def quote_problem(quote: str, words: Sequence[str], resources: Sequence[Resource], known: KnownDirectories) -> str:
+def quote_problem(
+    quote: str, words: Sequence[str], resources: Sequence[Resource], known: KnownDirectories, others: Sequence[str] = ()
+) -> str:
     """
     :param quote: what the model quotes.
     :param words: the user's own words, one text for each message or line, oldest first.
     :param resources: what the call uses.
+    :param others: what the user sent besides, such as pasted text: it can reject, and asks for nothing.
     :returns: why the quote does not ask for the call; empty if it may.
     """
     if not quote.strip() or len(quote) > QUOTE_LIMIT or has_hidden_text(quote):
@@ -68,9 +65,11 @@ def quote_problem(quote: str, words: Sequence[str], resources: Sequence[Resource
         return "the quote is not in the user's words"
     text, at = found[-1]
     first, last = _sentences(text, at, at + len(quote))
-    if _NEGATION.search(text[first:last]) or any(_rejects(each, resources, known) for each in words):
+    if NEGATION.search(text[first:last]) or any(_rejects(each, resources, known) for each in (*words, *others)):
         return "a sentence of the user may say the opposite"
-    return unnamed(resources, own_words(text)[first:last], known)
+    if any(_mentions(each, resources, known) for each in words):
+        return "the user names it without plainly asking for it, too"
+    return unnamed(resources, requests_in(own_words(text)[first:last]), known)
 
 
 def unnamed(resources: Sequence[Resource], text: str, known: KnownDirectories) -> str:
@@ -108,18 +107,25 @@ def _needed(resources: Sequence[Resource], known: KnownDirectories) -> list[Reso
 
 def _rejects(text: str, resources: Sequence[Resource], known: KnownDirectories) -> bool:
     """Whether a sentence with a negation names one of the resources."""
-    bounds = [0, *(match.end() for match in _SENTENCE_END.finditer(text)), len(text)]
+    bounds = [0, *(match.end() for match in SENTENCE_END.finditer(text)), len(text)]
     sentences = (text[start:end] for start, end in pairwise(bounds))
     needed = _needed(resources, known)
     return any(
-        _NEGATION.search(sentence) and any(_is_named(each, resources, sentence, known) for each in needed)
+        NEGATION.search(sentence) and any(_is_named(each, resources, sentence, known) for each in needed)
         for sentence in sentences
     )
 
 
+def _mentions(text: str, resources: Sequence[Resource], known: KnownDirectories) -> bool:
+    """Whether a text names one of the resources otherwise than by a request for it."""
+    own = own_words(text)
+    rest = "".join(" " if asked != " " else letter for letter, asked in zip(own, requests_in(own), strict=True))
+    return any(_is_named(each, resources, rest, known) for each in _needed(resources, known))
+
+
 def _sentences(text: str, start: int, end: int) -> tuple[int, int]:
     """:returns: where the sentences that a part of the text touches begin and end."""
-    ends = [match.end() for match in _SENTENCE_END.finditer(text)]
+    ends = [match.end() for match in SENTENCE_END.finditer(text)]
     return max((at for at in ends if at <= start), default=0), min((at for at in ends if at >= end), default=len(text))
 
 

@@ -1,7 +1,8 @@
 """
 The user's own words, recorded on the host before they reach the agent, in files that no agent can access.
 
-They are what the user sent or typed. Output, files, results and the agent's text never become part of them.
+They are what the user typed. Output, files, results and the agent's text never become part of them, and what the user
+pasted or piped in is kept apart.
 """
 
 from __future__ import annotations
@@ -32,17 +33,23 @@ class InputSource(StrEnum):
     TERMINAL = "terminal"
 
 
-class Words(msgspec.Struct, frozen=True):
-    """One message or line of the user, without secrets."""
+class Words(msgspec.Struct, frozen=True, omit_defaults=True):
+    """
+    One message or line of the user, without secrets.
+
+    :param text: what the user typed; may be empty.
+    :param sent: all that was sent, also what was pasted or piped in; empty if it is the same.
+    """
 
     timestamp: str
     source: InputSource
     text: str
+    sent: str = ""
 
     @property
     def size(self) -> int:
         """Bytes in UTF-8."""
-        return len(self.text.encode())
+        return len(self.text.encode()) + len(self.sent.encode())
 
 
 class UserContext(msgspec.Struct, frozen=True, rename="camel"):
@@ -70,12 +77,18 @@ class TrustedInput:
         self._words: deque[Words] = deque()
         self._size = 0
 
-    def add(self, text: str, source: InputSource) -> None:
-        """Record words, at most :data:`LIMIT` bytes of them. Words that cannot be recorded do not count."""
-        kept = self._clean(text).encode("utf-8", "replace")[:LIMIT].decode("utf-8", "ignore")
-        if not kept.strip():
+    def add(self, text: str, source: InputSource, sent: str = "") -> None:
+        """
+        Record words, at most :data:`LIMIT` bytes of them. Words that cannot be recorded do not count.
+
+        :param text: what the user typed.
+        :param sent: all that was sent, if more than that.
+        """
+        kept = self._cut(text, LIMIT)
+        more = self._cut(sent, LIMIT - len(kept.encode())) if sent != text else ""
+        if not kept.strip() and not more.strip():
             return
-        words = Words(timestamp(self._now()), source, kept)
+        words = Words(timestamp(self._now()), source, kept, more)
         self._words.append(words)
         self._size += words.size
         while self._size > LIMIT:
@@ -87,16 +100,24 @@ class TrustedInput:
             self.log.error("what the user typed cannot be recorded: {error}", error=e)
             self._size -= self._words.pop().size
 
+    def _cut(self, text: str, limit: int) -> str:
+        return self._clean(text).encode("utf-8", "replace")[:limit].decode("utf-8", "ignore")
+
     def recent(self) -> list[str]:
-        """:returns: the newest words, oldest first, within :data:`RECENT`; none if the newest alone are longer."""
+        """:returns: the newest typed words, oldest first, within :data:`RECENT`; none if the newest are longer."""
         found: list[str] = []
         room = RECENT
         for words in reversed(self._words):
-            room -= words.size
+            room -= len(words.text.encode())
             if room < 0:
                 break
-            found.insert(0, words.text)
+            if words.text.strip():
+                found.insert(0, words.text)
         return found
+
+    def others(self) -> list[str]:
+        """:returns: what was sent besides the typed words, oldest first: it asks for nothing, and can reject."""
+        return [words.sent for words in self._words if words.sent]
 
     def publish(self) -> list[str]:
         """
@@ -106,7 +127,7 @@ class TrustedInput:
         :raises OSError: it cannot be written.
         """
         if words := self.recent():
-            newest = self._words[-1]
+            newest = next(each for each in reversed(self._words) if each.text.strip())
             context = UserContext("\n".join(words), newest.timestamp, newest.source)
             write_atomically(self._context, msgspec.json.encode(context) + b"\n")
         return words

@@ -139,7 +139,7 @@ class Play:
         try:
             if again or not self._request.task:
                 return await front.interactive()
-            self._print(info, await front.single_shot(self._request.task))
+            self._print(info, await front.single_shot(self._request.task, self._request.typed))
             return 0
         except Left:
             if not front.detached:

@@ -122,9 +122,11 @@ def start(
     print_lines(f"Agent: {chosen} ({why})", err=True)
     from ironcurtain.session.model import SessionRequest
 
+    # What a program put into the command line has more lines, as a rule.
+    typed = task if task is not None and "\n" not in task else ""
     if task and not pty and stdin is not False:
         task = with_standard_input(task, patient=bool(stdin))
-    request = SessionRequest(chosen, task or "", place, options, resume=session)
+    request = SessionRequest(chosen, task or "", place, options, resume=session, typed=typed)
     if pty:
         from ironcurtain.cli.screen import Screen
 

@@ -190,7 +190,7 @@ class ScreenAgent:
 
         def record(pieces: list[InputPiece]) -> None:
             for line in typed.feed(pieces):
-                core.trusted_input.add(line, InputSource.TERMINAL)
+                core.trusted_input.add(line.typed, InputSource.TERMINAL, line.text)
 
         return Hub(self._stream, core.services.clock, screen, size, recording=recording, typed=record)
 

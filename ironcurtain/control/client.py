@@ -81,7 +81,9 @@ class ControlClient:
         """
         workspace = str(request.workspace) if request.workspace is not None else ""
         options = dict(request.options)
-        body = wire.StartBody(request.kind, request.task, workspace, options, request.resume, request.terminal)
+        body = wire.StartBody(
+            *(request.kind, request.task, workspace, options, request.resume, request.terminal, request.typed)
+        )
         response = await self._request("POST", "/v1/sessions?follow=1", body)
         if response.code != 200:
             raise wire.read_error(await response.content())
@@ -92,9 +94,9 @@ class ControlClient:
         except ConnectionClosed as e:
             raise self._unavailable(e) from None
 
-    async def send(self, name: Name, message: str) -> Reply:
-        """Send a session a message and wait for the reply."""
-        reply = await self._call("POST", f"{_session(name)}/messages", _Reply, wire.MessageBody(message))
+    async def send(self, name: Name, message: str, typed: str = "") -> Reply:
+        """See :meth:`ironcurtain.operations.api.SessionApi.send`."""
+        reply = await self._call("POST", f"{_session(name)}/messages", _Reply, wire.MessageBody(message, typed))
         return Reply(reply.text, reply.usage)
 
     async def cancel(self, name: Name) -> bool:

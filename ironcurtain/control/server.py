@@ -140,7 +140,12 @@ async def _start(operations: Operations, who: Principal, request: Request) -> ob
     if body.workspace and (not body.workspace.startswith("/") or "\0" in body.workspace):
         raise UsageError("workspace must be an absolute path")
     workspace = Path(body.workspace) if body.workspace else None
-    wanted = SessionRequest(body.kind, body.task, workspace, body.options, resume=body.resume, terminal=body.terminal)
+    wanted = SessionRequest(
+        *(body.kind, body.task, workspace, body.options),
+        resume=body.resume,
+        terminal=body.terminal,
+        typed=body.typed,
+    )
     follows, streams = bool(_number(request, b"follow")), list[EventStream]()
 
     def made(session: Session) -> None:
@@ -179,7 +184,8 @@ async def _release(operations: Operations, who: Principal, request: Request, nam
 
 
 async def _send(operations: Operations, who: Principal, request: Request, name: str) -> object:
-    reply = await operations.send(who, name, _body(request, wire.MessageBody).text)
+    body = _body(request, wire.MessageBody)
+    reply = await operations.send(who, name, body.text, body.typed)
     return {"text": reply.text, "usage": reply.usage}
 
 

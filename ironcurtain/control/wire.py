@@ -36,7 +36,7 @@ class StartBody(msgspec.Struct, forbid_unknown_fields=True):
     """
     Start a session; ``kind`` is the agent, or empty for the default one; ``workspace`` is an absolute path, or empty
     for a new directory; ``resume`` is the id of an ended session to resume; ``terminal`` is the columns and rows of a
-    terminal in which the agent shows its own screen, or null.
+    terminal in which the agent shows its own screen, or null; ``typed`` is what of the task a person typed.
     """
 
     kind: str
@@ -45,6 +45,7 @@ class StartBody(msgspec.Struct, forbid_unknown_fields=True):
     options: dict[str, Any] = {}
     resume: str = ""
     terminal: tuple[int, int] | None = None
+    typed: str = ""
 
 
 class AttachBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -54,9 +55,10 @@ class AttachBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class MessageBody(msgspec.Struct, forbid_unknown_fields=True):
-    """Send a session a message."""
+    """Send a session a message; ``typed`` is what of it a person typed, and neither pasted nor piped in."""
 
     text: str
+    typed: str = ""
 
 
 class UndoBody(msgspec.Struct, forbid_unknown_fields=True):

@@ -78,8 +78,12 @@ class SessionApi(OversightApi, Protocol):
         :param on_event: called with its events until it is ready.
         """
 
-    async def send(self, name: Name, message: str) -> Reply:
-        """Send a session a message and wait for the reply."""
+    async def send(self, name: Name, message: str, typed: str = "") -> Reply:
+        """
+        Send a session a message and wait for the reply.
+
+        :param typed: what of it a person typed, and neither pasted nor piped in.
+        """
 
     async def cancel(self, name: Name) -> bool:
         """:returns: whether there was a message to cancel."""
@@ -129,9 +133,9 @@ class LocalApi:
             for unfollow in followers:
                 unfollow()
 
-    async def send(self, name: Name, message: str) -> Reply:
-        """Send a session a message and wait for the reply."""
-        return await self._operations.send(self._who, name, message)
+    async def send(self, name: Name, message: str, typed: str = "") -> Reply:
+        """See :meth:`SessionApi.send`."""
+        return await self._operations.send(self._who, name, message, typed)
 
     async def cancel(self, name: Name) -> bool:
         """:returns: whether there was a message to cancel."""

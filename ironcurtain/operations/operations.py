@@ -65,14 +65,15 @@ class Operations:
         who.require(Role.ADMIN)
         return (await self._manager.create(request, made=made, remote=True)).info
 
-    def send(self, who: Principal, name: Name, message: str) -> Deferred[Reply]:
+    def send(self, who: Principal, name: Name, message: str, typed: str = "") -> Deferred[Reply]:
         """
         Send a session a message.
 
+        :param typed: what of it a person typed, and neither pasted nor piped in.
         :returns: fires with the reply; cancelling it cancels the message.
         :raises SessionError: it is not ready.
         """
-        return self._find(who, Role.ATTACH, name).send(message)
+        return self._find(who, Role.ATTACH, name).send(message, typed)
 
     def cancel(self, who: Principal, name: Name) -> bool:
         """:returns: whether there was a message to cancel."""

@@ -27,6 +27,7 @@ class SessionRequest:
 
     :param kind: the kind of agent; a name in the manager's table; empty: the setting ``default_agent``.
     :param task: the first message or the label's text; may be empty.
+    :param typed: what of the task a person typed.
     :param workspace: the directory that the agent works on; ``None``: a fresh one in the session's directory.
     :param options: options of this kind.
     :param directory: where the session keeps its files; ``None``: in the home.
@@ -43,6 +44,7 @@ class SessionRequest:
     directory: Path | None = None
     resume: str = ""
     terminal: tuple[int, int] | None = None
+    typed: str = ""
 
 
 class AuditHead(msgspec.Struct, frozen=True, kw_only=True):

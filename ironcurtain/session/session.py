@@ -153,10 +153,11 @@ class Session:
         self._enter(State.READY)
         self._try_to_save()
 
-    def send(self, message: str) -> Deferred[Reply]:
+    def send(self, message: str, typed: str = "") -> Deferred[Reply]:
         """
         Send the agent a message.
 
+        :param typed: what of it a person typed, and neither pasted nor piped in.
         :returns: fires with its reply. Cancelling it cancels the message, and the session becomes ready.
         :raises SessionError: ``SESSION_NOT_READY`` while it starts or works, and if it has a terminal;
             ``SESSION_CLOSED`` afterwards.
@@ -164,16 +165,18 @@ class Session:
         if self.state is State.CLOSED:
             raise SessionError("SESSION_CLOSED", f"session {self.number} is closed")
         if self._has_terminal:
-            why = f"takes no messages: attach to it with 'ironcurtain attach {self.number}'"
-            raise SessionError("SESSION_NOT_READY", f"session {self.number} {why}")
+            raise self._not_ready(f"takes no messages: attach to it with 'ironcurtain attach {self.number}'")
         if self.state is not State.READY or self._agent is None:
-            raise SessionError("SESSION_NOT_READY", f"session {self.number} is {self.state}: wait for its answer")
+            raise self._not_ready(f"is {self.state}: wait for its answer")
         self._enter(State.PROCESSING)
         text = message.encode("utf-8", "replace").decode()  # lone surrogates cannot be encoded
-        self._trusted_input.add(text, InputSource.MESSAGE)
+        self._trusted_input.add(typed, InputSource.MESSAGE, text)
         work = Deferred.fromCoroutine(self._turn(self._agent, text))
         self._message = None if work.called else work
         return work
+
+    def _not_ready(self, why: str) -> SessionError:
+        return SessionError("SESSION_NOT_READY", f"session {self.number} {why}")
 
     @property
     def _has_terminal(self) -> bool:
@@ -189,8 +192,7 @@ class Session:
             raise SessionError("SESSION_CLOSED", f"session {self.number} is closed")
         if self._shared is not None:
             return self._shared
-        what = "is still starting" if self._has_terminal else "has no terminal: it takes messages"
-        raise SessionError("SESSION_NOT_READY", f"session {self.number} {what}")
+        raise self._not_ready("is still starting" if self._has_terminal else "has no terminal: it takes messages")
 
     def join(self, by: str) -> None:
         """
@@ -203,8 +205,7 @@ class Session:
         if self.state is State.CLOSED:
             raise SessionError("SESSION_CLOSED", f"session {self.number} is closed")
         if self._has_terminal or self._audit is None or self._agent is None:
-            what = "has a terminal, and no conversation" if self._has_terminal else "is still starting"
-            raise SessionError("SESSION_NOT_READY", f"session {self.number} {what}")
+            raise self._not_ready("has a terminal, and no conversation" if self._has_terminal else "is still starting")
         self._audit.append("attach", by=by, mode=Mode.DRIVE)
         self.ends_with_owner = False
 
@@ -227,10 +228,9 @@ class Session:
         :raises NotFound: there is no such snapshot.
         """
         if self.state is not State.READY or self._in_turn or self._snapshots is None:
-            raise SessionError("SESSION_NOT_READY", f"session {self.number} works, or has ended: wait, or cancel it")
+            raise self._not_ready("works, or has ended: wait, or cancel it")
         if not self._kind.in_turns or (self._has_terminal and self._project is not None):
-            why = "its agent could work at the same time: end it first with 'ironcurtain stop"
-            raise SessionError("SESSION_NOT_READY", f"session {self.number} runs, and {why} {self.number}'")
+            raise self._not_ready(f"runs, and its agent could work: end it first with 'ironcurtain stop {self.number}'")
         self._enter(State.PROCESSING)
         try:
             return await self._snapshots.undo(snapshot, by)
@@ -276,7 +276,7 @@ class Session:
         tools = await start("the MCP proxy", lambda: started(kind.make_tools(core)), lambda part: part.stop())
         self._tools = tools
         if self.request.terminal is not None:  # its program may start to work immediately
-            self._trusted_input.add(self.request.task, InputSource.TASK)
+            self._trusted_input.add(self.request.typed, InputSource.TASK, self.request.task)
             await self._settle(project)
         if self.request.terminal is not None and self._kind.in_turns:
             await self._before_turn(None)

@@ -10,8 +10,10 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from ironcurtain.terminal.keys import InputKind, InputPiece, stroke
+from ironcurtain.terminal.provenance import KEY, PASTE, Provenance
 from ironcurtain.terminal.sequences import PASTE_BEGIN, PASTE_END
 from ironcurtain.text.display import has_hidden_text
 
@@ -42,6 +44,17 @@ _STRINGS = (b"\x1b]", b"\x1bP", b"\x1b_", b"\x1b^", b"\x1bX")
 _STRING_ENDS = (b"\x07", b"\x18", b"\x1b\\")
 
 
+class EnteredLine(NamedTuple):
+    """
+    A line that was completed with Enter.
+
+    :param typed: what of it was typed, and not pasted.
+    """
+
+    text: str
+    typed: str
+
+
 class TypedText:
     """The line editor. It has the editing keys that programs share; any other key makes a line uncertain."""
 
@@ -51,12 +64,12 @@ class TypedText:
         self._typed = codecs.getincrementaldecoder("utf-8")("replace")
         self._pasted = codecs.getincrementaldecoder("utf-8")("replace")
 
-    def feed(self, pieces: Iterable[InputPiece]) -> list[str]:
+    def feed(self, pieces: Iterable[InputPiece]) -> list[EnteredLine]:
         """
         :param pieces: the input of one read. Mouse and the terminal's answers do not count.
         :returns: the lines that were completed with Enter.
         """
-        lines: list[str] = []
+        lines: list[EnteredLine] = []
         for piece in pieces:
             if piece.kind is InputKind.REPORT:
                 self._in_answer = piece.data in _STRINGS or (self._in_answer and not piece.data.endswith(_STRING_ENDS))
@@ -66,22 +79,22 @@ class TypedText:
             elif piece.kind is InputKind.TYPED:
                 lines += self._keys(piece.data)
             elif piece.kind is InputKind.PASTED and piece.data not in (PASTE_BEGIN, PASTE_END):
-                self._insert(_LINE_ENDS.sub("\n", self._pasted.decode(piece.data)))
+                self._insert(_LINE_ENDS.sub("\n", self._pasted.decode(piece.data)), PASTE)
         return lines
 
     def _start_line(self) -> None:
         self._before = self._after = ""
-        self._certain = True
+        self._certain, self._provenance = True, Provenance()
 
-    def _keys(self, data: bytes) -> Iterator[str]:
+    def _keys(self, data: bytes) -> Iterator[EnteredLine]:
         if data[:1] == b"\x1b":
             self._sequence(data)
             return
         for character in self._typed.decode(data):
             if character == "\r":
-                line, certain = self._before + self._after, self._certain
+                line, certain = EnteredLine(self._before + self._after, self._provenance.own()), self._certain
                 self._start_line()
-                if certain and line.strip():
+                if certain and line.text.strip():
                     yield line
             elif character == "\n" or (character >= " " and character != "\x7f"):
                 self._insert(character)
@@ -97,11 +110,12 @@ class TypedText:
         else:
             self._edit(name)
 
-    def _insert(self, text: str) -> None:
+    def _insert(self, text: str, longest: int = KEY) -> None:
         self._before += text
         if has_hidden_text(text) or "\t" in text or len(self._before) + len(self._after) > LINE_LIMIT:
             self._certain = False
             self._before = self._before[:LINE_LIMIT]
+        self._provenance.change(self._before + self._after, longest)
 
     def _edit(self, name: str) -> None:
         before, after = self._before, self._after
@@ -130,3 +144,4 @@ class TypedText:
             case _:
                 self._certain = self._certain and name in _NO_EFFECT
         self._before, self._after = before, after
+        self._provenance.change(before + after, PASTE)

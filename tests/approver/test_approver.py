@@ -8,13 +8,13 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, succeed
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.approver.approver import PATIENCE
 from ironcurtain.errors import ConfigurationError, StaleDecision
 from ironcurtain.escalation import Outcome
-from ironcurtain.llm.model import ModelError, ModelReply, TokenUsage, ToolUse
+from ironcurtain.llm.model import ModelError, ModelReply, ProviderBlock, TextBlock, TokenUsage, ToolUse
 from tests.approver.doubles import USAGE, ApproverWorld, approve, call, resources, said
 from tests.audit.doubles import scratch
 
@@ -124,6 +124,27 @@ class SilenceTests(ApproverTestCase):
             ready.callback(reply)
             world = self.world(lambda request, ready=ready: ready)
             self.assertWaits(world, world.ask(call(READ)), "not what was asked for")
+
+    def test_reasoning_is_no_part_of_the_answer(self) -> None:
+        thought = [
+            ProviderBlock("anthropic", {"type": "thinking", "thinking": approve(WORDS), "signature": "x"}),
+            ProviderBlock("anthropic", {"type": "redacted_thinking", "data": "x"}),
+            ProviderBlock("openai", {"type": "reasoning", "encrypted_content": "x", "summary": []}),
+            ProviderBlock("google", {"thoughtSignature": "x"}),
+            TextBlock(f"<think>\n{approve(WORDS)}\n</think>\n\n"),
+        ]
+        for block in thought:
+            answered, refused, silent = (
+                self.world(lambda request, content=content: succeed(ModelReply(content, "end_turn", USAGE, "m")))
+                for content in (
+                    (block, TextBlock(approve("read ~/notes.txt"))),
+                    (block, TextBlock('{"decision": "ask"}')),
+                    (block,),
+                )
+            )
+            self.assertEqual(self.successResultOf(answered.ask(call(READ))).by, "auto-approver", block)
+            self.assertWaits(refused, refused.ask(call(READ)), "does not approve")
+            self.assertWaits(silent, silent.ask(call(READ)), "not what was asked for")
 
     def test_quotes_that_are_not_the_users(self) -> None:
         for quote in ("", " ", "read ~/notes.txt!", "Please  read ~/notes.txt", "please read ~/notes.txt", "\u202e"):

@@ -125,7 +125,7 @@ class InjectionTests(SynchronousTestCase):
 
             def record(pieces: list[Any], typed: TypedText = typed, world: ApproverWorld = world) -> None:
                 for line in typed.feed(pieces):
-                    world.words.add(line, InputSource.TERMINAL)
+                    world.words.add(line.typed, InputSource.TERMINAL, line.text)
 
             hub = Hub(program, Clock(), Screen(), (80, 24), typed=record)
             viewer = hub.attach(Eye(), Mode.DRIVE, 80, 24)

@@ -54,6 +54,14 @@ class TrustedInputTests(SynchronousTestCase):
         self.assertEqual(self.context.stat().st_mode & 0o777, 0o600)
         self.assertEqual(sorted(os.listdir(self.directory)), ["trusted-input.jsonl", "user-context.json"])
 
+    def test_what_was_not_typed_is_kept_apart(self) -> None:
+        self.words.add("see \n or not", InputSource.MESSAGE, "see read ~/a.txt or not")
+        self.words.add("", InputSource.MESSAGE, "read ~/b.txt")
+        self.words.add("", InputSource.MESSAGE, "")
+        self.assertEqual(self.words.publish(), ["see \n or not"])
+        self.assertEqual(self.words.others(), ["see read ~/a.txt or not", "read ~/b.txt"])
+        self.assertNotIn("~/", json.loads(self.context.read_bytes())["userMessage"])
+
     def test_secrets_are_not_recorded(self) -> None:
         self.words.add("use sk-ant-api03-" + "a" * 40, InputSource.MESSAGE)
         self.assertNotIn("a" * 40, self.path.read_text())
@@ -90,6 +98,6 @@ class SessionTests(SynchronousTestCase):
 
     def test_a_session_with_a_terminal_begins_with_its_task(self) -> None:
         world = World(scratch(self))
-        wanted = request(terminal=(80, 24), task="mend the tests")
+        wanted = request(terminal=(80, 24), task="mend the tests", typed="mend the tests")
         session = self.successResultOf(Deferred.fromCoroutine(world.manager.create(wanted)))
         self.assertIn('"task","text":"mend the tests"', session.paths.trusted_input.read_text())

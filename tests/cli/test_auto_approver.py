@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import Any
 
 from tests.cli.cases import ProductCase
@@ -22,12 +23,23 @@ reason = "it is yours"
 class ApprovalCase(ProductCase):
     """An agent that reads a file of the user's."""
 
-    def begin(self, words: str, rule: str) -> Any:
-        """:returns: a session that works on the user's words, with more in its rule."""
+    def begin(self, words: str, rule: str, *, typed: bool = False) -> Any:
+        """
+        :param typed: whether the words are typed at a terminal; else they are piped in.
+        :returns: a session that works on the words, with more in its rule.
+        """
         self.product.home.mkdir(mode=0o700)
         (self.product.home / "policy.toml").write_text(f"{POLICY}{rule}\n")
         (self.product.person / "notes.txt").write_text("buy milk\n")
-        process = self.product.start("start", "--backend", self.product.script(READ, DONE))
+        line = ("start", "--backend", self.product.script(READ, DONE))
+        if typed:
+            person, terminal = os.openpty()
+            self.addCleanup(os.close, person)
+            process = self.product.start(*line, stdin=terminal)
+            os.close(terminal)
+            os.write(person, f"{words}\n".encode())
+            return process
+        process = self.product.start(*line)
         assert process.stdin is not None
         process.stdin.write(f"{words}\n")
         process.stdin.flush()
@@ -50,7 +62,7 @@ class AutoApproverTests(ApprovalCase):
         }
 
     def test_what_the_user_asks_for_needs_no_other_answer(self) -> None:
-        process = self.begin("Please read ~/notes.txt now.", "auto = true")
+        process = self.begin("Please read ~/notes.txt now.", "auto = true", typed=True)
         until(process.stdout, "All done.")
         (decision,) = self.records("decision")
         self.assertEqual((decision["outcome"], decision["by"]), ("approved", "auto-approver"))
@@ -61,11 +73,11 @@ class AutoApproverTests(ApprovalCase):
 
     def test_its_tokens_count_in_the_session(self) -> None:
         self.product.environ["IRONCURTAIN_BUDGET_TOKENS"] = "110"
-        process = self.begin("Please read ~/notes.txt now.", "auto = true")
+        process = self.begin("Please read ~/notes.txt now.", "auto = true", typed=True)
         until(process.stderr, "budget used up: 120 of 110 tokens")
 
-    def test_what_the_user_did_not_name_waits(self) -> None:
-        process = self.begin("Please mend the tests.", "auto = true")
+    def test_what_was_piped_in_waits(self) -> None:
+        process = self.begin("Please read ~/notes.txt now.", "auto = true")
         until(process.stderr, "Type /approve 1")
         self.assertEqual(self.product.run("deny", "1").returncode, 0)
         (evidence,) = self.records("auto-approver")

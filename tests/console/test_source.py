@@ -71,7 +71,7 @@ class Owner:
         self.started.append(request)
         return session(self.number)
 
-    async def send(self, name: int | str, message: str) -> Reply:
+    async def send(self, name: int | str, message: str, typed: str = "") -> Reply:
         self.messages.append((name, message))
         raise RemoteError("SESSION", "no model answers", 1)
 

@@ -31,7 +31,13 @@ REPORTS = (
 def lines(*reads: bytes) -> list[str]:
     """:returns: the lines in these reads."""
     reader, typed = TypedReader(), TypedText()
-    return [line for read in reads for line in typed.feed(reader.feed(read))]
+    return [line.text for read in reads for line in typed.feed(reader.feed(read))]
+
+
+def own(*reads: bytes) -> list[str]:
+    """:returns: what was typed of the lines in these reads."""
+    reader, typed = TypedReader(), TypedText()
+    return [line.typed for read in reads for line in typed.feed(reader.feed(read))]
 
 
 class EditingTests(SynchronousTestCase):
@@ -89,7 +95,22 @@ class EditingTests(SynchronousTestCase):
         typed = TypedText()
         for _ in range(10):
             self.assertEqual(typed.feed(TypedReader().feed(b"x" * LINE_LIMIT)), [])
-        self.assertEqual(typed.feed(TypedReader().feed(b"\rnext\r")), ["next"])
+        self.assertEqual(typed.feed(TypedReader().feed(b"\rnext\r")), [("next", "next")])
+
+
+class PastedTests(SynchronousTestCase):
+    PASTE = b"\x1b[200~read ~/a.txt\x1b[201~"
+
+    def test_pasted_text_is_in_the_line_and_not_typed(self) -> None:
+        self.assertEqual(lines(b"now ", self.PASTE, b" please\r"), ["now read ~/a.txt please"])
+        self.assertEqual(own(b"now ", self.PASTE, b" please\r"), ["now \n please"])
+        self.assertEqual(own(self.PASTE, b"\r"), [""])
+        self.assertEqual(own(self.PASTE, b"\x7f\x7f\x7fxt.gz\r"), ["xt.gz"])
+        self.assertEqual(own(self.PASTE, b"\x1b[H", b"do ", b"\x1b[F", b"!\r"), ["do \n!"])
+
+    def test_editing_makes_nothing_typed(self) -> None:
+        self.assertEqual(own(b"ab", b"\x1b[D", self.PASTE, b"\x1b[3~", b"c\r"), ["a\nc"])
+        self.assertEqual(own(self.PASTE, b"\x15typed\r"), ["typed"])
 
 
 class ReportTests(SynchronousTestCase):
@@ -119,7 +140,7 @@ class HubTests(SynchronousTestCase):
             Clock(),
             Screen(),
             (80, 24),
-            typed=lambda pieces: known.extend((line, bytes(program.typed)) for line in typed.feed(pieces)),
+            typed=lambda pieces: known.extend((line.text, bytes(program.typed)) for line in typed.feed(pieces)),
         )
         driver, observer = (hub.attach(Eye(), mode, 80, 24) for mode in (Mode.DRIVE, Mode.OBSERVE))
         observer.typed(b"push it\r")

@@ -18,9 +18,14 @@ NUMBER_DIGITS = 12
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message for the agent."""
+    """
+    A message for the agent.
+
+    :param typed: what of it a person typed, and neither pasted nor piped in.
+    """
 
     text: str
+    typed: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +104,15 @@ DECISIONS = {
 REVOKE_HELP = "/revoke takes the number of a kept approval's escalation, like: /revoke 3"
 
 
-def parse(line: str) -> Input | None:
-    """:returns: the meaning of a line; ``None`` if it is blank."""
+def parse(line: str, typed: str = "") -> Input | None:
+    """
+    :param typed: see :class:`Message`.
+    :returns: the meaning of a line; ``None`` if it is blank.
+    """
     if not line.strip():
         return None
     if not line.startswith("/"):
-        return Message(line.strip())
+        return Message(line.strip(), typed.strip())
     word, *rest = line[1:].split() or [""]
     name = word.lower()
     if name == "deny" and [word.lower() for word in rest] == ["all"]:

@@ -110,16 +110,17 @@ class FrontEnd:
         """Whether the person detached, so that the session continues."""
         return self._cause is _Cause.DETACHED
 
-    async def single_shot(self, task: str) -> Reply:
+    async def single_shot(self, task: str, typed: str = "") -> Reply:
         """
         Send the session one message.
 
+        :param typed: what of it a person typed.
         :returns: the agent's unprinted answer, and its usage.
         :raises Left: Ctrl-C (``exit_status`` 130), SIGTERM (143) or ``/detach`` (0) came first.
         :raises IronCurtainError: there is no answer; the session's error.
         """
         self._single = True
-        return await self._run(lambda: self._one_answer(task))
+        return await self._run(lambda: self._one_answer(task, typed))
 
     async def interactive(self, first: str = "") -> int:
         """
@@ -162,12 +163,12 @@ class FrontEnd:
             self.terminate()
         return True
 
-    def typed(self, line: str, began: float) -> None:
-        """The person entered a line."""
+    def typed(self, line: str, began: float, own: str = "") -> None:
+        """The person entered a line, of which ``own`` was typed."""
         if self._surface.live or self._single:
-            self._act(parse(line), began)
+            self._act(parse(line, own), began)
         else:
-            self._queue.add(line, began)
+            self._queue.add(line, began, own)
             self._next()
 
     def input_ended(self) -> None:
@@ -219,13 +220,13 @@ class FrontEnd:
 
     async def _conversation(self, first: str) -> int:
         if first:
-            self._spawn(self._talk(first))
+            self._spawn(self._talk(Message(first)))
         self._next()
         return await self._end
 
-    async def _one_answer(self, task: str) -> Reply:
+    async def _one_answer(self, task: str, typed: str) -> Reply:
         outcome: Deferred[Delivered] = Deferred()
-        sending = Deferred.fromCoroutine(self._sender.send(task))
+        sending = Deferred.fromCoroutine(self._sender.send(task, typed))
         sending.addBoth(lambda result: None if outcome.called else outcome.callback(result))
         self._end.addCallback(lambda status: None if outcome.called else outcome.errback(self._left(status)))
         delivered = await outcome
@@ -246,14 +247,14 @@ class FrontEnd:
         if self._leaving is None and self._open:
             self._leaving = self._clock.callLater(0, self._end.callback, status)
 
-    async def _talk(self, text: str) -> None:
-        delivered = await self._sender.send(text)
+    async def _talk(self, message: Message) -> None:
+        delivered = await self._sender.send(message.text, message.typed)
         if not delivered.shown:
             if delivered.reply is not None:
                 self._add(self._view.answer(delivered.reply.text))
             else:
                 self._add(self._view.failed(str(delivered.error)))
-                self._surface.put_back(text)
+                self._surface.put_back(message.text)
         self._next()
 
     async def _cancel(self) -> None:
@@ -321,8 +322,8 @@ class FrontEnd:
             self._spawn(self._decide(work))
             return
         match what:
-            case Message(text):
-                self._message(text)
+            case Message():
+                self._message(what)
             case Wrong(why):
                 self._add(self._view.note(why, "warn"))
             case Simple.DETACH:
@@ -333,7 +334,8 @@ class FrontEnd:
             case Simple():
                 self._spawn(self._inspect(what))
 
-    def _message(self, text: str) -> None:
+    def _message(self, message: Message) -> None:
+        text = message.text
         if self._waiting and (self._single or self._working):
             number = min(self._waiting)
             self._add(self._view.note(f"to answer, type /approve {number} or /deny {number}", "warn"))
@@ -344,7 +346,7 @@ class FrontEnd:
             self._add(self._view.note("not sent: the agent is working. Press Enter again when it is done", "warn"))
             self._surface.put_back(text)
         else:
-            self._spawn(self._talk(text))
+            self._spawn(self._talk(message))
 
     async def _decide(self, work: Work) -> None:
         await work

@@ -27,13 +27,14 @@ class LineQueue:
         """When the line was begun that :meth:`next` returned last."""
         self._ended = False
 
-    def add(self, line: str, began: float) -> None:
+    def add(self, line: str, began: float, own: str = "") -> None:
         """
         Add a line.
 
         :param began: when its first character was typed; infinity if a program wrote it.
+        :param own: what of it was typed.
         """
-        if (parsed := parse(line)) is not None:
+        if (parsed := parse(line, own)) is not None:
             self._lines.append((parsed, began))
 
     def end(self) -> None:

@@ -33,6 +33,7 @@ class _Lines:
     """
 
     def __init__(self, reactor: IReactorFDSet, fd: int, listener: Listener, began: Callable[[], float]) -> None:
+        self._by_hand = os.isatty(fd)
         self._reactor, self._fd, self._listener, self._began = reactor, fd, listener, began
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._rest = ""
@@ -53,12 +54,15 @@ class _Lines:
             data = b""
         *lines, self._rest = (self._rest + self._decoder.decode(data, final=not data)).split("\n")
         for line in lines:
-            self._listener.typed(line, self._began())
+            self._enter(line)
         if not data:
             self.stop()
             if self._rest:
-                self._listener.typed(self._rest, self._began())
+                self._enter(self._rest)
             self._listener.input_ended()
+
+    def _enter(self, line: str) -> None:
+        self._listener.typed(line, self._began(), line if self._by_hand else "")
 
     def stop(self) -> None:
         """Stop reading."""

@@ -42,6 +42,7 @@ from ironcurtain.cli.terminal.glyphs import glyphs_for, representable
 from ironcurtain.cli.terminal.surface import Listener
 from ironcurtain.cli.terminal.view import Live
 from ironcurtain.services.asyncio_bridge import from_asyncio
+from ironcurtain.terminal.provenance import KEY, Provenance
 from ironcurtain.text.columns import Line
 
 INPUT_LINES = 8
@@ -94,6 +95,7 @@ class PromptSurface:
         self._listener: Listener | None = None
         self._running: Deferred[None] | None = None
         self._live, self._began, self._was_empty = Live((), ()), 0.0, True
+        self._provenance, self._entered_line = Provenance(), Provenance()
         self._wakeup_fd = -1
         self._buffer = Buffer(multiline=True, on_text_changed=self._changed)
         self._application: Application[None] = Application(
@@ -150,6 +152,8 @@ class PromptSurface:
     def put_back(self, text: str) -> None:
         """Insert text at the beginning of the input line, and move the cursor to the end."""
         rest = self._buffer.text
+        if not rest and self._entered_line.text.strip() == text:  # what was typed of it stays so
+            self._provenance, text = self._entered_line, self._entered_line.text
         self._buffer.text = f"{text}\n{rest}" if rest else text
         self._buffer.cursor_position = len(self._buffer.text)
 
@@ -212,10 +216,12 @@ class PromptSurface:
 
     def _entered(self) -> None:
         text, began = self._buffer.text, self._began
+        self._entered_line, self._provenance = self._provenance, Provenance()
         self._buffer.reset(append_to_history=True)
         self._was_empty = True
         if self._listener is not None:
-            self._listener.typed(text.encode("utf-8", "replace").decode(), began)
+            own = self._entered_line.own().encode("utf-8", "replace").decode()
+            self._listener.typed(text.encode("utf-8", "replace").decode(), began, own)
 
     def _interrupted(self, event: KeyPressEvent) -> None:
         if self._buffer.text:
@@ -229,6 +235,8 @@ class PromptSurface:
             self._listener.input_ended()
 
     def _changed(self, buffer: Buffer) -> None:
+        # A key inserts one character; a paste, the kill ring and the history insert several.
+        self._provenance.change(buffer.text, KEY)
         if self._was_empty:
             self._began = self._now()
         self._was_empty = not buffer.text

@@ -64,12 +64,16 @@ class Sender:
         """Whether a message of this sender is in progress."""
         return self._sent is not None
 
-    async def send(self, text: str) -> Delivered:
-        """Send a message, and wait until its events have arrived, too. Does not raise IronCurtain's errors."""
+    async def send(self, text: str, typed: str) -> Delivered:
+        """
+        Send a message, and wait until its events have arrived, too. Does not raise IronCurtain's errors.
+
+        :param typed: what of it a person typed.
+        """
         sent = self._sent = _Sent(text)
         reply, error = None, None
         try:
-            reply = await self._api.send(self._number, text)
+            reply = await self._api.send(self._number, text, typed)
         except IronCurtainError as e:
             error = e
         try:

@@ -13,12 +13,13 @@ from ironcurtain.text.columns import Line
 class Listener(Protocol):
     """Receives the person's input."""
 
-    def typed(self, line: str, began: float) -> None:
+    def typed(self, line: str, began: float, own: str = "") -> None:
         """
         The person entered a line.
 
         :param began: when its first character was typed, in seconds of the reactor's clock; minus infinity if a part of
             it was pasted, infinity if a program wrote it.
+        :param own: what of it was typed, and neither pasted nor piped in.
         """
 
     def interrupt(self) -> None:
@@ -69,7 +70,7 @@ class Surface(Protocol):
         """End the alert."""
 
     def put_back(self, text: str) -> None:
-        """Insert text at the beginning of the input line."""
+        """Insert text of the last entered line at the beginning of the input line."""
 
     def close(self) -> Awaitable[None]:
         """Stop drawing, and restore the terminal."""

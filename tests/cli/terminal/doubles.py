@@ -117,7 +117,7 @@ class PlayedSession:
     async def start(self, request: SessionRequest, on_event: OnEvent = lambda stamped: None) -> SessionInfo:
         return INFO
 
-    async def send(self, name: int | str, message: str) -> Reply:
+    async def send(self, name: int | str, message: str, typed: str = "") -> Reply:
         if self.state != "ready":
             raise SessionError("SESSION_NOT_READY", f"session {name} is {self.state}: wait for its answer")
         self.messages.append(message)

@@ -27,7 +27,8 @@ class Heard:
         self.began: list[float] = []
         self.done: Deferred[list[str]] = Deferred()
 
-    def typed(self, line: str, began: float) -> None:
+    def typed(self, line: str, began: float, own: str = "") -> None:
+        assert own == ""  # a pipe and a file are no person
         self.lines.append(line)
         self.began.append(began)
 

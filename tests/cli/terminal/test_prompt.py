@@ -36,11 +36,13 @@ class Heard:
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.began: list[float] = []
+        self.own: list[str] = []
         self.others: list[str] = []
 
-    def typed(self, line: str, began: float) -> None:
+    def typed(self, line: str, began: float, own: str = "") -> None:
         self.lines.append(line)
         self.began.append(began)
+        self.own.append(own)
 
     def interrupt(self) -> None:
         self.others.append("interrupt")
@@ -123,11 +125,23 @@ class KeyTests(TerminalCase):
         self.seen = ""
         await self.until(lambda: os.write(self.person, b"\x1b[A") and "hello" in self.text)
         await self.press("\r", lambda: self.heard.lines == ["hello", "hello"])
+        self.assertEqual(self.heard.own, ["hello", ""])
 
     async def test_several_lines_pasted_are_one_message(self) -> None:
         await self.open()
         await self.press("\x1b[200~one\ntwo\x1b[201~", lambda: "two" in self.seen)
         await self.press("\r", lambda: self.heard.lines == ["one\ntwo"])
+        self.assertEqual(self.heard.own, [""])
+
+    async def test_what_is_pasted_or_comes_from_the_history_is_not_typed(self) -> None:
+        await self.open()
+        await self.press("see \x1b[200~read ~/a\x1b[201~ or not\r", lambda: len(self.heard.lines) == 1)
+        await self.press("read it\r", lambda: len(self.heard.lines) == 2)
+        self.surface.put_back("read it")
+        await self.press(" now\r", lambda: len(self.heard.lines) == 3)
+        await self.press("\x1b[200~read ~/a\x1b[201~\x15\x19\r", lambda: len(self.heard.lines) == 4)
+        self.assertEqual(self.heard.lines, ["see read ~/a or not", "read it", "read it now", "read ~/a"])
+        self.assertEqual(self.heard.own, ["see \n or not", "read it", "read it now", ""])
 
     async def test_a_line_with_pasted_text_was_never_begun(self) -> None:
         await self.open()
