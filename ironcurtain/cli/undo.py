@@ -31,16 +31,20 @@ if TYPE_CHECKING:
 @click.argument("turn", type=click.IntRange(min=1), required=False)
 @click.option("--session", default="last", shell_complete=all_sessions, help="A number, an id, or 'last'.")
 @click.option("--back", is_flag=True, help="Take back the last undo.")
+@click.option("--all", "everything", is_flag=True, help="Restore also what you or others changed since.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @click.option("--dry-run", is_flag=True, help="Only show what would be undone.")
 @as_json
-def undo(turn: int | None, session: str, back: bool, yes: bool, dry_run: bool, json_output: bool) -> None:
+def undo(
+    turn: int | None, session: str, back: bool, everything: bool, yes: bool, dry_run: bool, json_output: bool
+) -> None:
     """
     Restore the workspace of a session as it was before TURN, by default the last one.
 
     A turn is a message and what the agent did with it, or an iteration of a loop; that of later ones is undone, too.
-    Shows the difference and the calls whose effects stay, such as those that left this machine, and asks. An undo can
-    be undone with --back, and continues if it was interrupted. Not possible while the agent works.
+    Shows the difference and the calls whose effects stay, such as those that left this machine, and asks. What changed
+    after the agent had worked is named and kept, unless you say --all. An undo can be undone with --back, and continues
+    if it was interrupted. Not possible while the agent works.
     """
     from ironcurtain.session.model import SessionInfo
 
@@ -49,11 +53,11 @@ def undo(turn: int | None, session: str, back: bool, yes: bool, dry_run: bool, j
     where = home()
     paths = session_directory(where, session)
     info = msgspec.json.decode(paths.snapshot.read_bytes(), type=SessionInfo)
-    with compared(where, info, paths, turn, back) as comparing:
+    with compared(where, info, paths, turn, back, everything) as comparing:
         head, found = comparing.head, comparing.found
         answer: dict[str, Any] = {"session": info.number, "turn": head.turn, "snapshot": head.number}
         answer |= {"changes": changes_as_json(found.shown), "cannot_be_undone": comparing.lasting}
-        answer["audit_intact"] = comparing.records.intact
+        answer |= {"audit_intact": comparing.records.intact, "kept": changes_as_json(found.kept)}
         if not json_output:
             print_patch(found.comparison, found.shown)
             _warn(comparing.summary(settings(where).settings.undo))
@@ -68,7 +72,7 @@ def undo(turn: int | None, session: str, back: bool, yes: bool, dry_run: bool, j
         if not confirmed(f"Undo this in {one_line(head.workspace)}?", err=True):
             print_lines("Nothing was undone.", err=True)
             raise SystemExit(1)
-    report = _undo(where, paths, info, head)
+    report = _undo(where, paths, info, head, everything)
     if json_output:
         print_json(answer | {"done": report})
     else:
@@ -78,7 +82,7 @@ def undo(turn: int | None, session: str, back: bool, yes: bool, dry_run: bool, j
         raise SystemExit(1)
 
 
-def _undo(where: Home, paths: SessionPaths, info: SessionInfo, head: SnapshotHead) -> UndoReport:
+def _undo(where: Home, paths: SessionPaths, info: SessionInfo, head: SnapshotHead, everything: bool) -> UndoReport:
     """Undo in the process that has the session, or here if it has ended."""
     from ironcurtain.cli.run import run
     from ironcurtain.control.owners import Owners
@@ -86,16 +90,16 @@ def _undo(where: Home, paths: SessionPaths, info: SessionInfo, head: SnapshotHea
 
     async def elsewhere(reactor: Any) -> UndoReport:
         client, number = await Owners(reactor, where).of_session(str(info.number))
-        return await client.undo(number, head.number)
+        return await client.undo(number, head.number, everything)
 
     async def here(reactor: Any) -> UndoReport:
-        return await _undo_here(reactor, where, paths, info, head)
+        return await _undo_here(reactor, where, paths, info, head, everything)
 
     return run(elsewhere if is_held(paths.lock) else here)
 
 
 async def _undo_here(
-    reactor: Any, where: Home, paths: SessionPaths, info: SessionInfo, head: SnapshotHead
+    reactor: Any, where: Home, paths: SessionPaths, info: SessionInfo, head: SnapshotHead, everything: bool
 ) -> UndoReport:
     from twisted.internet.threads import deferToThreadPool
 
@@ -124,7 +128,7 @@ async def _undo_here(
             snapshots = WorkspaceSnapshots(
                 paths.snapshots, known.undo, audit, reactor, time.time, in_thread, lambda event: None
             )
-            report = await snapshots.undo(head.number, by)
+            report = await snapshots.undo(head.number, by, everything)
             audit.append("end", reason=f"undone by {by}")
         finally:
             await audit.close()

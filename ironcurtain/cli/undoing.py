@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from ironcurtain.text.display import json_line, one_line, paragraphs
+from ironcurtain.text.display import json_line, one_line, paragraphs, readable_path
 from ironcurtain.text.quantities import counted
 
 if TYPE_CHECKING:
@@ -63,6 +63,10 @@ class Comparing:
         lines = [f"Undo restores {counted(len(found.shown), 'file')}{more} as before {when}."]
         if not found.changes:
             lines = [f"The workspace of session {self.session.number} is as it was before {when}."]
+        kept = [readable_path(change.path) for change in found.kept]
+        lines += _named("Changed since by others than the agent, and kept (--all restores it, too)", kept)
+        if not found.known and found.changes:
+            lines.append("How the agent left the workspace is not on record: this may undo changes of yours as well.")
         lines += _doubts(self.session, self.records)
         calls = [f"{call.server}.{call.tool} {json_line(call.arguments, 160)}" for call in self.lasting]
         lines += _named("Cannot be undone", calls)
@@ -99,12 +103,18 @@ def turn_word(session: SessionInfo) -> str:
 
 @contextmanager
 def compared(
-    where: Home, session: SessionInfo, paths: SessionPaths, turn: int | None, back: bool = False
+    where: Home,
+    session: SessionInfo,
+    paths: SessionPaths,
+    turn: int | None,
+    back: bool = False,
+    everything: bool = False,
 ) -> Iterator[Comparing]:
     """
     :param session: the session with these paths.
     :param turn: ``None``: the undo that was interrupted, else the last turn.
     :param back: compare with the snapshot from before the last undo.
+    :param everything: restore also what others than the agent have changed since.
     :raises NotFound: there is no such snapshot, or it is damaged.
     :raises UsageError: the workspace cannot be read.
     """
@@ -121,7 +131,7 @@ def compared(
     if not back and not paths.audit.is_symlink() and paths.audit.is_file():
         with paths.audit.open("rb") as lines:
             lasting = lasting_calls(lines, head.number)
-    with restoration(snapshots, head) as found:
+    with restoration(snapshots, head, everything) as found:
         yield Comparing(session, snapshots, head, found, lasting, records)
 
 
@@ -176,7 +186,8 @@ def done_lines(report: UndoReport, number: int) -> list[str]:
     back = f"To take this back: ironcurtain undo --back --session {number}"
     if not report.kept:
         back = f"This cannot be taken back: {one_line(report.not_kept)}"
-    return [f"Restored {report.changed}, removed {report.removed}.", back]
+    kept = f" Kept {len(report.since)} that changed since." if report.since else ""
+    return [f"Restored {report.changed}, removed {report.removed}.{kept}", back]
 
 
 def left_lines(report: UndoReport) -> list[str]:

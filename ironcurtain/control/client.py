@@ -104,9 +104,9 @@ class ControlClient:
         answer = await self._call("POST", f"{_session(name)}/cancel", dict[str, bool])
         return answer["cancelled"]
 
-    async def undo(self, name: Name, snapshot: int) -> UndoReport:
-        """Restore the workspace of a session from a snapshot."""
-        return await self._call("POST", f"{_session(name)}/undo", UndoReport, wire.UndoBody(snapshot))
+    async def undo(self, name: Name, snapshot: int, everything: bool = False) -> UndoReport:
+        """See :meth:`ironcurtain.operations.api.SessionApi.undo`."""
+        return await self._call("POST", f"{_session(name)}/undo", UndoReport, wire.UndoBody(snapshot, everything))
 
     async def session(self, name: Name) -> SessionInfo:
         """:returns: one session."""

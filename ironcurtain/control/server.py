@@ -198,7 +198,8 @@ async def _cancel(operations: Operations, who: Principal, request: Request, name
 
 
 async def _undo(operations: Operations, who: Principal, request: Request, name: str) -> object:
-    return await operations.undo(who, name, _body(request, wire.UndoBody).snapshot)
+    body = _body(request, wire.UndoBody)
+    return await operations.undo(who, name, body.snapshot, body.everything)
 
 
 async def _history(operations: Operations, who: Principal, request: Request, name: str) -> object:

@@ -62,9 +62,13 @@ class MessageBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class UndoBody(msgspec.Struct, forbid_unknown_fields=True):
-    """Restore the workspace of a session from the ``snapshot`` with this number."""
+    """
+    Restore the workspace of a session from the ``snapshot`` with this number; with ``everything`` also what others than
+    the agent have changed since.
+    """
 
     snapshot: Annotated[int, msgspec.Meta(ge=1)]
+    everything: bool = False
 
 
 class DecisionBody(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):

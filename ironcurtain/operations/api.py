@@ -88,8 +88,12 @@ class SessionApi(OversightApi, Protocol):
     async def cancel(self, name: Name) -> bool:
         """:returns: whether there was a message to cancel."""
 
-    async def undo(self, name: Name, snapshot: int) -> UndoReport:
-        """Restore the workspace of a session from a snapshot."""
+    async def undo(self, name: Name, snapshot: int, everything: bool = False) -> UndoReport:
+        """
+        Restore the workspace of a session from a snapshot.
+
+        :param everything: whether to restore also what others than the agent have changed since.
+        """
 
     async def history(self, name: Name) -> list[Turn]:
         """:returns: the turns so far."""
@@ -141,9 +145,9 @@ class LocalApi:
         """:returns: whether there was a message to cancel."""
         return self._operations.cancel(self._who, name)
 
-    async def undo(self, name: Name, snapshot: int) -> UndoReport:
-        """Restore the workspace of a session from a snapshot."""
-        return await self._operations.undo(self._who, name, snapshot)
+    async def undo(self, name: Name, snapshot: int, everything: bool = False) -> UndoReport:
+        """See :meth:`SessionApi.undo`."""
+        return await self._operations.undo(self._who, name, snapshot, everything)
 
     async def stop(self, name: Name) -> SessionInfo:
         """End a session."""

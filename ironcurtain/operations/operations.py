@@ -79,14 +79,14 @@ class Operations:
         """:returns: whether there was a message to cancel."""
         return self._find(who, Role.ATTACH, name).cancel()
 
-    async def undo(self, who: Principal, name: Name, snapshot: int) -> UndoReport:
+    async def undo(self, who: Principal, name: Name, snapshot: int, everything: bool = False) -> UndoReport:
         """
         Restore a session's workspace, which is recorded.
 
         :param snapshot: number of the snapshot.
         :raises SessionError: its agent works, or could work.
         """
-        return await self._find(who, Role.ATTACH, name).undo(snapshot, who.name)
+        return await self._find(who, Role.ATTACH, name).undo(snapshot, who.name, everything)
 
     def terminal(self, who: Principal, name: Name, mode: Mode) -> Hub:
         """

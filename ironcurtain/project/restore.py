@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -51,6 +51,10 @@ class Restoration:
     tree: Tree
     changes: list[Change] = field(default_factory=list)
     """What would be restored, directories too, by path; set by :meth:`compare`."""
+    kept: list[Change] = field(default_factory=list)
+    """What would be restored, but has changed since by others than the agent; set by :meth:`keep`."""
+    known: bool = False
+    """Whether it is on record what others than the agent have changed since."""
     unlisted: list[str] = field(default_factory=list)
     """Directories that cannot be listed now, which are left as they are."""
     files: int = 0
@@ -85,6 +89,24 @@ class Restoration:
             if not below or not path.startswith(below):
                 self.changes.append(Change(path, "removed", then, None))
         self.changes.sort(key=lambda change: change.path)
+
+    def keep(self, since: Collection[str]) -> None:
+        """
+        Leave paths as they are, and what they depend on.
+
+        :param since: the paths that others than the agent have changed.
+        """
+        inside = {path[:at] for path in since for at, letter in enumerate(path) if letter == "/"}
+        files = {change.path for change in self.changes if change.path in since and _kind(change.after) != "directory"}
+        restored = list[Change]()
+        for change in self.changes:
+            parents = {change.path[:at] for at, letter in enumerate(change.path) if letter == "/"}
+            holds = change.path in inside and _kind(change.after) == "directory" != _kind(change.before)
+            if change.path in since or parents & files or (holds and change.before is not None):
+                self.kept.append(change)
+            elif not holds:
+                restored.append(change)
+        self.changes = restored
 
     def restore(self) -> Restored:
         """:returns: what was done. What cannot be restored is left as it is."""

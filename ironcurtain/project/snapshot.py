@@ -46,10 +46,11 @@ class SnapshotFailed(Unavailable):
 
 
 class SnapshotKind(StrEnum):
-    """When a snapshot was taken."""
+    """When a snapshot was taken: before a turn, before an undo, or after one of them."""
 
     TURN = "turn"
     UNDO = "undo"
+    END = "end"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ class SnapshotLimits:
 class SnapshotHead(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
     :param number: increases with each snapshot of the session.
-    :param turn: the turn that followed; of one of kind ``undo``, the turn that was undone.
+    :param turn: the turn that followed; of one of kind ``undo``, the turn that was undone; of kind ``end``, that ended.
     :param taken_at: when it began, in nanoseconds since the epoch.
     :param workspace: real path of the directory.
     :param hidden: protected paths in it, which are in no snapshot.

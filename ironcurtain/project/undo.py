@@ -10,6 +10,7 @@ import msgspec
 
 from ironcurtain.errors import NotFound
 from ironcurtain.project.restore import Restoration, Restored
+from ironcurtain.project.since import changed_since
 from ironcurtain.project.snapshot import Restoring, SnapshotHead, SnapshotKind, SnapshotLimits, Snapshots
 from ironcurtain.project.tree import close, open_tree
 
@@ -21,11 +22,13 @@ LAST_UNDO = "back"
 class Undone:
     """
     :param kept: number of the snapshot from before the undo; 0 if there is none, and ``not_kept`` says why.
+    :param since: paths that were left, since others than the agent have changed them.
     """
 
     restored: Restored
     kept: int
     not_kept: str = ""
+    since: tuple[str, ...] = ()
 
 
 def choose(snapshots: Snapshots, turn: int | None, back: bool = False, word: str = "turn") -> SnapshotHead:
@@ -54,8 +57,9 @@ def choose(snapshots: Snapshots, turn: int | None, back: bool = False, word: str
 
 
 @contextmanager
-def restoration(snapshots: Snapshots, head: SnapshotHead) -> Iterator[Restoration]:
+def restoration(snapshots: Snapshots, head: SnapshotHead, everything: bool = False) -> Iterator[Restoration]:
     """
+    :param everything: whether to restore also what others than the agent have changed since.
     :returns: the workspace compared with a snapshot.
     :raises NotFound: the snapshot is damaged.
     :raises UsageError: the workspace cannot be read.
@@ -65,18 +69,22 @@ def restoration(snapshots: Snapshots, head: SnapshotHead) -> Iterator[Restoratio
     try:
         found = Restoration(snapshot, tree)
         found.compare()
+        since, found.known = changed_since(snapshots, head, tree)
+        if not everything:
+            found.keep(since)
         yield found
     finally:
         close(tree)
 
 
-def undo(snapshots: Snapshots, number: int, limits: SnapshotLimits, now: int) -> Undone:
+def undo(snapshots: Snapshots, number: int, limits: SnapshotLimits, now: int, everything: bool = False) -> Undone:
     """
     Restore a snapshot, after taking one of the workspace as it is. If that is impossible because of the limits, the
     undo cannot be taken back.
 
     :param number: of the snapshot to restore.
     :param now: nanoseconds since the epoch.
+    :param everything: whether to restore also what others than the agent have changed since.
     :raises NotFound: there is no such snapshot, or it is damaged.
     :raises UsageError: the workspace cannot be read.
     :raises OSError: the undo cannot be recorded; nothing was restored.
@@ -97,10 +105,15 @@ def undo(snapshots: Snapshots, number: int, limits: SnapshotLimits, now: int) ->
         not_kept = taken.failed
         restoring = msgspec.structs.replace(restoring, kept=taken.number if taken.listing else 0)
         snapshots.begin_restoring(restoring)
-    with restoration(snapshots, head) as found:
-        restored = found.restore()
+    with restoration(snapshots, head, everything) as found:
+        restored, since = found.restore(), tuple(change.path for change in found.kept)
+    tree = open_tree(head.workspace, hidden=head.hidden)
+    try:
+        snapshots.take(tree, head.turn, SnapshotKind.END, head.hidden, limits, now)
+    finally:
+        close(tree)
     snapshots.end_restoring()
-    return Undone(restored, restoring.kept or 0, not_kept)
+    return Undone(restored, restoring.kept or 0, not_kept, since)
 
 
 def _only(heads: list[SnapshotHead], number: int) -> SnapshotHead:

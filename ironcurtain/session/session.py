@@ -89,7 +89,9 @@ class Session:
         self._audit: AuditLog | None = None
         self._shared: SharedTerminal | None = None
         self._message: Deferred[Reply] | None = None
-        self._work = Turns(number, self.history, services, self._emit, self._before_turn, self._answered)
+        self._work = Turns(
+            number, self.history, services, self._emit, self._before_turn, self._answered, self._after_turn
+        )
         self._closing, self._is_down, self._in_turn, self._turns = False, False, False, len(self.history.turns)
         self._project: Project | None = None
         self._snapshots: WorkspaceSnapshots | None = None
@@ -220,7 +222,7 @@ class Session:
         self._message.cancel()
         return True
 
-    async def undo(self, snapshot: int, by: str) -> UndoReport:
+    async def undo(self, snapshot: int, by: str, everything: bool = False) -> UndoReport:
         """
         Restore the workspace from a snapshot.
 
@@ -233,7 +235,7 @@ class Session:
             raise self._not_ready(f"runs, and its agent could work: end it first with 'ironcurtain stop {self.number}'")
         self._enter(State.PROCESSING)
         try:
-            return await self._snapshots.undo(snapshot, by)
+            return await self._snapshots.undo(snapshot, by, everything)
         finally:
             self._enter(State.READY)
 
@@ -303,22 +305,14 @@ class Session:
         if self._project is not None:
             await self._project.before_turn(turn)
 
+    async def _after_turn(self) -> None:
+        if self._snapshots is not None:
+            await self._snapshots.end()
+
     def _core(self, account: Account, audit: AuditLog, snapshots: WorkspaceSnapshots) -> Core:
         return Core(
-            self.id,
-            self.request,
-            self.workspace,
-            account,
-            self._resumed,
-            self.paths,
-            self._services,
-            audit,
-            self.escalations,
-            snapshots,
-            self._trusted_input,
-            self._emit,
-            self._log_file.write,
-            self._end,
+            *(self.id, self.request, self.workspace, account, self._resumed, self.paths, self._services, audit),
+            *(self.escalations, snapshots, self._trusted_input, self._emit, self._log_file.write, self._end),
         )
 
     async def _make_directories(self) -> Account:

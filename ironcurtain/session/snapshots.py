@@ -41,6 +41,7 @@ class UndoReport(msgspec.Struct, frozen=True, kw_only=True):
 
     :param changed: number of files, directories and links that are as they were; ``removed``: that did not exist.
     :param left: paths that could not be restored.
+    :param since: paths that were left, since others than the agent have changed them after it worked.
     :param kept: whether the undo can be taken back; if not, ``not_kept`` says why.
     """
 
@@ -49,6 +50,7 @@ class UndoReport(msgspec.Struct, frozen=True, kw_only=True):
     left: tuple[LeftPath, ...]
     kept: bool
     not_kept: str = ""
+    since: tuple[str, ...] = ()
 
 
 class WorkspaceSnapshots:
@@ -72,9 +74,11 @@ class WorkspaceSnapshots:
     ) -> None:
         self._snapshots, self._settings, self._audit = Snapshots(directory), settings, audit
         self._clock, self._now, self._in_thread, self._emit = clock, now, in_thread, emit
-        self._limits = SnapshotLimits(settings.turns, settings.max_files, settings.max_mb * 1_000_000)
+        self._limits = SnapshotLimits(2 * settings.turns, settings.max_files, settings.max_mb * 1_000_000)
         self._lock, self._stopping = threading.Lock(), threading.Event()
         self._told = ""
+        self._begun: Callable[[], SnapshotTaken] | None = None
+        """Takes the snapshot of the end of the turn that is under way."""
         self.ready = False
 
     async def take(self, workspace: Path, protected: Sequence[str], turn: int | None) -> None:
@@ -85,7 +89,7 @@ class WorkspaceSnapshots:
         :param turn: number of the turn that follows; ``None``: the one after the last that has a snapshot.
         :raises AuditUnavailable: it cannot be recorded.
         """
-        self.ready = False
+        self.ready, self._begun = False, None
         if self._settings.turns == 0:
             return
         done: list[SnapshotTaken] = []
@@ -108,17 +112,40 @@ class WorkspaceSnapshots:
         fields = {"failed": head.failed} if head.failed else {"files": head.files, "size": head.size}
         self._audit.append("snapshot", number=head.number, turn=head.turn, **fields)
         self.ready = not head.failed
+        if self.ready:
+            self._begun = lambda: self._take(workspace, protected, head.turn, SnapshotKind.END)
         if head.failed:
             self._tell(f"no snapshot: {head.failed}: what this turn changes cannot be undone")
         elif done[0].left_out:
             self._tell(_left_out(done[0].left_out))
 
-    async def undo(self, number: int, by: str) -> UndoReport:
+    async def end(self) -> None:
+        """
+        Take a snapshot of how the turn leaves the workspace, so that an undo can tell what was changed after it. A
+        failure is told.
+        """
+        if (take := self._begun) is None:
+            return
+        self._begun, failed, done = None, "", list[SnapshotTaken]()
+        self._stopping.clear()
+        try:
+            await self._in_thread(lambda: done.append(take()))
+            failed = done[0].head.failed
+        except CancelledError:
+            self._stopping.set()
+            failed = "it was cancelled"
+        except Exception as e:  # as before the turn
+            failed = str(e)
+        if failed:
+            self._tell(f"no snapshot after this turn: {failed}: an undo cannot tell what you change after it")
+
+    async def undo(self, number: int, by: str, everything: bool = False) -> UndoReport:
         """
         Restore a snapshot.
 
         :param number: its number.
         :param by: who wants it.
+        :param everything: whether to restore also what others than the agent have changed since.
         :raises NotFound: there is none, or it is damaged.
         :raises UsageError: the workspace cannot be read.
         :raises AuditUnavailable: it cannot be recorded.
@@ -127,7 +154,7 @@ class WorkspaceSnapshots:
         turn = heads[number].turn if number in heads else 0
         self._audit.append("undo", number=number, turn=turn, by=by)
         done: list[Undone] = []
-        await self._in_thread(lambda: done.append(self._undo(number)))
+        await self._in_thread(lambda: done.append(self._undo(number, everything)))
         found = done[0].restored
         report = UndoReport(
             changed=found.changed,
@@ -135,6 +162,7 @@ class WorkspaceSnapshots:
             left=tuple(LeftPath(readable_path(path), why) for path, why in found.left),
             kept=bool(done[0].kept),
             not_kept=done[0].not_kept,
+            since=tuple(map(readable_path, done[0].since)),
         )
         fields = msgspec.structs.asdict(report) | {"left": [f"{each.path}: {each.reason}" for each in report.left]}
         self._audit.append("undo-end", number=number, **fields)
@@ -146,7 +174,8 @@ class WorkspaceSnapshots:
             self._tell(f"an undo was interrupted (snapshot {restoring.number}): 'ironcurtain undo' continues it")
 
     async def stop(self) -> None:
-        """Wait until nothing is being done any more; a snapshot ends at once."""
+        """Wait until nothing is being done any more. An agent that works to the end leaves its last snapshot."""
+        await self.end()
         self._stopping.set()
         await self._in_thread(self._wait)
 
@@ -154,20 +183,22 @@ class WorkspaceSnapshots:
         with self._lock:
             pass
 
-    def _take(self, workspace: Path, protected: Sequence[str], turn: int | None) -> SnapshotTaken:
+    def _take(
+        self, workspace: Path, protected: Sequence[str], turn: int | None, kind: SnapshotKind = SnapshotKind.TURN
+    ) -> SnapshotTaken:
         with self._lock:
             tree = open_tree(str(workspace.resolve()), self._stopping.is_set, inside(workspace, protected))
             try:
                 if turn is None:
                     turn = max((head.turn for head in self._snapshots.heads()), default=0) + 1
                 hidden = ("/".join(parts) for parts in sorted(tree.root.hidden))
-                return self._snapshots.take(tree, turn, SnapshotKind.TURN, hidden, self._limits, self._now_ns())
+                return self._snapshots.take(tree, turn, kind, hidden, self._limits, self._now_ns())
             finally:
                 close(tree)
 
-    def _undo(self, number: int) -> Undone:
+    def _undo(self, number: int, everything: bool) -> Undone:
         with self._lock:
-            return undo(self._snapshots, number, self._limits, self._now_ns())
+            return undo(self._snapshots, number, self._limits, self._now_ns(), everything)
 
     def _now_ns(self) -> int:
         return int(self._now() * 1e9)

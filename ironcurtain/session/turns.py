@@ -23,6 +23,7 @@ class Turns:
     :param emit: takes the events of a turn.
     :param prepare: called with a turn's number before the agent gets its message.
     :param answered: called when the agent is done, before the turn is recorded.
+    :param end: called after that; never fails.
     """
 
     log = Logger()
@@ -35,9 +36,10 @@ class Turns:
         emit: Callable[[events.SessionEvent], None],
         prepare: Callable[[int], Awaitable[None]],
         answered: Callable[[], None],
+        end: Callable[[], Awaitable[None]],
     ) -> None:
         self._number, self._history, self._services = number, history, services
-        self._emit, self._prepare, self._answered = emit, prepare, answered
+        self._emit, self._prepare, self._answered, self._end = emit, prepare, answered, end
 
     async def run(self, agent: SessionAgent, message: str) -> Reply:
         """
@@ -68,6 +70,7 @@ class Turns:
             raise SessionError("MESSAGE_FAILED", f"{error}; see the session's log") from e
         finally:
             self._answered()
+            await self._end()
             question, answer, failure = map(redactor.text, (message, text, error))
             used = agent.usage()
             turn = Turn(number=number, message=question, answer=answer, usage=used, timestamp=began, error=failure)

@@ -168,6 +168,7 @@ class _Making:
             text=lambda data: self._scrubber.text(as_read(data, self._size[0])),
             tell=agent.tell,
             prepare=self._prepare,
+            finish=core.snapshots.end,
             snapshots=self._settings.undo.shell and self._settings.undo.turns > 0,
             command_seconds=own.command_seconds,
             plan_seconds=own.plan_seconds,

@@ -94,6 +94,7 @@ class PlanParts:
     :param text: makes text of a command's output, without escape sequences and secrets.
     :param tell: gets each message for front ends.
     :param prepare: called before the first step of a plan that may run; returns whether there is a snapshot.
+    :param finish: called after the last step of such a plan.
     :param snapshots: whether the settings say that there is one.
     :param seconds: how long a command may take, and a plan.
     """
@@ -110,6 +111,7 @@ class PlanParts:
     text: Callable[[bytes], str]
     tell: Callable[[Message], None]
     prepare: Callable[[], Awaitable[bool]]
+    finish: Callable[[], Awaitable[None]]
     snapshots: bool
     command_seconds: float
     plan_seconds: float

@@ -74,13 +74,15 @@ class PlanRun:
         self._propose(confirm)
         if confirm:
             await self._confirm()
-        if self.ending is PlanEnding.COMPLETED:
+        if runs := self.ending is PlanEnding.COMPLETED:
             await self._prepare()
         for index in range(len(self._steps)):
             if self.ending is PlanEnding.COMPLETED:
                 await self._take(index)
             else:
                 self._complete(self._steps[index], StepOutcome.NOT_RUN, reason=self.ending.value)
+        if runs:
+            await self._parts.finish()
         self._phase = _Phase.OVER
         return [self._completed[step.number] for step in self._steps]
 

@@ -53,6 +53,13 @@ class UndoCommandTests(WorkspaceCase):
         self.assertEqual(self.files(), ["made.txt", "new", "new/more.txt"])
         shown = self.product.run("undo", "--dry-run")
         self.assertIn("-mine\n+agent\n", shown.stdout)
+        (mine := self.product.project / "mine.txt").write_text("after the turn\n")
+        kept = self.product.run("undo", "--dry-run")
+        self.assertIn(
+            "Changed since by others than the agent, and kept (--all restores it, too): mine.txt", kept.stderr
+        )
+        self.assertNotIn("mine.txt", kept.stdout)
+        mine.unlink()
         self.assertEqual(self.made.read_text(), "agent\n")
         refused = self.product.run("undo")
         self.assertEqual((refused.returncode, self.made.read_text()), (64, "agent\n"))

@@ -15,7 +15,9 @@ class IterationUndoTests(LoopCase):
     def test_each_iteration_has_a_snapshot_and_can_be_taken_back(self) -> None:
         self.loop("-n", "3", script=WORK, status=3)
         heads = Snapshots(self.session() / "snapshots").heads()
-        self.assertEqual([head.turn for head in heads], [1, 2, 3])
+        self.assertEqual(
+            [(head.turn, str(head.kind)) for head in heads], [*((n, "turn") for n in (1, 2, 3)), (3, "end")]
+        )
         self.assertEqual([record["turn"] for record in self.records("snapshot")], [1, 2, 3])
         shown = self.product.run("undo", "--dry-run")
         self.assertIn("as before iteration 3.", shown.stderr)

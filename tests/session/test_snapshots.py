@@ -65,9 +65,10 @@ class TurnTests(SnapshotTestCase):
     def test_one_before_each_turn_which_is_recorded(self) -> None:
         for message in ("one", "two"):
             self.successResultOf(self.session.send(message))
-        self.assertEqual([head.turn for head in self.heads], [1, 2])
+        kinds = [(head.turn, str(head.kind)) for head in self.heads]
+        self.assertEqual(kinds, [(1, "turn"), (1, "end"), (2, "turn"), (2, "end")])
         recorded = [(record["number"], record["turn"]) for record in self.records("snapshot")]
-        self.assertEqual(recorded, [(1, 1), (2, 2)])
+        self.assertEqual(recorded, [(1, 1), (3, 2)])
 
     def test_the_agent_gets_its_message_when_it_is_done(self) -> None:
         thread = ManualThread()
@@ -78,8 +79,17 @@ class TurnTests(SnapshotTestCase):
         self.assertEqual(self.world.agents[-1].waiting, [])
         thread.run()
         self.world.agents[-1].waiting[0].callback(None)
-        self.successResultOf(sent)
+        self.assertNoResult(sent)
         self.assertEqual(len(self.heads), 1)
+        thread.run()
+        self.successResultOf(sent)
+        self.assertEqual(len(self.heads), 2)
+
+    def test_a_message_that_is_cancelled_has_an_end_too(self) -> None:
+        sent = self.session.send("wait")
+        self.assertTrue(self.session.cancel())
+        self.failureResultOf(sent, SessionError)
+        self.assertEqual([str(head.kind) for head in self.heads], ["turn", "end"])
 
     def test_a_message_that_is_cancelled_meanwhile(self) -> None:
         thread = ManualThread()
@@ -140,14 +150,34 @@ class UndoSessionTests(SnapshotTestCase):
         self.file = self.session.workspace / "file"
         self.file.write_text("before")
 
-    def test_between_messages(self) -> None:
-        self.successResultOf(self.session.send("hello"))
+    def work(self) -> None:
+        """Let the agent write to the file, in one turn."""
+        sent = self.session.send("wait")
         self.file.write_text("after")
+        self.world.agents[-1].waiting[-1].callback(None)
+        self.successResultOf(sent)
+
+    def test_between_messages(self) -> None:
+        self.work()
         report = self.undo(1)
         self.assertEqual((report.changed, report.removed, report.left, report.kept), (1, 0, (), True))
+        self.assertEqual(report.since, ())
         self.assertEqual((self.file.read_text(), self.session.state), ("before", State.READY))
         begun, ended = self.records("undo", "undo-end")
         self.assertEqual((begun["by"], begun["turn"], ended["changed"]), ("local:ada", 1, 1))
+
+    def test_what_a_person_changed_afterwards_is_kept_unless_asked(self) -> None:
+        self.work()
+        mine = self.session.workspace / "mine"
+        mine.write_text("mine")
+        self.file.write_text("mine, too")
+        report = self.undo(1)
+        self.assertEqual((report.changed, report.removed, report.since), (0, 0, ("file", "mine")))
+        self.assertEqual((self.file.read_text(), mine.read_text()), ("mine, too", "mine"))
+        everything = self.session.undo(1, "local:ada", everything=True)
+        report = self.successResultOf(Deferred.fromCoroutine(everything))
+        self.assertEqual((report.changed, report.removed, report.since), (1, 1, ()))
+        self.assertEqual((self.file.read_text(), mine.exists()), ("before", False))
 
     def test_not_while_the_agent_works(self) -> None:
         sent = self.session.send("wait")
@@ -167,6 +197,7 @@ class UndoSessionTests(SnapshotTestCase):
         thread.run()
         self.successResultOf(undoing)
         sent = self.session.send("hello")
+        thread.run()
         thread.run()
         self.successResultOf(sent)
 

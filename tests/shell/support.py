@@ -140,7 +140,7 @@ class ShellTestCase(SynchronousTestCase):
             events=lambda event: None,
             soon=lambda function: function(),
         )
-        self.prepared, self.has_snapshot = 0, True
+        self.prepared, self.finished, self.has_snapshot = 0, 0, True
         self.runner = CommandRunner(self.shell, self.clock, 10_000)
         self.shell.runner, self.runner.pasting = self.runner, True
         self.shell.prompt()
@@ -157,10 +157,15 @@ class ShellTestCase(SynchronousTestCase):
             text=lambda data: data.decode().replace("\r", "").removesuffix("\n"),
             tell=self.told.append,
             prepare=self.prepare,
+            finish=self.after_plan,
             snapshots=True,
             command_seconds=300.0,
             plan_seconds=1800.0,
         )
+
+    async def after_plan(self) -> None:
+        """The last step is over."""
+        self.finished += 1
 
     async def prepare(self) -> bool:
         """Count the plans that are about to run."""

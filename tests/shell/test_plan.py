@@ -64,7 +64,7 @@ class ConfirmTests(PlanTestCase):
         self.begin("ls", "df", "allow x")
         self.say("allow")
         self.assertEqual(self.outcomes(), [StepOutcome.DONE] * 3)
-        self.assertEqual((self.shell.ran, self.prepared), (["ls", "df", "allow x"], 1))
+        self.assertEqual((self.shell.ran, self.prepared, self.finished), (["ls", "df", "allow x"], 1, 1))
 
     def test_each_approval_is_recorded_with_who_gave_it(self) -> None:
         self.begin("ls")
@@ -79,7 +79,8 @@ class ConfirmTests(PlanTestCase):
         self.begin("ls", "df")
         self.say("deny")
         self.assertEqual(self.outcomes(), [StepOutcome.NOT_RUN] * 2)
-        self.assertEqual((self.shell.ran, self.plan.ending, self.prepared), ([], PlanEnding.REFUSED, 0))
+        self.assertEqual((self.shell.ran, self.plan.ending), ([], PlanEnding.REFUSED))
+        self.assertEqual((self.prepared, self.finished), (0, 0))
 
     def test_interrupted_nothing_runs(self) -> None:
         for action in (Interrupt(), Kill()):

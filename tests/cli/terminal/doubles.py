@@ -133,7 +133,7 @@ class PlayedSession:
             self.fail("cancelled", "CANCELLED")
         return working
 
-    async def undo(self, name: int | str, snapshot: int) -> UndoReport:
+    async def undo(self, name: int | str, snapshot: int, everything: bool = False) -> UndoReport:
         self.undone.append(snapshot)
         return UndoReport(changed=1, removed=2, left=self.left, kept=True)
 
