@@ -179,8 +179,8 @@ class _Judge:
     def _unlike_heads(self, sequence: int, digest: str) -> Iterator[str]:
         for place, head in self._wanted.pop(sequence, ()):
             if head.head != digest:
-                when = f" ({head.time})" if head.time else ""
-                yield f"comes after record {sequence}, of which {_named(place)} has another digest{when}"
+                detail = f" ({place}, {head.time})" if place != DESCRIPTION else ""
+                yield f"comes after record {sequence}, of which {_who(place)} has another digest{detail}"
             elif place != DESCRIPTION:
                 self.report.witnessed_through = sequence
 
@@ -208,20 +208,20 @@ class _Judge:
         report, heads = self.report, self._expected.heads
         later = {place: sequence for sequence in sorted(self._wanted) for place, _ in self._wanted[sequence]}
         for place, sequence in later.items():
-            yield f"is missing: {_named(place)} has the head of record {sequence}, and the log ends at {report.last}"
+            yield f"is missing: {_who(place)} has the head of record {sequence}, and the log ends at {report.last}"
         for place in sorted((self._expected.required | report.witnesses) & heads.keys() - later.keys()):
             through = max((head.sequence for head in heads[place]), default=0)
             if not through:
-                yield f"cannot be compared: {_named(place)} has no head of this session"
+                yield f"cannot be compared: the witness has no head of this session ({place})"
             elif place in self._current and report.chain.ended and through < report.signed_through - 1:
                 yield (
-                    f"cannot be compared: {_named(place)} has no head after record {through}, and the log ends at "
-                    f"{report.last}: it was cut, or could not be reached; the next session sends it the head again"
+                    f"cannot be compared: the witness has no head after record {through}, and the log ends at "
+                    f"{report.last} ({place}): it was cut, or was out of reach; the next session sends the head again"
                 )
 
 
-def _named(place: str) -> str:
-    return place if place == DESCRIPTION else f"the witness {place}"
+def _who(place: str) -> str:
+    return place if place == DESCRIPTION else "the witness"
 
 
 def verify_lines(lines: Iterable[bytes], expected: Expected) -> LogReport:

@@ -62,7 +62,8 @@ class Comparing:
         more = f" and {counted(others, 'directory', 'directories')}" if others else ""
         lines = [f"Undo restores {counted(len(found.shown), 'file')}{more} as before {when}."]
         if not found.changes:
-            lines = [f"The workspace of session {self.session.number} is as it was before {when}."]
+            but = ", but for what changed since" if found.kept else ""
+            lines = [f"The workspace of session {self.session.number} is as it was before {when}{but}."]
         kept = [readable_path(change.path) for change in found.kept]
         lines += _named("Changed since by others than the agent, and kept (--all restores it, too)", kept)
         if not found.known and found.changes:

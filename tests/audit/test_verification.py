@@ -285,7 +285,7 @@ class WitnessedTests(SignedLogTestCase):
         self.path.unlink()
         self.write(4)
         self.assertTrue(self.check().intact)
-        self.assertNamed(self.check(heads={NAME: seen}), 7, "the witness file:w has another digest")
+        self.assertNamed(self.check(heads={NAME: seen}), 7, "the witness has another digest (file:w, ")
 
     def test_a_chain_that_was_cut(self) -> None:
         self.write()
