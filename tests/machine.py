@@ -9,17 +9,22 @@ from pathlib import Path
 from unittest import SkipTest
 
 from ironcurtain.sandbox import programs
-from ironcurtain.sandbox.spec import Kind
+from ironcurtain.sandbox.spec import Sandbox
 from tests.programs import program
 
 CAP_SYS_PTRACE = 19
 """The number of the right to look into any process (capabilities(7))."""
 
 
-def demand_sandbox(kind: Kind | None = None) -> None:
-    """:raises SkipTest: MCP servers get no sandbox here; none of this kind, if one is given."""
-    if (problem := programs.unavailable(kind=kind)) is not None:
-        raise SkipTest(problem)
+LINKED = Sandbox(write=("/tmp",), read=("/tmp/part",))
+"""Has what those for linked repositories have: something that is only read, in what is written."""
+
+
+def demand_sandbox(wanted: Sandbox = Sandbox()) -> None:
+    """:raises SkipTest: nothing can make such a sandbox here."""
+    found = [problem for _, problem in programs.problems(wanted)]
+    if None not in found:
+        raise SkipTest("; ".join(filter(None, found)))
 
 
 def demand_namespaces() -> list[str]:

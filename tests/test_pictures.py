@@ -12,7 +12,7 @@ from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.sandbox.spec import Kind
+from ironcurtain.sandbox.spec import Kind, Sandbox
 from tests.machine import demand_sandbox
 from tests.programs import program
 
@@ -33,7 +33,7 @@ class PictureTests(SynchronousTestCase):
 
     def test_they_are_of_this_version(self) -> None:
         program("tmux")
-        demand_sandbox(Kind.BUBBLEWRAP)  # which they name
+        demand_sandbox(Sandbox(kind=Kind.BUBBLEWRAP))  # which they name
         made = Path(tempfile.mkdtemp())
         self.addCleanup(shutil.rmtree, made)
         subprocess.run([sys.executable, FIGURES / "screens.py", made], check=True, timeout=LIMIT)

@@ -177,6 +177,7 @@ def _complete_streams() -> None:
             if descriptor != number:
                 os.dup2(descriptor, number)
                 os.close(descriptor)
+            os.set_inheritable(number, True)  # else it would be closed in every program that is started
             setattr(sys, name, open(number, "w" if number else "r", closefd=False))  # noqa: SIM115  # for this process
 
 

@@ -11,6 +11,8 @@ from typing import Any
 
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
+from ironcurtain.sandbox.spec import Kind, Sandbox
+from tests.machine import demand_sandbox
 from tests.product import Product
 
 LOCALES = (
@@ -94,6 +96,15 @@ class EncodingTests(Case):
 
 
 class UnwritableTests(Case):
+    def test_a_closed_stream_is_none_of_the_descriptors_of_a_sandbox(self) -> None:
+        demand_sandbox(Sandbox(kind=Kind.LANDLOCK))
+        line = ["sh", "-c", 'exec "$@" 2>&-', "sh", *self.product.command(*self.commands[0])]
+        environ = {**self.product.environ, "IRONCURTAIN_SANDBOX_KIND": "landlock"}
+        done = subprocess.run(
+            line, env=environ, cwd=self.product.project, stdout=subprocess.PIPE, timeout=120, check=False
+        )
+        self.assertEqual((done.returncode, done.stdout.decode()), (0, "fertig \u2713 \u4e16\n"))
+
     def test_output_that_cannot_be_written_ends_with_a_message(self) -> None:
         with open("/dev/full", "wb") as full:
             for words in self.commands:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from typing import Any
 
+from ironcurtain.sandbox.spec import Sandbox
 from tests.cli.cases import ProductCase
 from tests.machine import demand_sandbox
 from tests.mcp_proxy.support import FAKE_SERVER
@@ -91,7 +92,7 @@ class ClientTests(ProductCase):
         self.assertEqual([record["kind"] for record in self.product.audit()[-2:]], ["end", "checkpoint"])
 
     def test_while_a_server_is_being_downloaded(self) -> None:
-        demand_sandbox()
+        demand_sandbox(Sandbox(network=True))
         programs = self.product.person / "programs"
         programs.mkdir()
         (programs / "npm").write_text("#!/bin/sh\nexec sleep 600\n")

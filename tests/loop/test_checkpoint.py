@@ -6,6 +6,7 @@ import subprocess
 
 from ironcurtain.loop.state import read_state
 from tests.loop.test_product import NTH, LoopCase
+from tests.machine import LINKED, demand_sandbox
 
 
 class CheckpointTests(LoopCase):
@@ -35,6 +36,7 @@ class CheckpointTests(LoopCase):
         self.assertEqual(commits[1], "")
 
     def test_linked_worktree(self) -> None:
+        demand_sandbox(LINKED)
         main = self.product.project.rename(self.product.person / "main")
         self.product.project.mkdir()
         self.git("-C", str(main), "worktree", "add", "--quiet", str(self.product.project), "-b", "linked")

@@ -13,7 +13,7 @@ from twisted.trial.unittest import SkipTest
 from ironcurtain.process.accounts import Account
 from ironcurtain.sandbox import programs, promises
 from ironcurtain.sandbox.landlock import implementation
-from ironcurtain.sandbox.spec import Sandbox
+from ironcurtain.sandbox.spec import Kind, Sandbox
 from tests import engine
 from tests.cli.cases import ProductCase
 from tests.machine import demand_sandbox
@@ -39,6 +39,7 @@ class CommandCase(ProductCase):
 
 class CommandTests(CommandCase):
     def test_the_built_in_agent_and_three_servers(self) -> None:
+        demand_sandbox(Sandbox(kind=Kind.BUBBLEWRAP))
         self.servers()
         self.product.environ["IRONCURTAIN_SANDBOX_KIND"] = "bubblewrap"
         done = self.product.run("prove")

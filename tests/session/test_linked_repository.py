@@ -7,6 +7,7 @@ import subprocess
 
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
+from tests.machine import LINKED, demand_sandbox
 from tests.product import Product
 
 
@@ -36,6 +37,7 @@ class LinkedRepositoryTests(SynchronousTestCase):
         return done.stderr
 
     def test_repository_is_named_at_the_start(self) -> None:
+        demand_sandbox(LINKED)
         self.assertIn(f"git repository is {self.common.resolve()}: the agent can change its branches", self.start())
 
     def test_reason_why_git_does_not_work_is_told_at_the_start(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ironcurtain.servers.git_remote.__main__ import main
 from ironcurtain.servers.git_remote.runner import GitFailed, Runner
+from tests.machine import LINKED, demand_sandbox
 from tests.sandbox.repositories import ENVIRONMENT, RepositoryCase
 
 
@@ -13,6 +14,7 @@ class LinkedTests(RepositoryCase):
         return runner.in_workspace(words, str(self.workspace), writes=writes)
 
     def test_it_reads_and_writes(self) -> None:
+        demand_sandbox(LINKED)
         self.run_git("branch", "new")
         self.assertIn("new", self.run_git("branch", writes=False))
         self.assertRaises(GitFailed, self.run_git, "branch", "newer", writes=False)
