@@ -16,11 +16,14 @@ CAP_SYS_PTRACE = 19
 """The number of the right to look into any process (capabilities(7))."""
 
 
+PLAIN = Sandbox()
+"""Has nothing that any kind could not give."""
+
 LINKED = Sandbox(write=("/tmp",), read=("/tmp/part",))
 """Has what those for linked repositories have: something that is only read, in what is written."""
 
 
-def demand_sandbox(wanted: Sandbox = Sandbox()) -> None:
+def demand_sandbox(wanted: Sandbox = PLAIN) -> None:
     """:raises SkipTest: nothing can make such a sandbox here."""
     found = [problem for _, problem in programs.problems(wanted)]
     if None not in found:
