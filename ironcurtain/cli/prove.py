@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import os
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,13 +13,18 @@ from ironcurtain.cli.completion import agents
 from ironcurtain.cli.output import as_json, home, print_json, print_lines, settings
 
 if TYPE_CHECKING:
-    from ironcurtain.mcp_proxy.servers_config import CommandServer
+    from ironcurtain.mcp_proxy.servers_config import CommandServer, ServerConfig
     from ironcurtain.process.accounts import Account
+    from ironcurtain.prove.places import Machine
     from ironcurtain.prove.report import Report
+    from ironcurtain.prove.verdict import Untested
     from ironcurtain.sandbox.spec import Kind
 
-OWN = "is IronCurtain's own server: it runs outside a sandbox, and does not follow links"
-"""Why a server is not tested."""
+NEVER = (
+    ("protected files in sandboxes", "no session is started"),
+    ("the console", "it needs a person"),
+)
+"""What is never tested, and why."""
 
 
 @click.command()
@@ -37,44 +39,53 @@ def prove(agent: str | None, names: tuple[str, ...], json_output: bool) -> None:
     """
     Test the sandboxes with a hostile program, which tries to break out of them.
 
-    Without options: the built-in agent's interpreter, its process, and the sandbox of every MCP server in
-    mcp-servers.json that has one, in each kind of sandbox that works on this machine. The program tries some hundred
-    ways to read, write, reach or end what is outside, by files, links, git, sockets, other processes, system calls,
-    devices and limits. Its targets are created for the test: a file with a secret, servers on this machine, and a
-    process; whether an attempt had an effect is also checked from outside.
+    Without options: the built-in agent's interpreter, its process, and every MCP server in mcp-servers.json that runs
+    on this machine: its sandbox, in each kind of sandbox that works here; of git-remote, the sandboxes in which it runs
+    git. The program tries some hundred ways to read, write, reach or end what is outside, by files, links, git,
+    sockets, other processes, system calls, devices and limits. The file server, which runs outside a sandbox, gets
+    hostile calls, and 'diff', 'export' and git work on a workspace with planted links and settings. The targets are
+    created for the test: a file with a secret, servers on this machine, and a process; whether an attempt had an effect
+    is also checked from outside.
+
+    The last line says what was not tested, and what is not limited on this machine.
 
     Exit status: 0 each attempt failed, 1 one succeeded, 69 a test could not run.
     """
-    reports = list(_of_agent(agent)) if agent else []
-    if names or not agent:
-        reports += [report for server in _servers(names) for report in _of_server(server)]
-    if not (agent or names):
-        reports = [*_of_builtin(), *reports]
+    from ironcurtain.prove.places import prove_server
+    from ironcurtain.prove.report import Report
+    from ironcurtain.prove.verdict import UNKNOWN, Untested, Verdict
+
+    servers = _configured()
+    chosen = _chosen(servers, names, every=not agent)
+    results: list[Report | Untested] = []
+    if agent:
+        results += _of_agent(agent)
+    if chosen or not agent:
+        machine = _machine()
+        if not (agent or names):
+            results += _of_builtin(machine)
+        results += (result for server in chosen for result in prove_server(server, machine))
+    results += _left_out(agent, names, [each for name, each in servers.items() if each not in chosen])
+    reports = [result for result in results if isinstance(result, Report)]
+    verdict = Verdict(reports, [result for result in results if isinstance(result, Untested)])
     if json_output:
-        print_json([{**asdict(report), "attempts": report.attempts, "held": report.held} for report in reports])
+        print_json(verdict.as_json())
     else:
         for report in reports:
             click.echo("\n".join(report.lines()))
-        for line in () if agent or names else _left_out():
-            print_lines(line)
-        out = sum(not report.held for report in reports)
-        click.echo(f"{len(reports)} places were tested; " + (f"{out} did not hold." if out else "all held."))
-    if not all(report.held for report in reports):
-        raise SystemExit(1)
+    if not json_output or verdict.status == UNKNOWN:
+        print_lines(verdict.sentence, err=json_output)
+    raise SystemExit(verdict.status)
 
 
-@contextmanager
-def _ground() -> Iterator[tuple[Path, Account, str]]:
-    """:returns: a new workspace, the account of its session, and the user's home directory."""
+def _machine() -> Machine:
+    """:raises Unavailable: no kind of sandbox works."""
     from ironcurtain.home.layout import person_home
     from ironcurtain.process.accounts import session_account
+    from ironcurtain.prove.places import Machine
 
     account = session_account(settings(home()).settings.run_as, os.environ, None, os.geteuid())
-    with tempfile.TemporaryDirectory(prefix="ironcurtain-workspace-") as name:
-        workspace = Path(name).resolve()
-        with suppress(PermissionError):  # root in a container may not even change owners, nor run as somebody else
-            os.chown(workspace, account.uid, account.gid)
-        yield workspace, account, person_home(os.environ, os.geteuid())
+    return Machine(os.environ, person_home(os.environ, os.geteuid()), account, _kinds(account.switched))
 
 
 def _kinds(account: Account | None) -> list[Kind]:
@@ -93,71 +104,55 @@ def _kinds(account: Account | None) -> list[Kind]:
     raise Unavailable(f"no sandbox can be made here: {'; '.join(filter(None, tried.values()))}")
 
 
-def _configured() -> dict[str, CommandServer]:
-    """:returns: the servers that run on this machine, by name."""
+def _configured() -> dict[str, ServerConfig]:
+    """:returns: the servers, by name."""
     from ironcurtain.home.layout import person_home
-    from ironcurtain.mcp_proxy.servers_config import CommandServer
     from ironcurtain.session.tools import ToolFiles
 
     where = home()
     every = ToolFiles.chosen(where, {}).load_servers(str(where.path), person_home(os.environ, os.geteuid()), os.environ)
-    return {server.name: server for server in every if isinstance(server, CommandServer)}
+    return {server.name: server for server in every}
 
 
-def _servers(names: tuple[str, ...]) -> list[CommandServer]:
+def _chosen(servers: Mapping[str, ServerConfig], names: Sequence[str], *, every: bool) -> list[CommandServer]:
+    """
+    :param names: the servers that the user named.
+    :param every: whether none means all.
+    :raises NotFound: no server of a name runs on this machine.
+    """
     from ironcurtain.errors import NotFound
-    from ironcurtain.mcp_proxy.launch import is_own
+    from ironcurtain.mcp_proxy.servers_config import CommandServer
 
-    servers = _configured()
-    if missing := [name for name in names if name not in servers]:
+    found = {name: each for name, each in servers.items() if isinstance(each, CommandServer)}
+    if missing := [name for name in names if name not in found]:
         raise NotFound(f"{home().mcp_servers} has no server {missing[0]} that runs on this machine")
-    chosen = [servers[name] for name in names] if names else [s for s in servers.values() if not is_own(s)]
-    for server in chosen:
-        if is_own(server):
-            raise NotFound(f"{server.name} {OWN}")
-    return chosen
+    return [found[name] for name in names] if names or not every else list(found.values())
 
 
-def _left_out() -> Iterator[str]:
-    """:returns: a line for each server without a sandbox to test."""
-    from ironcurtain.mcp_proxy.launch import is_own
+def _left_out(agent: str | None, names: Sequence[str], servers: Sequence[ServerConfig]) -> Iterator[Untested]:
+    """:param servers: those that were not chosen."""
+    from ironcurtain.mcp_proxy.servers_config import HttpServer
+    from ironcurtain.prove.verdict import Untested
 
-    for server in _configured().values():
-        if is_own(server):
-            yield f"Not tested: {server.name} {OWN}."
-
-
-def _of_server(server: CommandServer) -> Iterator[Report]:
-    from ironcurtain.mcp_proxy.launch import Ground, prepare
-    from ironcurtain.policy.loading import default_annotations
-    from ironcurtain.prove.outside import Outside
-    from ironcurtain.prove.report import Report
-    from ironcurtain.prove.sandboxes import prove_sandbox
-
-    subject = f"MCP server {server.name}"
-    if server.sandbox is None:
-        yield Report(f"{subject}: runs outside any sandbox, as mcp-servers.json says", (), complete=False)
-        return
-    with _ground() as (workspace, account, person), Outside(Path(person)) as outside:
-        other = account.switched
-        writers = default_annotations().writers() | {server.name}  # the program needs a directory for its links
-        for kind in _kinds(other):
-            launch = prepare(server, {}, Ground(os.environ, str(workspace), account=other, writers=writers, kind=kind))
-            if launch.sandbox is not None:
-                yield prove_sandbox(f"{subject}, in its sandbox", launch.sandbox, str(workspace), outside)
+    if agent or names:
+        yield Untested("the built-in agent", "it is without options")
+    yield Untested("containers of other agents" if agent else "containers of agents", "--agent names one")
+    for server in servers:
+        is_remote = isinstance(server, HttpServer)
+        yield Untested(f"MCP server {server.name}", "it is reached by HTTP" if is_remote else "--server names it")
+    yield from (Untested(name, reason) for name, reason in NEVER)
 
 
-def _of_builtin() -> Iterator[Report]:
+def _of_builtin(machine: Machine) -> Iterator[Report]:
     from ironcurtain.cli.run import run
     from ironcurtain.codemode import pool
     from ironcurtain.codemode.monty import MontyInterpreters
-    from ironcurtain.prove.outside import Outside
     from ironcurtain.prove.report import Report
     from ironcurtain.prove.sandboxes import prove_interpreter, prove_sandbox
 
-    with _ground() as (_, account, person), Outside(Path(person)) as outside:
-        kinds = _kinds(account.switched)
-        around = pool.sandbox(account.switched, kinds[0])
+    account = machine.account.switched
+    with machine.outside() as outside:
+        around = pool.sandbox(account, machine.kinds[0])
 
         async def main(reactor: Any) -> Any:
             try:
@@ -168,9 +163,9 @@ def _of_builtin() -> Iterator[Report]:
 
         tried = run(main)
         yield Report("built-in agent, its interpreter", tried, complete=True, seen=tuple(outside.seen()))
-        for kind in kinds:
-            around = pool.sandbox(account.switched, kind)
-            yield prove_sandbox("built-in agent, the process around its interpreter", around, "", outside)
+        for kind in machine.kinds:
+            around = pool.sandbox(account, kind)
+            yield prove_sandbox("built-in agent", around, "", outside, place="the process around its interpreter")
 
 
 def _of_agent(agent: str) -> Iterator[Report]:

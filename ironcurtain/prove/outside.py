@@ -10,12 +10,13 @@ import shutil
 import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
+from ironcurtain.process.accounts import Account
 from ironcurtain.sandbox.system_calls import numbers
 
 MANY_PROCESSES = 3000
@@ -50,10 +51,11 @@ class Outside:
     A file with a secret, sockets and a process outside the sandbox. A context manager.
 
     :param home: absolute path of a directory of the user, below which the file is created.
+    :param account: the account that tries to reach it, which may do anything with the file; ``None``: this process's.
     """
 
-    def __init__(self, home: Path) -> None:
-        self._home, self._open = home, ExitStack()
+    def __init__(self, home: Path, account: Account | None = None) -> None:
+        self._home, self._account, self._open = home, account, ExitStack()
         self.secret, self._marker = f"secret-{secrets.token_hex(16)}", f"marker-{secrets.token_hex(8)}"
 
     def __enter__(self) -> Outside:
@@ -73,9 +75,12 @@ class Outside:
         self._directory = Path(tempfile.mkdtemp(prefix="ironcurtain-prove-", dir=self._home))
         self._open.callback(shutil.rmtree, self._directory, ignore_errors=True)
         self._directory.chmod(0o755)  # so that nothing but the sandbox prevents access
-        self.file = self._directory / "outside"
+        self.file = self._directory / f"outside-{secrets.token_hex(4)}"
         self.file.write_text(f"{self.secret}\n")
         self.file.chmod(0o666)
+        if self._account is not None:
+            with suppress(PermissionError):  # root in a container may not even change owners
+                os.chown(self._directory, self._account.uid, self._account.gid)
         self._content = self.file.read_bytes()
         self._tcp = self._listening(socket.AF_INET, ("127.0.0.1", 0))
         self._tcp6 = self._listening(socket.AF_INET6, ("::1", 0)) if socket.has_ipv6 else None
@@ -104,12 +109,12 @@ class Outside:
         made.setblocking(False)
         return made
 
-    def targets(self, workspace: str, room: Room, may_be_root: bool = False, unlimited: Sequence[str] = ()) -> str:
+    def targets(self, workspace: str, room: Room, may_be_root: bool = False, unlimited: Mapping[str, str] = {}) -> str:
         """
         :param workspace: path of the workspace for the program; empty: its temporary directory.
         :param room: what it may use.
         :param may_be_root: whether the configuration permits it to run as root.
-        :param unlimited: attempts against limits that do not exist here.
+        :param unlimited: attempts against limits that do not exist here, which it does not make, with the reason.
         :returns: the program's argument.
         """
         return json.dumps(
@@ -127,7 +132,7 @@ class Outside:
                 "pid": self._process.pid,
                 "root": may_be_root,
                 "many": MANY_PROCESSES,
-                "unlimited": list(unlimited),
+                "unlimited": dict(unlimited),
                 "untried": list(room.untried()),
                 "memory": room.memory,
                 "temporary": room.temporary,
@@ -135,27 +140,49 @@ class Outside:
             }
         )
 
-    def seen(self) -> Iterator[str]:
-        """:returns: each trace of the program outside; empty if the sandbox held."""
-        if self.file.read_bytes() != self._content or os.path.islink(self.file):
+    def seen(self, *, network: bool = False) -> Iterator[str]:
+        """
+        :param network: whether the program may use the host's network, so that its connections are no traces.
+        :returns: each trace of the program outside; empty if the sandbox held.
+        """
+        if not self._is_as_it_was():
             yield "the file outside was changed"
         if len(os.listdir(self._directory)) != 2:
             yield "files were made outside"
+        if _is_connected(self._unix):
+            yield "a connection came to a UNIX socket"
+        by_network = list(self._network_traces())  # also where they do not count, so that the next program starts anew
+        yield from () if network else by_network
+        if self._process.poll() is not None:
+            yield "a process outside was ended"
+
+    def _network_traces(self) -> Iterator[str]:
         for name, listener in (
             ("by IPv4", self._tcp),
             ("by IPv6", self._tcp6),
-            ("to a UNIX socket", self._unix),
             ("to an abstract socket", self._abstract),
         ):
-            with suppress(BlockingIOError):
-                if listener is not None:
-                    listener.accept()[0].close()
-                    yield f"a connection came {name}"
+            if listener is not None and _is_connected(listener):
+                yield f"a connection came {name}"
         with suppress(BlockingIOError):
             self._datagrams.recv(100)
             yield "a datagram came"
-        if self._process.poll() is not None:
-            yield "a process outside was ended"
+
+    def _is_as_it_was(self) -> bool:
+        try:
+            return not os.path.islink(self.file) and self.file.read_bytes() == self._content
+        except OSError:  # it is gone
+            return False
+
+
+def _is_connected(listener: socket.socket) -> bool:
+    """:returns: whether connections came; they are closed."""
+    found = False
+    with suppress(BlockingIOError):
+        while True:
+            listener.accept()[0].close()
+            found = True
+    return found
 
 
 def _addresses() -> list[str]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import msgspec
 
 from ironcurtain.prove.outside import FILLING
+from ironcurtain.text.display import one_line
 
 
 class Attempt(msgspec.Struct, frozen=True):
@@ -17,7 +18,7 @@ class Attempt(msgspec.Struct, frozen=True):
     :param group: group of similar attempts, such as files.
     :param what: in a few words.
     :param outcome: "failed", which is good; "succeeded"; "not limited" if the kind of sandbox has no such limit on this
-        machine; "not tried" if this machine cannot tell.
+        machine, or the configuration opens it; "not tried" if this machine cannot tell.
     :param detail: the system's answer.
     """
 
@@ -35,19 +36,27 @@ class Report:
     :param subject: what it ran in.
     :param complete: whether it finished.
     :param seen: its traces outside.
-    :param unlimited: attempts against limits that do not exist here, of which people are told.
+    :param unlimited: attempts against limits that do not exist here, of which people are told, with the reason.
+    :param lacks: what these limits are, as in "the number of processes".
     """
 
     subject: str
     attempts: Sequence[Attempt]
     complete: bool
     seen: Sequence[str] = ()
-    unlimited: Sequence[str] = ()
+    unlimited: Mapping[str, str] = field(default_factory=dict)
+    lacks: Sequence[str] = ()
 
     @property
     def held(self) -> bool:
-        """Whether every attempt failed, according to the program and as seen from outside."""
-        return self.complete and not self.seen and not any(map(self._got_out, self.attempts))
+        """Whether there were attempts and every one failed, according to the program and as seen from outside."""
+        is_whole = self.complete and bool(self.attempts) and not self.seen
+        return is_whole and not any(map(self._got_out, self.attempts))
+
+    @property
+    def untried(self) -> Iterable[Attempt]:
+        """The attempts that could not be made on this machine."""
+        return filter(self._is_untried, self.attempts)
 
     def lines(self) -> Iterable[str]:
         """:returns: the lines of the report, without line ends."""
@@ -58,10 +67,12 @@ class Report:
                 group = attempt.group
                 yield f"  {group}"
             mark = "OUT " if self._got_out(attempt) else "held" if attempt.outcome == "failed" else attempt.outcome
-            yield f"    {mark}  {attempt.what}" + (f": {attempt.detail}" if attempt.detail else "")
+            yield f"    {mark}  {attempt.what}" + (f": {one_line(attempt.detail, 200)}" if attempt.detail else "")
         for trace in self.seen:
             yield f"    OUT   seen from outside: {trace}"
-        if not self.complete:
+        if not self.attempts:
+            yield "    OUT   no attempt was made, so nothing is known"
+        elif not self.complete:
             yield "    OUT   the program did not finish, so the result is unknown"
         out = sum(map(self._got_out, self.attempts)) + len(self.seen)
         others = [
@@ -75,8 +86,10 @@ class Report:
 
     def _got_out(self, attempt: Attempt) -> bool:
         is_unlimited = attempt.outcome == "not limited" and attempt.what in self.unlimited
-        is_untried = attempt.outcome == "not tried" and attempt.what == FILLING
-        return attempt.outcome != "failed" and not is_unlimited and not is_untried
+        return attempt.outcome != "failed" and not is_unlimited and not self._is_untried(attempt)
+
+    def _is_untried(self, attempt: Attempt) -> bool:
+        return attempt.outcome == "not tried" and attempt.what == FILLING
 
 
 def parse(output: bytes) -> tuple[list[Attempt], bool]:

@@ -27,6 +27,19 @@ LIMITS = {
 }
 """The attempts against limits that not every kind of sandbox has everywhere."""
 
+NETWORK = (
+    "connect to a server of this machine by IPv4",
+    "connect to it by IPv6",
+    "connect to it by an address of this machine",
+    "send it a datagram",
+    "connect to a socket without a file (abstract)",
+    "find an interface other than loopback",
+)
+"""The attempts that succeed with the host's network, to which sockets without a file belong."""
+
+OPENED = "mcp-servers.json gives it the network"
+"""Why these are not limited."""
+
 SECONDS = 300.0
 """Time limit of the program in seconds (it takes about ten)."""
 
@@ -66,11 +79,16 @@ def hostile_program() -> str:
     return "\n\n".join(place.joinpath(f"{part}.py").read_text() for part in PARTS)
 
 
-def prove_sandbox(subject: str, sandbox: Sandbox, workspace: str, outside: Outside) -> Report:
+def prove_sandbox(
+    subject: str, sandbox: Sandbox, workspace: str, outside: Outside, *, place: str = "", opened: str = OPENED
+) -> Report:
     """
     Run the hostile program in a sandbox, to which only a Python is added, and that it may start processes.
 
+    :param subject: what the sandbox belongs to.
     :param workspace: a writable directory in the sandbox; empty: its temporary directory.
+    :param place: what it contains, for people.
+    :param opened: why it has the network, if it does.
     :raises Unavailable: no sandbox can be made.
     """
     python = os.path.realpath(sys.executable)
@@ -80,7 +98,12 @@ def prove_sandbox(subject: str, sandbox: Sandbox, workspace: str, outside: Outsi
     kind = programs.kind_of(trial)
     may_be_root = (account is None and os.getuid() == 0) or promises.runs_as_root(kind, account)
     room = Room(trial.limits.memory, trial.limits.temporary)
-    unlimited = [attempt for what in promises.unlimited(kind, account) for attempt in LIMITS[what]]
+    without = promises.unlimited(kind, account)
+    unlimited = {attempt: f"here it does not limit {what}" for what in without for attempt in LIMITS[what]}
+    lacks = [f"{what} (by {promises.NAMES[kind]})" for what in without]
+    if trial.network:
+        unlimited |= dict.fromkeys(NETWORK, opened)
+        lacks.append(f"the network of {subject} ({opened})")
     words = [python, "-I", "-c", hostile_program(), outside.targets(workspace, room, may_be_root, unlimited)]
     environment = {"PATH": os.environ.get("PATH", os.defpath), "HOME": sandbox.home or "/tmp", "LC_ALL": "C.UTF-8"}
     try:
@@ -88,8 +111,9 @@ def prove_sandbox(subject: str, sandbox: Sandbox, workspace: str, outside: Outsi
     except Unfinished as e:
         output = e.output
     attempts, complete = parse(output)
-    subject = f"{subject}: {promises.description(kind, account)}"
-    return Report(subject, attempts, complete, tuple(outside.seen()), unlimited)
+    name = f"{subject}, {place}" if place else subject
+    name = f"{name}: {promises.description(kind, account)}"
+    return Report(name, attempts, complete, tuple(outside.seen(network=trial.network)), unlimited, lacks)
 
 
 async def prove_container(subject: str, engine: Engine, session_id: str, outside: Outside) -> Report:

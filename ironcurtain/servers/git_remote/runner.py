@@ -70,6 +70,13 @@ class Runner:
         :returns: its output.
         :raises GitFailed: it failed.
         """
+        return self._git(words, self.workspace_sandbox(cwd, writes=writes, read=read), out)
+
+    def workspace_sandbox(self, cwd: str, *, writes: bool, read: str = "") -> Sandbox:
+        """
+        :returns: the sandbox of :meth:`in_workspace`.
+        :raises GitFailed: the workspace's repository has moved.
+        """
         found = linked_repository(self.workspace) if self.repository else None
         if found is not None and found.directory != self.repository:
             raise GitFailed(f"{self.workspace}/.git names another repository than when the session began")
@@ -77,14 +84,13 @@ class Runner:
         also = (*((read,) if read else ()), *elsewhere[0])
         identity = self._settings(("user.name", "user.email"))
         files = ((f"{self._home}/.gitconfig", _config("user", identity)),) if self._home and identity else ()
-        sandbox = Sandbox(
+        return Sandbox(
             read=also if writes else (self.workspace, *also),
             write=((self.workspace,) if writes else ()) + elsewhere[1],
             cwd=cwd,
             home=self._home,
             files=files,
         )
-        return self._git(words, sandbox, out)
 
     def in_private(self, words: Sequence[str], directory: str, read: str = "") -> str:
         """Run git in a private directory, without anything else; see :meth:`in_workspace`."""
@@ -101,8 +107,17 @@ class Runner:
             if (socket := self.environ.get("SSH_AUTH_SOCK")) and os.path.exists(socket):  # not of an agent that ended
                 read.append(socket)
                 extra["SSH_AUTH_SOCK"] = socket
-        sandbox = Sandbox(tuple(read), (directory,), network=True, cwd=directory, home=home, files=tuple(files))
-        return self._git(words, sandbox, extra=extra)
+        return self._git(words, self.network_sandbox(directory, read, files), extra=extra)
+
+    def network_sandbox(
+        self, directory: str, read: Sequence[str] = (), files: Sequence[tuple[str, bytes]] = ()
+    ) -> Sandbox:
+        """
+        :param read: what the credentials for one address need.
+        :param files: its settings, with the credentials for one address.
+        :returns: the sandbox of :meth:`in_network`.
+        """
+        return Sandbox(tuple(read), (directory,), network=True, cwd=directory, home=self._home, files=tuple(files))
 
     def _for_https(self, url: str) -> tuple[list[tuple[str, bytes]], list[str]]:
         settings = self._settings(("http.proxy", "http.sslcainfo"), url)

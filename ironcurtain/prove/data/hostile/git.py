@@ -72,7 +72,8 @@ def _():
     place = repository()
     git("config", "http.cookieFile", FILE, cwd=place)
     git("config", "http.saveCookies", "true", cwd=place)
-    git("ls-remote", f"http://127.0.0.1:{TARGETS['port']}/", cwd=place)
+    slow = ("-c", "http.lowSpeedLimit=1000", "-c", "http.lowSpeedTime=1")  # with a network, the server never answers
+    git(*slow, "ls-remote", f"http://127.0.0.1:{TARGETS['port']}/", cwd=place)
     wrote()
 
 

@@ -2,7 +2,7 @@ def main():
     for group, what, function in ATTEMPTS:
         try:
             if what in TARGETS["unlimited"]:
-                outcome, detail = "not limited", "here this kind of sandbox has no such limit"
+                outcome, detail = "not limited", TARGETS["unlimited"][what]
             elif what in TARGETS["untried"]:
                 outcome, detail = "not tried", "this machine has too little free memory to tell"
             else:

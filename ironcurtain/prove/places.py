@@ -1,0 +1,128 @@
+"""The places that belong to an MCP server, and their tests."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ironcurtain.errors import IronCurtainError, Unavailable
+from ironcurtain.mcp_proxy.launch import OWN_SERVERS, Ground, is_own, prepare, small_environment
+from ironcurtain.mcp_proxy.servers_config import CommandServer
+from ironcurtain.policy.loading import default_annotations
+from ironcurtain.process.accounts import Account
+from ironcurtain.prove.commands import prove_commands
+from ironcurtain.prove.file_server import prove_file_server
+from ironcurtain.prove.outside import Outside
+from ironcurtain.prove.report import Report
+from ironcurtain.prove.sandboxes import prove_sandbox
+from ironcurtain.prove.verdict import Untested
+from ironcurtain.sandbox import programs, promises
+from ironcurtain.sandbox.spec import Kind
+from ironcurtain.servers.git_remote.runner import Runner
+
+FETCHES = "git fetches and pushes there"
+"""Why a sandbox of ``git-remote`` has the network."""
+
+ELSEWHERE = "it does not start there"
+"""Why a server is not tested in a kind of sandbox, though it is in another."""
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """
+    What the tests of servers need to know.
+
+    :param environ: the environment of this process.
+    :param home: the user's home directory.
+    :param account: the account of a session.
+    :param kinds: the kinds of sandboxes to test.
+    """
+
+    environ: Mapping[str, str]
+    home: str
+    account: Account
+    kinds: Sequence[Kind]
+
+    @contextmanager
+    def workspace(self) -> Iterator[Path]:
+        """:returns: a new empty directory of the account, until the block ends."""
+        with tempfile.TemporaryDirectory(prefix="ironcurtain-workspace-") as name:
+            workspace = Path(name).resolve()
+            with suppress(PermissionError):  # root in a container may not even change owners, nor run as somebody else
+                os.chown(workspace, self.account.uid, self.account.gid)
+            yield workspace
+
+    def outside(self, directory: str = "") -> Outside:
+        """:returns: a target in a directory; in the user's home if none is given."""
+        return Outside(Path(directory or self.home), self.account.switched)
+
+
+def prove_server(server: CommandServer, machine: Machine) -> Iterator[Report | Untested]:
+    """:returns: the result of each test of a server, and each that was left out."""
+    subject = f"MCP server {server.name}"
+    if not is_own(server) and server.sandbox is None:
+        yield Report(f"{subject}: runs outside any sandbox, as mcp-servers.json says", (), complete=False)
+        return
+    tests: tuple[Callable[[str, CommandServer, Machine], Iterator[Report | Untested]], ...] = (_sandboxed,)
+    if is_own(server):
+        tests = (_files, _commands) if server.args[:3] == OWN_SERVERS[0] else (_git_remote,)
+    for test in tests:
+        try:
+            yield from test(subject, server, machine)
+        except (IronCurtainError, OSError) as e:
+            yield Untested(subject, str(e), could_not=True)
+
+
+def _sandboxed(subject: str, server: CommandServer, machine: Machine) -> Iterator[Report | Untested]:
+    problems, tested = dict[Kind, str](), False
+    with machine.workspace() as workspace, machine.outside() as outside:
+        writers = default_annotations().writers() | {server.name}  # the program needs a directory for its links
+        ground = Ground(machine.environ, str(workspace), account=machine.account.switched, writers=writers)
+        for kind in machine.kinds:
+            try:
+                launch = prepare(server, {}, replace(ground, kind=kind))
+            except Unavailable as e:
+                problems[kind] = str(e)
+                continue
+            if launch.sandbox is not None:
+                tested = True
+                yield prove_sandbox(subject, launch.sandbox, str(workspace), outside, place="in its sandbox")
+    if problems and not tested:
+        raise Unavailable(next(iter(problems.values())))
+    yield from (Untested(_under(subject, kind), ELSEWHERE) for kind in problems)
+
+
+def _git_remote(subject: str, server: CommandServer, machine: Machine) -> Iterator[Report | Untested]:
+    account = machine.account.switched
+    environ = small_environment(machine.environ) | ({} if account is None else {"HOME": account.home})
+    with machine.workspace() as workspace, machine.workspace() as private, machine.outside() as outside:
+        runner = Runner(str(workspace), environ)
+        for place, sandbox, directory in (
+            ("git in the workspace", runner.workspace_sandbox(str(workspace), writes=True), workspace),
+            ("git in the network", runner.network_sandbox(str(private)), private),
+        ):
+            for kind in machine.kinds:
+                trial = replace(sandbox, account=account, kind=kind)
+                if all(problem is None for _, problem in programs.problems(trial)):
+                    yield prove_sandbox(subject, trial, str(directory), outside, place=place, opened=FETCHES)
+                else:
+                    yield Untested(_under(f"{subject}, {place}", kind), ELSEWHERE)
+
+
+def _files(subject: str, server: CommandServer, machine: Machine) -> Iterator[Report | Untested]:
+    with machine.workspace() as workspace, machine.outside(tempfile.gettempdir()) as outside:
+        ground = Ground(machine.environ, str(workspace), account=machine.account.switched)
+        yield prove_file_server(f"{subject}, by its own protocol", server, ground, outside)
+
+
+def _commands(subject: str, server: CommandServer, machine: Machine) -> Iterator[Report | Untested]:
+    with machine.workspace() as workspace, machine.outside() as outside:
+        yield prove_commands("diff, export and git on a workspace with planted files", workspace, outside)
+
+
+def _under(subject: str, kind: Kind) -> str:
+    return f"{subject}, in {promises.NAMES[kind]}"

@@ -1,0 +1,76 @@
+"""What a hostile program leaves in a workspace for the programs outside that work there."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from ironcurtain.process import bounded
+from ironcurtain.process.bounded import Bounds
+from ironcurtain.prove.outside import Outside
+
+LINK, DIRECTORY_LINK, ROOT_LINK, PIPE, HARD_LINK = (f"prove-{name}" for name in ("link", "dir", "root", "pipe", "hard"))
+"""Names of a link to the file outside, links to its directory and to the root directory, a FIFO, and a hard link."""
+
+INNOCENT = "prove-file"
+"""An ordinary file."""
+
+CONTENT = "nothing\n"
+"""Its first line."""
+
+SECONDS = 20.0
+"""Time limit of git."""
+
+
+def begin(workspace: Path) -> None:
+    """
+    Make a repository with a commit in an empty workspace, as an agent finds one.
+
+    :raises OSError: it cannot be written, or git is missing.
+    """
+    (workspace / INNOCENT).write_text(CONTENT)
+    git(workspace, "init", "-q")
+    git(workspace, "add", INNOCENT)
+    git(workspace, "-c", "user.name=x", "-c", "user.email=x@x", "commit", "-q", "-m", "x")
+
+
+def plant(workspace: Path, outside: Outside) -> None:
+    """
+    Leave what leads out: links, a FIFO, settings and a hook with which git runs a command.
+
+    :param workspace: as :func:`begin` made it.
+    :raises OSError: it cannot be written.
+    """
+    (workspace / LINK).symlink_to(outside.file)
+    (workspace / DIRECTORY_LINK).symlink_to(outside.file.parent)
+    (workspace / ROOT_LINK).symlink_to("/")
+    os.mkfifo(workspace / PIPE)
+    with (workspace / ".git" / "config").open("a") as settings:
+        settings.write(_settings(f"cat {outside.file}; echo planted >>{outside.file}; false"))
+    (workspace / ".gitattributes").write_text("* filter=planted diff=planted\n")
+    (workspace / INNOCENT).write_text(f"{CONTENT}more\n")
+    hook = workspace / ".git" / "hooks" / "post-index-change"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f"#!/bin/sh\necho planted >>{outside.file}\n")
+    hook.chmod(0o755)
+
+
+def git(where: Path, *words: str) -> bytes:
+    """:returns: what git prints for the owner of the directory."""
+    environment = {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "GIT_CONFIG_GLOBAL": "/dev/null",
+        "GIT_CONFIG_NOSYSTEM": "1",
+    }
+    line = ["git", "-c", f"safe.directory={where}", *words]
+    done = bounded.run(line, Bounds(SECONDS), environment=environment, cwd=str(where))
+    return done.output + done.errors
+
+
+def _settings(command: str) -> str:
+    quoted = command.replace("\\", "\\\\").replace('"', '\\"')
+    return (
+        f'[filter "planted"]\n\tclean = "{quoted}"\n\tsmudge = "{quoted}"\n'
+        f'[diff "planted"]\n\ttextconv = "{quoted}"\n'
+        f'[core]\n\tfsmonitor = "{quoted}"\n\tpager = "{quoted}"\n\thooksPath = .git/hooks\n'
+    )
