@@ -10,9 +10,9 @@ import shutil
 import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
@@ -44,6 +44,21 @@ class Room:
         """:returns: :data:`FILLING`, if this machine cannot spare the memory."""
         found = re.search(r"^MemAvailable:\s+(\d+) kB$", Path("/proc/meminfo").read_text(), re.MULTILINE)
         return () if found is None or int(found[1]) * 1024 > self.memory + SPARE else (FILLING,)
+
+
+@dataclass(frozen=True, slots=True)
+class Walls:
+    """
+    What a kind of sandbox has besides, and is looked at inside. An attempt may fail because of another wall.
+
+    :param namespaces: names of those that it does not share with this process.
+    :param limits: names of limits of resources (setrlimit(2)), and the most that each may be.
+    :param writable: the mounts that may be written; empty: that is not looked at.
+    """
+
+    namespaces: Sequence[str] = ()
+    limits: Mapping[str, int] = field(default_factory=dict)
+    writable: Sequence[str] = ()
 
 
 class Outside:
@@ -82,6 +97,12 @@ class Outside:
             with suppress(PermissionError):  # root in a container may not even change owners
                 os.chown(self._directory, self._account.uid, self._account.gid)
         self._content = self.file.read_bytes()
+        descriptor, name = tempfile.mkstemp(prefix="ironcurtain-prove-left-")
+        os.close(descriptor)
+        self._left = Path(name)
+        self._open.callback(self._left.unlink, missing_ok=True)
+        self._left.write_text(f"{self.secret}\n")
+        self._left.chmod(0o644)
         self._tcp = self._listening(socket.AF_INET, ("127.0.0.1", 0))
         self._tcp6 = self._listening(socket.AF_INET6, ("::1", 0)) if socket.has_ipv6 else None
         self._datagrams = self._bound(socket.AF_INET, socket.SOCK_DGRAM, self._tcp.getsockname())
@@ -109,10 +130,18 @@ class Outside:
         made.setblocking(False)
         return made
 
-    def targets(self, workspace: str, room: Room, may_be_root: bool = False, unlimited: Mapping[str, str] = {}) -> str:
+    def targets(
+        self,
+        workspace: str,
+        room: Room,
+        walls: Walls,
+        may_be_root: bool = False,
+        unlimited: Mapping[str, str] = {},
+    ) -> str:
         """
         :param workspace: path of the workspace for the program; empty: its temporary directory.
         :param room: what it may use.
+        :param walls: what keeps it in besides.
         :param may_be_root: whether the configuration permits it to run as root.
         :param unlimited: attempts against limits that do not exist here, which it does not make, with the reason.
         :returns: the program's argument.
@@ -122,7 +151,11 @@ class Outside:
                 "secret": self.secret,
                 "file": str(self.file),
                 "workspace": workspace,
-                "places": [(str(self._home), self._directory.name), (str(self._directory), self.file.name)],
+                "places": [(str(place.parent), place.name) for place in (self._directory, self.file, self._left)],
+                "left": str(self._left),
+                "namespaces": {name: os.readlink(f"/proc/self/ns/{name}") for name in walls.namespaces},
+                "limits": dict(walls.limits),
+                "writable": list(walls.writable),
                 "port": self._tcp.getsockname()[1],
                 "port6": self._tcp6.getsockname()[1] if self._tcp6 is not None else 1,
                 "addresses": _addresses(),

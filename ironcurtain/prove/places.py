@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ironcurtain.errors import IronCurtainError, Unavailable
-from ironcurtain.mcp_proxy.launch import OWN_SERVERS, Ground, is_own, prepare, small_environment
+from ironcurtain.mcp_proxy.launch import OWN_SERVERS, Ground, is_own, prepare
 from ironcurtain.mcp_proxy.servers_config import CommandServer
 from ironcurtain.policy.loading import default_annotations
 from ironcurtain.process.accounts import Account
@@ -23,6 +23,9 @@ from ironcurtain.prove.verdict import Untested
 from ironcurtain.sandbox import programs, promises
 from ironcurtain.sandbox.spec import Kind
 from ironcurtain.servers.git_remote.runner import Runner
+
+VARIABLE = "IRONCURTAIN_PROVE_SECRET"
+"""A variable in the environment of IronCurtain's process, which servers do not get."""
 
 FETCHES = "git fetches and pushes there"
 """Why a sandbox of ``git-remote`` has the network."""
@@ -81,7 +84,9 @@ def _sandboxed(subject: str, server: CommandServer, machine: Machine) -> Iterato
     problems, tested = dict[Kind, str](), False
     with machine.workspace() as workspace, machine.outside() as outside:
         writers = default_annotations().writers() | {server.name}  # the program needs a directory for its links
-        ground = Ground(machine.environ, str(workspace), account=machine.account.switched, writers=writers)
+        environ, account = {**machine.environ, VARIABLE: outside.secret}, machine.account.switched
+        ground = Ground(environ, str(workspace), account=account, writers=writers)
+        server = replace(server, environment={})  # which the program does not need
         for kind in machine.kinds:
             try:
                 launch = prepare(server, {}, replace(ground, kind=kind))
@@ -90,7 +95,10 @@ def _sandboxed(subject: str, server: CommandServer, machine: Machine) -> Iterato
                 continue
             if launch.sandbox is not None:
                 tested = True
-                yield prove_sandbox(subject, launch.sandbox, str(workspace), outside, place="in its sandbox")
+                yield prove_sandbox(
+                    subject, launch.sandbox, str(workspace), outside,
+                    place="in its sandbox", environment=launch.environment,
+                )  # fmt: skip
     if problems and not tested:
         raise Unavailable(next(iter(problems.values())))
     yield from (Untested(_under(subject, kind), ELSEWHERE) for kind in problems)
@@ -98,9 +106,9 @@ def _sandboxed(subject: str, server: CommandServer, machine: Machine) -> Iterato
 
 def _git_remote(subject: str, server: CommandServer, machine: Machine) -> Iterator[Report | Untested]:
     account = machine.account.switched
-    environ = small_environment(machine.environ) | ({} if account is None else {"HOME": account.home})
+    home = {} if account is None else {"HOME": account.home}
     with machine.workspace() as workspace, machine.workspace() as private, machine.outside() as outside:
-        runner = Runner(str(workspace), environ)
+        runner = Runner(str(workspace), {**machine.environ, **home, VARIABLE: outside.secret})
         for place, sandbox, directory in (
             ("git in the workspace", runner.workspace_sandbox(str(workspace), writes=True), workspace),
             ("git in the network", runner.network_sandbox(str(private)), private),
@@ -108,7 +116,10 @@ def _git_remote(subject: str, server: CommandServer, machine: Machine) -> Iterat
             for kind in machine.kinds:
                 trial = replace(sandbox, account=account, kind=kind)
                 if all(problem is None for _, problem in programs.problems(trial)):
-                    yield prove_sandbox(subject, trial, str(directory), outside, place=place, opened=FETCHES)
+                    yield prove_sandbox(
+                        subject, trial, str(directory), outside,
+                        place=place, opened=FETCHES, environment=runner.variables(trial),
+                    )  # fmt: skip
                 else:
                     yield Untested(_under(f"{subject}, {place}", kind), ELSEWHERE)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from importlib import resources
 from typing import Any
@@ -14,11 +15,11 @@ from ironcurtain.container.engine import Engine
 from ironcurtain.container.spec import SESSION_LABEL, WORKSPACE
 from ironcurtain.errors import Unavailable
 from ironcurtain.process.bounded import Bounds, Kept, Unfinished
-from ironcurtain.prove.outside import FILLING, MANY_PROCESSES, Outside, Room
+from ironcurtain.prove.outside import FILLING, MANY_PROCESSES, Outside, Room, Walls
 from ironcurtain.prove.report import Attempt, Report, parse
 from ironcurtain.sandbox import programs, promises
 from ironcurtain.sandbox.installation import Installation
-from ironcurtain.sandbox.spec import Sandbox
+from ironcurtain.sandbox.spec import Kind, Sandbox
 
 LIMITS = {
     promises.MEMORY: (FILLING,),
@@ -40,13 +41,16 @@ NETWORK = (
 OPENED = "mcp-servers.json gives it the network"
 """Why these are not limited."""
 
+NAMESPACES = ("ipc", "mnt", "net", "pid", "uts")
+"""The namespaces that bubblewrap and containers do not share with this machine."""
+
 SECONDS = 300.0
 """Time limit of the program in seconds (it takes about ten)."""
 
 OUTPUT_LIMIT = 1024 * 1024
 """Most bytes that the program may print (it prints some 30 KB)."""
 
-PARTS = ("common", "files", "git", "network", "processes", "calls", "rights", "devices", "limits", "main")
+PARTS = ("common", "files", "git", "network", "processes", "calls", "rights", "devices", "limits", "walls", "main")
 """The parts of the hostile program, below ``data/hostile``."""
 
 PROGRAMS = (
@@ -80,7 +84,14 @@ def hostile_program() -> str:
 
 
 def prove_sandbox(
-    subject: str, sandbox: Sandbox, workspace: str, outside: Outside, *, place: str = "", opened: str = OPENED
+    subject: str,
+    sandbox: Sandbox,
+    workspace: str,
+    outside: Outside,
+    *,
+    place: str = "",
+    opened: str = OPENED,
+    environment: Mapping[str, str] = {},
 ) -> Report:
     """
     Run the hostile program in a sandbox, to which only a Python is added, and that it may start processes.
@@ -89,6 +100,7 @@ def prove_sandbox(
     :param workspace: a writable directory in the sandbox; empty: its temporary directory.
     :param place: what it contains, for people.
     :param opened: why it has the network, if it does.
+    :param environment: what its programs get, besides a few variables.
     :raises Unavailable: no sandbox can be made.
     """
     python = os.path.realpath(sys.executable)
@@ -104,16 +116,43 @@ def prove_sandbox(
     if trial.network:
         unlimited |= dict.fromkeys(NETWORK, opened)
         lacks.append(f"the network of {subject} ({opened})")
-    words = [python, "-I", "-c", hostile_program(), outside.targets(workspace, room, may_be_root, unlimited)]
-    environment = {"PATH": os.environ.get("PATH", os.defpath), "HOME": sandbox.home or "/tmp", "LC_ALL": "C.UTF-8"}
+    words = [
+        python,
+        "-I",
+        "-c",
+        hostile_program(),
+        outside.targets(workspace, room, _walls(trial, kind), may_be_root, unlimited),
+    ]
+    variables = {"PATH": os.environ.get("PATH", os.defpath), "HOME": sandbox.home or "/tmp", "LC_ALL": "C.UTF-8"}
+    variables = {**environment, **variables}
     try:
-        output = programs.run(trial, words, environment, Bounds(SECONDS, OUTPUT_LIMIT, whole=True)).output
+        output = programs.run(trial, words, variables, Bounds(SECONDS, OUTPUT_LIMIT, whole=True)).output
     except Unfinished as e:
         output = e.output
     attempts, complete = parse(output)
     name = f"{subject}, {place}" if place else subject
     name = f"{name}: {promises.description(kind, account)}"
     return Report(name, attempts, complete, tuple(outside.seen(network=trial.network)), unlimited, lacks)
+
+
+def _walls(sandbox: Sandbox, kind: Kind) -> Walls:
+    """:returns: what can be seen inside of the walls that a kind of sandbox makes."""
+    separate = [name for name in NAMESPACES if not (name == "net" and sandbox.network)]
+    limits = {
+        "RLIMIT_DATA": sandbox.limits.memory,
+        "RLIMIT_NOFILE": sandbox.limits.files,
+        "RLIMIT_FSIZE": sandbox.limits.file_size,
+        "RLIMIT_NPROC": MANY_PROCESSES * 100,  # those of the whole account count
+        "RLIMIT_CORE": 0,
+    }
+    match kind:
+        case Kind.BUBBLEWRAP:
+            own = ("/tmp", "/dev/shm", "/proc", *((sandbox.home,) if sandbox.home else ()))
+            return Walls(separate, limits, (*own, *sandbox.write))
+        case Kind.CONTAINER:
+            return Walls(separate)
+        case Kind.LANDLOCK:
+            return Walls((), limits)
 
 
 async def prove_container(subject: str, engine: Engine, session_id: str, outside: Outside) -> Report:
@@ -128,7 +167,13 @@ async def prove_container(subject: str, engine: Engine, session_id: str, outside
         raise Unavailable(f"session {session_id} has no container")
     printed = Kept(OUTPUT_LIMIT)
     memory = int((await engine.inspect(found[0]["Id"]))["HostConfig"]["Memory"])
-    words = ["python3", "-I", "-c", hostile_program(), outside.targets(WORKSPACE, Room(memory, memory))]
+    words = [
+        "python3",
+        "-I",
+        "-c",
+        hostile_program(),
+        outside.targets(WORKSPACE, Room(memory, memory), Walls(NAMESPACES)),
+    ]
     status = await execution.run(
         engine, found[0]["Id"], words, stdin=b"", stdout=printed.feed, stderr=printed.feed, environment={}
     )

@@ -153,13 +153,9 @@ class Runner:
             raise GitFailed("the program git is missing: install it (Debian: apt-get install git)")
         return git
 
-    def _git(
-        self, words: Sequence[str], sandbox: Sandbox, out: Path | None = None, extra: Mapping[str, str] = {}
-    ) -> str:
-        kind = self.environ.get("IRONCURTAIN_SANDBOX_KIND", "")
-        sandbox = replace(sandbox, kind=Kind(kind) if kind else None)
-        settings = [word for setting in _SETTINGS for word in ("-c", setting)]
-        environment = {
+    def variables(self, sandbox: Sandbox) -> dict[str, str]:
+        """:returns: the environment of git in a sandbox."""
+        return {
             "PATH": self.environ.get("PATH", os.defpath),
             "HOME": sandbox.home or "/tmp",
             "GIT_ALLOW_PROTOCOL": "https:ssh" if sandbox.network else "file",
@@ -168,10 +164,17 @@ class Runner:
             "GIT_SSH_COMMAND": SSH,
             "GIT_SSH_VARIANT": "ssh",
             "LC_ALL": "C.UTF-8",
-            **extra,
         }
+
+    def _git(
+        self, words: Sequence[str], sandbox: Sandbox, out: Path | None = None, extra: Mapping[str, str] = {}
+    ) -> str:
+        kind = self.environ.get("IRONCURTAIN_SANDBOX_KIND", "")
+        sandbox = replace(sandbox, kind=Kind(kind) if kind else None)
+        settings = [word for setting in _SETTINGS for word in ("-c", setting)]
+        line, environment = [self._program(), *settings, *words], {**self.variables(sandbox), **extra}
         try:
-            done = programs.run(sandbox, [self._program(), *settings, *words], environment, Bounds(GIT_SECONDS), out)
+            done = programs.run(sandbox, line, environment, Bounds(GIT_SECONDS), out)
         except Unfinished as e:
             raise GitFailed(f"git {words[0]} {e.why} and was ended") from None
         except Unavailable as e:

@@ -8,6 +8,11 @@ def _():
     read(FILE)
 
 
+@attempt("files", "read what others left in the directory for temporary files")
+def _():
+    read(TARGETS["left"])
+
+
 @attempt("files", "read it by a path with ..")
 def _():
     read(os.path.join(WORK, "../" * 40 + FILE.lstrip("/")))
