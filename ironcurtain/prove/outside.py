@@ -10,7 +10,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -56,7 +56,7 @@ class Walls:
     :param writable: the mounts that may be written; empty: that is not looked at.
     """
 
-    namespaces: Sequence[str] = ()
+    namespaces: Set[str] = frozenset()
     limits: Mapping[str, int] = field(default_factory=dict)
     writable: Sequence[str] = ()
 
@@ -153,7 +153,7 @@ class Outside:
                 "workspace": workspace,
                 "places": [(str(place.parent), place.name) for place in (self._directory, self.file, self._left)],
                 "left": str(self._left),
-                "namespaces": {name: os.readlink(f"/proc/self/ns/{name}") for name in walls.namespaces},
+                "namespaces": {name: os.readlink(f"/proc/self/ns/{name}") for name in sorted(walls.namespaces)},
                 "limits": dict(walls.limits),
                 "writable": list(walls.writable),
                 "port": self._tcp.getsockname()[1],

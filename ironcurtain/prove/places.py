@@ -27,6 +27,9 @@ from ironcurtain.servers.git_remote.runner import Runner
 VARIABLE = "IRONCURTAIN_PROVE_SECRET"
 """A variable in the environment of IronCurtain's process, which servers do not get."""
 
+OPENED = "mcp-servers.json gives it the network"
+"""Why the sandbox of a server with ``"network"`` has the network."""
+
 FETCHES = "git fetches and pushes there"
 """Why a sandbox of ``git-remote`` has the network."""
 
@@ -86,6 +89,7 @@ def _sandboxed(subject: str, server: CommandServer, machine: Machine) -> Iterato
         writers = default_annotations().writers() | {server.name}  # the program needs a directory for its links
         environ, account = {**machine.environ, VARIABLE: outside.secret}, machine.account.switched
         ground = Ground(environ, str(workspace), account=account, writers=writers)
+        opened = OPENED if server.sandbox is not None and server.sandbox.domains else ""
         server = replace(server, environment={})  # which the program does not need
         for kind in machine.kinds:
             try:
@@ -97,7 +101,7 @@ def _sandboxed(subject: str, server: CommandServer, machine: Machine) -> Iterato
                 tested = True
                 yield prove_sandbox(
                     subject, launch.sandbox, str(workspace), outside,
-                    place="in its sandbox", environment=launch.environment,
+                    place="in its sandbox", opened=opened, environment=launch.environment,
                 )  # fmt: skip
     if problems and not tested:
         raise Unavailable(next(iter(problems.values())))
@@ -109,16 +113,16 @@ def _git_remote(subject: str, server: CommandServer, machine: Machine) -> Iterat
     home = {} if account is None else {"HOME": account.home}
     with machine.workspace() as workspace, machine.workspace() as private, machine.outside() as outside:
         runner = Runner(str(workspace), {**machine.environ, **home, VARIABLE: outside.secret})
-        for place, sandbox, directory in (
-            ("git in the workspace", runner.workspace_sandbox(str(workspace), writes=True), workspace),
-            ("git in the network", runner.network_sandbox(str(private)), private),
+        for place, sandbox, directory, why in (
+            ("git in the workspace", runner.workspace_sandbox(str(workspace), writes=True), workspace, ""),
+            ("git in the network", runner.network_sandbox(str(private)), private, FETCHES),
         ):
             for kind in machine.kinds:
                 trial = replace(sandbox, account=account, kind=kind)
                 if all(problem is None for _, problem in programs.problems(trial)):
                     yield prove_sandbox(
                         subject, trial, str(directory), outside,
-                        place=place, opened=FETCHES, environment=runner.variables(trial),
+                        place=place, opened=why, environment=runner.variables(trial),
                     )  # fmt: skip
                 else:
                     yield Untested(_under(f"{subject}, {place}", kind), ELSEWHERE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import replace
 from importlib import resources
 from typing import Any
@@ -18,6 +18,7 @@ from ironcurtain.process.bounded import Bounds, Kept, Unfinished
 from ironcurtain.prove.outside import FILLING, MANY_PROCESSES, Outside, Room, Walls
 from ironcurtain.prove.report import Attempt, Report, parse
 from ironcurtain.sandbox import programs, promises
+from ironcurtain.sandbox.bubblewrap_options import tasks_of
 from ironcurtain.sandbox.installation import Installation
 from ironcurtain.sandbox.spec import Kind, Sandbox
 
@@ -38,10 +39,7 @@ NETWORK = (
 )
 """The attempts that succeed with the host's network, to which sockets without a file belong."""
 
-OPENED = "mcp-servers.json gives it the network"
-"""Why these are not limited."""
-
-NAMESPACES = ("ipc", "mnt", "net", "pid", "uts")
+NAMESPACES = frozenset(("ipc", "mnt", "net", "pid", "uts"))
 """The namespaces that bubblewrap and containers do not share with this machine."""
 
 SECONDS = 300.0
@@ -90,7 +88,7 @@ def prove_sandbox(
     outside: Outside,
     *,
     place: str = "",
-    opened: str = OPENED,
+    opened: str = "",
     environment: Mapping[str, str] = {},
 ) -> Report:
     """
@@ -99,7 +97,7 @@ def prove_sandbox(
     :param subject: what the sandbox belongs to.
     :param workspace: a writable directory in the sandbox; empty: its temporary directory.
     :param place: what it contains, for people.
-    :param opened: why it has the network, if it does.
+    :param opened: why it may have the network; empty: it must not.
     :param environment: what its programs get, besides a few variables.
     :raises Unavailable: no sandbox can be made.
     """
@@ -113,16 +111,12 @@ def prove_sandbox(
     without = promises.unlimited(kind, account)
     unlimited = {attempt: f"here it does not limit {what}" for what in without for attempt in LIMITS[what]}
     lacks = [f"{what} (by {promises.NAMES[kind]})" for what in without]
-    if trial.network:
+    if opened:
         unlimited |= dict.fromkeys(NETWORK, opened)
         lacks.append(f"the network of {subject} ({opened})")
-    words = [
-        python,
-        "-I",
-        "-c",
-        hostile_program(),
-        outside.targets(workspace, room, _walls(trial, kind), may_be_root, unlimited),
-    ]
+    walls = _walls(trial, kind, NAMESPACES - {"net"} if opened else NAMESPACES)
+    targets = outside.targets(workspace, room, walls, may_be_root, unlimited)
+    words = [python, "-I", "-c", hostile_program(), targets]
     variables = {"PATH": os.environ.get("PATH", os.defpath), "HOME": sandbox.home or "/tmp", "LC_ALL": "C.UTF-8"}
     variables = {**environment, **variables}
     try:
@@ -132,17 +126,17 @@ def prove_sandbox(
     attempts, complete = parse(output)
     name = f"{subject}, {place}" if place else subject
     name = f"{name}: {promises.description(kind, account)}"
-    return Report(name, attempts, complete, tuple(outside.seen(network=trial.network)), unlimited, lacks)
+    return Report(name, attempts, complete, tuple(outside.seen(network=bool(opened))), unlimited, lacks)
 
 
-def _walls(sandbox: Sandbox, kind: Kind) -> Walls:
+def _walls(sandbox: Sandbox, kind: Kind, separate: Set[str]) -> Walls:
     """:returns: what can be seen inside of the walls that a kind of sandbox makes."""
-    separate = [name for name in NAMESPACES if not (name == "net" and sandbox.network)]
+    uid = os.geteuid() if sandbox.account is None else sandbox.account.uid
     limits = {
         "RLIMIT_DATA": sandbox.limits.memory,
         "RLIMIT_NOFILE": sandbox.limits.files,
         "RLIMIT_FSIZE": sandbox.limits.file_size,
-        "RLIMIT_NPROC": MANY_PROCESSES * 100,  # those of the whole account count
+        "RLIMIT_NPROC": sandbox.limits.processes + tasks_of(uid) + 100,  # some may have ended since
         "RLIMIT_CORE": 0,
     }
     match kind:
@@ -152,7 +146,7 @@ def _walls(sandbox: Sandbox, kind: Kind) -> Walls:
         case Kind.CONTAINER:
             return Walls(separate)
         case Kind.LANDLOCK:
-            return Walls((), limits)
+            return Walls(frozenset(), limits)
 
 
 async def prove_container(subject: str, engine: Engine, session_id: str, outside: Outside) -> Report:

@@ -10,10 +10,11 @@ from pathlib import Path
 
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
+from ironcurtain.errors import Unavailable
 from ironcurtain.process.accounts import Account
 from ironcurtain.prove.outside import Outside
 from ironcurtain.prove.report import Attempt, Report, parse
-from ironcurtain.prove.sandboxes import prove_sandbox
+from ironcurtain.prove.sandboxes import NETWORK, prove_sandbox
 from ironcurtain.sandbox import programs
 from ironcurtain.sandbox.spec import Kind, Sandbox
 
@@ -51,6 +52,15 @@ class SandboxTests(SynchronousTestCase):
         self.assertGreater(len(report.attempts), 100)
         self.assertEqual(list(self.workspace.iterdir()), [])
 
+    def test_network_that_the_configuration_opens_is_told(self) -> None:
+        with Outside(self.home) as outside:
+            opened = replace(self.sandbox, network=True)
+            report = prove_sandbox("trial", opened, str(self.workspace), outside, opened="it may")
+        self.assertTrue(report.held, list(report.lines()))
+        told = {attempt.what for attempt in report.attempts if attempt.detail == "it may"}
+        self.assertEqual(told, set(NETWORK))
+        self.assertIn("the network of trial (it may)", report.lacks)
+
     def test_holes_are_found(self) -> None:
         hole = replace(self.sandbox, write=(str(self.top),), network=True, home="")
         report, out = self.prove(hole)
@@ -72,6 +82,11 @@ class LandlockTests(SandboxTests):
     """The same in sandboxes without namespaces."""
 
     kind = Kind.LANDLOCK
+
+    def test_network_that_the_configuration_opens_is_told(self) -> None:
+        with Outside(self.home) as outside:
+            opened = replace(self.sandbox, network=True)
+            self.assertRaises(Unavailable, prove_sandbox, "trial", opened, str(self.workspace), outside)
 
     def test_holes_are_found(self) -> None:
         report, out = self.prove(replace(self.sandbox, write=(str(self.top),)))
@@ -99,7 +114,7 @@ class ReportTests(SynchronousTestCase):
     def test_attempt_that_is_not_limited_counts_unless_people_are_told(self) -> None:
         attempt = Attempt("limits", "fill", "not limited")
         self.assertFalse(Report("x", (attempt,), complete=True).held)
-        told = Report("x", (attempt,), complete=True, unlimited=("fill",))
+        told = Report("x", (attempt,), complete=True, unlimited={"fill": "here it does not"})
         self.assertTrue(told.held)
         self.assertIn("1 not limited", list(told.lines())[-1])
         self.assertFalse(any("held" in line for line in told.lines()))

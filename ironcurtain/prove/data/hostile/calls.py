@@ -22,4 +22,5 @@ for _name, _arguments in (
 
 @attempt("system calls", "clone, with a user namespace")
 def _():
-    call("clone", 0x10000000 | 17)
+    if not call("clone", 0x10000000 | 17):
+        os._exit(0)
