@@ -10,6 +10,7 @@ from pathlib import Path
 
 from twisted.trial.unittest import SkipTest
 
+from ironcurtain.mcp_proxy import launch
 from ironcurtain.process.accounts import Account
 from ironcurtain.sandbox import programs, promises
 from ironcurtain.sandbox.landlock import implementation
@@ -45,7 +46,7 @@ class CommandTests(CommandCase):
         done = self.product.run("prove")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn("5 places were tested; all held.", done.stdout)
-        self.assertNotIn("Not tested", done.stdout)
+        self.assertIn("all held. Not tested: containers of agents (--agent names one), protected files", done.stdout)
 
     def test_landlock_sandboxes_hold_and_say_what_they_do_not(self) -> None:
         if (problem := implementation.unavailable(Account(61184, 61184).switched)) is not None:
@@ -63,11 +64,43 @@ class CommandTests(CommandCase):
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
         self.assertFalse(json.loads(done.stdout)[0]["held"])
 
-    def test_what_is_not_tested_is_named(self) -> None:
-        self.product.run("init")
-        done = self.product.run("prove")
-        self.assertIn("Not tested: filesystem is IronCurtain's own server", done.stdout)
+    def test_network_by_configuration_and_own_servers(self) -> None:
+        self.servers(sandbox={"network": ["example.org"]})
+        file = self.product.home / "mcp-servers.json"
+        servers = json.loads(file.read_text())["mcpServers"]
+        servers["own"] = {"command": sys.executable, "args": [*launch.OWN_SERVERS[1], "$WORKSPACE"]}
+        servers["tickets"] = {"url": "https://tickets.example.org/mcp"}
+        file.write_text(json.dumps({"mcpServers": servers}))
+        self.product.environ["IRONCURTAIN_SANDBOX_KIND"] = "bubblewrap"
+        done = self.product.run("prove", "--server", "git", "--server", "own", "--json")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        reports = json.loads(done.stdout)
+        self.assertEqual(
+            [report["subject"].rpartition(":")[0] for report in reports],
+            [
+                "MCP server git, in its sandbox",
+                "MCP server own, git in the workspace",
+                "MCP server own, git in the network",
+            ],
+        )
+        told = "the network of MCP server git (mcp-servers.json gives it the network)"
+        self.assertIn(told, reports[0]["not_limited"])
+        self.assertFalse(any("network" in what for what in reports[1]["not_limited"]))
+        untested = {each["name"]: each["reason"] for each in reports[0]["not_tested"]}
+        self.assertEqual(untested["MCP server tickets"], "it is reached by HTTP")
+        self.assertLessEqual({"the built-in agent", "MCP server time", "the console"}, set(untested))
+
+    def test_server_that_cannot_be_tested_gives_69(self) -> None:
+        self.product.home.mkdir(mode=0o700, exist_ok=True)
+        servers = {"gone": {"command": "/nowhere/server"}}
+        (self.product.home / "mcp-servers.json").write_text(json.dumps({"mcpServers": servers}))
+        for words in ((), ("--json",)):
+            done = self.product.run("prove", "--server", "gone", *words)
+            self.assertEqual(done.returncode, 69, done.stdout + done.stderr)
+            self.assertIn(
+                "Nothing was tested, so nothing is known. Not tested: MCP server gone (", done.stdout + done.stderr
+            )
+            self.assertNotIn("all held", done.stdout + done.stderr)
 
     def test_each_kind_of_sandbox_that_works_is_tested(self) -> None:
         if named := os.environ.get("DOCKER_HOST"):  # what a test may have started in this process
@@ -77,9 +110,10 @@ class CommandTests(CommandCase):
         self.product.run("init")
         done = self.product.run("prove", "--json")
         subjects = [report["subject"] for report in json.loads(done.stdout)]
-        self.assertEqual(len(subjects), 1 + len(working), subjects)
-        for kind, subject in zip(working, subjects[1:], strict=True):
+        self.assertEqual(len(subjects), 1 + len(working) + 2, subjects)
+        for kind, subject in zip(working, subjects[1:-2], strict=True):
             self.assertIn(f"interpreter: {promises.NAMES[kind]}", subject)
+        self.assertEqual(subjects[-2], "MCP server filesystem, by its own protocol")
 
     def test_an_unknown_server(self) -> None:
         done = self.product.run("prove", "--server", "nobody")
