@@ -209,12 +209,15 @@ def find_home(environ: Mapping[str, str], uid: int) -> Home:
     """
     The home that the environment selects: ``IRONCURTAIN_HOME``, else ``~/.ironcurtain``.
 
-    :raises UsageError: neither it nor ``HOME`` is set, or it is not a directory that can be reached.
+    :raises UsageError: neither it nor ``HOME`` is set, or it is not a directory that can be reached, or begins with
+        ``~`` or a variable.
     """
     chosen = environ.get("IRONCURTAIN_HOME", "")
     if not chosen and not environ.get("HOME"):
         raise UsageError("neither IRONCURTAIN_HOME nor HOME is set: set one of them")
     path = Path(os.path.normpath(absolute_path(chosen or "~/.ironcurtain", environ)))
+    if chosen.startswith(("~", "$")):  # other programs that use the variable, such as a unit's, would take it literally
+        raise UsageError(f"IRONCURTAIN_HOME is {chosen}, which no shell has expanded: write {path}")
     try:
         nearest = next(place for place in (path, *path.parents) if _exists(place))
     except OSError as e:

@@ -94,7 +94,6 @@ class UnexpandedTests(Case):
         script = self.product.script({"text": "done"}, {"text": "done"}).removeprefix("scripted:")
         name = Path(script).name
         for home in ("~", "$HOME", "${HOME}"):
-            self.product.environ["IRONCURTAIN_HOME"] = f"{home}/ic"
             for words in (
                 ("policy", "check", f"--policy={home}/policy.toml"),
                 ("loop", "config", f"--config={home}/ws/ralph.yml"),
@@ -106,7 +105,14 @@ class UnexpandedTests(Case):
                 self.assertEqual(done.returncode, 0, (words, done.stderr))
                 if words[:2] == ("loop", "config"):
                     self.assertRegex(done.stdout, r"max_iterations +7 ")
-            self.assertTrue((person / "ic" / "sessions").is_dir())
+        self.assertEqual([path.name for path in self.product.project.iterdir()], [])
+
+    def test_home_of_a_variable_that_no_shell_expanded_makes_no_directory(self) -> None:
+        for home in ("~", "$HOME", "${HOME}"):
+            self.product.environ["IRONCURTAIN_HOME"] = f"{home}/ic"
+            done = self.product.run("sessions")
+            self.assertEqual(done.returncode, 64)
+            self.assertIn(f"which no shell has expanded: write {self.product.person}/ic", done.stderr)
         self.assertEqual([path.name for path in self.product.project.iterdir()], [])
 
     def test_settings_are_expanded(self) -> None:

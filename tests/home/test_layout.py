@@ -31,9 +31,10 @@ class FindTests(SynchronousTestCase):
         self.assertTrue(find_home({"IRONCURTAIN_HOME": "relative"}, 7).path.is_absolute())
         self.assertRaises(UsageError, find_home, {}, 7)
 
-    def test_home_that_no_shell_expanded_is_expanded_or_refused(self) -> None:
+    def test_home_that_no_shell_expanded_is_refused_with_what_is_meant(self) -> None:
         for chosen in ("~/ic", "$HOME/ic", "${HOME}/ic"):
-            self.assertEqual(find_home({"HOME": "/h", "IRONCURTAIN_HOME": chosen}, 7).path, Path("/h/ic"))
+            refused = self.assertRaises(UsageError, find_home, {"HOME": "/h", "IRONCURTAIN_HOME": chosen}, 7)
+            self.assertIn("which no shell has expanded: write /h/ic", str(refused))
         for chosen in ("$XDG_STATE_HOME/ic", "~nobody-has-this-name/ic", os.fsdecode(b"/caf\xe9")):
             self.assertRaises(UsageError, find_home, {"HOME": "/h", "IRONCURTAIN_HOME": chosen}, 7)
 
