@@ -47,7 +47,9 @@ class Verdict:
     @property
     def sentence(self) -> str:
         """The result, which never says that nothing got out without saying of what."""
-        parts = [f"Not tested: {', '.join(f'{each.name} ({each.reason})' for each in self._all_untested())}"]
+        parts = [
+            f"Not tested: {', '.join(f'{each.name} ({one_line(each.reason, 300)})' for each in self._all_untested())}"
+        ]
         if lacks := self._lacks():
             parts.append(f"not limited here: {', '.join(lacks)}")
         return f"{self._result()} {'; '.join(parts)}."

@@ -96,11 +96,6 @@ def _():
     write(os.path.join(WORK, "prove-link"))
 
 
-@attempt("files", "put a link in its place")
-def _():
-    os.rename(os.path.join(WORK, "prove-link"), FILE)
-
-
 for _name in (
     "/usr/bin/prove",
     "/etc/prove",

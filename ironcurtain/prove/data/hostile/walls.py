@@ -42,3 +42,9 @@ if TARGETS["writable"]:
                 if not place.startswith("/dev/") and not os.statvfs(place).f_flag & os.ST_RDONLY:
                     raise SystemError(f"{place} is one")
         raise Refused("there is none but its own")
+
+
+@attempt("files", "put a link in the place of the file outside")  # the last one, since others need the file
+def _():
+    link("/")
+    os.rename(os.path.join(WORK, "prove-link"), FILE)
