@@ -41,13 +41,13 @@ def audit() -> None:
 @click.option("--witness", type=UserPath(), help="Compare with heads in this file (default: those set).")
 def verify(session: str | None, json_output: bool, key: Path | None, witness: Path | None) -> None:
     """
-    Check that no record was changed, removed or inserted, in the logs of all sessions, or of SESSION.
+    Check that no record of SESSION, or of any, was changed or removed.
 
-    Prints the first bad records, and what is proved. Exits with status 1 if a record is bad or lacks its signature, if
-    a session has gone that a witness knows, or if a witness cannot be read. Removing the last records of a session that
-    has not ended shows only if a witness has a later head: name a file of heads with --witness, such as the output of
-    'audit heads' or of 'journalctl -t ironcurtain', or what an https:// witness got, one head a line; or set witnesses
-    in the section [audit] of config.toml.
+    Inserted records are found, too. Prints the first bad records, and what is proved. Exits with status 1 if a record
+    is bad or lacks its signature, if a session has gone that a witness knows, or if a witness cannot be read. Removing
+    the last records of a session that has not ended shows only if a witness has a later head: name a file of heads with
+    --witness, such as the output of 'audit heads' or of 'journalctl -t ironcurtain', or what an https:// witness got,
+    one head a line; or set witnesses in the section [audit] of config.toml.
     """
     from ironcurtain.session.verification import verify_records
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ironcurtain.prove.report import Report
+from ironcurtain.text.display import one_line
 
 HELD, OUT, UNKNOWN = 0, 1, 69
 """Exit statuses: everything held; something got out; a test could not run."""

@@ -394,7 +394,7 @@ class FarewellTests(SynchronousTestCase):
         setup = Setup(80, 24, escalation(1))
         setup.source.put(escalation(2, arguments=None, reason=5))
         setup.type("j")
-        self.assertEqual(len(self.flushLoggedErrors(TypeError)), 1)
+        self.assertEqual(len(self.flushLoggedErrors(AttributeError)), 1)
         self.assertEqual((setup.terminal.closed, self.successResultOf(setup.console.ended)), ([70], 70))
         self.assertIn(b"\x1b[?1049l", setup.terminal.sent[-200:])
         self.ended(setup)

@@ -10,8 +10,9 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.escalation.bounds import bounds
 from ironcurtain.policy.arguments import problem
-from ironcurtain.text.display import has_hidden_text, one_line
+from ironcurtain.text.display import one_line
 from tests.escalation.test_permission import scope, sure
+from tests.text.visible import invisible
 
 CHOICES: tuple[dict[str, Any], ...] = (
     {"enum": ["soft", "hard"]},
@@ -183,6 +184,6 @@ class BoundTests(SynchronousTestCase):
         kept = sure(scope(tool="a", schema=schema(it=known), arguments={"it": first}))
         new = sure(scope(tool="a", schema=schema(it=known), arguments={"it": second}))
         self.assertEqual(kept.covers(new), kept.words == new.words)
-        self.assertFalse(has_hidden_text(one_line(kept.words)))
+        self.assertEqual(invisible(one_line(kept.words)), [])
         if kept.covers(new) and repr(first) != repr(second):
             self.assertIsNone(problem({"it": second}, schema(it=known)), (first, second))

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.text.columns import cells, unstyled
-from ironcurtain.text.display import has_hidden_text
 from ironcurtain.view.arguments import SHOWN, SHOWN_IN_ALL, argument_lines, brief, brief_json, full_lines, key_lines
+from tests.text.visible import invisible
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=300),
@@ -25,11 +25,11 @@ class ShownTests(SynchronousTestCase):
     @given(st.dictionaries(st.text(max_size=60), JSON, max_size=6), st.integers(10, 100))
     def test_nothing_can_deceive_and_everything_fits(self, arguments: dict[str, Any], width: int) -> None:
         for line in [*key_lines(arguments, width), *full_lines(arguments, width)]:
-            self.assertFalse(has_hidden_text(unstyled(line)), unstyled(line))
+            self.assertEqual(invisible(unstyled(line)), [])
             self.assertNotIn("\n", unstyled(line))
         for line in full_lines({"a": arguments}, width):
             self.assertLessEqual(cells(unstyled(line)), width + 60)
-        self.assertFalse(has_hidden_text(brief(arguments)))
+        self.assertEqual(invisible(brief(arguments)), [])
 
     def test_control_characters_of_all_kinds_are_escaped(self) -> None:
         (line,) = key_lines({"path": "a\x1b[2J\x9b1m\u202eb\u200bc"}, 80)
@@ -125,7 +125,7 @@ class BriefJsonTests(SynchronousTestCase):
 
     @given(st.text())
     def test_it_is_escaped(self, text: str) -> None:
-        self.assertFalse(has_hidden_text(brief_json(text)))
+        self.assertEqual(invisible(brief_json(text)), [])
 
 
 class LinesTests(SynchronousTestCase):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.operations.model import EscalationView, PermissionView
-from ironcurtain.text.display import has_hidden_text, one_line
+from ironcurtain.text.display import one_line
 from ironcurtain.view.escalations import (
     LIST_LIMIT,
     LIST_ROWS,
@@ -22,6 +22,7 @@ from ironcurtain.view.escalations import (
     revoked,
     whole_lines,
 )
+from tests.text.visible import invisible
 
 VIEW = EscalationView(
     number=7,
@@ -169,7 +170,7 @@ class ListingTests(SynchronousTestCase):
         views = self.views(*texts, reason=reason, tool=tool)
         listed = listing(views, 140.0)
         text = "\n".join(listed.lines)
-        self.assertFalse(has_hidden_text(text))
+        self.assertEqual(invisible(text), [])
         for view in listed.whole:
             self.assertIn("\n".join(whole_lines(view, 140.0)), text)
             value = view.arguments["text"]

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.session.model import Turn, Usage
-from ironcurtain.text.display import has_hidden_text
 from ironcurtain.view.report import ROWS_SHOWN, SessionSummary, as_html, as_text, summarize
+from tests.text.visible import invisible
 
 HOSTILE = "<script>alert(1)</script>\"'&<img src=https://evil.example/x onerror=x>\x1b[2J\u202e\n"
 
@@ -132,9 +132,9 @@ class PageTests(SynchronousTestCase):
         plain = read("".join(as_html([self.hostile("plain")])))
         found = read(page)
         self.assertEqual((found.tags, found.attributes), (plain.tags, plain.attributes))
-        self.assertFalse(has_hidden_text(page.replace("\n", "")))
+        self.assertEqual(invisible(page.replace("\n", "")), [])
         for line in as_text([session]):
-            self.assertFalse(has_hidden_text(line), line)
+            self.assertEqual(invisible(line), [])
 
     def test_hostile_names_are_text(self) -> None:
         self.assertHarmless(HOSTILE)
