@@ -65,6 +65,7 @@ class CommandTests(CommandCase):
         self.assertFalse(json.loads(done.stdout)[0]["held"])
 
     def test_network_by_configuration_and_own_servers(self) -> None:
+        demand_sandbox(Sandbox(kind=Kind.BUBBLEWRAP))
         self.servers(sandbox={"network": ["example.org"]})
         file = self.product.home / "mcp-servers.json"
         servers = json.loads(file.read_text())["mcpServers"]
