@@ -14,9 +14,6 @@ from ironcurtain.project.since import changed_since
 from ironcurtain.project.snapshot import Restoring, SnapshotHead, SnapshotKind, SnapshotLimits, Snapshots
 from ironcurtain.project.tree import close, open_tree
 
-LAST_UNDO = "back"
-"""In place of a turn: the last undo."""
-
 
 @dataclass(frozen=True, slots=True)
 class Undone:
