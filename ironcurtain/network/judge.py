@@ -1,0 +1,36 @@
+"""
+The decision on each connection and request that an agent or a sandboxed program makes.
+
+A host is judged by its name before it is resolved: a lookup alone can carry data to whoever answers it.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from ironcurtain.providers.provider import RequestRefusal
+
+SERVER = "network"
+"""The name under which policies, records and questions know the network: its tools are these two."""
+
+CONNECT, REQUEST = "connect", "request"
+
+
+class NetworkJudge(Protocol):
+    """Decides for one agent, server or shell, records each decision, and asks a person where the policy says so."""
+
+    async def connect(self, host: str, port: int) -> RequestRefusal | None:
+        """
+        Judge a connection, which takes as long as a person needs to answer. Cancelling withdraws the question.
+
+        :param host: a name in canonical form, or an address.
+        :returns: why it must not be made; ``None`` if it may.
+        """
+
+    async def request(self, method: str, url: str) -> RequestRefusal | None:
+        """
+        Judge one request over a connection that was allowed.
+
+        :param url: with scheme, host and path, without user and fragment.
+        :returns: why it must not be sent; ``None`` if it may.
+        """
