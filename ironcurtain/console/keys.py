@@ -224,7 +224,7 @@ _SCROLLING: Mapping[str, Callable[[ConsoleState], ConsoleState]] = {
     "G": lambda state: state.roll(state.shown.end),
 }
 
-_CANCELLING = ("n", "esc", "ctrl c")
+_CANCELLING = ("esc", "ctrl c")
 _LINES = {"/": "/", "f": "/filter "}
 
 _PLAIN: Mapping[str, Callable[[ConsoleState], ConsoleState]] = {

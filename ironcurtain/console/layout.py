@@ -140,9 +140,9 @@ def _asked(state: ConsoleState, columns: int) -> list[Line]:
         what = f"{numbers}, {tool_name(state.escalation.server, state.escalation.tool)}"
         if state.question.keep:
             return _asked_to_keep(state.escalation, what, columns)
-    lines: list[Line] = [(Span(cut(f" {verb} {what}? y/n", columns), "warn"),)]
-    if cells(f" {verb} {what}? y/n") > columns:
-        lines = [(Span(cut(f" {verb} {what}", columns), "warn"),), (Span(" y/n?", "warn"),)]
+    lines: list[Line] = [(Span(cut(f" {verb} {what}? y/Esc", columns), "warn"),)]
+    if cells(f" {verb} {what}? y/Esc") > columns:
+        lines = [(Span(cut(f" {verb} {what}", columns), "warn"),), (Span(" y/Esc?", "warn"),)]
     return lines
 
 
@@ -150,7 +150,7 @@ def _asked_to_keep(escalation: EscalationView, what: str, columns: int) -> list[
     """:returns: everything that would be permitted, at any length: a question that does not fit cannot be answered."""
     asked = wrap(f"Approve {what}, and stop asking in session {escalation.session} about", max(columns - 2, 1))
     scope = wrap(one_line(escalation.scope), max(columns - 4, 1))
-    lines = [*(f" {part}" for part in asked), *(f"   {part}" for part in scope), " y/n?"]
+    lines = [*(f" {part}" for part in asked), *(f"   {part}" for part in scope), " y/Esc?"]
     return [(Span(line, "warn"),) for line in lines]
 
 

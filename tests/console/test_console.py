@@ -46,7 +46,7 @@ AT_80_24 = f"""\
    one
  - two
  + 2
- Approve 2, filesystem.edit_file? y/n
+ Approve 2, filesystem.edit_file? y/Esc
  y yes  n no  PgDn more  / command  …"""
 
 AT_40_15 = f"""\
@@ -71,10 +71,10 @@ SCOPE = "filesystem.edit_file in /home/ada and below\x1b[2J"
 
 WHILE_IT_ASKS_TO_KEEP = (
     AT_80_24.replace(
-        " Approve 2, filesystem.edit_file? y/n",
+        " Approve 2, filesystem.edit_file? y/Esc",
         " Approve 2, filesystem.edit_file, and stop asking in session 1 about\n"
         "   filesystem.edit_file in /home/ada and below\\x1b[2J\n"
-        " y/n?",
+        " y/Esc?",
     )
     .replace("left ───────────", "left, 2 below ──")
     .replace(" - two\n + 2\n", "")
@@ -194,7 +194,7 @@ class DecisionTests(SynchronousTestCase):
     def test_what_is_pasted_into_the_input_line_is_asked_about(self) -> None:
         self.setup.type("/")
         self.setup.console.received(b"\x1b[200~approve 1\x1b[201~")
-        self.assertIn("Approve 1, filesystem.read_text_file? y/n", self.setup.type("\r"))
+        self.assertIn("Approve 1, filesystem.read_text_file? y/Esc", self.setup.type("\r"))
         self.assertEqual(self.setup.source.decided, [])
 
     def test_what_is_pasted_is_no_key(self) -> None:

@@ -60,7 +60,7 @@ class ListenerTests(SynchronousTestCase):
         self.terminal.until(lambda: "1 waiting" in self.terminal.run("display-message", "-p", "#{pane_title}"))
         self.assertIn("1", self.terminal.run("display-message", "-p", "#{window_bell_flag}"))
         self.terminal.keys("a")
-        self.terminal.wait(r"Approve 1, filesystem.read_text_file\? y/n")
+        self.terminal.wait(r"Approve 1, filesystem.read_text_file\? y/Esc")
         self.terminal.wait("y yes .*/ command$")  # until keys count, a sign stands after them
         self.terminal.keys("y")
         self.terminal.wait("escalation 1 was approved by local:")

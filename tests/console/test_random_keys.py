@@ -176,7 +176,7 @@ class ScreenTests(SynchronousTestCase):
                     self.assertIn(read, (b"\r", b"/approve 1\r"))
                     self.assertEqual((number, outcome), (1, Outcome.APPROVED))
             struck = now
-            question = next((each for each in setup.terminal.text.split("\n") if each.endswith("? y/n")), "")
+            question = next((each for each in setup.terminal.text.split("\n") if each.endswith("? y/Esc")), "")
             asked, asked_at = question, asked_at if question == asked else now
 
     @settings(max_examples=25, deadline=None)

@@ -110,10 +110,10 @@ class KeyTests(SynchronousTestCase):
         self.assertEqual(self.type("d", "y"), [Send(Outcome.DENIED, key_of(self.views[0]), calls=1)])
 
     def test_anything_but_y_decides_nothing(self) -> None:
-        self.assertEqual(self.type("a", "enter", "a", "n", "y", "d", "esc", "y"), [])
+        self.assertEqual(self.type("a", "enter", "a", "esc", "y", "d", "esc", "y"), [])
 
     def test_a_key_that_is_not_offered_cancels_nothing(self) -> None:
-        for key in ("a", "q", "x", "ctrl d", "enter", "a", "d"):
+        for key in ("a", "n", "c", "q", "x", "ctrl d", "enter", "a", "d"):
             self.assertEqual(self.type(key), [])
             self.assertIsNotNone(self.state.question, key)
         self.assertEqual(len(self.type("y")), 1)
