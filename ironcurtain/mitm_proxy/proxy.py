@@ -18,14 +18,15 @@ from twisted.python.failure import Failure
 from ironcurtain.audit import AuditLog
 from ironcurtain.mitm_proxy.authority import Authority
 from ironcurtain.mitm_proxy.connection import ConnectionFactory
-from ironcurtain.mitm_proxy.dialling import Dialer, DiallingReactor
+from ironcurtain.mitm_proxy.dialling import dial
 from ironcurtain.mitm_proxy.judgement import Credentials
 from ironcurtain.mitm_proxy.limits import BufferedBytes, MitmLimits
 from ironcurtain.mitm_proxy.recording import ModelTraffic, Omissions, Recorder, Troubles
 from ironcurtain.mitm_proxy.scrub import KeyForms
 from ironcurtain.mitm_proxy.shared import Destination, Shared
-from ironcurtain.mitm_proxy.tls import ClientSide, PlainSide, ServerSide
+from ironcurtain.mitm_proxy.tls import ClientSide, PlainSide, ServerSide, Side
 from ironcurtain.mitm_proxy.upstream import Upstream, UpstreamOwner, UpstreamPool
+from ironcurtain.network.dialling import Dialer, DiallingReactor
 from ironcurtain.providers.rules import ProviderRule
 from ironcurtain.secrets.redaction import Redactor, Secret
 from ironcurtain.services.unix_socket import UnixListener, listen
@@ -102,6 +103,7 @@ class MitmProxy:
         self._session_id, self._rules, self._real_key = session_id, rules, real_key
         self._authority, self._redactor, self._around, self._down = authority, redactor, surroundings, down
         self._limits, self._exhausted = limits or MitmLimits(), exhausted
+        self._dialer = Dialer(surroundings.reactor, surroundings.resolver, self._limits.connect_seconds)
         self._recorder = Recorder(audit, events, surroundings.new_id, surroundings.reactor)
         self.fake_keys: Mapping[str, Secret] = {
             rule.name: fake_key(rule, surroundings.random_bytes) for rule in self._rules
@@ -154,15 +156,17 @@ class MitmProxy:
         found = self._real_key(rule.name)
         real = await found if isawaitable(found) else found
         self._redactor.add(real)
-        reactor, resolver = self._around.reactor, self._around.resolver
         side = ClientSide(rule.upstream_host, rule.ca_file) if rule.tls else PlainSide()
-        dialer = Dialer(reactor, resolver, rule, side, self._limits)
-        pool = UpstreamPool(partial(_dial, dialer), reactor, self._limits)
+        pool = UpstreamPool(partial(self._dial, rule, side), self._around.reactor, self._limits)
         credentials = Credentials(rule, self.fake_keys[rule.name], real)
         serving = ServerSide(partial(self._authority.leaf, rule.host))
         troubles = Troubles(rule.upstream_host, real.origin or "settings")
         omissions = Omissions(rule.upstream_host)
         return Destination(credentials, serving, pool, KeyForms(real), troubles, omissions)
+
+    def _dial(self, rule: ProviderRule, side: Side, keeper: UpstreamOwner) -> Deferred[Upstream]:
+        reactor, seconds = self._around.reactor, self._limits.connect_seconds
+        return Deferred.fromCoroutine(dial(self._dialer, rule, side, reactor, seconds, keeper))
 
     def _sweep(self) -> None:
         shared = self._shared
@@ -184,7 +188,3 @@ class MitmProxy:
     def _broken(self, failure: Failure) -> None:
         self.log.failure("the MITM proxy's time limits are no longer checked", failure)
         self._report("it failed")
-
-
-def _dial(dialer: Dialer, keeper: UpstreamOwner) -> Deferred[Upstream]:
-    return Deferred.fromCoroutine(dialer.dial(keeper))

@@ -10,8 +10,9 @@ from ironcurtain.providers.rules import provider_rules
 from tests.mitm_proxy.messages import reply
 from tests.mitm_proxy.origin import Origin, OriginServer
 from tests.mitm_proxy.support import REAL_KEY, Base, Bench
-from tests.mitm_proxy.test_providers_down import Names, refusal
+from tests.mitm_proxy.test_providers_down import refusal
 from tests.mitm_proxy.waiting import the_reactor, until
+from tests.network.names import Names
 
 
 class PlainServer(OriginServer):

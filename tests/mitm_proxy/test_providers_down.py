@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import json
 from functools import partial
-from typing import Any
 
-from twisted.internet.address import IPv4Address, IPv6Address
-from twisted.internet.interfaces import IHostnameResolver
 from twisted.trial.unittest import SynchronousTestCase
-from zope.interface import implementer
 
 from ironcurtain.home.sections import Provider
 from ironcurtain.mitm_proxy.recording import ProviderNotice, Troubles
@@ -19,24 +15,7 @@ from tests.mitm_proxy.messages import HOST, reply
 from tests.mitm_proxy.origin import Origin
 from tests.mitm_proxy.support import REAL_KEY, Base, Bench
 from tests.mitm_proxy.waiting import the_reactor, until
-
-
-@implementer(IHostnameResolver)
-class Names:
-    """Resolves every name to what a test says."""
-
-    def __init__(self, *addresses: str) -> None:
-        self.addresses: tuple[str, ...] = addresses
-        self.asked: list[str] = []
-
-    def resolveHostName(self, resolutionReceiver: Any, hostName: str, *more: Any, **options: Any) -> Any:
-        self.asked.append(hostName)
-        resolutionReceiver.resolutionBegan(self)
-        for address in self.addresses:
-            kind = IPv6Address if ":" in address else IPv4Address
-            resolutionReceiver.addressResolved(kind("TCP", address, 0))
-        resolutionReceiver.resolutionComplete()
-        return self
+from tests.network.names import Names
 
 
 async def refusal(client: Client, status: int = 502) -> str:
