@@ -24,9 +24,9 @@ from ironcurtain.mitm_proxy.exchange import Exchange
 from ironcurtain.mitm_proxy.judgement import ForwardedRequest
 from ironcurtain.mitm_proxy.limits import BufferedBody
 from ironcurtain.mitm_proxy.shared import Destination, Shared
-from ironcurtain.mitm_proxy.upstream import FlowSignal
 from ironcurtain.providers import bodies
 from ironcurtain.providers.provider import RequestRefusal
+from ironcurtain.services.stream import FlowSignal
 
 DRAIN_LIMIT = 1024 * 1024
 """

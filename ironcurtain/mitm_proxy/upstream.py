@@ -13,37 +13,14 @@ from collections.abc import Callable
 from typing import Any
 
 from twisted.internet.defer import Deferred
-from twisted.internet.interfaces import IHandshakeListener, IPushProducer, IReactorTime
+from twisted.internet.interfaces import IHandshakeListener, IReactorTime
 from twisted.internet.protocol import Protocol, connectionDone
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from ironcurtain.mitm_proxy.limits import MitmLimits
 from ironcurtain.mitm_proxy.tls import Side
-
-
-@implementer(IPushProducer)
-class FlowSignal:
-    """
-    Register this as a transport's producer to learn whether it accepts more data.
-
-    A transport that closes calls ``stopProducing``. If the other transport itself were registered, it would close, too,
-    in the middle of its output.
-
-    :param full: called with true when the transport's buffer is full, with false when it is empty again.
-    """
-
-    def __init__(self, full: Callable[[bool], None]) -> None:
-        self._full = full
-
-    def pauseProducing(self) -> None:
-        self._full(True)
-
-    def resumeProducing(self) -> None:
-        self._full(False)
-
-    def stopProducing(self) -> None:
-        pass
+from ironcurtain.services.stream import FlowSignal
 
 
 class UpstreamUser(typing.Protocol):

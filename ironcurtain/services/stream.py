@@ -12,6 +12,7 @@ import asyncio
 import socket
 from collections.abc import Callable
 from enum import Enum, auto
+from struct import pack
 from typing import Any, Protocol
 
 from twisted.internet.address import IPv4Address, IPv6Address, UNIXAddress
@@ -36,6 +37,12 @@ READ_SIZE = 64 * 1024
 Maximum bytes of one read. By default asyncio allocates 256 KiB each time, which takes longer than everything else.
 """
 
+BACKLOG = 512
+"""Connections that wait to be accepted; programs open many at once, and with 100 some wait for a second."""
+
+_RESET = pack("ii", 1, 0)
+"""``struct linger``: closing a TCP connection resets it."""
+
 
 class _State(Enum):
     OPEN = auto()
@@ -46,6 +53,30 @@ class _State(Enum):
 
 class StreamTransport(ITCPTransport, IConsumer, IPushProducer):
     """The interface of stream transports, both Twisted's own and :class:`AsyncioTransport`."""
+
+
+@implementer(IPushProducer)
+class FlowSignal:
+    """
+    Register this as a transport's producer to learn whether it accepts more data.
+
+    A transport that closes calls ``stopProducing``. If the other transport itself were registered, it would close, too,
+    in the middle of its output.
+
+    :param full: called with true when the transport's buffer is full, with false when it is empty again.
+    """
+
+    def __init__(self, full: Callable[[bool], None]) -> None:
+        self._full = full
+
+    def pauseProducing(self) -> None:
+        self._full(True)
+
+    def resumeProducing(self) -> None:
+        self._full(False)
+
+    def stopProducing(self) -> None:
+        pass
 
 
 @implementer(ITransport, IConsumer, IPushProducer)
@@ -82,7 +113,9 @@ class AsyncioTransport(asyncio.BufferedProtocol):
         self._transport.close()
 
     def abortConnection(self) -> None:
-        """Abort the connection; queued data is lost."""
+        """Abort the connection, of which a peer by TCP hears at once; queued data is lost."""
+        if not self._transport.is_closing() and (same := self._transport.get_extra_info("socket")) is not None:
+            same.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
         self._transport.abort()
 
     def loseWriteConnection(self) -> None:
@@ -262,7 +295,9 @@ async def serve(
         return _Accepted(factory, admission or _Unlimited())
 
     async def served() -> asyncio.Server:
-        server = await asyncio.get_running_loop().create_server(build, sock=listening, start_serving=False)
+        server = await asyncio.get_running_loop().create_server(
+            build, sock=listening, backlog=BACKLOG, start_serving=False
+        )
         try:
             await server.start_serving()
         except BaseException:  # the loop has already registered it
