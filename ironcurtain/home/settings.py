@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from ironcurtain.errors import ConfigurationError
+from ironcurtain.home.registry_sections import REGISTRIES, Registries
 from ironcurtain.home.sections import (
     Agent,
     Agents,
@@ -47,6 +48,9 @@ NO_LITERAL_KEY = (
 )
 """The error for an unusable ``key`` of a provider."""
 
+_OF_FILE = ("providers.", "prices.", *(f"registries.{name}." for name in REGISTRIES))
+"""Tables whose members the environment does not override."""
+
 BUILT_IN_AGENT = "builtin"
 """The agent that does not need a container."""
 
@@ -79,6 +83,7 @@ class Settings(Section, frozen=True):
     context: Context = Context()
     telemetry: Telemetry = Telemetry()
     undo: UndoSettings = UndoSettings()
+    registries: Registries = Registries()
     providers: dict[str, Provider] = msgspec.field(default_factory=dict)
     prices: dict[str, Price] = msgspec.field(default_factory=dict)
 
@@ -109,14 +114,16 @@ def load(source: str, text: str | None, environ: Mapping[str, str]) -> Effective
 
         parsed = parse_toml(source, text)
     check_version(source, parsed, FORMAT_VERSION, text or "")
-    _check_keys(source, parsed.get("providers"), text or "")
+    for table in ("providers", "registries"):
+        _check_keys(source, table, parsed.get(table), text or "")
     convert(source, parsed, Settings, text or "")
     origins = dict.fromkeys((name for name, _ in flatten(Settings())), "default")
     origins.update(dict.fromkeys((name for name, _ in flatten(parsed)), source))
+    origins = {name: origin for name, origin in origins.items() if not isinstance(_value(parsed, name), dict)}
     overridden: dict[str, str] = {}
     for name in list(origins):
         variable = "IRONCURTAIN_" + name.replace(".", "_").upper()
-        if name != "version" and name.partition(".")[0] not in ("providers", "prices") and environ.get(variable):
+        if name != "version" and not name.startswith(_OF_FILE) and environ.get(variable):
             _put(parsed, name, environ[variable], variable)
             overridden[name] = f"environment variable {variable}"
     try:
@@ -127,17 +134,20 @@ def load(source: str, text: str | None, environ: Mapping[str, str]) -> Effective
     return Effective(settings, origins | overridden)
 
 
-def _check_keys(source: str, providers: Any, text: str) -> None:
-    """:raises ConfigurationError: the file contains a key, which the message does not repeat."""
-    for name, provider in providers.items() if isinstance(providers, dict) else ():
-        key = provider.get("key", {}) if isinstance(provider, dict) else {}
+def _check_keys(source: str, table: str, entries: Any, text: str) -> None:
+    """
+    :param entries: of the table with this name.
+    :raises ConfigurationError: the file contains a key, which the message does not repeat.
+    """
+    for name, entry in entries.items() if isinstance(entries, dict) else ():
+        key = entry.get("key", {}) if isinstance(entry, dict) else {}
         wrong_fields = (
             [field for field in key if field not in KeySettings.__struct_fields__] if isinstance(key, dict) else [""]
         )
         if wrong_fields:
             from ironcurtain.home.faults import wrong
 
-            raise wrong(source, NO_LITERAL_KEY, text, ("providers", name, "key", *filter(None, wrong_fields[:1])))
+            raise wrong(source, NO_LITERAL_KEY, text, (table, name, "key", *filter(None, wrong_fields[:1])))
 
 
 def flatten(value: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -148,6 +158,14 @@ def flatten(value: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
             yield from flatten(member, f"{prefix}.{key}" if prefix else key)
     elif members != {}:
         yield prefix, members
+
+
+def _value(parsed: dict[str, Any], name: str) -> Any:
+    """:returns: the value of a dotted name in the parsed file; ``None`` if it is not there."""
+    value: Any = parsed
+    for part in name.split("."):
+        value = value.get(part) if isinstance(value, dict) else None
+    return value
 
 
 def _put(parsed: dict[str, Any], name: str, text: str, variable: str) -> None:

@@ -61,6 +61,48 @@ class LoadTests(SynchronousTestCase):
         error = self.assertRaises(ConfigurationError, load, "c", "[providers.x]\nkey = 'sk-literal'", {})
         self.assertNotIn("sk-literal", str(error))
 
+        for key in ("key = 'sk-literal'", "key = { token = 'sk-literal' }"):
+            text = f"[registries.npm]\nurl = 'https://npm.corp'\n{key}"
+            error = self.assertRaises(ConfigurationError, load, "c", text, {})
+            self.assertTrue(str(error).startswith("c:3: registries.npm.key"), str(error))
+            self.assertNotIn("sk-literal", str(error))
+
+    def test_registries_are_closed_or_open_or_have_a_table(self) -> None:
+        self.assertIsNone(load("c", None, {}).settings.registries.opened("npm"))
+        effective = load("c", "[registries]\nnpm = true\nmin_age = '3d'", {})
+        opened = effective.settings.registries.opened("npm")
+        assert opened is not None
+        self.assertEqual((opened.url, opened.min_age), ("", "3d"))
+        effective = load("c", "[registries]\npypi = { min_age = '0', deny = ['x'] }", {})
+        opened = effective.settings.registries.opened("pypi")
+        assert opened is not None
+        self.assertEqual((opened.min_age, opened.deny), ("0", ("x",)))
+        self.assertNotIn("registries.pypi", effective.origins)
+        self.assertEqual(effective.origins["registries.pypi.deny"], "c")
+
+    def test_the_environment_opens_a_registry(self) -> None:
+        effective = load("c", None, {"IRONCURTAIN_REGISTRIES_NPM": "true"})
+        self.assertIs(effective.settings.registries.npm, True)
+        text = "[registries.npm]\nurl = 'https://npm.corp'"
+        effective = load("c", text, {"IRONCURTAIN_REGISTRIES_NPM_URL": "https://x", "IRONCURTAIN_REGISTRIES_NPM": ""})
+        opened = effective.settings.registries.opened("npm")
+        assert opened is not None
+        self.assertEqual(opened.url, "https://npm.corp")
+
+    def test_wrong_settings_of_registries_are_named(self) -> None:
+        for text, wanted in (
+            ("[registries]\nnpm = 'yes'", "c:2: registries.npm: must be true or false or a table"),
+            ("[registries]\nmaven = true", "c:2: registries.maven: there is no such setting"),
+            ("[registries]\nmin_age = '7'", "c:1: registries: min_age is '7': write a number with a unit"),
+            ("[registries.npm]\nmin_age = '7y'", "c:1: registries.npm: min_age is '7y'"),
+            ("[registries.npm]\nurl = 'http://npm.corp'", "c:1: registries.npm: url must look like https://"),
+            ("[registries.npm]\nkey = { env = 'T' }", "c:1: registries.npm: a key needs the url"),
+            ("[registries]\nmax_missing = 0", "c:2: registries.max_missing"),
+            ("[registries.npm]\nallow = 'x'", "c:2: registries.npm.allow: must be a list"),
+        ):
+            error = self.assertRaises(ConfigurationError, load, "c", text, {})
+            self.assertTrue(str(error).startswith(wanted), str(error))
+
     def test_one_source_of_a_key(self) -> None:
         text = "[providers.x.key]\nheader = 'h'\nenv = 'A'\nfile = 'b'\n"
         error = self.assertRaises(ConfigurationError, load, "config.toml", text, {})

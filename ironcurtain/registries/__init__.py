@@ -1,0 +1,1 @@
+"""Package registries, opened read-only: what installing needs, old enough, of allowed packages, and recorded."""
