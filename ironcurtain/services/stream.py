@@ -150,6 +150,10 @@ class AsyncioTransport(asyncio.BufferedProtocol):
         """Stop notifying the producer."""
         self._producer = None
 
+    def setTcpNoDelay(self, enabled: object) -> None:
+        """Whether small pieces are sent at once, for a TCP connection; asyncio's always are."""
+        self._transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, bool(enabled))
+
     def fileno(self) -> int:
         """:returns: the socket's descriptor."""
         return int(self._transport.get_extra_info("socket").fileno())
