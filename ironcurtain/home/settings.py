@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from ironcurtain.errors import ConfigurationError
+from ironcurtain.home.network_section import Network
 from ironcurtain.home.registry_sections import REGISTRIES, Registries
 from ironcurtain.home.sections import (
     Agent,
@@ -84,6 +85,7 @@ class Settings(Section, frozen=True):
     telemetry: Telemetry = Telemetry()
     undo: UndoSettings = UndoSettings()
     registries: Registries = Registries()
+    network: Network = Network()
     providers: dict[str, Provider] = msgspec.field(default_factory=dict)
     prices: dict[str, Price] = msgspec.field(default_factory=dict)
 

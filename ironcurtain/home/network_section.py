@@ -1,0 +1,40 @@
+"""The table ``[network]`` of ``config.toml``: how connections leave this machine."""
+
+from __future__ import annotations
+
+from ironcurtain.home.account_sections import TokenSettings
+from ironcurtain.home.sections import Section
+
+
+class Network(Section, frozen=True):
+    """
+    :param proxy: URL of the proxy for all connections, without a password; ``none``: no proxy, whatever the environment
+        says; empty: what ``HTTPS_PROXY`` and ``HTTP_PROXY`` say.
+    :param proxy_password: the source of the password for the user in ``proxy``.
+    :param proxy_ca_file: PEM certificates to trust for an ``https://`` proxy besides the system's.
+    :param no_proxy: hosts to which connections are made directly, instead of those in ``NO_PROXY``.
+    """
+
+    proxy: str = ""
+    proxy_password: TokenSettings = TokenSettings()
+    proxy_ca_file: str = ""
+    no_proxy: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not (self.proxy or self.no_proxy or self.proxy_password.has_source):
+            return
+        from ironcurtain.http.proxies import check_entry, read_proxy  # a shell that starts does not need it
+
+        user = ""
+        if self.proxy not in ("", "none"):
+            proxy = read_proxy(self.proxy, "proxy")
+            user = proxy.user
+            if proxy.password is not None:
+                raise ValueError(
+                    "proxy has a password: leave it out, and give its source, as in "
+                    'proxy_password = { command = "pass show proxy" }, { env = "PROXY_PASSWORD" } or { file = "~/pw" }'
+                )
+        if self.proxy_password.has_source and not user:
+            raise ValueError("proxy_password needs a user in proxy, as in http://me@proxy.example:3128")
+        for entry in self.no_proxy:
+            check_entry(entry)
