@@ -12,13 +12,15 @@ from __future__ import annotations
 import os
 import resource
 import shutil
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from ironcurtain.process.accounts import Account
+from ironcurtain.sandbox import hold
 from ironcurtain.sandbox.spec import MEBIBYTE, Access, Sandbox, SandboxLimits
-from ironcurtain.sandbox.system_paths import NETWORK_SETTINGS, SETTINGS, SYSTEM, is_system
+from ironcurtain.sandbox.system_paths import CERTIFICATES, NETWORK_SETTINGS, SETTINGS, SYSTEM, is_system
 
 FILTER_DESCRIPTOR = 3
 """Descriptor with the filter of system calls."""
@@ -29,7 +31,10 @@ Descriptors with the options, and with those of the bubblewrap around it: the co
 can be read in the sandbox, and would name paths of the host.
 """
 
-FILES_DESCRIPTOR = 6
+HANDOVER_DESCRIPTOR = 6
+"""Descriptor of the socket that the listening sockets of a network are sent to."""
+
+FILES_DESCRIPTOR = 7
 """Descriptor of the first of a sandbox's own files; the others follow."""
 
 ROOT_SIZE = 16 * MEBIBYTE
@@ -66,16 +71,21 @@ class Bubblewrap:
         line = [self.path, "--args", _number(OPTIONS_DESCRIPTOR, descriptors), *_last(sandbox, descriptors), "--"]
         if self._nested(sandbox):
             line = [self.path, "--args", _number(OUTER_DESCRIPTOR, descriptors), "--", *line]
+        if sandbox.listeners:
+            held = [_number(HANDOVER_DESCRIPTOR, descriptors), ",".join(map(str, sandbox.listeners))]
+            line = [sys.executable, "-I", "-S", hold.__file__, *held, *line]
         inside = [*_limited(sandbox.limits, sandbox.account), *argv]
         return [*line, *(inside if sandbox.account is None else sandbox.account.command(inside))]
 
     def inputs(self, sandbox: Sandbox) -> dict[int, bytes]:
         """:returns: the data that it reads besides the filter of system calls, by descriptor."""
         if not self._nested(sandbox):
-            options = _inner(sandbox, ("--unshare-pid", "--proc", "/proc"))
+            options = _inner(sandbox, (*_own_network(sandbox), "--unshare-pid", "--proc", "/proc"))
             return {OPTIONS_DESCRIPTOR: _encoded(options), **numbered(sandbox)}
         # The kernel refuses a second /proc, since bubblewrap covers parts of the first; so the two share one.
-        inner, outer = _inner(sandbox, ("--bind", "/proc", "/proc")), _outer(self, sandbox)
+        # The outer one says which process is held: ids of the inner one's mean nothing outside.
+        own = () if sandbox.listeners else _own_network(sandbox)
+        inner, outer = _inner(sandbox, (*own, "--bind", "/proc", "/proc")), _outer(self, sandbox)
         return {OPTIONS_DESCRIPTOR: _encoded(inner), OUTER_DESCRIPTOR: _encoded(outer), **numbered(sandbox)}
 
     def _nested(self, sandbox: Sandbox) -> bool:
@@ -105,6 +115,16 @@ def tasks_of(uid: int) -> int:
     return count
 
 
+def system_paths(sandbox: Sandbox) -> tuple[str, ...]:
+    """:returns: paths of the system that a sandbox has, if they exist."""
+    settings = (*(CERTIFICATES if sandbox.has_way_out else ()), *(NETWORK_SETTINGS if sandbox.network else ()))
+    return (*SYSTEM, *SETTINGS, *settings)
+
+
+def _own_network(sandbox: Sandbox) -> tuple[str, ...]:
+    return () if sandbox.network else ("--unshare-net",)
+
+
 def _encoded(options: Sequence[str]) -> bytes:
     return b"".join(os.fsencode(option) + b"\0" for option in options)
 
@@ -114,14 +134,14 @@ def _number(own: int, descriptors: Mapping[int, int]) -> str:
 
 
 def _inner(sandbox: Sandbox, processes: Sequence[str]) -> list[str]:
-    """:param processes: options for the namespace of processes."""
+    """:param processes: options for the namespaces of processes and network."""
     line = ["--die-with-parent", *_separated(sandbox), *_in_memory("/", ROOT_SIZE)]
     line += [*processes, "--dev", "/dev", *_in_memory("/dev/shm", sandbox.limits.temporary, "1777")]
     line += ["--remount-ro", "/dev"]
     for path in _KERNEL_SETTINGS:
         line += ["--ro-bind-try", path, path]
     line += [*_temporary("/tmp", sandbox), "--perms", "0755", "--dir", "/etc"]
-    for path in (*SYSTEM, *SETTINGS, *(NETWORK_SETTINGS if sandbox.network else ())):
+    for path in system_paths(sandbox):
         line += _system(path)
     for path, access in sandbox.mounts():
         line += [*_above(path, sandbox), *_mount(path, access, sandbox)]
@@ -145,9 +165,10 @@ def _outer(program: Bubblewrap, sandbox: Sandbox) -> list[str]:
     else:
         line += ["--cap-drop", "ALL", "--cap-add", "CAP_SYS_ADMIN", "--cap-add", "CAP_NET_ADMIN"]
         line += [word for capability in _NEEDED_FOR_ACCOUNT for word in ("--cap-add", capability)]
+    line += _own_network(sandbox) if sandbox.listeners else []
     line += ["--unshare-pid", *_in_memory("/", ROOT_SIZE), "--proc", "/proc", "--dev", "/dev"]
     line += ["--perms", "0755", "--dir", "/etc"]
-    for path in (*SYSTEM, *SETTINGS, *(NETWORK_SETTINGS if sandbox.network else ())):
+    for path in system_paths(sandbox):
         line += _system(path)
     for path in (program.path, *program.needs):
         line += [] if is_system(path) else ["--ro-bind", path, path]
@@ -157,11 +178,10 @@ def _outer(program: Bubblewrap, sandbox: Sandbox) -> list[str]:
 
 
 def _separated(sandbox: Sandbox) -> list[str]:
-    line = [*_SEPARATE, *([] if sandbox.network else ["--unshare-net"])]
     if sandbox.account is None:
-        return [*line, "--unshare-user"]
+        return [*_SEPARATE, "--unshare-user"]
     # Without a user namespace, in which the account would not exist.
-    return [*line, *(word for capability in _NEEDED_FOR_ACCOUNT for word in ("--cap-add", capability))]
+    return [*_SEPARATE, *(word for capability in _NEEDED_FOR_ACCOUNT for word in ("--cap-add", capability))]
 
 
 def _limited(limits: SandboxLimits, account: Account | None) -> list[str]:

@@ -22,7 +22,7 @@ import msgspec
 
 from ironcurtain.sandbox.container_calls import profile
 from ironcurtain.sandbox.spec import Access, Sandbox
-from ironcurtain.sandbox.system_paths import NETWORK_SETTINGS, SETTINGS, SYSTEM
+from ironcurtain.sandbox.system_paths import CERTIFICATES, NETWORK_SETTINGS, SETTINGS, SYSTEM
 
 USUAL_SOCKET = "/var/run/docker.sock"
 
@@ -94,6 +94,14 @@ def unfit(info: Mapping[str, Any]) -> str | None:
         return f"the Docker Engine cannot limit {' and '.join(missing)} here"
     if any(option in ("name=rootless", "name=userns") for option in info.get("SecurityOptions") or ()):
         return "the Docker Engine maps accounts to others, so that a container cannot use the files of this one"
+    return None
+
+
+def inexpressible(sandbox: Sandbox) -> str | None:
+    """:returns: why no container can be such a sandbox, in words; ``None`` if one can."""
+    if sandbox.listeners:
+        # Its program runs as soon as its network exists, and only root could enter that.
+        return "containers of the Docker Engine have no network here"
     return None
 
 
@@ -191,7 +199,8 @@ def _temporary(sandbox: Sandbox) -> list[tuple[str, str]]:
 
 def _binds(sandbox: Sandbox, own: str) -> list[dict[str, Any]]:
     system = [path for path in SYSTEM if os.path.isdir(path) and path not in links()]
-    settings = [path for path in (*SETTINGS, *(NETWORK_SETTINGS if sandbox.network else ())) if os.path.exists(path)]
+    further = (*CERTIFICATES, *NETWORK_SETTINGS) if sandbox.network else ()
+    settings = [path for path in (*SETTINGS, *further) if os.path.exists(path)]
     found = {path: (os.path.realpath(path), True) for path in (*system, *settings)}
     found["/sys"] = (f"{own}/directory", True)
     for path, access in sandbox.mounts():

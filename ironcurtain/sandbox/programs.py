@@ -12,13 +12,15 @@ from ironcurtain.process.accounts import Account
 from ironcurtain.process.bounded import Bounds, Finished
 from ironcurtain.sandbox import bubblewrap, cgroups, container
 from ironcurtain.sandbox.bubblewrap import opened
+from ironcurtain.sandbox.bubblewrap_options import HANDOVER_DESCRIPTOR
+from ironcurtain.sandbox.handover import Handover
 from ironcurtain.sandbox.landlock import implementation as landlock
 from ironcurtain.sandbox.mount_points import check_mount_points
 from ironcurtain.sandbox.spec import Kind, Sandbox
 
 _PROBLEMS: Mapping[Kind, Callable[[Sandbox], str | None]] = {
     Kind.BUBBLEWRAP: lambda sandbox: bubblewrap.available(sandbox.account),
-    Kind.CONTAINER: lambda sandbox: container.available(),
+    Kind.CONTAINER: lambda sandbox: container.available() or container.inexpressible(sandbox),
     Kind.LANDLOCK: lambda sandbox: (
         landlock.unavailable(sandbox.account, sandbox.alone) or landlock.inexpressible(sandbox)
     ),
@@ -94,16 +96,20 @@ def run(
     environment: Mapping[str, str],
     bounds: Bounds,
     out: Path | None = None,
+    handover: Handover | None = None,
 ) -> Finished:
     """
     Run a program without input, and wait for its end.
 
     :param out: a file for its standard output.
+    :param handover: the way on which the listening sockets of its network come, if it has one.
     :raises Unfinished: it took too long or printed too much.
     :raises Unavailable: no sandbox can be made.
     """
     with opened(inputs(sandbox)) as descriptors:
-        line, given = command(sandbox, argv, descriptors), tuple(descriptors.values())
+        further = {} if handover is None else {HANDOVER_DESCRIPTOR: handover.theirs.fileno()}
+        inherited = {**descriptors, **further}
+        line, given = command(sandbox, argv, inherited), tuple(inherited.values())
         try:
             return bounded.run(line, bounds, environment=environment, out=out, descriptors=given)
         finally:

@@ -17,8 +17,11 @@ SETTINGS = (
     "/etc/group",
     "/etc/nsswitch.conf",
 )
-NETWORK_SETTINGS = ("/etc/resolv.conf", "/etc/hosts", "/etc/ssl", "/etc/ca-certificates")
-"""Files for name resolution and TLS, readable only together with the network."""
+CERTIFICATES = ("/etc/ssl", "/etc/ca-certificates", "/etc/pki")
+"""Files for TLS, readable only together with a network."""
+
+NETWORK_SETTINGS = ("/etc/resolv.conf", "/etc/hosts")
+"""Files for name resolution, readable only together with the host's network."""
 
 _PRESENT = (*SYSTEM, "/proc", "/dev")
 

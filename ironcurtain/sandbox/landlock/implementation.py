@@ -86,7 +86,7 @@ def _tried(account: Account | None) -> str | None:
 
 def inexpressible(sandbox: Sandbox) -> str | None:
     """:returns: what a sandbox has that Landlock cannot give or forbid, in words; ``None`` if nothing."""
-    if sandbox.network:
+    if sandbox.has_way_out:
         return "Landlock cannot limit the network, so there is none"
     given = [(path, access) for path, access in sandbox.mounts() if access is not Access.EMPTY]
     for path, access in given:

@@ -1,0 +1,132 @@
+"""
+Start bubblewrap, make listening sockets inside its new network namespace, and hand them out before its program starts:
+``python -I -S hold.py DESCRIPTOR LISTENERS BWRAP OPTION ...``.
+
+There is nothing in the namespace but loopback, and nothing that runs inside belongs to IronCurtain: what the program
+connects to is accepted by whoever gets the sockets. This process becomes bubblewrap; a second one enters the namespace
+while bubblewrap holds its program back, and ends. If anything fails, it kills bubblewrap.
+
+It is run by its path, without the rest of the package.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import socket
+
+NEW_USER, NEW_NETWORK = 0x10000000, 0x40000000
+"""``CLONE_NEWUSER`` and ``CLONE_NEWNET``, of setns(2)."""
+
+OWNER_OF_NAMESPACE = 0xB701
+"""``NS_GET_USERNS``, of ioctl_ns(2)."""
+
+FREE_BIND = 15
+"""``IP_FREEBIND``, of ip(7): bubblewrap may not have set up loopback yet."""
+
+BACKLOG = 512
+"""Connections that wait to be accepted."""
+
+FAILED = b"!"
+"""First byte of the message that says why there are no sockets; with them, the message is one other byte."""
+
+
+def main() -> None:
+    """Start both."""
+    handover, listeners, *line = sys.argv[1:]
+    bubblewrap = os.getpid()
+    info_reader, info_writer = os.pipe()
+    go_reader, go_writer = os.pipe()
+    if os.fork() == 0:
+        os.close(info_writer)
+        os.close(go_reader)
+        os._exit(_enter(bubblewrap, info_reader, go_writer, int(handover), listeners.split(",")))
+    for descriptor in (info_writer, go_reader):
+        os.set_inheritable(descriptor, True)
+    os.close(int(handover))
+    os.execv(line[0], [line[0], "--info-fd", str(info_writer), "--block-fd", str(go_reader), *line[1:]])
+
+
+def _enter(bubblewrap: int, info: int, go: int, handover: int, listeners: list[str]) -> int:
+    """:returns: the exit status."""
+    # Imported while bubblewrap starts.
+    import contextlib
+    import socket
+
+    with socket.socket(fileno=handover) as outside:
+        if not (child := _child(info)):
+            return 1  # bubblewrap ended, and has said why
+        try:
+            enter(child)
+            made = [_listening(listener) for listener in listeners]
+            socket.send_fds(outside, [b"."], [each.fileno() for each in made])
+        except Exception as e:
+            if not isinstance(e, FileNotFoundError):  # else bubblewrap ended by itself
+                said = f"its network could not be made: {e}"
+                print(f"IronCurtain: {said}", file=sys.stderr, flush=True)
+                with contextlib.suppress(OSError):  # nobody may be there to hear it
+                    outside.send(FAILED + said.encode(errors="replace"))
+            for process in (child, bubblewrap) if os.getppid() == bubblewrap else ():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)  # before the pipe is closed, which lets the program go, too
+            return 1
+    with contextlib.suppress(BrokenPipeError):  # bubblewrap ended
+        os.write(go, b".")
+    return 0
+
+
+def _child(info: int) -> int:
+    """:returns: id of the first process in bubblewrap's namespaces; 0 if there is none."""
+    said = b""
+    while not said.rstrip().endswith(b"}"):
+        if not (data := os.read(info, 4096)):
+            return 0
+        said += data
+    # {"child-pid": 123, ...}; this needs no module.
+    return int(said.partition(b'"child-pid":')[2].partition(b"\n")[0].rstrip(b"}, "))
+
+
+def enter(process: int) -> None:
+    """
+    Enter the network namespace of a process, for which this one must have a single thread.
+
+    :raises OSError: this is not permitted.
+    """
+    import fcntl
+
+    network = os.open(f"/proc/{process}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+    if os.path.sameopenfile(network, os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)):
+        raise OSError("it has no network namespace of its own")
+    # The namespace of accounts that the network belongs to; the process itself may be in a further one by now.
+    owner = fcntl.ioctl(network, OWNER_OF_NAMESPACE)
+    if not os.path.sameopenfile(owner, os.open("/proc/self/ns/user", os.O_RDONLY | os.O_CLOEXEC)):
+        _set_namespace(owner, NEW_USER)
+    _set_namespace(network, NEW_NETWORK)
+
+
+def _set_namespace(descriptor: int, kind: int) -> None:
+    import ctypes
+
+    library = ctypes.CDLL(None, use_errno=True)
+    if library.setns(descriptor, kind):
+        raise OSError(ctypes.get_errno(), f"setns: {os.strerror(ctypes.get_errno())}")
+
+
+def _listening(listener: str) -> socket.socket:
+    import socket
+
+    address, port, kind = listener.split("/")
+    made = socket.socket(socket.AF_INET, socket.SOCK_STREAM if kind == "tcp" else socket.SOCK_DGRAM)
+    made.setsockopt(socket.IPPROTO_IP, FREE_BIND, 1)
+    made.bind((address, int(port)))
+    if kind == "tcp":
+        made.listen(BACKLOG)
+    return made
+
+
+if __name__ == "__main__":
+    main()
