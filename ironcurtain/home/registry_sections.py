@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
 import msgspec
 
+from ironcurtain.errors import UsageError
 from ironcurtain.home.sections import Count, KeySettings, Section
 from ironcurtain.http.addresses import is_base_url
+from ironcurtain.text.quantities import read_age
 
 DEFAULT_MIN_AGE = "7d"
 """Most malicious releases are found and withdrawn within days."""
@@ -15,21 +15,17 @@ DEFAULT_MIN_AGE = "7d"
 REGISTRIES = ("npm", "pypi", "crates", "debian", "go")
 """The names of the registries that can be opened."""
 
-_AGE = re.compile(r"(0)|([1-9][0-9]{0,5})([mhdw])")
-_UNITS = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
-
-def age_seconds(text: str) -> int:
+def age_seconds(text: str) -> float:
     """
-    :param text: ``0``, or a whole number with the unit m(inutes), h(ours), d(ays) or w(eeks).
+    :param text: ``0``, or a whole number of minutes, hours, days or weeks, as in ``7d``.
     :returns: seconds.
     :raises ValueError: it is something else.
     """
-    if (match := _AGE.fullmatch(text)) is None:
-        raise ValueError(
-            f'min_age is {text!r}: write a number with a unit, as in "7d", "48h" or "90m", or "0" for none'
-        )
-    return 0 if match[1] else int(match[2]) * _UNITS[match[3]]
+    try:
+        return 0.0 if text == "0" else read_age(text)
+    except UsageError as e:
+        raise ValueError(f"min_age: {e}, or 0 for no limit") from None
 
 
 class RegistrySettings(Section, frozen=True):

@@ -1,4 +1,4 @@
-"""Answers to requests for hosts that IronCurtain answers for itself, such as package registries."""
+"""The interface of what answers for a host in place of its servers, such as a package registry that is filtered."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ironcurtain.providers.provider import RequestRefusal
 
 class LocalResponse(NamedTuple):
     """
-    A response to the agent.
+    A response that is made here.
 
-    :ivar phrase: ASCII, without line ends.
-    :ivar headers: names in lower case; without those about the framing of the body.
-    :ivar length: size of the body in bytes; ``None`` if it is not known in advance.
-    :ivar body: its pieces. An error that it raises breaks the response off. Whoever does not read it to its end closes
-        it (``aclose``).
+    :ivar phrase: ASCII, without line ends; empty for the usual one.
+    :ivar headers: names in lower case with values (latin-1), without those about the body's length and the connection.
+    :ivar length: size of the body in bytes; ``None`` if unknown.
+    :ivar body: its parts, each as soon as it is available; the next one is asked for when the client has read enough.
+        An error that it raises breaks the response off. It is closed (``aclose``) if the client goes away.
     """
 
     status: int
@@ -33,7 +33,7 @@ class Responder(Protocol):
 
     async def respond(self, head: RequestHead) -> LocalResponse | RequestRefusal:
         """
-        Answer one request, whose body is discarded. Cancelling ends the work for it.
+        Answer one request. Cancelled if the client goes away. A body of the request is discarded.
 
-        :returns: the response, or why there is none.
+        :param head: its path begins with a slash, and may be encoded in any way: judge it strictly.
         """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Final, NamedTuple, Protocol
 
 from ironcurtain.errors import Unavailable
@@ -14,6 +13,23 @@ DOCUMENT_LIMIT: Final = 128 * 1024 * 1024
 
 class FetchFailed(Unavailable):
     """The upstream server cannot be reached, refuses, or sends what cannot be used. The message says what, and why."""
+
+
+class Unusable(FetchFailed):
+    """What the upstream server sends, or refers to, is refused: asking again does not help."""
+
+
+class ByteStream(Protocol):
+    """The pieces of a body, each as it arrives."""
+
+    def __aiter__(self) -> ByteStream:
+        """:returns: itself."""
+
+    async def __anext__(self) -> bytes:
+        """:raises FetchFailed: the body is incomplete, or too large."""
+
+    async def aclose(self) -> None:
+        """Take no more. This has to be called in any case, also if nothing was taken."""
 
 
 class Document(NamedTuple):
@@ -37,14 +53,12 @@ class FileStream(NamedTuple):
 
     :ivar headers: names in lower case.
     :ivar length: its size in bytes; ``None`` if the server did not tell.
-    :ivar body: its pieces. It raises :class:`FetchFailed` if the file is incomplete or too large. Whoever does not read
-        it to its end closes it (``aclose``).
     """
 
     status: int
     headers: Fields
     length: int | None
-    body: AsyncIterator[bytes]
+    body: ByteStream
 
 
 class Fetcher(Protocol):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Collection
 from datetime import datetime
 from typing import Protocol
@@ -19,9 +20,12 @@ class Registry(Protocol):
     One kind of registry.
 
     :ivar hosts: the hosts and ports that its clients ask, those of ``url`` in the settings included.
+    :ivar quiet: paths that clients ask for by any method and do without; they are answered 404, as if they were not
+        there. ``None``: there are none.
     """
 
     hosts: Collection[tuple[str, int]]
+    quiet: re.Pattern[str] | None
 
     async def answer(self, host: str, head: RequestHead) -> LocalResponse | RequestRefusal:
         """
@@ -52,6 +56,13 @@ class Store(Protocol):
         :param url: of the document at the upstream registry.
         :returns: a document with status 200, or why there is none: what does not exist is refused with 404 and counted.
         :raises FetchFailed: the upstream server has no answer.
+        """
+
+    def refuse(self, refusal: RequestRefusal, name: str, version: str = "", file: str = "") -> RequestRefusal:
+        """
+        Record a refusal of the registry's own, and return it. Those of the other functions are recorded already.
+
+        :raises AuditUnavailable: it could not be recorded.
         """
 
     async def deliver(

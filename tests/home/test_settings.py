@@ -93,8 +93,8 @@ class LoadTests(SynchronousTestCase):
         for text, wanted in (
             ("[registries]\nnpm = 'yes'", "c:2: registries.npm: must be true or false or a table"),
             ("[registries]\nmaven = true", "c:2: registries.maven: there is no such setting"),
-            ("[registries]\nmin_age = '7'", "c:1: registries: min_age is '7': write a number with a unit"),
-            ("[registries.npm]\nmin_age = '7y'", "c:1: registries.npm: min_age is '7y'"),
+            ("[registries]\nmin_age = '7'", "c:1: registries: min_age: '7' is no length of time"),
+            ("[registries.npm]\nmin_age = '7y'", "c:1: registries.npm: min_age: '7y' is no"),
             ("[registries.npm]\nurl = 'http://npm.corp'", "c:1: registries.npm: url must look like https://"),
             ("[registries.npm]\nkey = { env = 'T' }", "c:1: registries.npm: a key needs the url"),
             ("[registries]\nmax_missing = 0", "c:2: registries.max_missing"),

@@ -1,0 +1,249 @@
+"""Fetch from registries by HTTP: dialled and vetted by us, redirects followed by us, and everything bounded."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Collection
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import urldefrag, urljoin
+
+from twisted.internet.address import IPv4Address
+from twisted.internet.defer import Deferred, DeferredSemaphore, TimeoutError
+from twisted.internet.endpoints import wrapClientTLS
+from twisted.internet.interfaces import IProtocolFactory, IReactorTime, IStreamClientEndpoint
+from twisted.web.client import URI, Agent
+from twisted.web.http_headers import Headers
+from twisted.web.iweb import UNKNOWN_LENGTH, IAgentEndpointFactory, IResponse
+from zope.interface import implementer
+
+from ironcurtain.http.connections import QuietConnectionPool
+from ironcurtain.http.fields import Fields
+from ironcurtain.http.streaming import Watch
+from ironcurtain.http.trust import VerifyingPolicy
+from ironcurtain.http.urls import UnclearAddress, WebAddress, read_web_address
+from ironcurtain.llm.failures import network_error
+from ironcurtain.llm.model import ModelError
+from ironcurtain.network.dialling import AddressRefused, Dialer
+from ironcurtain.registries.body_stream import BodyStream
+from ironcurtain.registries.fetching import DOCUMENT_LIMIT, Document, FetchFailed, FileStream, Unusable
+from ironcurtain.registries.inflating import Inflating
+from ironcurtain.secrets.redaction import Secret
+
+REDIRECTS: Final = 5
+"""Maximum number of redirects of one request."""
+
+SILENCE_SECONDS: Final = 60.0
+"""Time limit in seconds for silence of a server."""
+
+DOCUMENTS: Final = 16
+"""Maximum number of documents that are fetched at a time, since each is held in memory."""
+
+CONNECTIONS_KEPT: Final = 32
+"""Maximum number of unused connections to one host."""
+
+_REDIRECTING = (301, 302, 303, 307, 308)
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """
+    What a registry of the settings takes as proof of who asks.
+
+    :ivar header: in lower case.
+    """
+
+    header: str
+    secret: Secret
+
+    def value(self) -> str:
+        """:returns: the header's value, which contains the key."""
+        key = self.secret.reveal()
+        if self.header != "authorization":
+            return key
+        return f"Basic {base64.b64encode(key.encode()).decode('ascii')}" if ":" in key else f"Bearer {key}"
+
+
+class HttpFetcher:
+    """
+    See :class:`~ironcurtain.registries.fetching.Fetcher`.
+
+    :param base: address of the registry. Only a configured one has a credential, or may be without TLS.
+    :param private: names of the hosts that may have addresses that are not public.
+    :param ca_file: PEM certificates to trust for the host of ``base`` besides the system's; empty: none.
+    :raises ConfigurationError: the ``ca_file`` cannot be used.
+    """
+
+    def __init__(
+        self,
+        reactor: Any,
+        dialer: Dialer,
+        base: str,
+        *,
+        private: Collection[str] = (),
+        ca_file: str = "",
+        credential: Credential | None = None,
+    ) -> None:
+        self._clock: IReactorTime = reactor
+        self._base, self._credential = read_web_address(base), credential
+        self._pool = QuietConnectionPool(reactor)
+        self._pool.maxPersistentPerHost = CONNECTIONS_KEPT
+        endpoints = _Endpoints(dialer, self._base, private, ca_file)
+        self._agent = Agent.usingEndpointFactory(reactor, endpoints, self._pool)
+        self._documents = DeferredSemaphore(DOCUMENTS)
+
+    async def document(self, url: str, accept: str, limit: int = DOCUMENT_LIMIT) -> Document:
+        """See :class:`~ironcurtain.registries.fetching.Fetcher`."""
+        await self._documents.acquire()
+        try:
+            response, found = await self._get(url, (("accept", accept or "*/*"), ("accept-encoding", "gzip")))
+            body = await self._inflated(response, found, limit)
+            return Document(response.code, _fields(response), body, found)
+        finally:
+            self._documents.release()
+
+    async def file(self, url: str) -> FileStream:
+        """See :class:`~ironcurtain.registries.fetching.Fetcher`."""
+        response, found = await self._get(url, (("accept", "*/*"), ("accept-encoding", "identity")))
+        length = None if response.length is UNKNOWN_LENGTH else int(response.length)
+        host = read_web_address(found).host.name
+        return FileStream(response.code, _fields(response), length, self._stream(response, host))
+
+    async def close(self) -> None:
+        """Close unused connections."""
+        await self._pool.closeCachedConnections()
+
+    async def _get(self, url: str, headers: Fields) -> tuple[IResponse, str]:
+        """:returns: the response that is no redirect, and its address."""
+        for _ in range(REDIRECTS + 1):
+            url, _fragment = urldefrag(url)
+            address = self._checked(url)
+            response = await self._request(url, address, headers)
+            location = response.headers.getRawHeaders(b"location")
+            if response.code not in _REDIRECTING or not location:
+                return response, url
+            await self._stream(response, address.host.name).aclose()
+            url = urljoin(url, location[0].decode("latin-1"))
+        raise Unusable(f"{self._base.host.name} redirects more than {REDIRECTS} times")
+
+    def _checked(self, url: str) -> WebAddress:
+        try:
+            address = read_web_address(url)
+        except UnclearAddress as e:
+            raise Unusable(f"{self._base.host.name} refers to an address that is refused: {e}") from None
+        if address.authority.user:
+            raise Unusable(f"{self._base.host.name} refers to an address with a user name")
+        if address.scheme != "https" and address.origin != self._base.origin:
+            raise Unusable(f"{self._base.host.name} refers to {address.host.name} without TLS")
+        return address
+
+    async def _request(self, url: str, address: WebAddress, fields: Fields) -> IResponse:
+        headers = Headers({name: [value] for name, value in fields})
+        headers.setRawHeaders("user-agent", ["IronCurtain"])
+        if self._credential is not None and address.origin == self._base.origin:
+            headers.setRawHeaders(self._credential.header, [self._credential.value()])
+        watch = Watch(self._clock, SILENCE_SECONDS)
+        try:
+            requesting = self._agent.request(b"GET", url.encode("ascii"), headers)
+            response: IResponse = await watch.over(requesting)
+        except Exception as e:
+            raise failure(e, address.host.name, watch.expired) from None
+        finally:
+            watch.stop()
+        return response
+
+    async def _inflated(self, response: IResponse, url: str, limit: int) -> bytes:
+        host = read_web_address(url).host.name
+        codings = b",".join(response.headers.getRawHeaders(b"content-encoding", [])).decode("latin-1")
+        inflating = Inflating(host, codings, limit)
+        async with aclosing(self._stream(response, host)) as pieces:
+            async for piece in pieces:
+                inflating.feed(piece)
+        return inflating.whole()
+
+    def _stream(self, response: IResponse, host: str) -> UpstreamBody:
+        return UpstreamBody(response, host, Watch(self._clock, SILENCE_SECONDS))
+
+
+class UpstreamBody:
+    """
+    See :class:`~ironcurtain.registries.fetching.ByteStream`.
+
+    :param host: for messages.
+    :param watch: ends the wait for a silent server.
+    """
+
+    def __init__(self, response: IResponse, host: str, watch: Watch) -> None:
+        self._host, self._watch, self._stream = host, watch, BodyStream()
+        response.deliverBody(self._stream)
+
+    def __aiter__(self) -> UpstreamBody:
+        return self
+
+    async def __anext__(self) -> bytes:
+        """See :class:`~ironcurtain.registries.fetching.ByteStream`."""
+        try:
+            piece = await self._watch.over(self._stream.next())
+        except Exception as e:
+            raise failure(e, self._host, self._watch.expired) from None
+        finally:
+            self._watch.stop()
+        if piece is None:
+            raise StopAsyncIteration
+        return piece
+
+    async def aclose(self) -> None:
+        """See :class:`~ironcurtain.registries.fetching.ByteStream`."""
+        self._stream.close()
+
+
+def _fields(response: IResponse) -> Fields:
+    return tuple(
+        (name.decode("latin-1").lower(), value.decode("latin-1"))
+        for name, values in response.headers.getAllRawHeaders()
+        for value in values
+    )
+
+
+def failure(error: Exception, host: str, expired: bool) -> Exception:
+    """:returns: the error in words; unchanged if the network is not its cause."""
+    if isinstance(error, AddressRefused):
+        return Unusable(f"{error}. Name a host of yours as url or private in [registries].")
+    if expired or isinstance(error, TimeoutError):
+        return FetchFailed(f"{host} cannot be reached: no answer in time")
+    known = network_error(error, host, "ca_file in [registries]")
+    return FetchFailed(str(known)) if isinstance(known, ModelError) else known
+
+
+@implementer(IAgentEndpointFactory)
+class _Endpoints:
+    """Connects where :class:`HttpFetcher` says."""
+
+    def __init__(self, dialer: Dialer, base: WebAddress, private: Collection[str], ca_file: str) -> None:
+        self._dialer, self._base, self._private = dialer, base, private
+        self._own, self._public = VerifyingPolicy(ca_file), VerifyingPolicy("")
+
+    def endpointForURI(self, uri: URI) -> IStreamClientEndpoint:
+        host = uri.host.decode("ascii").strip("[]").lower()
+        endpoint = _DialledEndpoint(self._dialer, host, uri.port, host in self._private)
+        if uri.scheme != b"https":
+            return endpoint
+        policy = self._own if (host, uri.port) == (self._base.host.name, self._base.port) else self._public
+        wrapped: IStreamClientEndpoint = wrapClientTLS(policy.creatorForNetloc(host.encode(), uri.port), endpoint)
+        return wrapped
+
+
+@implementer(IStreamClientEndpoint)
+class _DialledEndpoint:
+    def __init__(self, dialer: Dialer, host: str, port: int, private: bool) -> None:
+        self._dialer, self._host, self._port, self._private = dialer, host, port, private
+
+    def connect(self, protocolFactory: IProtocolFactory) -> Deferred[Any]:
+        return Deferred.fromCoroutine(self._connect(protocolFactory))
+
+    async def _connect(self, factory: IProtocolFactory) -> Any:
+        protocol = factory.buildProtocol(IPv4Address("TCP", self._host, self._port))
+        assert protocol is not None  # the agent's factories accept every connection
+        await self._dialer.connect(self._host, self._port, protocol, private=self._private)
+        return protocol

@@ -1,0 +1,155 @@
+"""What all registries share: judge, count, record, fetch and verify."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing, suppress
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
+
+from ironcurtain.http.fields import Fields
+from ironcurtain.network.responder import LocalResponse
+from ironcurtain.providers.provider import RequestRefusal
+from ironcurtain.registries.allowance import Allowance
+from ironcurtain.registries.fetching import ByteStream, Document, Fetcher, FetchFailed, FileStream
+from ironcurtain.registries.policy import PackagePolicy
+from ironcurtain.registries.recording import PackageRecorder
+from ironcurtain.registries.releases import Digest, Release, publication
+from ironcurtain.registries.verifying import too_large, verified
+from ironcurtain.text.display import one_line
+
+_SHOWN = 214
+"""Maximum length of a name in a message, in characters."""
+
+_ABSENT = (HTTPStatus.NOT_FOUND, HTTPStatus.GONE)
+
+
+class PackageStore:
+    """
+    One registry's packages, for one session (see :class:`~ironcurtain.registries.registry.Store`).
+
+    :param allowance: of the session, for all its registries.
+    :param now: returns the time, with its zone.
+    """
+
+    def __init__(
+        self,
+        policy: PackagePolicy,
+        fetcher: Fetcher,
+        recorder: PackageRecorder,
+        allowance: Allowance,
+        now: Callable[[], datetime],
+    ) -> None:
+        self.policy, self.now = policy, now
+        self._fetcher, self._recorder, self._allowance = fetcher, recorder, allowance
+        self._limit = allowance.file_bytes
+
+    async def look_up(self, name: str, url: str, accept: str) -> Document | RequestRefusal:
+        """See :class:`~ironcurtain.registries.registry.Store`."""
+        refusal = (self.policy.refuse_name(name) if name else None) or self._allowance.take_lookup()
+        if refusal is not None:
+            return self.refuse(refusal, name)
+        self._recorder.request(name)
+        document = await self._fetcher.document(url, accept)
+        if document.status == HTTPStatus.OK:
+            return document
+        return self._failed(document.status, name or url.rpartition("/")[2])
+
+    async def deliver(
+        self, release: Release, content_type: str, *, dated_by_file: bool = False, installs: bool = True
+    ) -> LocalResponse | RequestRefusal:
+        """See :class:`~ironcurtain.registries.registry.Store`."""
+        if dated_by_file:
+            refusal = self.policy.refuse_name(release.name)
+        else:
+            refusal = self.policy.refuse_release(release, self.now())
+        if refusal := refusal or self._allowance.take_file():
+            return self.refuse(refusal, release.name, release.version, release.file)
+        self._recorder.request(release.name, release.version, release.file)
+        stream = await self._fetcher.file(release.url)
+        try:
+            if stream.status != HTTPStatus.OK:
+                return await self._closed(stream, self._failed(stream.status, release.file))
+            if dated_by_file:
+                release = release._replace(published=last_modified(stream.headers, self.now()))
+                if refusal := self.policy.refuse_release(release, self.now()):
+                    refusal = self.refuse(refusal, release.name, release.version, release.file)
+                    return await self._closed(stream, refusal)
+            if (stream.length or 0) > self._limit:
+                raise too_large(self._limit)
+        except BaseException:
+            await stream.body.aclose()
+            raise
+        body = _Delivery(self._passed_on(release, stream.body, installs), stream.body)
+        return LocalResponse(200, "", (("content-type", content_type),), stream.length, body)
+
+    def refuse(self, refusal: RequestRefusal, name: str, version: str = "", file: str = "") -> RequestRefusal:
+        """
+        Record a refusal.
+
+        :returns: the refusal.
+        :raises AuditUnavailable: it could not be recorded.
+        """
+        self._recorder.refused(name, version, file, refusal.code, refusal.reason)
+        return refusal
+
+    async def _passed_on(self, release: Release, body: ByteStream, installs: bool) -> AsyncGenerator[bytes, None]:
+        def complete(size: int, digest: Digest) -> None:
+            if installs:
+                self._recorder.fetched(release, size, digest)
+
+        try:
+            async with aclosing(verified(body, release.digest, self._limit, complete)) as pieces:
+                async for piece in pieces:
+                    yield piece
+        except FetchFailed as e:
+            self._recorder.refused(release.name, release.version, release.file, "package-unusable", str(e))
+            raise
+
+    def _failed(self, status: int, what: str) -> RequestRefusal:
+        """:returns: the refusal for a response of the registry that is no success, recorded."""
+        shown = one_line(what, _SHOWN)
+        if status in _ABSENT:
+            self._allowance.miss()
+            return RequestRefusal(404, "package-missing", f"{self.policy.registry} has no {shown}.")
+        raise FetchFailed(f"the registry answered HTTP {status} for {shown}")
+
+    @staticmethod
+    async def _closed(stream: FileStream, refusal: RequestRefusal) -> RequestRefusal:
+        await stream.body.aclose()
+        return refusal
+
+
+class _Delivery:
+    """
+    A file that is passed on. It ends the fetching of the file, too, when it is closed.
+
+    :param pieces: of ``body``, verified.
+    """
+
+    def __init__(self, pieces: AsyncGenerator[bytes, None], body: ByteStream) -> None:
+        self._pieces, self._body = pieces, body
+
+    def __aiter__(self) -> _Delivery:
+        return self
+
+    async def __anext__(self) -> bytes:
+        try:
+            return await anext(self._pieces)
+        except BaseException:  # the end, or a failure
+            await self._body.aclose()
+            raise
+
+    async def aclose(self) -> None:
+        await self._pieces.aclose()
+        await self._body.aclose()
+
+
+def last_modified(headers: Fields, now: datetime) -> datetime | None:
+    """:returns: when a file was last modified; ``None`` if that is not known, or cannot be true."""
+    for name, value in headers:
+        if name == "last-modified":
+            with suppress(ValueError, TypeError):
+                return publication(parsedate_to_datetime(value).isoformat(), now)
+    return None
