@@ -1,0 +1,71 @@
+"""The paths of an archive of Debian packages that may be requested: signed lists, and the packages that they name."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import quote, unquote
+
+from ironcurtain.registries.releases import Digest, hex_digest
+
+_SEGMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+~:@-]*")
+_UNESCAPED = re.compile(r"(?:[!-$&-~]|%[0-9A-Fa-f]{2})+")
+_NAME: Final = r"(?P<name>[a-z0-9][a-z0-9+.-]*)_(?P<version>[A-Za-z0-9.+~:-]+?)"
+_PACKAGE = re.compile(rf"{_NAME}(?:_[a-z0-9-]+)?\.u?deb")
+_SOURCE = re.compile(
+    rf"{_NAME}(?:\.dsc|\.diff\.gz|(?:\.orig(?:-[A-Za-z0-9-]+)?|\.debian)?\.tar\.(?:gz|bz2|xz|lzma)(?:\.asc)?)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SignedList:
+    """
+    A file below ``dists/``.
+
+    :ivar path: canonical.
+    :ivar digest: what it must have if it is asked for by digest (``by-hash``); else ``None``.
+    """
+
+    path: str
+    digest: Digest | None
+
+
+@dataclass(frozen=True, slots=True)
+class PackageFile:
+    """
+    A package, or a part of its source, below ``pool/``.
+
+    :ivar path: canonical.
+    :ivar file: its last segment.
+    :ivar name: of the package; of the source package for parts of a source.
+    """
+
+    path: str
+    file: str
+    name: str
+    version: str
+
+
+def read_path(path: str) -> SignedList | PackageFile | None:
+    """
+    :param path: of a request, without the query; ``apt`` writes ``+`` as ``%2b``.
+    :returns: ``None`` if it is neither below ``dists/`` nor a package below ``pool/``.
+    """
+    if not _UNESCAPED.fullmatch(path):
+        return None
+    plain = unquote(path, "latin-1")
+    segments = plain.split("/")[1:]
+    names = (segment.replace("_", "-") for segment in segments)  # the first character is none of these
+    if not plain.startswith("/") or not all(map(_SEGMENT.fullmatch, names)):
+        return None
+    canonical, file = quote(plain, safe="/~"), segments[-1]
+    kind = next((segment for segment in segments[:-1] if segment in ("dists", "pool")), "")
+    if kind == "dists":
+        by_hash = segments[-2] == "SHA256" and segments[-3] == "by-hash"
+        digest = hex_digest("sha256", file) if by_hash else None
+        return None if by_hash and digest is None else SignedList(canonical, digest)
+    match = _PACKAGE.fullmatch(file) or _SOURCE.fullmatch(file)
+    if kind != "pool" or match is None:
+        return None
+    return PackageFile(canonical, file, match["name"], match["version"])
