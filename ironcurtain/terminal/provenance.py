@@ -45,5 +45,11 @@ class Provenance:
 
 def _common(first: str, second: str) -> int:
     """:returns: with how many equal characters both begin."""
-    pairs = zip(first, second, strict=False)
-    return next((n for n, (one, other) in enumerate(pairs) if one != other), min(len(first), len(second)))
+    low, high = 0, min(len(first), len(second))
+    while low < high:  # comparing slices is a hundred times as fast as comparing characters
+        middle = (low + high + 1) // 2
+        if first[low:middle] == second[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low

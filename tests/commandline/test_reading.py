@@ -44,6 +44,16 @@ class ReaderTests(SynchronousTestCase):
     def test_no_text_makes_it_fail(self, text: str, shell: str) -> None:
         read_command(text, {"HOME": HOME}, shell)
 
+    def test_characters_of_high_numbers_do_not_end_the_process(self) -> None:
+        for before in ("{", "a; {", "$(( {", "[[ ", "<<", "${", "case a in ", "x=("):
+            for first in range(0x100, 0x110000, 0x1000):
+                text = f"{before}{chr(first)}"
+                doubts(text.encode("utf-8", "replace").decode())
+
+    def test_words_keep_characters_that_are_not_ascii(self) -> None:
+        self.assertEqual(run("rm Übung 'é è' {ä,b}ç"), [("rm", "Übung", "é è", "äç", "bç")])
+        self.assertEqual(run("é=1 rm x"), [("é=1", "rm", "x")])
+
     @given(argvs)
     def test_quoted_words_come_back(self, argv: list[str]) -> None:
         self.assertEqual(run(shlex.join(argv)), [tuple(argv)])

@@ -63,11 +63,13 @@ class ReadyTests(Base):
         top = scratch(self)
         locks = {name: (top / name).open("x") for name in ("named", "other")}
         for lock in locks.values():
-            self.addCleanup(lock.close)
             fcntl.flock(lock, fcntl.LOCK_EX)
         named, other = (fake_server(name, HELD_BY=lock.name) for name, lock in locks.items())
         rule = Rule("named", Conditions(server=("named",)), "allow", "tests")
-        return await self.bench(replace(named, start_seconds=seconds), other, rules=[rule]), [], locks["named"]
+        bench = await self.bench(replace(named, start_seconds=seconds), other, rules=[rule])
+        for lock in locks.values():  # they are released before the servers are told to end
+            self.addCleanup(lock.close)
+        return bench, [], locks["named"]
 
     async def test_patient_session_waits_for_servers_that_the_policy_names(self) -> None:
         bench, waiting, lock = await self.held()
