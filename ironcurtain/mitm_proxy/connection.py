@@ -80,18 +80,22 @@ class ConnectProtocol(Protocol):
 
     def __init__(self, shared: Shared) -> None:
         self._shared, self._reader = shared, HeadReader(CONNECT_LIMIT)
-        self._until = shared.recorder.now() + shared.limits.head_seconds
-        self._refused = False
+        self._until = 0.0
+        self._begun = self._refused = False
         self._tls: Protocol | None = None
         """What handles the connection once it is a tunnel."""
 
     def connectionMade(self) -> None:
-        connections, limits = self._shared.connections, self._shared.limits
-        connections.add(self)
-        if len(connections) > limits.connections:
-            self._refuse(
-                RequestRefusal(503, "too-many-connections", f"at most {limits.connections} connections at a time")
-            )
+        if not self._shared.connections.add(self):
+            self.abort()
+        elif not self._begun:
+            self.transport.pauseProducing()
+
+    def begin(self) -> None:
+        """See :class:`~ironcurtain.mitm_proxy.shared.NewConnection`."""
+        self._begun = True
+        self._until = self._shared.recorder.now() + self._shared.limits.head_seconds
+        self.transport.resumeProducing()
 
     def dataReceived(self, data: bytes) -> None:
         if self._tls is not None:

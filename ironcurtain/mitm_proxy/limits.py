@@ -15,7 +15,8 @@ class MitmLimits:
     """
     Times are in seconds.
 
-    :param connections: open at a time.
+    :param connections: served at a time.
+    :param waiting: connections that wait, unread, until others end; further ones are closed.
     :param buffered_bytes: total size of request bodies that wait for inspection.
     :param head_seconds: for the CONNECT request and the TLS handshake together, and for a request's head once begun.
     :param body_seconds: for a request's body.
@@ -28,7 +29,8 @@ class MitmLimits:
     :param provider_idle: unused connections to one provider.
     """
 
-    connections: int = 64
+    connections: int = 256
+    waiting: int = 256
     buffered_bytes: int = 64 * MIB
     head_seconds: float = 15.0
     body_seconds: float = 120.0
@@ -39,6 +41,11 @@ class MitmLimits:
     linger_seconds: float = 2.0
     provider_idle_seconds: float = 30.0
     provider_idle: int = 64
+
+    @property
+    def clients(self) -> int:
+        """Connections that are accepted at a time."""
+        return self.connections + self.waiting
 
 
 @dataclass(slots=True)

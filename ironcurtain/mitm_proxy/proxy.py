@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from inspect import isawaitable
 from pathlib import Path
+from types import MappingProxyType
 
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IHostnameResolver, IReactorUNIX
@@ -23,12 +26,16 @@ from ironcurtain.mitm_proxy.judgement import Credentials
 from ironcurtain.mitm_proxy.limits import BufferedBytes, MitmLimits
 from ironcurtain.mitm_proxy.recording import ModelTraffic, Omissions, Recorder, Troubles
 from ironcurtain.mitm_proxy.scrub import KeyForms
-from ironcurtain.mitm_proxy.shared import Destination, Shared
+from ironcurtain.mitm_proxy.shared import Destination, ProxyConnections, Shared
 from ironcurtain.mitm_proxy.tls import ClientSide, PlainSide, ServerSide, Side
 from ironcurtain.mitm_proxy.upstream import Upstream, UpstreamOwner, UpstreamPool
 from ironcurtain.network.dialling import Dialer, DiallingReactor
+from ironcurtain.network.judge import NetworkJudge
+from ironcurtain.network.responder import Responder
 from ironcurtain.providers.rules import ProviderRule
 from ironcurtain.secrets.redaction import Redactor, Secret
+from ironcurtain.services.client_limits import ClientAdmission
+from ironcurtain.services.stream import serve
 from ironcurtain.services.unix_socket import UnixListener, listen
 
 FAKE_BYTES = 24
@@ -80,6 +87,8 @@ class MitmProxy:
     :param redactor: learns the real keys, and in a copy the fake ones.
     :param events: called with each request and each response; it must not raise.
     :param exhausted: returns why no further request may be made; empty if one may. Called before each request.
+    :param judge: decides on connections to hosts that belong to no provider; ``None``: none may be reached.
+    :param responders: what answers for hosts, by host in lower case, and port; their requests are not judged.
     :param down: called once with the reason if agents can no longer connect although the proxy was not stopped.
     """
 
@@ -99,11 +108,14 @@ class MitmProxy:
         down: Callable[[str], None],
         exhausted: Callable[[], str] = lambda: "",
         limits: MitmLimits | None = None,
+        judge: NetworkJudge | None = None,
+        responders: Mapping[tuple[str, int], Responder] = MappingProxyType({}),
     ) -> None:
         self._session_id, self._rules, self._real_key = session_id, rules, real_key
         self._authority, self._redactor, self._around, self._down = authority, redactor, surroundings, down
         self._limits, self._exhausted = limits or MitmLimits(), exhausted
         self._dialer = Dialer(surroundings.reactor, surroundings.resolver, self._limits.connect_seconds)
+        self._judge, self._responders = judge, responders
         self._recorder = Recorder(audit, events, surroundings.new_id, surroundings.reactor)
         self.fake_keys: Mapping[str, Secret] = {
             rule.name: fake_key(rule, surroundings.random_bytes) for rule in self._rules
@@ -113,6 +125,7 @@ class MitmProxy:
             redactor.add_own(key)
         self._shared: Shared | None = None
         self._listeners: list[UnixListener] = []
+        self._servers: list[asyncio.Server] = []
         self._reported = False
         self._sweeping = LoopingCall(self._sweep)
         self._sweeping.clock = surroundings.reactor
@@ -125,7 +138,8 @@ class MitmProxy:
         """
         destinations = {(rule.host, rule.port): await self._destination(rule) for rule in self._rules}
         buffered = BufferedBytes(self._limits.buffered_bytes)
-        self._shared = Shared(destinations, self._limits, self._recorder, buffered, self._exhausted)
+        connections = ProxyConnections(self._limits.connections, self._limits.waiting)
+        self._shared = Shared(destinations, self._limits, self._recorder, buffered, self._exhausted, connections)
         self._sweeping.start(SWEEP_SECONDS, now=False).addErrback(self._broken)
 
     async def listen(self, path: Path, owner: tuple[int, int] | None = None) -> None:
@@ -137,7 +151,19 @@ class MitmProxy:
         :raises Unavailable: another file is at the path.
         """
         assert self._shared is not None, "start it first"
-        self._listeners.append(await listen(path, ConnectionFactory(self._shared), owner))
+        factory = ConnectionFactory(self._shared)
+        self._listeners.append(await listen(path, factory, owner, self._limits.clients))
+
+    async def accept(self, listening: socket.socket) -> None:
+        """
+        Accept agents on a TCP socket, such as one in another network namespace. Everyone who can reach it can use the
+        fake keys. Call :meth:`start` first.
+
+        :param listening: bound; owned by the proxy from now on, and closed if this fails.
+        """
+        assert self._shared is not None, "start it first"
+        admission = ClientAdmission(self._limits.clients)
+        self._servers.append(await serve(listening, ConnectionFactory(self._shared), admission))
 
     async def stop(self) -> None:
         """Stop listening, and end all connections. The fake keys are invalid from here on."""
@@ -146,6 +172,9 @@ class MitmProxy:
         listeners, self._listeners = self._listeners, []
         for listener in listeners:
             await listener.stop()
+        servers, self._servers = self._servers, []
+        for server in servers:
+            server.close()
         shared, self._shared = self._shared, None
         if shared is not None:
             await shared.connections.close()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import typing
+from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass
 
 from twisted.internet.defer import Deferred, succeed
 
@@ -46,19 +48,44 @@ class ProxyConnection(typing.Protocol):
         """Close at once."""
 
 
-class ProxyConnections:
-    """The agent's open connections."""
+class NewConnection(ProxyConnection, typing.Protocol):
+    """A connection that may have to wait."""
 
-    def __init__(self) -> None:
+    def begin(self) -> None:
+        """Start reading."""
+
+
+class ProxyConnections:
+    """
+    The agent's open connections. Those above a limit wait, unread, until others end: package managers open dozens.
+
+    :param most: maximum number that are served at a time.
+    :param waiting: maximum number that wait.
+    """
+
+    def __init__(self, most: int, waiting: int) -> None:
+        self._most, self._most_waiting = most, waiting
         self._open: set[ProxyConnection] = set()
+        self._waiting: deque[NewConnection] = deque()
         self._empty: Deferred[None] | None = None
 
     def __len__(self) -> int:
         return len(self._open)
 
-    def add(self, connection: ProxyConnection) -> None:
-        """Add a new connection."""
-        self._open.add(connection)
+    def add(self, connection: NewConnection) -> bool:
+        """
+        Add a new connection, which begins now or later.
+
+        :returns: false if it must be closed, because too many wait.
+        """
+        if len(self._open) < self._most:
+            self._open.add(connection)
+            connection.begin()
+            return True
+        if len(self._waiting) < self._most_waiting:
+            self._waiting.append(connection)
+            return True
+        return False
 
     def replace(self, old: ProxyConnection, new: ProxyConnection) -> None:
         """Replace the object that handles a connection."""
@@ -66,9 +93,17 @@ class ProxyConnections:
         self._open.add(new)
 
     def remove(self, connection: ProxyConnection) -> None:
-        """Remove a connection that ended."""
-        self._open.discard(connection)
-        if not self._open and self._empty is not None:
+        """Remove a connection that ended; the one that waits longest begins."""
+        if connection in self._open:
+            self._open.remove(connection)
+            if self._waiting and self._empty is None:
+                following = self._waiting.popleft()
+                self._open.add(following)
+                following.begin()
+        else:
+            with suppress(ValueError):
+                self._waiting.remove(connection)  # type: ignore[arg-type]
+        if not self._open and not self._waiting and self._empty is not None:
             empty, self._empty = self._empty, None
             empty.callback(None)
 
@@ -79,11 +114,11 @@ class ProxyConnections:
 
     def close(self) -> Deferred[None]:
         """Close all connections; fires when they have ended."""
-        if not self._open:
+        if not self._open and not self._waiting:
             return succeed(None)
         empty: Deferred[None] = Deferred()
         self._empty = empty
-        for connection in list(self._open):
+        for connection in [*self._open, *self._waiting]:
             connection.abort()
         return empty
 
@@ -94,6 +129,7 @@ class Shared:
     :param destinations: by host in lower case, and port.
     :param buffered: counts the buffered bodies of all connections.
     :param exhausted: returns why no further request may be made; empty if one may.
+    :param connections: the agent's connections.
     """
 
     destinations: Mapping[tuple[str, int], Destination]
@@ -101,4 +137,4 @@ class Shared:
     recorder: Recorder
     buffered: BufferedBytes
     exhausted: Callable[[], str]
-    connections: ProxyConnections = field(default_factory=ProxyConnections)
+    connections: ProxyConnections

@@ -171,6 +171,14 @@ class AsyncioTransport(asyncio.BufferedProtocol):
         self._transport = transport
         self._transport.set_write_buffer_limits(high=0)
         self._protocol.makeConnection(self)
+        if not self._transport.is_reading():
+            # Some versions of Python (such as 3.11.2) start reading after this call although it is paused.
+            asyncio.get_running_loop().call_soon(self._pause_again)
+
+    def _pause_again(self) -> None:
+        if not self._transport.is_reading():
+            self._transport.resume_reading()
+            self._transport.pause_reading()
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """:returns: for asyncio, the read buffer."""

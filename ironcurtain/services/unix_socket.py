@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import resource
 import socket
 import stat
 import time
@@ -13,29 +12,15 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from twisted.internet.interfaces import IProtocolFactory
-from twisted.logger import Logger
 
 from ironcurtain.errors import ConfigurationError, Unavailable
 from ironcurtain.home.layout import SOCKET_PATH_LIMIT
 from ironcurtain.process.portability import peer_uid
-from ironcurtain.services.rate_limit import Pace
+from ironcurtain.services.client_limits import CLIENTS, ClientAdmission
 from ironcurtain.services.stream import serve
 
 PROBE_SECONDS = 1.0
 """Time limit in seconds for connecting to an existing socket, after which it counts as in use."""
-
-
-CLIENTS = 256
-"""Maximum number of clients of one socket (an agent's programs open some twenty)."""
-
-DESCRIPTORS_KEPT = 256
-"""
-Number of the process's file descriptors that clients of these sockets leave to the control API, SSH and programs; at
-most a quarter of all.
-"""
-
-REFUSAL_SECONDS = 10.0
-"""Minimum seconds between log messages on refused clients of one socket."""
 
 
 class UnixListener:
@@ -57,56 +42,39 @@ class UnixListener:
                 self._path.unlink()
 
 
-class SocketAdmission:
+class SocketAdmission(ClientAdmission):
     """
-    Decides who may use a socket, and limits the number of clients. The socket's mode restricts users, too, but others
-    can change that.
+    Decides who may use a socket. The socket's mode restricts users, too, but others can change that.
 
     :param owner: uid and gid of its user; this process and root may always connect.
-    :param now: returns seconds, to limit log messages.
     """
 
-    log = Logger()
-
-    def __init__(self, owner: tuple[int, int] | None, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        owner: tuple[int, int] | None,
+        clients: int = CLIENTS,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__(clients, now)
         self._may = {0, os.geteuid(), *(owner[:1] if owner is not None else ())}
-        self._clients = 0
-        self._pace = Pace(1, lambda: now() / REFUSAL_SECONDS)
 
-    def enter(self, connection: socket.socket) -> bool:
-        """:returns: whether a client may stay; then it counts until :meth:`leave`."""
-        if why := self._refusal(connection):
-            if (more := self._pace.take()) is not None:
-                before = f", as were {more} since the last message" if more else ""
-                path = connection.getsockname()
-                self.log.warn("a client at {path} was refused{before}: {why}", path=path, before=before, why=why)
-            return False
-        self._clients += 1
-        return True
-
-    def leave(self) -> None:
-        """A client disconnected."""
-        self._clients -= 1
-
-    def _refusal(self, connection: socket.socket) -> str:
+    def refusal(self, connection: socket.socket) -> str:
+        """See :class:`~ironcurtain.services.client_limits.ClientAdmission`."""
         if (uid := peer_uid(connection)) not in self._may:
             return f"the socket is not for user {uid}"
-        if self._clients >= CLIENTS:
-            return f"there are already {CLIENTS}"
-        most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        kept = min(DESCRIPTORS_KEPT, most // 4)
-        if connection.fileno() >= most - kept:  # the kernel assigns the lowest free number
-            return f"the last {kept} file descriptors of this process are not for clients"
-        return ""
+        return super().refusal(connection)
 
 
-async def listen(path: Path, factory: IProtocolFactory, owner: tuple[int, int] | None = None) -> UnixListener:
+async def listen(
+    path: Path, factory: IProtocolFactory, owner: tuple[int, int] | None = None, clients: int = CLIENTS
+) -> UnixListener:
     """
     Listen, with mode 0600, and accept only the owner, root and this user, whatever the mode becomes. Clients'
     transports are :class:`~ironcurtain.services.stream.AsyncioTransport`. The reactor must be running.
 
     :param path: its directory is created if missing; a stale socket of a dead process is removed.
     :param owner: uid and gid of its user, if not those of this process.
+    :param clients: maximum number at a time.
     :raises ConfigurationError: the path is too long.
     :raises Unavailable: others could replace the socket, or another file is at the path.
     """
@@ -121,7 +89,7 @@ async def listen(path: Path, factory: IProtocolFactory, owner: tuple[int, int] |
         undo.callback(path.unlink, missing_ok=True)
         if owner is not None:
             os.chown(path, *owner, follow_symlinks=False)
-        server = await serve(listening, factory, SocketAdmission(owner))
+        server = await serve(listening, factory, SocketAdmission(owner, clients))
         undo.pop_all()
     return UnixListener(server, path)
 

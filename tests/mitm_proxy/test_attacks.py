@@ -230,15 +230,6 @@ class RequestTests(Base):
         self.assertEqual((await client.response())[0], 503)
         self.assertEqual(bench.buffered(), 60_000)
 
-    async def test_many_connections(self) -> None:
-        bench = await self.bench(MitmLimits(connections=3))
-        clients = [await bench.tunnel() for _ in range(3)]
-        late = await bench.client()
-        self.assertEqual((await late.response())[0], 503)
-        clients[0].close()
-        await until(lambda: bench.connections() == 2, "the end of a connection")
-        await bench.tunnel()
-
 
 class SlowTests(Base):
     """Whoever keeps us waiting."""

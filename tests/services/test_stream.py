@@ -65,6 +65,13 @@ class HalfOpen(Kept):
         """Never called by our streams: a connection that cannot be written to is lost."""
 
 
+class Pausing(Kept):
+    """Reads nothing at first."""
+
+    def connectionMade(self) -> None:
+        self.transport.pauseProducing()
+
+
 class Greeting(Kept):
     """Tells when it is there."""
 
@@ -173,6 +180,17 @@ class StreamTests(Connected):
         protocol = Kept()
         other = await self.connected(protocol)
         protocol.transport.pauseProducing()
+        other.sendall(b"abc")
+        for _ in range(3):
+            await deferLater(reactor, 0)
+        self.assertEqual(protocol.heard, b"")
+        protocol.transport.resumeProducing()
+        await protocol.until(3)
+        await self.ended(protocol)
+
+    async def test_protocol_that_pauses_when_it_is_connected_reads_nothing(self) -> None:
+        protocol = Pausing()
+        other = await self.connected(protocol)
         other.sendall(b"abc")
         for _ in range(3):
             await deferLater(reactor, 0)

@@ -23,7 +23,6 @@ from twisted.trial.unittest import TestCase
 
 from ironcurtain.errors import ConfigurationError, Unavailable
 from ironcurtain.home.layout import SOCKET_PATH_LIMIT
-from ironcurtain.services import unix_socket
 from ironcurtain.services.unix_socket import UnixListener, listen
 
 reactor: Any = _reactor
@@ -60,8 +59,7 @@ class ListenTests(TestCase):
         return listener
 
     async def test_no_more_than_so_many_come_in(self) -> None:
-        self.patch(unix_socket, "CLIENTS", 3)
-        listener = await listen(self.path, Factory.forProtocol(Greeter))
+        listener = await listen(self.path, Factory.forProtocol(Greeter), clients=3)
         self.addCleanup(lambda: Deferred.fromCoroutine(listener.stop()))
         with capturedLogs() as logged:
             clients = [await deferToThread(self.client) for _ in range(8)]
