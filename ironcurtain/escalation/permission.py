@@ -17,13 +17,14 @@ from typing import Any
 import msgspec
 
 from ironcurtain.escalation.bounds import bounds, named
+from ironcurtain.policy.network import ASK_RULE
 from ironcurtain.policy.paths import Root
 from ironcurtain.policy.roles import PATH_ROLES
 from ironcurtain.policy.targets import is_certain_remote, web_origin
 from ironcurtain.policy.verdict import Resource, Verdict
 
-DOMAIN_RULE = "structural-domain-escalate"
-"""The only invariant whose approval can be kept: it depends on the host alone."""
+HOST_RULES = {"structural-domain-escalate": "fetch-url", ASK_RULE: "proxy-domain"}
+"""The invariants whose approval can be kept, as they depend on the host alone, and the role of the host."""
 
 VALUE_LIMIT = 200
 """Maximum length, in characters, of a value in the description of a scope."""
@@ -156,8 +157,8 @@ def is_normalized(path: str) -> bool:
 
 
 def _can_be_kept(rule: str, resources: Iterable[Resource]) -> bool:
-    if rule == DOMAIN_RULE:  # other roles would be judged by rules, which this check precedes
-        return all(resource.role == "fetch-url" for resource in resources)
+    if (role := HOST_RULES.get(rule)) is not None:  # other roles would be judged by rules, which the first precedes
+        return all(resource.role == role for resource in resources)
     return not rule.startswith("structural-")
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Container
+
+from ironcurtain.policy import network
 
 SEPARATOR = "__"
 
@@ -26,6 +29,16 @@ _BETWEEN = re.compile(r"[^a-zA-Z0-9_-]+|__+")
 _ALLOWED = re.compile(rf"[a-zA-Z0-9_-]{{1,{NAME_LIMIT}}}\Z")
 _ODD = re.compile(r"[^a-zA-Z0-9_-]")
 _LOOKS_SHORTENED = re.compile(rf"_[0-9a-f]{{{DIGEST_LENGTH}}}\Z")
+
+
+def taken(name: str, names: Container[str]) -> str:
+    """
+    :param names: those of the other backends.
+    :returns: why a backend cannot have a name; empty if it can.
+    """
+    if name == network.SERVER:
+        return f"the name {name} is that of IronCurtain's own server, which judges connections: choose another one"
+    return f"there is a server {name!r} already" if name in names else ""
 
 
 def usable_name(name: str) -> str:

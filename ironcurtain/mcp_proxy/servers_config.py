@@ -30,7 +30,7 @@ from ironcurtain.home.parsing import parse_json
 from ironcurtain.home.structured import check_version, convert
 from ironcurtain.http.addresses import keeps_secrets, literal
 from ironcurtain.mcp_proxy.client_fields import SERVERS, FieldError, servers_place, translated
-from ironcurtain.mcp_proxy.names import usable_name
+from ironcurtain.mcp_proxy.names import taken, usable_name
 from ironcurtain.mcp_proxy.references import References
 from ironcurtain.secrets.redaction import Secret
 
@@ -221,11 +221,11 @@ def read_servers(
     for written_name, entry in entries.items():
         name = usable_name(written_name)
         try:
-            if name in found:
-                raise wrong(source, f"there is a server {name!r} already", written, (*place, written_name))
+            if why := taken(name, found):
+                raise wrong(source, why, written, (*place, written_name))
             server = _entry(source, entry, written, (*place, written_name), name, (environ, workspace, home))
         except ConfigurationError as e:
-            while name in found:
+            while taken(name, found):
                 name = f"{name[:28]}-{len(found)}"
             server = CommandServer(name, "", reading=Reading((str(e),), error=e))
         if server is not None:

@@ -27,7 +27,7 @@ from zope.interface import implementer
 
 from ironcurtain.errors import Unavailable
 from ironcurtain.http.hosts import parse_host
-from ironcurtain.network.addresses import is_public
+from ironcurtain.http.public import is_public
 from ironcurtain.services.stream import adopt
 
 ATTEMPTS = 3

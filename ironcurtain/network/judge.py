@@ -10,11 +10,6 @@ from typing import Protocol
 
 from ironcurtain.providers.provider import RequestRefusal
 
-SERVER = "network"
-"""The name under which policies, records and questions know the network: its tools are these two."""
-
-CONNECT, REQUEST = "connect", "request"
-
 
 class NetworkJudge(Protocol):
     """Decides for one agent, server or shell, records each decision, and asks a person where the policy says so."""
@@ -23,7 +18,7 @@ class NetworkJudge(Protocol):
         """
         Judge a connection, which takes as long as a person needs to answer. Cancelling withdraws the question.
 
-        :param host: a name in canonical form, or an address.
+        :param host: a name in canonical form, or an address (an IPv6 address without brackets).
         :returns: why it must not be made; ``None`` if it may.
         """
 
@@ -33,4 +28,10 @@ class NetworkJudge(Protocol):
 
         :param url: with scheme, host and path, without user and fragment.
         :returns: why it must not be sent; ``None`` if it may.
+        """
+
+    def may_be_private(self, host: str, port: int) -> bool:
+        """
+        :returns: whether the policy names this host exactly, so that a connection which was allowed may lead to an
+            address that is not public.
         """

@@ -8,9 +8,10 @@ from typing import Literal
 
 from ironcurtain.home.faults import wrong
 from ironcurtain.home.lines import Place
+from ironcurtain.policy import network
 from ironcurtain.policy.annotations import Annotations
 from ironcurtain.policy.engine import RESOURCE_TOOL
-from ironcurtain.policy.lists import expand, pattern_problem
+from ironcurtain.policy.lists import expand, has_port, pattern_problem
 from ironcurtain.policy.matching import why_irrelevant
 from ironcurtain.policy.pathmap import AGENT_WORKSPACE
 from ironcurtain.policy.paths import Root
@@ -55,7 +56,7 @@ def check(
         for index, rule in enumerate(policy.rules)
         for finding in checker.rule(index, rule)
     )
-    return [*checker.names(), *checker.lists(), *each]
+    return [*checker.names(), *checker.lists(), *checker.own_server(), *each]
 
 
 def require_right(policy: Policy, annotations: Annotations, servers: Collection[str], text: str) -> Policy:
@@ -97,6 +98,12 @@ class _Checker:
         named = {entry[1:] for rule in self._policy.rules for entry in _allowed(rule.conditions) if entry[:1] == "@"}
         for name in self._policy.lists.keys() - named:
             yield PolicyFinding("warning", "unused-list", name, "no rule names this list")
+
+    def own_server(self) -> Iterator[PolicyFinding]:
+        """Find annotations of the built-in server: its arguments would be judged as something else."""
+        if (name := network.SERVER) in self._policy.annotations.servers:
+            message = f"the server {name} is IronCurtain's own, and its tools are annotated: remove these annotations"
+            yield PolicyFinding("error", "own-server", name, message, ("tools", name))
 
     def rule(self, index: int, rule: Rule) -> Iterator[PolicyFinding]:
         """Find the mistakes in one rule."""
@@ -154,6 +161,8 @@ class _Checker:
                 why = pattern_problem(pattern)
                 if not why and "/" in pattern and "git-remote-url" not in each.roles:
                     why = "only git remotes (role git-remote-url) are compared with repositories"
+                if not why and has_port(pattern) and network.SERVER not in (conditions.server or ()):
+                    why = f"only rules for the server {network.SERVER} compare ports"
                 if why:
                     yield PolicyFinding("error", "no-domain", rule.name, f"{pattern!r} matches nothing: {why}")
 

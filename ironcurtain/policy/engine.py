@@ -19,7 +19,7 @@ from urllib.parse import quote
 import msgspec
 
 from ironcurtain.errors import ConfigurationError
-from ironcurtain.policy import remotes, unannotated
+from ironcurtain.policy import network, remotes, telemetry, unannotated
 from ironcurtain.policy.annotations import Annotations, ToolAnnotation
 from ironcurtain.policy.arguments import problem
 from ironcurtain.policy.files import HOST_FILES, FileView
@@ -134,7 +134,7 @@ class PolicyEngine:
         self.asks_created = any(each is not None and each.created is not None for each in conditions)
         """Whether verdicts depend on who created a file."""
         self._domains = {name: DomainPatterns(bound.domains) for name, bound in bounds.items() if bound.domains}
-        content = [policy.rules, policy.lists, known, every, sorted(bounds.items())]
+        content = [policy.rules, policy.lists, known, every, sorted(bounds.items()), telemetry.digest()]
         self.policy_version = hashlib.sha256(msgspec.json.encode(content, order="deterministic")).hexdigest()[:16]
         """16 hexadecimal digits: a hash over everything that verdicts depend on."""
 
@@ -189,6 +189,8 @@ class PolicyEngine:
                 and not _names_repo_path(call)
             ):
                 _add_git_directory(judgement, git_directory)
+            if call.server == network.SERVER:
+                network.prepare(judgement)
             return self._verdict(judgement, self._judge(judgement, roles))
         except Refusal as refusal:
             judgement.note(refusal.ruling.rule, "deny", refusal.ruling.reason)
@@ -242,6 +244,20 @@ class PolicyEngine:
         """:returns: the roles of each argument in a call; empty if the tool has no annotation."""
         tool = self._tools.get((call.server, call.tool))
         return {} if tool is None else tool.annotation.resolve(call.arguments)
+
+    def names_host(self, call: ToolCall) -> bool:
+        """
+        :param call: a connection of the server ``network``.
+        :returns: whether a rule that does not deny names its host exactly, so that it may have a private address.
+        """
+        judgement = Judgement(call, _EMPTY_PLAN, self._places, self._protection)
+        tool = self._tools[(call.server, call.tool)]
+        try:
+            judgement.plan = self._plan(tool, call, tool.roles)
+            network.prepare(judgement)
+        except Refusal:
+            return False
+        return network.names_exactly(judgement.plan, next(iter(judgement.targets.values())))
 
     def evaluate_assumed(
         self,
@@ -319,7 +335,10 @@ class PolicyEngine:
         domains = self._domains.get(call.server)
         if domains is not None and (outside := judgement.outside_server_domains(domains)) is not None:
             return self._check_rights(judgement, outside)
-        return self._check_rights(judgement, judgement.by_rules(free))
+        ruling = judgement.by_rules(free)
+        if call.server == network.SERVER:
+            ruling = network.decide(judgement, ruling)
+        return self._check_rights(judgement, ruling)
 
     def _check_rights(self, judgement: Judgement, ruling: Ruling) -> Ruling:
         server = judgement.call.server

@@ -29,11 +29,16 @@ VALUES_LIMIT = 10_000
 
 
 class Ruling(msgspec.Struct, frozen=True):
-    """The decision of one check or one rule."""
+    """
+    The decision of one check or one rule.
+
+    :param default: whether no rule is about the call.
+    """
 
     decision: Decision
     rule: str
     reason: str
+    default: bool = False
 
 
 _ALL_FREE = Ruling(Decision.ALLOW, "structural-sandbox-allow", "everything is in the workspace")
@@ -49,7 +54,7 @@ class Refusal(Exception):
 
 def denied_by_default(what: str) -> Ruling:
     """:returns: the ruling if no rule matches."""
-    return Ruling(Decision.DENY, "default-deny", f"no rule allows {what}")
+    return Ruling(Decision.DENY, "default-deny", f"no rule allows {what}", default=True)
 
 
 def _combined(first: Ruling | None, second: Ruling) -> Ruling:
@@ -84,6 +89,7 @@ class Judgement:
         "files",
         "history",
         "plan",
+        "targets",
         "trace",
         "values",
     )
@@ -104,6 +110,8 @@ class Judgement:
         self._not_links: set[str] = set()
         self.arguments: dict[str, Any] = dict(call.arguments)
         self.values: dict[str, list[Value]] = {}
+        self.targets: dict[str, Target] = {}
+        """Where arguments lead, by name, as far as that is known before they are collected."""
         self.asking: list[str] = []
         self.approvals = 1
         self.automatic = Automatic.ALWAYS
@@ -178,6 +186,8 @@ class Judgement:
             real = self._real_path(argument.name, item)
             whole = "delete-path" in argument.roles
             return Value(argument.name, real if argument.forwards_path else item, real, item, whole=whole)
+        if (target := self.targets.get(argument.name)) is not None:
+            return Value(argument.name, target.text, targets=(target,))
         if argument.is_url and not argument.is_remote:
             return Value(argument.name, item, targets=(self._web_target(argument.name, item),))
         return Value(argument.name, item)

@@ -20,6 +20,12 @@ from ironcurtain.policy.scalars import fold
 from ironcurtain.policy.targets import Target
 from ironcurtain.text.display import shown_only
 
+_WITH_PORT = re.compile(r"(\[[^\]/]*\]|[^:/\[\]]+):([1-9][0-9]{0,4})")
+"""A pattern with a port. An IPv6 address needs brackets then."""
+
+_WEB_PORTS = frozenset((None, 80, 443))
+"""Ports of targets that a pattern without a port matches in a permission; ``None`` if the port does not count."""
+
 _BETWEEN_ADDRESSES = re.compile(r"[\s,;:<>()\[\]\"']+")
 
 
@@ -31,18 +37,24 @@ class DomainPatterns:
     repository, ``host/owner/name``; any other pattern matches one host. A wildcard never matches an IP address, except
     that ``*`` in a denial matches every host.
 
+    Where a target has a port, a pattern without one matches the ports of the web, in a denial all; ``host:port``
+    matches that port only.
+
     :param patterns: host names can be Unicode and in any case.
     """
 
-    __slots__ = ("_any", "_exact", "_suffixes", "_whole")
+    __slots__ = ("_any", "_at", "_exact", "_suffixes", "_whole")
 
     def __init__(self, patterns: Iterable[str]) -> None:
         self._any = False
         exact: set[str] = set()
         whole: set[str] = set()
         suffixes: list[str] = []
+        at: dict[int, list[str]] = {}
         for pattern in patterns:
-            if pattern == "*":
+            if (parts := _WITH_PORT.fullmatch(pattern)) is not None:
+                at.setdefault(int(parts[2]), []).append(parts[1])
+            elif pattern == "*":
                 self._any = True
             elif "/" in pattern:
                 host, _, path = pattern.partition("/")
@@ -52,16 +64,29 @@ class DomainPatterns:
             else:
                 exact.add(_canonical(pattern))
         self._exact, self._whole, self._suffixes = frozenset(exact), frozenset(whole), tuple(suffixes)
+        self._at = {port: DomainPatterns(hosts) for port, hosts in at.items()}
 
     def match(self, target: Target) -> bool:
         """Whether the patterns certainly match the target."""
         if target.repository and target.repository in self._whole:
             return True
-        return target.host is not None and self._covers(target.host)
+        if target.host is None:
+            return False
+        if target.port in self._at and self._at[target.port]._covers(target.host):
+            return True
+        return target.port in _WEB_PORTS and self._covers(target.host)
+
+    def names(self, target: Target) -> bool:
+        """Whether a pattern without a wildcard matches the target."""
+        if target.host is None:
+            return False
+        if target.port in self._at and target.host.name in self._at[target.port]._exact:
+            return True
+        return target.port in _WEB_PORTS and target.host.name in self._exact
 
     def may_match(self, target: Target) -> bool:
         """Whether the patterns can match the target: they do, or it is uncertain, or servers could read it so."""
-        if not target.certain or self.match(target) or (self._any and target.host is not None):
+        if not target.certain or self.match(target) or (target.host is not None and self._may_cover(target)):
             return True
         repository = target.repository.casefold()
         if target.repository and not target.is_plain:
@@ -79,9 +104,14 @@ class DomainPatterns:
     def may_match_host(self, text: str) -> bool:
         """Whether a pattern can match a host that is not part of a URL."""
         try:
-            return self._any or self._covers(read_host(text))
+            return self._may_cover(Target(text, read_host(text)))
         except UnclearAddress:
             return True
+
+    def _may_cover(self, target: Target) -> bool:
+        assert target.host is not None
+        at = [its for port, its in self._at.items() if target.port in (port, None)]
+        return any(its._any or its._covers(target.host) for its in (self, *at))
 
     def _covers(self, host: Host) -> bool:
         if host.name in self._exact:
@@ -97,6 +127,10 @@ def pattern_problem(pattern: str) -> str:
         return ""
     if "://" in pattern:
         return "write the host without a scheme"
+    if (parts := _WITH_PORT.fullmatch(pattern)) is not None:
+        if int(parts[2]) > 65535:
+            return "a port is a number from 1 to 65535"
+        return pattern_problem(parts[1])
     host, slash, path = pattern.partition("/")
     name = host.removeprefix("*.")
     if slash and "*" in host:
@@ -107,8 +141,13 @@ def pattern_problem(pattern: str) -> str:
         return "write * alone, or *. before a host"
     found = _host(name)
     if found is None:
-        return f"{name!r} is not a host (write it without port, user name and blanks)"
+        return f"{name!r} is not a host (write it without {'port, ' if slash else ''}user name and blanks)"
     return "*. cannot precede an address" if name != host and found.is_address else ""
+
+
+def has_port(pattern: str) -> bool:
+    """:returns: whether a pattern names a port."""
+    return _WITH_PORT.fullmatch(pattern) is not None
 
 
 def _host(pattern: str) -> Host | None:

@@ -24,6 +24,7 @@ Role = Literal[
     "email-address",
     "email-body",
     "share-permission",
+    "network-party",
     "none",
 ]
 """A role of an argument. An argument can have several."""
@@ -51,7 +52,7 @@ RESOURCE_ROLES: Final[frozenset[str]] = PATH_ROLES | URL_ROLES | IDENTIFIER_ROLE
 DOMAIN_ROLES: Final[frozenset[str]] = URL_ROLES | {"proxy-domain"}
 """Roles that a ``domains`` condition can name."""
 
-LOCAL_ROLES: Final[frozenset[str]] = PATH_ROLES | {"branch-name", "commit-message", "none"}
+LOCAL_ROLES: Final[frozenset[str]] = PATH_ROLES | {"branch-name", "commit-message", "network-party", "none"}
 """Roles whose values do not leave this machine by the call itself."""
 
 NAMED_ROLES: Final[frozenset[str]] = frozenset(("branch-name", "email-address", "share-permission"))

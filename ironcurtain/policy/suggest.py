@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from ironcurtain.policy.engine import PolicyEngine
 from ironcurtain.policy.named_paths import written
+from ironcurtain.policy.network import ASK_RULE
 from ironcurtain.policy.pathmap import AGENT_WORKSPACE
 from ironcurtain.policy.recorded import NotRecorded, RecordedCall
 from ironcurtain.policy.replay import judge_again
@@ -174,7 +175,10 @@ def _asked(
         except NotRecorded:
             continue
         if verdict.decision is Decision.ESCALATE:
-            roles = frozenset(step.role for step in trace.steps if step.rule and step.outcome == "escalate")
+            asking = (
+                step for step in trace.steps if step.outcome == "escalate" and (step.rule or step.check == ASK_RULE)
+            )
+            roles = frozenset(step.role for step in asking)
             found.append((each, verdict, roles))
     return found
 

@@ -29,6 +29,7 @@ class Target:
     :param text: the address, for messages.
     :param host: the host that every program connects to; ``None`` if it is none, or is not known.
     :param repository: ``host/owner/name`` of a git remote, without ``.git``; empty for other addresses.
+    :param port: of a connection that is judged; ``None`` where only the host counts.
     :param certain: ``False`` if it may be any address, such as that of a remote whose settings are not known.
     """
 
@@ -36,6 +37,7 @@ class Target:
     host: Host | None = None
     repository: str = ""
     certain: bool = True
+    port: int | None = None
 
     @property
     def is_plain(self) -> bool:

@@ -163,6 +163,13 @@ class ReadTests(SynchronousTestCase):
         self.assertEqual((first.name, first.command, second.command), ("a-b", "x", ""))
         self.assertIn("mcpServers.a.b: there is a server 'a-b' already", second.reading.problems[0])
 
+    def test_the_name_of_the_built_in_server_is_refused(self) -> None:
+        for name in ("network", "network ", " network"):
+            bad, good = read({name: {"command": "x"}, "good": {"command": "y"}})
+            self.assertEqual((bad.command, good.command), ("", "y"))
+            self.assertNotEqual(bad.name, "network")
+            self.assertIn(f"mcpServers.{name}: the name network is that of IronCurtain's own", bad.reading.problems[0])
+
     def test_an_entry_that_is_wrong_stops_no_other_server(self) -> None:
         more = ({"command": 3}, {"sandbx": "none", "command": "x"}, {"command": "x", "args": {}})
         entries: tuple[Any, ...] = ([], "x", 3, *more)

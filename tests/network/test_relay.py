@@ -50,6 +50,10 @@ class Judge:
         """Nobody asks that of a relay."""
         raise AssertionError(url)
 
+    def may_be_private(self, host: str, port: int) -> bool:
+        """Relays are told before."""
+        raise AssertionError(host)
+
 
 class Dialer:
     """Connects to a wire, or as told."""

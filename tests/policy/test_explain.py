@@ -158,7 +158,8 @@ class CheckTests(SynchronousTestCase):
         for pattern, why in (
             ("https://a.test", "scheme"),
             ("https://a.test/x", "scheme"),
-            ("a.test:443", "without port"),
+            ("a.test:99999", "from 1 to 65535"),
+            ("a.*:22", "write * alone"),
             ("a.test:443/x/y", "without port"),
             ("me@a.test", "is not a host"),
             ("a test", "is not a host"),
