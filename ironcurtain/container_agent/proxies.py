@@ -29,22 +29,18 @@ from ironcurtain.mitm_proxy.recording import (
     USAGE_MEMBERS,
     ModelTraffic,
     ProviderNotice,
-    ProxiedRequest,
     ProxiedResponse,
 )
 from ironcurtain.session import events
 from ironcurtain.session.budget import Accounting, BudgetLimits, BudgetMeter, Dimension
 from ironcurtain.session.model import Usage
 from ironcurtain.session.parts import Core
+from ironcurtain.session.refused_requests import RefusedRequests
 
 FAILED = 400
 """HTTP statuses from here on are errors."""
 
 
-REFUSALS_TOLD = 20
-"""
-Maximum number of kinds of refused requests, each a host and a rule, that are reported; an agent can send anything.
-"""
 LOOK_SECONDS = 0.5
 """Seconds between checks of the MCP proxy's socket: half of the time in which a dead proxy must be reported."""
 
@@ -83,8 +79,7 @@ class Traffic:
         self._model, self._steps = "", 0
         self._tracked = False
         self._over = False
-        self._log = log
-        self._refusals: dict[tuple[str, str], int] = {}
+        self._refused = RefusedRequests(emit, log)
         self._budget = budget = BudgetMeter(BudgetLimits(**msgspec.structs.asdict(settings.budget)))
         budget.used.update(
             {
@@ -135,17 +130,9 @@ class Traffic:
         elif isinstance(event, ProviderNotice):
             self._emit(events.Notice(text=event.text))
         elif event.decision != "allow":
-            self._refused(event)
-
-    def _refused(self, event: ProxiedRequest) -> None:
-        kind, reason = (event.host, event.rule), event.reason or event.rule
-        if kind not in self._refusals and len(self._refusals) > REFUSALS_TOLD:
-            kind = ("other hosts", "")
-        times = self._refusals[kind] = self._refusals.get(kind, 0) + 1
-        if times == 1:
-            self._emit(events.RequestRefused(host=event.host, method=event.method, path=event.path, reason=reason))
-        elif str(times).strip("0") == "1":
-            self._log("session", f"requests to {kind[0]} were refused {times} times so far: {reason}")
+            reason = event.reason or event.rule
+            refused = events.RequestRefused(host=event.host, method=event.method, path=event.path, reason=reason)
+            self._refused.add(refused, event.rule)
 
     def _answered(self, event: ProxiedResponse) -> None:
         if event.usage is None and (event.error or not 0 < event.status < FAILED):

@@ -128,6 +128,7 @@ class CallAdmission:
         self._new_id, self._policy_version, self._events = new_id, policy_version, events
         self._soon, self._home, self._shown, self._has_snapshot = soon, home, shown, has_snapshot
         self._over: list[_Over] = []
+        self._repeats: list[tuple[OpenCall, int, bool]] = []
         self._untold: list[CallEvent] = []
         escalations.subscribe(self._approvals_changed)
 
@@ -230,12 +231,20 @@ class CallAdmission:
         self._over.append(_Over(call, status, result, error, duration))
         self._tell(CallFinished(call.id, call.server, call.tool, status, duration, len(result)))
 
+    def repeated(self, call: OpenCall, count: int, allowed: bool) -> None:
+        """
+        Count calls that equal a recorded one and got the same answer. They are recorded with the next record.
+
+        :param allowed: whether they were made.
+        """
+        self._repeats.append((call, count, allowed))
+
     def flush(self) -> None:
         """
         Record the ends of calls, and send their events. If an end cannot be recorded it is lost, but no further call is
         made.
         """
-        if self._over:
+        if self._over or self._repeats:
             with suppress(AuditUnavailable):  # the audit log reports the error itself, and stops all further calls
                 self._audit.extend(self._outcomes())
         untold, self._untold = self._untold, []
@@ -243,8 +252,15 @@ class CallAdmission:
             self._events(event)
 
     def _outcomes(self) -> list[tuple[str, dict[str, object]]]:
-        over, self._over = self._over, []
-        return [("outcome", _outcome(end)) for end in over]
+        over, self._over, repeats, self._repeats = self._over, [], self._repeats, []
+        counts = [
+            (
+                "repeats",
+                {"callId": call.id, "server": call.server, "tool": call.tool, "count": count, "allowed": allowed},
+            )
+            for call, count, allowed in repeats
+        ]
+        return [("outcome", _outcome(end)) for end in over] + counts
 
     def _tell(self, event: CallEvent) -> None:
         self._untold.append(event)

@@ -32,7 +32,6 @@ from ironcurtain.mcp_proxy.catalogue import ToolDefinition
 from ironcurtain.mcp_proxy.memory import CallMemory, FileChanges, file_changes
 from ironcurtain.mcp_proxy.pins import WITHHELD, Reason
 from ironcurtain.policy import Decision, PolicyEngine, ToolCall, Verdict
-from ironcurtain.policy.history import NO_HISTORY, CallHistory
 
 WINDOW = 60.0
 """Seconds."""
@@ -107,6 +106,7 @@ class Gate:
     """
     The policy enforcement point of one session.
 
+    :param memory: what happened in the session.
     :param stopped: returns why no call may be made and no result passed on any more; empty if they may.
     """
 
@@ -121,12 +121,12 @@ class Gate:
         rewriter: PathRewriter,
         clock: IReactorTime,
         limits: GateLimits,
-        history: CallHistory = NO_HISTORY,
+        memory: CallMemory,
         stopped: Callable[[], str] = lambda: "",
     ) -> None:
         self._engine, self._admission, self._backends, self._rewriter = engine, admission, backends, rewriter
+        self._memory = memory
         self._clock, self._limits, self._stopped = clock, limits, stopped
-        self._memory = CallMemory(clock.seconds, history)
         self._breakers: WeakKeyDictionary[object, CircuitBreaker] = WeakKeyDictionary()
         self._git_directories: dict[str, str] = {}
 

@@ -15,6 +15,7 @@ from twisted.logger import Logger
 from ironcurtain.audit import AuditLog
 from ironcurtain.errors import Unavailable
 from ironcurtain.escalation import EscalationQueue
+from ironcurtain.escalation.model import Change, Revoked
 from ironcurtain.mcp_proxy.admission import CallAdmission
 from ironcurtain.mcp_proxy.backends import Backends
 from ironcurtain.mcp_proxy.calls import CallEvent, PathRewriter
@@ -26,7 +27,9 @@ from ironcurtain.mcp_proxy.gate import Gate, GateLimits
 from ironcurtain.mcp_proxy.launch import Ground, is_own, needed_download, prepare
 from ironcurtain.mcp_proxy.listeners import AgentConnections, ListenerReactor, listen_unix, serve_stdio
 from ironcurtain.mcp_proxy.logins import LoginFiles
+from ironcurtain.mcp_proxy.memory import CallMemory
 from ironcurtain.mcp_proxy.missing import Missing
+from ironcurtain.mcp_proxy.network_gate import NetworkGate, RefusedConnection
 from ironcurtain.mcp_proxy.obstacles import obstacle
 from ironcurtain.mcp_proxy.pins import PinFiles, SessionPins
 from ironcurtain.mcp_proxy.questions import Elicit, Questions
@@ -34,6 +37,7 @@ from ironcurtain.mcp_proxy.restarting import LogLine, RestartingBackend
 from ironcurtain.mcp_proxy.router import Router
 from ironcurtain.mcp_proxy.servers_config import CommandServer, HttpServer, ServerConfig
 from ironcurtain.mcp_proxy.workspace_guard import WorkspaceGuard
+from ironcurtain.network.judge import NetworkJudge
 from ironcurtain.policy import PolicyEngine
 from ironcurtain.policy.history import NO_HISTORY, CallHistory
 from ironcurtain.policy.pathmap import PathMap
@@ -89,6 +93,7 @@ class McpProxy:
     :param has_snapshot: returns whether there is a snapshot to which the workspace can be restored.
     :param history: what happened before the session was resumed, with times of the reactor's clock.
     :param end: called with the reason when the session must not go on.
+    :param refused: called with each connection that is refused, and each request.
     """
 
     log = Logger()
@@ -110,6 +115,7 @@ class McpProxy:
         has_snapshot: Callable[[], bool] = lambda: False,
         history: CallHistory = NO_HISTORY,
         end: Callable[[str], None] = lambda why: None,
+        refused: Callable[[RefusedConnection], None] = lambda refused: None,
     ) -> None:
         def appeared(path: str, why: str) -> None:
             audit.append("protected-path-appeared", path=path)
@@ -159,6 +165,7 @@ class McpProxy:
             shown=paths.to_agent,
             has_snapshot=has_snapshot,
         )
+        memory = CallMemory(reactor.seconds, history)
         self.gate = Gate(
             engine=engine,
             admission=self._admission,
@@ -166,10 +173,19 @@ class McpProxy:
             rewriter=rewriter,
             clock=reactor,
             limits=limits or GateLimits(),
-            history=history,
+            memory=memory,
             stopped=self.guard.look,
         )
         """Judges and makes every call, also those of code mode."""
+        self._network = NetworkGate(
+            engine=engine,
+            admission=self._admission,
+            memory=memory,
+            clock=reactor,
+            stopped=self.guard.look,
+            refused=refused,
+        )
+        escalations.subscribe(self._approvals_changed)
         self._router = Router(self.gate, self._backends, rewriter)
         self._connections = AgentConnections(self._backends.pause, self._backends.leave)
         self._listeners: list[UnixListener] = []
@@ -219,6 +235,13 @@ class McpProxy:
         """
         self._listeners.append(await listen_unix(path, self._connection, owner))
 
+    def network_judge(self, party: str) -> NetworkJudge:
+        """
+        :param party: who wants connections, in words for people: "the agent", "server NAME", "shell".
+        :returns: what decides about them.
+        """
+        return self._network.judge(party)
+
     @property
     def alive(self) -> bool:
         """Whether all sockets still accept agents."""
@@ -240,7 +263,12 @@ class McpProxy:
             await listener.stop()
         await self._connections.close()
         await self._backends.stop()
+        self._network.close()
         self._admission.flush()
+
+    def _approvals_changed(self, change: Change) -> None:
+        if isinstance(change, Revoked):
+            self._network.forget_approvals()
 
     def _connection(self, gone: Callable[[AgentConnection], bool]) -> AgentConnection:
         return AgentConnection(self._router, self._connections, self._around.reactor, gone)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Mapping
 from dataclasses import replace
+from http import HTTPStatus
 from typing import Any, Final
 
 from ironcurtain.http.hosts import Host
@@ -22,7 +23,7 @@ from ironcurtain.policy.judgement import Judgement, Refusal, Ruling
 from ironcurtain.policy.matching import PreparedRule
 from ironcurtain.policy.plans import Plan
 from ironcurtain.policy.targets import Target
-from ironcurtain.policy.verdict import Automatic, Decision
+from ironcurtain.policy.verdict import Automatic, Decision, Verdict
 
 SERVER: Final = "network"
 """The name under which policies, records and questions know the network. No MCP server can have it."""
@@ -127,6 +128,14 @@ def decide(judgement: Judgement, ruling: Ruling) -> Ruling:
         ruling.rule, ruling.decision, ruling.reason, "" if judgement.call.tool == REQUEST else "proxy-domain"
     )
     return ruling
+
+
+def refusal_status(verdict: Verdict) -> int:
+    """:returns: status of the HTTP response to a request over a connection that was denied."""
+    if verdict.rule != TELEMETRY_RULE:
+        return HTTPStatus.FORBIDDEN
+    found = telemetry.find(_connection(dict(verdict.arguments)))
+    return HTTPStatus.FORBIDDEN if found is None else found.status
 
 
 def names_exactly(plan: Plan, target: Target) -> bool:

@@ -15,7 +15,7 @@ from ironcurtain.errors import IronCurtainError
 from ironcurtain.policy.annotations import Annotations
 from ironcurtain.policy.engine import RESOURCE_TOOL, SUBSCRIBE_TOOL, PolicyEngine
 from ironcurtain.policy.files import HostFiles
-from ironcurtain.policy.history import NO_HISTORY, CallHistory
+from ironcurtain.policy.history import NO_HISTORY, RATE_LIMIT, CallHistory
 from ironcurtain.policy.pathmap import AGENT_WORKSPACE, file_path
 from ironcurtain.policy.roles import PATH_ROLES, RESOURCE_ROLES
 from ironcurtain.policy.verdict import ToolCall
@@ -92,6 +92,8 @@ class SessionRecords:
                 self._judged(call)
             elif kind == "decision" and record.get("outcome") == "approved":
                 self._made(self._open.get(str(record.get("callId"))))
+            elif kind == "repeats" and record.get("allowed") is True:
+                self._repeated(record)
             elif kind == "outcome":
                 self._ended(self._open.pop(str(record.get("callId")), None), record.get("status"))
 
@@ -100,6 +102,11 @@ class SessionRecords:
             self._open[call.id] = call
         if call.decision == "allow":
             self._made(call)
+
+    def _repeated(self, record: Mapping[str, Any]) -> None:
+        count = record.get("count")
+        for _ in range(min(count, RATE_LIMIT) if isinstance(count, int) else 0):
+            self.history = self.history.made(str(record.get("server")), str(record.get("tool")), self.history.now)
 
     def _made(self, call: RecordedCall | None) -> None:
         if call is not None:

@@ -181,7 +181,7 @@ class AgentDiagnostic(Event, frozen=True, tag="agent_diagnostic"):
 
 
 class RequestRefused(Event, frozen=True, tag="request_refused"):
-    """The MITM proxy refused a request of the agent."""
+    """A request of the agent or of another program was refused; ``CONNECT``: a connection, with its target as path."""
 
     host: str
     method: str

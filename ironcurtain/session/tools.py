@@ -42,9 +42,11 @@ from ironcurtain.session.auto_approver import start_auto_approver
 from ironcurtain.session.model import SessionRequest
 from ironcurtain.session.parts import Core
 from ironcurtain.session.past_calls import past_calls
+from ironcurtain.session.refused_requests import RefusedRequests
 from ironcurtain.session.workspace import git_identity
 
 if TYPE_CHECKING:
+    from ironcurtain.mcp_proxy.network_gate import RefusedConnection
     from ironcurtain.mcp_proxy.proxy import McpProxy
 
 ARGUMENTS_SHOWN = 200
@@ -266,10 +268,24 @@ def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy
         ),
         has_snapshot=lambda: core.snapshots.ready,
         end=core.end,
+        refused=_refusals(core),
     )
     for name in proxy.unsandboxed:
         tell(f"MCP server {name} runs outside any sandbox: it may do all that its account may; each call is asked")
     return proxy
+
+
+def _refusals(core: Core) -> Callable[[RefusedConnection], None]:
+    """:returns: what reports the refused connections of a session."""
+    reports = RefusedRequests(core.emit, core.log_line)
+
+    def refused(connection: RefusedConnection) -> None:
+        event = events.RequestRefused(
+            host=connection.host, method=connection.method, path=connection.path, reason=connection.reason
+        )
+        reports.add(event, connection.rule)
+
+    return refused
 
 
 def _told_kind(core: Core) -> Kind | None:

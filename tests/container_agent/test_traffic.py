@@ -6,13 +6,14 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.audit.chain import timestamp
-from ironcurtain.container_agent.proxies import REFUSALS_TOLD, Spent, Traffic, known_prices, spent_before
+from ironcurtain.container_agent.proxies import Spent, Traffic, known_prices, spent_before
 from ironcurtain.errors import SessionError
 from ironcurtain.home.sections import Budget, Price
 from ironcurtain.home.settings import Settings
 from ironcurtain.llm.model import TokenUsage as Tokens
 from ironcurtain.mitm_proxy.recording import ProviderNotice, ProxiedRequest, ProxiedResponse
 from ironcurtain.session import events
+from ironcurtain.session.refused_requests import KINDS_TOLD
 
 PRICED = Settings(prices={"m": Price(input=1_000_000.0, output=0.0)})
 """A model of which each token that it reads costs a dollar."""
@@ -89,7 +90,7 @@ class TrafficTests(SynchronousTestCase):
         traffic = self.traffic()
         for number in range(1000):
             traffic.heard(ProxiedRequest("r", "", f"h{number}", "CONNECT", "", "deny", "host-not-allowed", "no"))
-        self.assertEqual(len(self.events), REFUSALS_TOLD + 2)
+        self.assertEqual(len(self.events), KINDS_TOLD + 2)
         self.assertEqual([line[:27] for line in self.logged], ["requests to other hosts wer"] * 2)
 
     def test_a_provider_that_fails_is_told_of_at_once(self) -> None:

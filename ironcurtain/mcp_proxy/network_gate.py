@@ -1,0 +1,319 @@
+"""
+Judge and record every connection and request of a session's programs, as calls of the server ``network``.
+
+Programs open many equal connections, and may try any number of hosts. So equal questions that are asked at the same
+time are one, the answer to a question holds for a while, equal calls with the same answer are recorded as one with
+their number, and questions and records of refusals are limited per minute.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf
+from typing import Any, Final, NamedTuple
+
+from msgspec.structs import replace
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.interfaces import IReactorTime
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from ironcurtain.errors import AuditUnavailable
+from ironcurtain.escalation import arguments_digest
+from ironcurtain.http.urls import UnclearAddress, read_web_address
+from ironcurtain.mcp_proxy.admission import BREAKER_RULE, CallAdmission, CallRefused
+from ironcurtain.mcp_proxy.catalogue import ToolDefinition
+from ironcurtain.mcp_proxy.memory import CallMemory
+from ironcurtain.mcp_proxy.names import public_name
+from ironcurtain.mcp_proxy.network_words import ONCE_SECONDS, approval_words, refusal
+from ironcurtain.mcp_proxy.pins import digest
+from ironcurtain.mcp_proxy.standing_answers import Meter, SharedQuestion, Standing, rules_of
+from ironcurtain.network.judge import NetworkJudge
+from ironcurtain.policy import Decision, PolicyEngine, ToolCall, Verdict
+from ironcurtain.policy.network import CONNECT, REQUEST, SCHEMAS, SERVER, TELEMETRY_RULE
+from ironcurtain.providers.provider import RequestRefusal
+
+RECORD_SECONDS: Final = 60.0
+"""Seconds in which equal calls with the same answer are recorded once, with their number."""
+
+UNANSWERED_SECONDS: Final = 60.0
+"""Seconds after which a call is asked again that nobody answered."""
+
+QUESTIONS, REFUSALS, WINDOW = 10, 30, 60.0
+"""Maximum number of different questions, and of recorded refusals, of one party within so many seconds."""
+
+REMEMBERED: Final = 1000
+"""Maximum number of different calls whose answers are remembered, and of connections that were allowed."""
+
+STOPPED_RULE: Final = "protected-path-appeared"
+
+DEFINITIONS = {
+    tool: ToolDefinition(SERVER, tool, public_name(SERVER, tool), {"name": tool, "inputSchema": schema}, digest(schema))
+    for tool, schema in SCHEMAS.items()
+}
+"""The tools of the server. Agents do not see them: the proxies make the calls."""
+
+
+class RefusedConnection(NamedTuple):
+    """
+    A connection or a request was refused.
+
+    :param host: text of the agent, as are method and path.
+    :param method: ``CONNECT`` for a connection.
+    :param path: of the URL; ``host:port`` of a connection.
+    :param rule: and ``reason``: why.
+    """
+
+    host: str
+    method: str
+    path: str
+    rule: str
+    reason: str
+
+
+class NetworkGate:
+    """
+    Decides for all parties of one session.
+
+    :param memory: what happened in the session.
+    :param stopped: returns why nothing may leave any more; empty if it may.
+    :param refused: called with each refusal, but not those of telemetry.
+    """
+
+    log = Logger()
+
+    def __init__(
+        self,
+        *,
+        engine: PolicyEngine,
+        admission: CallAdmission,
+        memory: CallMemory,
+        clock: IReactorTime,
+        stopped: Callable[[], str] = lambda: "",
+        refused: Callable[[RefusedConnection], None] = lambda refused: None,
+    ) -> None:
+        self._engine, self._admission, self._memory, self._clock = engine, admission, memory, clock
+        self._stopped, self._refused = stopped, refused
+        self._standings: OrderedDict[str, Standing] = OrderedDict()
+        self._asking: dict[str, SharedQuestion] = {}
+        self._connected: OrderedDict[tuple[str, str, int], None] = OrderedDict()
+        self._meters: dict[tuple[str, bool], Meter] = {}
+
+    def judge(self, party: str) -> NetworkJudge:
+        """
+        :param party: who wants the connections, in words for people: "the agent", "server NAME", "shell".
+        :returns: what decides for it.
+        """
+        return _PartyJudge(self, party)
+
+    async def connect(self, party: str, host: str, port: int) -> RequestRefusal | None:
+        """See :meth:`~ironcurtain.network.judge.NetworkJudge.connect`."""
+        answer = await self._answer(CONNECT, {"host": host, "port": port, "party": party})
+        if answer is None:
+            self._connected[party, host, port] = None
+            while len(self._connected) > REMEMBERED:
+                self._connected.popitem(last=False)
+        return answer
+
+    async def request(self, party: str, method: str, url: str) -> RequestRefusal | None:
+        """
+        See :meth:`~ironcurtain.network.judge.NetworkJudge.request`. Its connection is judged before, if that was not
+        done.
+        """
+        try:
+            address = read_web_address(url)
+        except UnclearAddress:
+            pass  # which is denied
+        else:
+            host, port = address.host.name, address.port
+            if (party, host, port) not in self._connected:
+                answer = await self.connect(party, host, port)
+                if answer is not None:
+                    return answer
+        return await self._answer(REQUEST, {"method": method, "url": url, "party": party})
+
+    def may_be_private(self, host: str, port: int) -> bool:
+        """See :meth:`~ironcurtain.network.judge.NetworkJudge.may_be_private`."""
+        return self._engine.names_host(ToolCall(SERVER, CONNECT, {"host": host, "port": port}))
+
+    def forget_approvals(self) -> None:
+        """Ask again about everything that a person has allowed, unless it is covered by a kept approval."""
+        for standing in self._standings.values():
+            if standing.decision is Decision.ESCALATE and standing.answer is None:
+                standing.until = -inf
+
+    def close(self) -> None:
+        """Record how often calls were repeated."""
+        while self._standings:
+            self._drop(self._standings.popitem(last=False)[1])
+
+    async def _answer(self, tool: str, arguments: dict[str, Any]) -> RequestRefusal | None:
+        verdict = self._judged(tool, arguments)
+        key = _key(tool, verdict)
+        if (standing := self._repeated(key, verdict)) is not None:
+            answer = standing.answer
+        elif verdict.decision is Decision.ESCALATE:
+            answer = await self._ask_once(key, tool, verdict)
+        else:
+            answer = self._decide(key, tool, verdict)
+        if answer is None:
+            self._memory.made(SERVER, tool)
+        elif verdict.rule != TELEMETRY_RULE:
+            self._refused(RefusedConnection(*_place(tool, verdict), verdict.rule, answer.reason))
+        return answer
+
+    def _repeated(self, key: str, verdict: Verdict) -> Standing | None:
+        """:returns: the answer that an equal call got, if it still holds; the call is counted then."""
+        standing = self._standings.get(key)
+        if standing is None or not standing.fits(verdict, self._clock.seconds()):
+            return None
+        standing.repeats += 1
+        return standing
+
+    def _judged(self, tool: str, arguments: dict[str, Any]) -> Verdict:
+        if why := self._stopped():
+            return Verdict(Decision.DENY, STOPPED_RULE, why, arguments)
+        try:
+            return self._engine.evaluate(ToolCall(SERVER, tool, arguments), SCHEMAS[tool], history=self._memory.now())
+        except Exception:
+            self.log.failure("the policy could not judge a call to {server} {tool}", server=SERVER, tool=tool)
+            return Verdict(Decision.DENY, "invalid-arguments", "the policy cannot judge it", arguments)
+
+    def _decide(self, key: str, tool: str, verdict: Verdict) -> RequestRefusal | None:
+        """Record a call that is allowed or denied without a question."""
+        now, call = self._clock.seconds(), self._admission.open(SERVER, tool)
+        if verdict.decision is Decision.DENY and not self._meter(verdict, REFUSALS, False).take(now):
+            return refusal(*_subject(tool, verdict), verdict, "denied-by-rule")
+        answer = None
+        try:
+            self._admission.record(call, verdict)
+            self._admission.close(call, "success")
+        except CallRefused as e:
+            self._admission.close(call, e.status, error=e.why)
+            answer = refusal(*_subject(tool, verdict), verdict, e.why)
+        except AuditUnavailable:
+            return _unrecorded()
+        until = inf if verdict.rule == TELEMETRY_RULE else now + RECORD_SECONDS
+        self._keep(key, Standing(call, verdict.decision, rules_of(verdict), answer, until))
+        return answer
+
+    async def _ask_once(self, key: str, tool: str, verdict: Verdict) -> RequestRefusal | None:
+        if (question := self._asking.get(key)) is not None:
+            return await question.wait()
+        if not self._meter(verdict, QUESTIONS, True).take(self._clock.seconds()):
+            return self._break(tool, verdict)
+        work = Deferred.fromCoroutine(self._ask(key, tool, verdict))
+        if work.called:
+            return await work
+        question = self._asking[key] = SharedQuestion(work)
+
+        def over(answer: RequestRefusal | Failure | None) -> None:
+            del self._asking[key]
+            question.finish(answer)
+
+        work.addBoth(over)
+        return await question.wait()
+
+    def _break(self, tool: str, verdict: Verdict) -> RequestRefusal:
+        party = verdict.arguments.get("party")
+        why = f"{party} wanted more than {QUESTIONS} different approvals within {WINDOW:.0f} s"
+        denied = replace(verdict, decision=Decision.DENY, rule=BREAKER_RULE, reason=why)
+        key = arguments_digest(SERVER, tool, {"party": party})
+        if self._repeated(key, denied) is None:
+            self._decide(key, tool, denied)
+        return refusal(*_subject(tool, verdict), denied, BREAKER_RULE)
+
+    async def _ask(self, key: str, tool: str, verdict: Verdict) -> RequestRefusal | None:
+        call, hold = self._admission.open(SERVER, tool), ONCE_SECONDS
+        answer: RequestRefusal | None = None
+        try:
+            self._admission.record(call, verdict)
+            shown = replace(verdict, reason=f"{verdict.reason}; {approval_words(tool)}")
+            await self._admission.ask(call, shown, None, DEFINITIONS[tool])
+            if self._judged(tool, dict(verdict.arguments)).decision is Decision.DENY:
+                raise CallRefused("denied", "changed-meanwhile", "", verdict.rule)
+            self._admission.close(call, "success")
+        except CallRefused as e:
+            self._admission.close(call, e.status, error=e.why)
+            if e.status == "withdrawn" or e.why == "changed-meanwhile":
+                hold = 0.0
+            elif e.why != "denied-by-person":
+                hold = UNANSWERED_SECONDS
+            answer = refusal(*_subject(tool, verdict), verdict, e.why)
+        except AuditUnavailable:
+            return _unrecorded()
+        except BaseException as e:
+            self._admission.close(call, "cancelled" if isinstance(e, CancelledError) else "failed")
+            raise
+        until = self._clock.seconds() + hold
+        self._keep(key, Standing(call, verdict.decision, rules_of(verdict), answer, until))
+        return answer
+
+    def _meter(self, verdict: Verdict, most: int, asks: bool) -> Meter:
+        party = str(verdict.arguments.get("party"))
+        return self._meters.setdefault((party, asks), Meter(most, WINDOW))
+
+    def _keep(self, key: str, standing: Standing) -> None:
+        if (before := self._standings.pop(key, None)) is not None:
+            self._drop(before)
+        self._standings[key] = standing
+        while len(self._standings) > REMEMBERED:
+            self._drop(self._standings.popitem(last=False)[1])
+
+    def _drop(self, standing: Standing) -> None:
+        if standing.repeats:
+            self._admission.repeated(standing.call, standing.repeats, standing.answer is None)
+
+
+@dataclass(frozen=True, slots=True)
+class _PartyJudge:
+    """Decides for one party; see :class:`~ironcurtain.network.judge.NetworkJudge`."""
+
+    _gate: NetworkGate
+    _party: str
+
+    async def connect(self, host: str, port: int) -> RequestRefusal | None:
+        return await self._gate.connect(self._party, host, port)
+
+    async def request(self, method: str, url: str) -> RequestRefusal | None:
+        return await self._gate.request(self._party, method, url)
+
+    def may_be_private(self, host: str, port: int) -> bool:
+        return self._gate.may_be_private(host, port)
+
+
+def _key(tool: str, verdict: Verdict) -> str:
+    """:returns: what equal calls have in common. Requests are equal by method and server, unless they are asked."""
+    arguments = verdict.arguments
+    if tool == REQUEST and verdict.decision is not Decision.ESCALATE:
+        try:
+            origin = read_web_address(str(arguments.get("url"))).origin
+        except UnclearAddress:
+            origin = ""
+        arguments = {**arguments, "url": origin}
+    return arguments_digest(SERVER, tool, arguments)
+
+
+def _subject(tool: str, verdict: Verdict) -> tuple[str, str]:
+    """:returns: the method, and what it is about."""
+    arguments = verdict.arguments
+    if tool == REQUEST:
+        return str(arguments.get("method")), str(arguments.get("url"))
+    host = str(arguments.get("host"))
+    return "CONNECT", f"{f'[{host}]' if ':' in host else host}:{arguments.get('port')}"
+
+
+def _place(tool: str, verdict: Verdict) -> tuple[str, str, str]:
+    """:returns: host, method and path for a report."""
+    method, target = _subject(tool, verdict)
+    if tool == CONNECT:
+        return str(verdict.arguments.get("host")), method, target
+    _, _, address = target.partition("://")
+    host, slash, path = address.partition("/")
+    return host, method, slash + path
+
+
+def _unrecorded() -> RequestRefusal:
+    return RequestRefusal(503, "audit-unavailable", "the audit log cannot be written: nothing leaves any more")

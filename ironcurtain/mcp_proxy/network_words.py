@@ -1,0 +1,58 @@
+"""What is said about connections and requests: to the person who is asked, and to the program that is refused."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Final
+
+from ironcurtain.policy import Verdict
+from ironcurtain.policy.network import CONNECT, TELEMETRY_RULE, refusal_status
+from ironcurtain.providers.provider import RequestRefusal
+from ironcurtain.text.display import one_line
+
+ONCE_SECONDS: Final = 300.0
+"""Seconds for which the answer to a question holds, as programs open further connections for one purpose."""
+
+SUBJECT_LIMIT: Final = 200
+"""Maximum length in characters of a target in a refusal."""
+
+_MINUTES = f"{ONCE_SECONDS / 60:.0f} minutes"
+
+_WAY = (
+    "Do not repeat it: do without it, or use a tool of the MCP server ironcurtain; only the person can allow it, with "
+    "a rule for the server network"
+)
+
+_WAYS: dict[str, str] = {
+    "denied-by-person": f"a person refused it, and is not asked again for {_MINUTES}. Do without it, and say so",
+    "expired": "nobody decided in time. Go on with what needs no approval, and say that you wait for this one",
+    "withdrawn": "the question was withdrawn before anybody decided",
+    "nobody-to-ask": f"it needs a person's approval, and nobody is there to ask. {_WAY}",
+    "too-many-questions": "the person has too many questions to answer already. Wait for the answers, or do without it",
+    "changed-meanwhile": "what the policy says about it changed while a person decided. Try again",
+    "circuit-breaker": "too many different hosts were tried. Wait a minute, and try only what you need",
+}
+
+
+def approval_words(tool: str) -> str:
+    """:returns: what one approval covers."""
+    what = "connections to this host and port" if tool == CONNECT else "equal requests"
+    return f"once means all {what} for {_MINUTES}"
+
+
+def refusal(method: str, target: str, verdict: Verdict, code: str) -> RequestRefusal:
+    """
+    :param method: ``CONNECT`` for a connection.
+    :param target: what the program wanted to reach.
+    :param code: why it is refused, a stable code.
+    :returns: the refusal for the program, in words by which a model knows what to do.
+    """
+    shown = one_line(target, SUBJECT_LIMIT)
+    subject = f"the connection to {shown}" if method == "CONNECT" else f"{one_line(method, 20)} {shown}"
+    if verdict.rule == TELEMETRY_RULE:
+        return RequestRefusal(refusal_status(verdict), "telemetry", f"{subject} is refused: {verdict.reason}")
+    way = _WAYS.get(code, _WAY)
+    why = f"{verdict.reason} (rule {verdict.rule})"
+    return RequestRefusal(
+        HTTPStatus.FORBIDDEN, code, f"{subject} is refused: {why}{'; ' if code in _WAYS else '. '}{way}"
+    )

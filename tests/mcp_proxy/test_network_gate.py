@@ -1,0 +1,395 @@
+"""Questions, answers and records of connections."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from twisted.internet.defer import Deferred
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+
+from ironcurtain.audit import AuditLog
+from ironcurtain.escalation import Escalation, Outcome
+from ironcurtain.escalation.queue import LIMIT
+from ironcurtain.mcp_proxy.admission import CallAdmission
+from ironcurtain.mcp_proxy.calls import CallEvent
+from ironcurtain.mcp_proxy.memory import CallMemory
+from ironcurtain.mcp_proxy.network_gate import QUESTIONS, REFUSALS, NetworkGate, RefusedConnection
+from ironcurtain.mcp_proxy.network_words import ONCE_SECONDS
+from ironcurtain.mcp_proxy.standing_answers import Meter
+from ironcurtain.policy.loading import default_annotations
+from ironcurtain.policy.recorded import SessionRecords
+from ironcurtain.providers.provider import RequestRefusal
+from ironcurtain.secrets.redaction import Redactor
+from tests.audit.doubles import at_once, scratch
+from tests.escalation.doubles import TIMEOUT, make_queue
+from tests.policy.test_network import engine, rule
+
+AGENT = "the agent"
+
+
+class NetworkGateCase(SynchronousTestCase):
+    """A gate with its records, on a clock."""
+
+    attended = True
+
+    def make(self, *rules: dict[str, Any], soon: Callable[[Callable[[], None]], None] = lambda later: later()) -> None:
+        """Make a gate over these rules."""
+        self.clock, numbers = Clock(), itertools.count(1)
+        self.clock.advance(1000)
+        self.path = scratch(self) / "audit.jsonl"
+        self.audit = AuditLog(self.path, "session-1", Redactor(), self.clock, self.clock.seconds, at_once)
+        self.addCleanup(lambda: self.successResultOf(Deferred.fromCoroutine(self.audit.close())))
+        self.escalations = make_queue(self.clock, attended=lambda: self.attended)
+        self.events, self.refused, self.why = list[CallEvent](), list[RefusedConnection](), ""
+        policy = engine(*rules)
+        self.admission = CallAdmission(
+            session_id="session-1",
+            audit=self.audit,
+            escalations=self.escalations,
+            clock=self.clock,
+            new_id=lambda: f"call-{next(numbers)}",
+            policy_version=lambda: policy.policy_version,
+            events=self.events.append,
+            soon=soon,
+        )
+        self.gate = NetworkGate(
+            engine=policy,
+            admission=self.admission,
+            memory=CallMemory(self.clock.seconds),
+            clock=self.clock,
+            stopped=lambda: self.why,
+            refused=self.refused.append,
+        )
+
+    def start(self, work: Coroutine[Any, Any, RequestRefusal | None]) -> Deferred[RequestRefusal | None]:
+        """:returns: fires with the answer."""
+        return Deferred.fromCoroutine(work)
+
+    def connect(self, host: str = "a.test", port: int = 443, party: str = AGENT) -> Deferred[RequestRefusal | None]:
+        """:returns: fires with the answer about a connection."""
+        return self.start(self.gate.judge(party).connect(host, port))
+
+    def request(self, url: str, method: str = "GET") -> Deferred[RequestRefusal | None]:
+        """:returns: fires with the answer about a request."""
+        return self.start(self.gate.judge(AGENT).request(method, url))
+
+    def code(self, answer: Deferred[RequestRefusal | None]) -> str:
+        """:returns: the code of a refusal; empty if there is none."""
+        refusal = self.successResultOf(answer)
+        return "" if refusal is None else refusal.code
+
+    def pending(self) -> Escalation:
+        """:returns: the only question."""
+        (waiting,) = self.escalations.pending()
+        return waiting
+
+    def records(self, *kinds: str) -> list[dict[str, Any]]:
+        """:returns: the records of some kinds."""
+        self.admission.flush()
+        return [each for each in map(json.loads, self.path.read_text().splitlines()) if each["kind"] in kinds]
+
+
+class QuestionTests(NetworkGateCase):
+    def test_question_says_who_wants_what_and_what_an_approval_means(self) -> None:
+        self.make()
+        answer = self.connect("API.a.test.")
+        asked = self.pending().request
+        self.assertEqual((asked.server, asked.tool), ("network", "connect"))
+        self.assertEqual(asked.arguments, {"host": "api.a.test", "port": 443, "party": AGENT})
+        self.assertIn("the agent wants to connect to api.a.test:443, and no rule is about it", asked.reason)
+        self.assertIn("once means all connections to this host and port for 5 minutes", asked.reason)
+        assert asked.scope is not None
+        self.assertEqual(asked.scope.words, 'network.connect at api.a.test:443 with party="the agent", port=443')
+        self.assertNoResult(answer)
+        self.escalations.decide(1, Outcome.APPROVED, "ada")
+        self.assertIsNone(self.successResultOf(answer))
+
+    def test_equal_questions_are_one_and_one_record_answers_all(self) -> None:
+        self.make()
+        answers = [self.connect() for _ in range(85)]
+        self.assertEqual(self.pending().calls, 1)
+        self.escalations.decide(1, Outcome.APPROVED, "ada", calls=1)
+        self.assertEqual([self.successResultOf(answer) for answer in answers], [None] * 85)
+        self.assertEqual(len(self.records("call", "decision", "outcome")), 3)
+
+    def test_withdrawing_one_of_equal_questions_leaves_the_others(self) -> None:
+        self.make()
+        first, second = self.connect(), self.connect()
+        first.cancel()
+        self.failureResultOf(first)
+        self.assertNoResult(second)
+        self.pending()
+        second.cancel()
+        self.failureResultOf(second)
+        self.assertEqual(self.escalations.pending(), [])
+        self.assertEqual([each["status"] for each in self.records("outcome")], ["withdrawn"])
+        self.assertNoResult(self.connect())
+
+    def test_approval_holds_for_a_while_for_this_host_and_port(self) -> None:
+        self.make()
+        first = self.connect()
+        self.escalations.decide(1, Outcome.APPROVED, "ada")
+        self.successResultOf(first)
+        self.clock.advance(ONCE_SECONDS - 1)
+        self.assertEqual(self.code(self.connect()), "")
+        for other in (self.connect(port=80), self.connect("b.test"), self.connect(party="server x")):
+            self.assertNoResult(other)
+        self.clock.advance(1)
+        self.assertNoResult(self.connect())
+
+    def test_kept_approval_holds_until_it_is_revoked(self) -> None:
+        self.make()
+        first = self.connect()
+        self.escalations.decide(1, Outcome.APPROVED, "ada", keep=True)
+        self.successResultOf(first)
+        for _ in range(3):
+            self.clock.advance(ONCE_SECONDS)
+            self.assertEqual(self.code(self.connect()), "")
+        self.assertNoResult(self.connect(port=8443))
+        self.escalations.revoke(1, "ada")
+        self.gate.forget_approvals()
+        self.assertNoResult(self.connect())
+
+    def test_denial_is_not_asked_again_for_a_while(self) -> None:
+        self.make()
+        first = self.connect()
+        self.escalations.decide(1, Outcome.DENIED, "ada")
+        self.assertEqual(self.code(first), "denied-by-person")
+        self.clock.advance(ONCE_SECONDS - 1)
+        self.assertEqual(self.code(self.connect()), "denied-by-person")
+        self.clock.advance(1)
+        self.assertNoResult(self.connect())
+
+    def test_unanswered_question_is_refused_and_may_be_asked_again(self) -> None:
+        self.make()
+        first = self.connect()
+        self.clock.advance(TIMEOUT)
+        self.assertEqual(self.code(first), "expired")
+        self.assertEqual(self.code(self.connect()), "expired")
+        self.clock.advance(60)
+        self.assertNoResult(self.connect())
+
+    def test_rule_that_denies_meanwhile_counts(self) -> None:
+        often = rule("often", "deny", rate={"calls": 1, "seconds": 600})
+        self.make(often, rule("yes", "allow", "b.test"))
+        first = self.connect()
+        self.assertEqual(self.code(self.connect("b.test")), "")
+        self.escalations.decide(1, Outcome.APPROVED, "ada")
+        self.assertEqual(self.code(first), "changed-meanwhile")
+
+    def test_two_people_can_be_required(self) -> None:
+        self.make({**rule("two", "escalate"), "approvals": 2})
+        answer = self.connect()
+        self.escalations.decide(1, Outcome.APPROVED, "ada")
+        self.assertNoResult(answer)
+        self.escalations.decide(1, Outcome.APPROVED, "bob")
+        self.assertIsNone(self.successResultOf(answer))
+
+    def test_lookalikes_of_an_approved_host_are_asked_or_refused(self) -> None:
+        self.make()
+        first = self.connect("a.test")
+        self.escalations.decide(1, Outcome.APPROVED, "ada", keep=True)
+        self.successResultOf(first)
+        self.assertEqual(self.code(self.connect("A.TEST.")), "")
+        for host in ("b.a.test", "xa.test", "a.test.evil.test", "a-test"):
+            self.assertNoResult(self.connect(host))
+        for host in ("a.test\0.evil.test", "a.test%00", "a.test:80", "0x7f.1", "::ffff:127.0.0.1"):
+            self.assertEqual(self.code(self.connect(host)), "denied-by-rule", host)
+
+
+class UnattendedTests(NetworkGateCase):
+    attended = False
+
+    def test_connection_that_nobody_can_allow_is_refused_at_once(self) -> None:
+        self.make()
+        refusal = self.successResultOf(self.connect())
+        assert refusal is not None
+        self.assertEqual((refusal.status, refusal.code), (403, "nobody-to-ask"))
+        self.assertIn("the connection to a.test:443 is refused", refusal.reason)
+        self.assertIn("(rule structural-network-ask)", refusal.reason)
+        self.assertIn("MCP server ironcurtain", refusal.reason)
+        self.assertLess(len(refusal.reason), 500)
+
+    def test_refusal_is_reported(self) -> None:
+        self.make()
+        self.successResultOf(self.connect("::ffff:1"))
+        self.successResultOf(self.request("https://a.test:8443/x"))
+        self.assertEqual(
+            [each[:4] for each in self.refused],
+            [
+                ("::ffff:1", "CONNECT", "[::ffff:1]:443", "default-deny"),
+                ("a.test", "CONNECT", "a.test:8443", "structural-network-ask"),
+            ],
+        )
+
+
+class RuleTests(NetworkGateCase):
+    def test_refusal_names_the_rule_and_its_reason(self) -> None:
+        self.make({**rule("no-bins", "deny", "bin.test"), "reason": "strangers read there"})
+        refusal = self.successResultOf(self.connect("bin.test", 22))
+        assert refusal is not None
+        start = "the connection to bin.test:22 is refused: strangers read there (rule no-bins)."
+        self.assertTrue(refusal.reason.startswith(start), refusal.reason)
+        self.assertEqual((refusal.status, refusal.code), (403, "denied-by-rule"))
+
+    def test_text_of_the_agent_is_escaped(self) -> None:
+        self.make()
+        refusal = self.successResultOf(self.connect("a\r\nx: y\x1b[31m" + "b" * 5000))
+        assert refusal is not None
+        self.assertTrue(refusal.reason.isprintable(), refusal.reason)
+        self.assertLess(len(refusal.reason), 1000)
+
+    def test_telemetry_is_refused_quietly_and_recorded_once(self) -> None:
+        self.make()
+        for _ in range(50):
+            refusal = self.successResultOf(self.connect("statsig.anthropic.com"))
+            assert refusal is not None
+            self.assertEqual((refusal.status, refusal.code), (404, "telemetry"))
+            self.clock.advance(3600)
+        self.assertEqual(self.refused, [])
+        self.assertEqual(len(self.records("call")), 1)
+        self.gate.close()
+        self.assertEqual([each["count"] for each in self.records("repeats")], [49])
+
+    def test_nothing_leaves_once_the_session_must_not_go_on(self) -> None:
+        self.make(rule("yes", "allow", "a.test"))
+        self.assertEqual(self.code(self.connect()), "")
+        self.why = "a protected path is in the workspace"
+        self.assertEqual(self.code(self.connect()), "denied-by-rule")
+        self.assertEqual(self.code(self.request("https://a.test/")), "denied-by-rule")
+
+    def test_nothing_leaves_that_cannot_be_recorded(self) -> None:
+        self.make(rule("yes", "allow", "a.test"))
+        self.successResultOf(Deferred.fromCoroutine(self.audit.close()))
+        for answer in (self.connect(), self.connect("b.test")):
+            self.assertEqual(self.code(answer), "audit-unavailable")
+
+    def test_private_addresses_of_hosts_that_a_rule_names(self) -> None:
+        self.make(rule("yes", "allow", "gitea.lan", "*.test"))
+        judge = self.gate.judge(AGENT)
+        self.assertTrue(judge.may_be_private("gitea.lan", 443))
+        self.assertFalse(judge.may_be_private("a.test", 443))
+
+
+class RequestTests(NetworkGateCase):
+    def test_request_over_an_allowed_connection_needs_no_rule(self) -> None:
+        self.make(rule("yes", "allow", "a.test"))
+        self.assertEqual(self.code(self.connect()), "")
+        for number in range(100):
+            self.assertEqual(self.code(self.request(f"https://a.test/{number}")), "")
+        self.assertEqual(self.code(self.request("https://a.test/", "POST")), "")
+        tools = [(each["tool"], each["arguments"].get("method")) for each in self.records("call")]
+        self.assertEqual(tools, [("connect", None), ("request", "GET"), ("request", "POST")])
+
+    def test_request_whose_connection_was_not_judged_waits_for_it(self) -> None:
+        self.make()
+        answer = self.request("http://a.test/x")
+        self.assertEqual(self.pending().request.arguments["port"], 80)
+        self.assertNoResult(answer)
+        self.escalations.decide(1, Outcome.DENIED, "ada")
+        self.assertEqual(self.code(answer), "denied-by-person")
+
+    def test_rule_about_requests_asks_for_each_address(self) -> None:
+        self.make(rule("yes", "allow", "a.test"), rule("ask", "escalate", "a.test", tool="request"))
+        first, second = self.request("https://a.test/1", "POST"), self.request("https://a.test/2", "POST")
+        self.assertEqual(len(self.escalations.pending()), 2)
+        self.escalations.decide(1, Outcome.APPROVED, "ada")
+        self.assertEqual(self.code(first), "")
+        self.assertNoResult(second)
+        self.escalations.decide(2, Outcome.APPROVED, "ada", keep=True)
+        self.assertEqual(self.code(self.request("https://a.test/3", "POST")), "")
+        self.assertNoResult(self.request("https://a.test/3", "DELETE"))
+
+    def test_unclear_address_is_refused(self) -> None:
+        self.make()
+        for url in ("https://0x7f.1/", "https://a.test\\@b.test/", "x"):
+            self.assertEqual(self.code(self.request(url)), "denied-by-rule")
+
+
+class BoundTests(NetworkGateCase):
+    def test_noisy_agent_floods_neither_the_person_nor_the_log(self) -> None:
+        self.make()
+        minutes = 20
+        for number in range(minutes * 100):
+            self.connect(f"h{number}.test")
+            self.clock.advance(0.6)
+        self.assertLessEqual(len(self.escalations.pending()), LIMIT)
+        asked = {each["callId"] for each in self.records("decision")} | {
+            each.request.call_id for each in self.escalations.pending()
+        }
+        self.assertLessEqual(len(asked), (minutes + 1) * QUESTIONS)
+        self.assertLessEqual(len(self.records("call")), (minutes + 1) * (QUESTIONS + REFUSALS))
+        broken = [each for each in self.records("call") if each["rule"] == "circuit-breaker"]
+        self.assertLessEqual(len(broken), minutes + 1)
+        self.assertGreater(sum(each["count"] for each in self.records("repeats")), 1000)
+
+    def test_refusals_by_rule_are_recorded_in_a_bounded_number(self) -> None:
+        self.make(rule("no", "deny"))
+        for number in range(1000):
+            self.assertEqual(self.code(self.connect(f"h{number}.test")), "denied-by-rule")
+        self.assertEqual(len(self.records("call")), REFUSALS)
+        self.assertEqual(len(self.refused), 1000)
+
+    def test_equal_connections_are_recorded_once_a_minute_with_their_number(self) -> None:
+        self.make(rule("yes", "allow", "a.test"))
+        for _ in range(240):
+            self.assertEqual(self.code(self.connect()), "")
+            self.clock.advance(0.5)
+        self.gate.close()
+        self.assertEqual(len(self.records("call")), 2)
+        self.assertEqual([(each["count"], each["allowed"]) for each in self.records("repeats")], [(119, True)] * 2)
+        followed = SessionRecords(default_annotations())
+        list(followed.calls(self.records("call", "decision", "outcome", "repeats")))
+        self.assertEqual(len(followed.history.uses["network", "connect"]), 240)
+
+    def test_rate_counts_connections_that_are_not_recorded(self) -> None:
+        self.make(rule("often", "deny", "a.test", rate={"calls": 5, "seconds": 60}), rule("yes", "allow", "a.test"))
+        self.assertEqual([self.code(self.connect()) for _ in range(6)], [""] * 5 + ["denied-by-rule"])
+
+    @settings(max_examples=40, deadline=None)
+    @given(st.lists(st.tuples(st.sampled_from("cdxrt"), st.integers(0, 3)), max_size=40))
+    def test_every_connection_is_answered_and_none_without_permission(self, steps: list[tuple[str, int]]) -> None:
+        self.make()
+        waiting: list[tuple[int, Deferred[RequestRefusal | None]]] = []
+        approved: dict[int, float] = {}
+        for step, number in steps:
+            if step == "c":
+                waiting.append((number, self.connect(f"h{number}.test")))
+            elif step == "x" and waiting:
+                _, answer = waiting.pop(number % len(waiting))
+                answer.addErrback(lambda _: None)
+                answer.cancel()
+            elif step in "dr" and (asked := self.escalations.pending()):
+                chosen = asked[number % len(asked)]
+                host = int(chosen.request.arguments["host"][1])
+                if step == "r":
+                    approved[host] = self.clock.seconds()
+                self.escalations.decide(chosen.number, Outcome.APPROVED if step == "r" else Outcome.DENIED, "ada")
+            else:
+                self.clock.advance(number * 60)
+            now = self.clock.seconds()
+            for entry in [each for each in waiting if each[1].called]:
+                waiting.remove(entry)
+                if self.successResultOf(entry[1]) is None:
+                    self.assertLess(now - approved.get(entry[0], -1e9), ONCE_SECONDS)
+            self.assertLessEqual(len(self.escalations.pending()), 4)
+        self.clock.advance(TIMEOUT)
+        for _, answer in waiting:
+            self.assertNotEqual(self.code(answer), "")
+
+
+class MeterTests(SynchronousTestCase):
+    @given(st.lists(st.floats(0, 30), max_size=60))
+    def test_no_window_has_more_events_than_allowed(self, pauses: list[float]) -> None:
+        meter, now, taken = Meter(5, 60.0), 0.0, list[float]()
+        for pause in pauses:
+            now += pause
+            if meter.take(now):
+                taken.append(now)
+            self.assertLessEqual(sum(now - time < 60.0 for time in taken), 5)
