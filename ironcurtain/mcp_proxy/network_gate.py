@@ -78,6 +78,7 @@ class NetworkGate:
     Decides for all parties of one session.
 
     :param memory: what happened in the session.
+    :param durable: whether every call waits until its record is on disk, not only calls that a person approved.
     :param stopped: returns why nothing may leave any more; empty if it may.
     :param refused: called with each refusal, but not those of telemetry.
     """
@@ -91,11 +92,12 @@ class NetworkGate:
         admission: CallAdmission,
         memory: CallMemory,
         clock: IReactorTime,
+        durable: bool = False,
         stopped: Callable[[], str] = lambda: "",
         refused: Callable[[RefusedConnection], None] = lambda refused: None,
     ) -> None:
         self._engine, self._admission, self._memory, self._clock = engine, admission, memory, clock
-        self._stopped, self._refused = stopped, refused
+        self._durable, self._stopped, self._refused = durable, stopped, refused
         self._standings: OrderedDict[str, Standing] = OrderedDict()
         self._asking: dict[str, SharedQuestion] = {}
         self._connected: OrderedDict[tuple[str, str, int], None] = OrderedDict()
@@ -157,7 +159,7 @@ class NetworkGate:
         elif verdict.decision is Decision.ESCALATE:
             answer = await self._ask_once(key, tool, verdict)
         else:
-            answer = self._decide(key, tool, verdict)
+            answer = await self._decide(key, tool, verdict)
         if answer is None:
             self._memory.made(SERVER, tool)
         elif verdict.rule != TELEMETRY_RULE:
@@ -181,20 +183,25 @@ class NetworkGate:
             self.log.failure("the policy could not judge a call to {server} {tool}", server=SERVER, tool=tool)
             return Verdict(Decision.DENY, "invalid-arguments", "the policy cannot judge it", arguments)
 
-    def _decide(self, key: str, tool: str, verdict: Verdict) -> RequestRefusal | None:
+    async def _decide(self, key: str, tool: str, verdict: Verdict) -> RequestRefusal | None:
         """Record a call that is allowed or denied without a question."""
         now, call = self._clock.seconds(), self._admission.open(SERVER, tool)
         if verdict.decision is Decision.DENY and not self._meter(verdict, REFUSALS, False).take(now):
             return refusal(*_subject(tool, verdict), verdict, "denied-by-rule")
         answer = None
         try:
-            self._admission.record(call, verdict)
+            sequence = self._admission.record(call, verdict)
+            if self._durable:
+                await self._admission.durable(sequence)
             self._admission.close(call, "success")
         except CallRefused as e:
             self._admission.close(call, e.status, error=e.why)
             answer = refusal(*_subject(tool, verdict), verdict, e.why)
         except AuditUnavailable:
             return _unrecorded()
+        except CancelledError:
+            self._admission.close(call, "cancelled")
+            raise
         until = inf if verdict.rule == TELEMETRY_RULE else now + RECORD_SECONDS
         self._keep(key, Standing(call, verdict.decision, rules_of(verdict), answer, until))
         return answer
@@ -203,7 +210,7 @@ class NetworkGate:
         if (question := self._asking.get(key)) is not None:
             return await question.wait()
         if not self._meter(verdict, QUESTIONS, True).take(self._clock.seconds()):
-            return self._break(tool, verdict)
+            return await self._break(tool, verdict)
         work = Deferred.fromCoroutine(self._ask(key, tool, verdict))
         if work.called:
             return await work
@@ -216,13 +223,13 @@ class NetworkGate:
         work.addBoth(over)
         return await question.wait()
 
-    def _break(self, tool: str, verdict: Verdict) -> RequestRefusal:
+    async def _break(self, tool: str, verdict: Verdict) -> RequestRefusal:
         party = verdict.arguments.get("party")
         why = f"{party} wanted more than {QUESTIONS} different approvals within {WINDOW:.0f} s"
         denied = replace(verdict, decision=Decision.DENY, rule=BREAKER_RULE, reason=why)
         key = arguments_digest(SERVER, tool, {"party": party})
         if self._repeated(key, denied) is None:
-            self._decide(key, tool, denied)
+            await self._decide(key, tool, denied)
         return refusal(*_subject(tool, verdict), denied, BREAKER_RULE)
 
     async def _ask(self, key: str, tool: str, verdict: Verdict) -> RequestRefusal | None:

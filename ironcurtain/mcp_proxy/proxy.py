@@ -182,6 +182,7 @@ class McpProxy:
             admission=self._admission,
             memory=memory,
             clock=reactor,
+            durable=limits is not None and limits.durable,
             stopped=self.guard.look,
             refused=refused,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from typing import Any
 
 from hypothesis import given, settings
@@ -14,6 +14,7 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.audit import AuditLog
+from ironcurtain.audit.log import InThread
 from ironcurtain.escalation import Escalation, Outcome
 from ironcurtain.escalation.queue import LIMIT
 from ironcurtain.mcp_proxy.admission import CallAdmission
@@ -26,7 +27,7 @@ from ironcurtain.policy.loading import default_annotations
 from ironcurtain.policy.recorded import SessionRecords
 from ironcurtain.providers.provider import RequestRefusal
 from ironcurtain.secrets.redaction import Redactor
-from tests.audit.doubles import at_once, scratch
+from tests.audit.doubles import ManualThread, at_once, scratch
 from tests.escalation.doubles import TIMEOUT, make_queue
 from tests.policy.test_network import engine, rule
 
@@ -38,12 +39,12 @@ class NetworkGateCase(SynchronousTestCase):
 
     attended = True
 
-    def make(self, *rules: dict[str, Any], soon: Callable[[Callable[[], None]], None] = lambda later: later()) -> None:
+    def make(self, *rules: dict[str, Any], thread: InThread = at_once, durable: bool = False) -> None:
         """Make a gate over these rules."""
         self.clock, numbers = Clock(), itertools.count(1)
         self.clock.advance(1000)
         self.path = scratch(self) / "audit.jsonl"
-        self.audit = AuditLog(self.path, "session-1", Redactor(), self.clock, self.clock.seconds, at_once)
+        self.audit = AuditLog(self.path, "session-1", Redactor(), self.clock, self.clock.seconds, thread)
         self.addCleanup(lambda: self.successResultOf(Deferred.fromCoroutine(self.audit.close())))
         self.escalations = make_queue(self.clock, attended=lambda: self.attended)
         self.events, self.refused, self.why = list[CallEvent](), list[RefusedConnection](), ""
@@ -56,13 +57,14 @@ class NetworkGateCase(SynchronousTestCase):
             new_id=lambda: f"call-{next(numbers)}",
             policy_version=lambda: policy.policy_version,
             events=self.events.append,
-            soon=soon,
+            soon=lambda later: later(),
         )
         self.gate = NetworkGate(
             engine=policy,
             admission=self.admission,
             memory=CallMemory(self.clock.seconds),
             clock=self.clock,
+            durable=durable,
             stopped=lambda: self.why,
             refused=self.refused.append,
         )
@@ -269,6 +271,21 @@ class RuleTests(NetworkGateCase):
         self.successResultOf(Deferred.fromCoroutine(self.audit.close()))
         for answer in (self.connect(), self.connect("b.test")):
             self.assertEqual(self.code(answer), "audit-unavailable")
+
+    def test_connection_can_wait_until_its_record_is_on_disk(self) -> None:
+        thread = ManualThread()
+        ways: list[InThread] = [at_once]
+        self.make(rule("yes", "allow", "a.test"), thread=lambda work: ways[0](work), durable=True)
+        self.assertEqual(self.code(self.connect("a.test", 443)), "")
+        ways[0] = thread
+        answer, withdrawn = self.connect("a.test", 80), self.request("https://a.test/")
+        withdrawn.cancel()
+        self.failureResultOf(withdrawn)
+        self.assertNoResult(answer)
+        ways[0] = at_once
+        thread.run()
+        self.assertEqual(self.code(answer), "")
+        self.assertEqual([each["status"] for each in self.records("outcome")], ["success", "cancelled", "success"])
 
     def test_private_addresses_of_hosts_that_a_rule_names(self) -> None:
         self.make(rule("yes", "allow", "gitea.lan", "*.test"))
