@@ -38,6 +38,7 @@ class Login:
     :ivar extra: see :attr:`ironcurtain.accounts.source.Token.extra`.
     :ivar owner: whose account it is, usually an address; empty if the login does not say. Not checked by anybody.
     :ivar plan: what is paid for, such as ``max``; empty if the login does not say.
+    :ivar refused: whether the provider said that the login is no longer valid.
     """
 
     kind: Kind
@@ -47,6 +48,7 @@ class Login:
     extra: Mapping[str, Secret] = field(default_factory=lambda: MappingProxyType({}))
     owner: str = ""
     plan: str = ""
+    refused: bool = False
 
     @property
     def token(self) -> Token:
@@ -88,8 +90,9 @@ def claims(token: str) -> Mapping[str, Any]:
 def expiry(token: str) -> float | None:
     """:returns: when a JWT becomes invalid, in seconds since the epoch; ``None`` if it does not say."""
     found = claims(token).get("exp")
-    usable = isinstance(found, int | float) and not isinstance(found, bool) and 0 < found < NEWEST_TIME
-    return float(found) if usable else None
+    if not isinstance(found, int | float) or isinstance(found, bool) or not 0 < found < NEWEST_TIME:
+        return None
+    return float(found)
 
 
 def short_text(value: Any, limit: int = 200) -> str:

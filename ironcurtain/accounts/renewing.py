@@ -1,4 +1,4 @@
-"""Renew logins: when, with which request, and what the answer means."""
+"""Renew logins: the request of each provider, and what the answer means."""
 
 from __future__ import annotations
 
@@ -13,12 +13,9 @@ import msgspec
 
 from ironcurtain.accounts.login import NEWEST_TIME, Login, is_token, short_text
 from ironcurtain.accounts.login_files import chatgpt_login
-from ironcurtain.accounts.source import ACCOUNT_ID, Token
+from ironcurtain.accounts.source import ACCOUNT_ID
 from ironcurtain.errors import ConfigurationError, Unavailable
 from ironcurtain.secrets.redaction import Secret
-
-EARLY_SECONDS: Final = 300.0
-"""So long before it expires, a token is renewed: as early as Claude Code does it."""
 
 ANSWER_LIMIT: Final = 64 * 1024
 """Maximum size in bytes of an answer; ChatGPT's, the largest, have about 6 KiB."""
@@ -60,11 +57,6 @@ class _Answer(msgspec.Struct):
     id_token: Any = None
     expires_in: Any = None
     account: Any = None
-
-
-def is_due(token: Token, now: float) -> bool:
-    """:returns: whether a token should be renewed before it is used; time in seconds since the epoch."""
-    return token.expires is not None and token.expires - EARLY_SECONDS <= now
 
 
 def renewal_request(login: Login) -> RenewalRequest | None:
@@ -147,13 +139,16 @@ def _chatgpt(login: Login, access: Secret, refresh: Secret | None, id_token: str
 
 def _refusal(login: Login, status: int, body: bytes, renewal: str) -> Exception:
     code = error_code(body)
-    if code in _FINAL or status == 401:
-        said = f" ({code})" if code else ""
-        return ConfigurationError(
-            login.access.origin, f"the login is no longer valid, its renewal was refused{said}: run {renewal}"
-        )
+    if code in _FINAL:
+        return lapsed(login, renewal)
     said = f"status {status}{f', {code}' if code else ''}"
-    return Unavailable(f"the login of {login.title} was not renewed: {login_host(login)} answered with {said}")
+    advice = f"; if that stays so, run {renewal}" if status in (400, 401, 403) else ""
+    return Unavailable(f"the login of {login.title} was not renewed: {login_host(login)} answered with {said}{advice}")
+
+
+def lapsed(login: Login, renewal: str) -> ConfigurationError:
+    """:returns: the error for a login that the provider accepts no more."""
+    return ConfigurationError(login.access.origin, f"the login is no longer valid: run {renewal}")
 
 
 def _unusable(login: Login, what: str) -> Unavailable:

@@ -29,3 +29,12 @@ def read_private(path: Path, limit: int) -> bytes:
     if len(data) > limit:
         raise ConfigurationError(str(path), f"has more than {limit} bytes")
     return data
+
+
+def file_stamp(path: Path) -> tuple[int, ...]:
+    """:returns: what changes when a file is replaced or written; nothing if there is none."""
+    try:
+        status = path.stat()
+    except OSError:
+        return ()
+    return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size

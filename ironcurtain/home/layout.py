@@ -93,6 +93,11 @@ class Home:
         return self.path / "oauth"
 
     @property
+    def accounts(self) -> Path:
+        """Logins at model providers, one file per account."""
+        return self.path / "accounts"
+
+    @property
     def registry(self) -> Path:
         """One file per live session, for consoles of every process."""
         return self.path / "pty-registry"

@@ -60,7 +60,7 @@ class ReadingTests(SynchronousTestCase):
         self.assertEqual((login.expires, login.title), (1_800_000_000.0, "login with Google of ada@example.com"))
 
     def test_opencode_file_gives_a_chatgpt_plan_and_a_github_login_that_never_expires(self) -> None:
-        plan, copilot = (read_login(kind, "/f.json", opencode_file()) for kind in ("chatgpt", "copilot"))  # type: ignore[arg-type]
+        plan, copilot = (read_login(kind, "/f.json", opencode_file()) for kind in ("chatgpt", "copilot"))
         self.assertEqual((plan.extra[ACCOUNT_ID].reveal(), plan.expires), ("acc-1", 1_800_000_000.0))
         self.assertEqual((copilot.access.reveal(), copilot.refresh, copilot.expires), (f"gho_{CANARY}", None, None))
 

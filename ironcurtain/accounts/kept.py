@@ -1,0 +1,132 @@
+"""
+The logins that IronCurtain keeps, one file per account.
+
+They are apart from those of a person's own programs: a refresh token works once, so that two programs that had the same
+one would log each other out.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from ironcurtain.accounts.login import Login, is_token
+from ironcurtain.accounts.login_files import FILE_LIMIT
+from ironcurtain.accounts.source import Kind
+from ironcurtain.errors import ConfigurationError, NotFound, UsageError
+from ironcurtain.files.atomic import write_atomically
+from ironcurtain.files.locks import FileLock
+from ironcurtain.files.private import read_private
+from ironcurtain.home.layout import private_directory
+from ironcurtain.home.structured import check_version
+from ironcurtain.secrets.redaction import Secret
+
+FORMAT_VERSION: Final = 1
+"""Format version of the files; newer ones are refused."""
+
+ACCOUNT_NAME: Final = re.compile(r"[a-z][a-z0-9-]{0,31}")
+"""What accounts can be called: a name of a file, and of a table of the settings."""
+
+
+class _Stored(msgspec.Struct):
+    kind: Kind
+    access: str
+    refresh: str | None
+    expires: float | None
+    extra: dict[str, str]
+    owner: str
+    plan: str
+    refused: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class KeptLogin:
+    """
+    The file of one account.
+
+    :ivar name: of the account.
+    """
+
+    path: Path
+    name: str
+
+    def read(self) -> Login:
+        """
+        :raises NotFound: there is no such login.
+        :raises ConfigurationError: the file is damaged, or open to others.
+        """
+        if not self.path.exists():
+            raise NotFound(f"there is no login {self.name!r}: log in with ironcurtain login")
+        return _parsed(str(self.path), read_private(self.path, FILE_LIMIT))
+
+    def write(self, login: Login) -> None:
+        """Replace the login; it is on disk when this returns. The caller holds the lock."""
+        stored = _Stored(
+            login.kind,
+            login.access.reveal(),
+            login.refresh.reveal() if login.refresh is not None else None,
+            login.expires,
+            {name: secret.reveal() for name, secret in login.extra.items()},
+            login.owner,
+            login.plan,
+            login.refused,
+        )
+        fields = {"version": FORMAT_VERSION, **msgspec.to_builtins(stored)}
+        write_atomically(self.path, json.dumps(fields).encode() + b"\n")
+
+    def remove(self) -> None:
+        """Remove the login, if there is one. The caller holds the lock."""
+        self.path.unlink(missing_ok=True)
+
+    def lock(self) -> FileLock:
+        """:returns: the lock to hold while the login is renewed or changed."""
+        private_directory(self.path.parent)
+        return FileLock(self.path.with_suffix(".lock"))
+
+
+@dataclass(frozen=True, slots=True)
+class KeptLogins:
+    """:param directory: it may be missing."""
+
+    directory: Path
+
+    def of(self, name: str) -> KeptLogin:
+        """:raises UsageError: no account can have this name."""
+        if not ACCOUNT_NAME.fullmatch(name):
+            raise UsageError(f"no account can be called {name!r}: use small letters, digits and -")
+        return KeptLogin(self.directory / f"{name}.json", name)
+
+    def all(self) -> Iterator[KeptLogin]:
+        """:returns: those that exist, by name."""
+        for path in sorted(self.directory.glob("*.json")):
+            if ACCOUNT_NAME.fullmatch(path.stem):
+                yield KeptLogin(path, path.stem)
+
+
+def _parsed(path: str, data: bytes) -> Login:
+    try:
+        fields = msgspec.json.decode(data)
+        check_version(path, fields, FORMAT_VERSION)
+        stored = msgspec.convert(fields, _Stored)
+    except (msgspec.MsgspecError, RecursionError):  # which could say what is in it
+        stored = None
+    if stored is None or not all(map(is_token, (stored.access, stored.refresh or "-", *stored.extra.values()))):
+        raise ConfigurationError(path, "is damaged: remove it, and log in again with ironcurtain login")
+    extra = {name: Secret(value, path) for name, value in stored.extra.items()}
+    refresh = Secret(stored.refresh, path) if stored.refresh else None
+    return Login(
+        stored.kind,
+        Secret(stored.access, path),
+        refresh,
+        stored.expires,
+        extra,
+        stored.owner,
+        stored.plan,
+        stored.refused,
+    )
