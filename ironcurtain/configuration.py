@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ironcurtain.errors import ConfigurationError, UsageError
+from ironcurtain.home.account_sections import AccountName, AccountSettings
 from ironcurtain.home.faults import wrong
 from ironcurtain.home.layout import Home, person_home, read_configuration
 from ironcurtain.home.lines import Place
@@ -139,10 +140,27 @@ def read_settings(path: Path, environ: Mapping[str, str]) -> Effective:
     for name, provider in settings.providers.items():
         if provider.key.file and (detail := _open_to_others(Path(user_path(provider.key.file)))):
             raise wrong(str(path), detail, text or "", ("providers", name, "key", "file"))
+    for place, detail in _wrong_accounts(settings.accounts):
+        raise wrong(str(path), detail, text or "", ("accounts", *place))
     for field, detail in _wrong_witness(settings.audit):
         origin = effective.origins[f"audit.{field}"]
         raise wrong(origin, detail, text or "" if origin == str(path) else "", ("audit", field))
     return effective
+
+
+def _wrong_accounts(accounts: Mapping[AccountName, AccountSettings]) -> Iterator[tuple[Place, str]]:
+    for name, account in accounts.items():
+        if name == "chatgpt" and account.token.has_source:
+            advice = "run ironcurtain login chatgpt"
+            yield (name, "token"), f"a token alone does not say which ChatGPT account it is: {advice}"
+        files: dict[Place, str] = {(name, "file"): account.file, (name, "token", "file"): account.token.file}
+        for place, file in files.items():
+            try:
+                detail = _open_to_others(Path(user_path(file))) if file else ""
+            except UsageError as e:
+                detail = str(e)
+            if detail:
+                yield place, detail
 
 
 def _wrong_witness(audit: Audit) -> Iterator[tuple[str, str]]:

@@ -129,6 +129,10 @@ class ReadTests(SynchronousTestCase):
             ),
             ('[providers.x]\nkey = "sk-1"\n', "2: providers.x.key: keys are not allowed in this file: give"),
             ('[providers.x.key]\nvalue = "sk-1"\n', "2: providers.x.key.value: keys are not allowed in this file"),
+            ('[accounts.chatgpt]\ntoken = { env = "X" }\n', "2: accounts.chatgpt.token: a token alone does not say"),
+            (f'[accounts.claude]\ntoken = {{ file = "{key}" }}\n', "2: accounts.claude.token.file: others can use"),
+            (f'[accounts.claude]\nsource = "cli"\nfile = "{key}"\n', "3: accounts.claude.file: others can use"),
+            ('[accounts.claude]\nsource = "cli"\nfile = "$X/y"\n', "3: accounts.claude.file: the path $X/y contains"),
         ):
             words = self.refusal(text)
             self.assertTrue(words.startswith(wanted), words)

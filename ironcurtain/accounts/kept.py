@@ -8,8 +8,6 @@ one would log each other out.
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -18,11 +16,11 @@ import msgspec
 
 from ironcurtain.accounts.login import Login, is_token
 from ironcurtain.accounts.login_files import FILE_LIMIT
-from ironcurtain.accounts.source import Kind
-from ironcurtain.errors import ConfigurationError, NotFound, UsageError
+from ironcurtain.errors import ConfigurationError, NotFound
 from ironcurtain.files.atomic import write_atomically
-from ironcurtain.files.locks import FileLock
+from ironcurtain.files.locks import FileLock, locked
 from ironcurtain.files.private import read_private
+from ironcurtain.home.account_sections import AccountName
 from ironcurtain.home.layout import private_directory
 from ironcurtain.home.structured import check_version
 from ironcurtain.secrets.redaction import Secret
@@ -30,12 +28,9 @@ from ironcurtain.secrets.redaction import Secret
 FORMAT_VERSION: Final = 1
 """Format version of the files; newer ones are refused."""
 
-ACCOUNT_NAME: Final = re.compile(r"[a-z][a-z0-9-]{0,31}")
-"""What accounts can be called: a name of a file, and of a table of the settings."""
-
 
 class _Stored(msgspec.Struct):
-    kind: Kind
+    kind: AccountName
     access: str
     refresh: str | None
     expires: float | None
@@ -47,14 +42,10 @@ class _Stored(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class KeptLogin:
-    """
-    The file of one account.
-
-    :ivar name: of the account.
-    """
+    """The file of one account."""
 
     path: Path
-    name: str
+    name: AccountName
 
     def read(self) -> Login:
         """
@@ -62,7 +53,7 @@ class KeptLogin:
         :raises ConfigurationError: the file is damaged, or open to others.
         """
         if not self.path.exists():
-            raise NotFound(f"there is no login {self.name!r}: log in with ironcurtain login")
+            raise NotFound(f"there is no login {self.name}: run ironcurtain login {self.name}")
         return _parsed(str(self.path), read_private(self.path, FILE_LIMIT))
 
     def write(self, login: Login) -> None:
@@ -80,9 +71,13 @@ class KeptLogin:
         fields = {"version": FORMAT_VERSION, **msgspec.to_builtins(stored)}
         write_atomically(self.path, json.dumps(fields).encode() + b"\n")
 
-    def remove(self) -> None:
-        """Remove the login, if there is one. The caller holds the lock."""
-        self.path.unlink(missing_ok=True)
+    def remove(self) -> bool:
+        """:returns: whether there was a login, which is removed once no process renews it."""
+        if not self.path.exists():
+            return False
+        with locked(self.lock().path):
+            self.path.unlink(missing_ok=True)
+        return True
 
     def lock(self) -> FileLock:
         """:returns: the lock to hold while the login is renewed or changed."""
@@ -96,17 +91,9 @@ class KeptLogins:
 
     directory: Path
 
-    def of(self, name: str) -> KeptLogin:
-        """:raises UsageError: no account can have this name."""
-        if not ACCOUNT_NAME.fullmatch(name):
-            raise UsageError(f"no account can be called {name!r}: use small letters, digits and -")
+    def of(self, name: AccountName) -> KeptLogin:
+        """:returns: the file of an account, which need not exist."""
         return KeptLogin(self.directory / f"{name}.json", name)
-
-    def all(self) -> Iterator[KeptLogin]:
-        """:returns: those that exist, by name."""
-        for path in sorted(self.directory.glob("*.json")):
-            if ACCOUNT_NAME.fullmatch(path.stem):
-                yield KeptLogin(path, path.stem)
 
 
 def _parsed(path: str, data: bytes) -> Login:

@@ -63,7 +63,7 @@ class KeptAccount:
     @property
     def description(self) -> str:
         """Which account pays."""
-        return f"your {self._login.title}, login {self._file.name} of ironcurtain"
+        return f"your {self._login.title}, from ironcurtain login {self._file.name}"
 
     def current(self) -> Token:
         """
@@ -175,7 +175,7 @@ class KeptAccount:
 
     @property
     def _renewal(self) -> str:
-        return login_command(self._login.kind, self._file.name)
+        return f"ironcurtain login {self._file.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,8 +188,3 @@ class _Failed:
         """Whether trying again is useless: for ever if the login was refused, for a while if it was not renewed."""
         lasting = isinstance(self.error, ConfigurationError)
         return token.secret == self.token.secret and (lasting or now - self.since < RETRY_SECONDS)
-
-
-def login_command(kind: Kind, name: str) -> str:
-    """:returns: the command that makes or replaces a login, for people."""
-    return f"ironcurtain login {kind}" + (f" --name {name}" if name != kind else "")

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
 
-from ironcurtain.accounts.source import Kind, Token
+from ironcurtain.accounts.source import Token
+from ironcurtain.home.account_sections import AccountName
 from ironcurtain.secrets.redaction import Secret
 
-NAMES: Final[Mapping[str, str]] = {
+NAMES: Final[Mapping[AccountName, str]] = {
     "claude": "Claude subscription",
     "chatgpt": "ChatGPT plan",
     "google": "login with Google",
@@ -41,7 +42,7 @@ class Login:
     :ivar refused: whether the provider said that the login is no longer valid.
     """
 
-    kind: Kind
+    kind: AccountName
     access: Secret
     refresh: Secret | None = None
     expires: float | None = None

@@ -8,8 +8,9 @@ from typing import Annotated, Any, Final, TypeVar
 import msgspec
 
 from ironcurtain.accounts.login import NEWEST_TIME, Login, claims, expiry, is_token, short_text
-from ironcurtain.accounts.source import ACCOUNT_ID, Kind
+from ironcurtain.accounts.source import ACCOUNT_ID
 from ironcurtain.errors import ConfigurationError
+from ironcurtain.home.account_sections import AccountName
 from ironcurtain.home.parsing import parse_json
 from ironcurtain.secrets.redaction import Secret
 
@@ -18,7 +19,7 @@ T = TypeVar("T")
 FILE_LIMIT: Final = 256 * 1024
 """Maximum size in bytes of such a file; usual ones have less than 10 KiB."""
 
-USUAL_FILES: Final[Mapping[str, tuple[str, ...]]] = {
+USUAL_FILES: Final[Mapping[AccountName, tuple[str, ...]]] = {
     "claude": ("~/.claude/.credentials.json",),
     "chatgpt": ("~/.codex/auth.json", "~/.local/share/opencode/auth.json"),
     "google": ("~/.gemini/oauth_creds.json",),
@@ -74,7 +75,7 @@ class _OpenCodeEntry(msgspec.Struct, rename="camel"):
     account_id: str | None = None
 
 
-def read_login(kind: Kind, path: str, data: bytes) -> Login:
+def read_login(kind: AccountName, path: str, data: bytes) -> Login:
     """
     :param kind: what the account is, which decides the form; a ChatGPT plan has Codex's or OpenCode's.
     :param path: of the file, for messages.
@@ -161,7 +162,7 @@ def _copilot(path: str, parsed: dict[str, Any]) -> Login:
     return _opencode("copilot", path, parsed)
 
 
-def _opencode(kind: Kind, path: str, parsed: dict[str, Any]) -> Login:
+def _opencode(kind: AccountName, path: str, parsed: dict[str, Any]) -> Login:
     provider = "openai" if kind == "chatgpt" else "github-copilot"
     renewal = f"opencode auth login -p {provider}"
     if not isinstance(parsed.get(provider), dict):
@@ -177,7 +178,7 @@ def _opencode(kind: Kind, path: str, parsed: dict[str, Any]) -> Login:
     return Login(kind, _token(path, f"{provider}.access", entry.access or entry.refresh, renewal))
 
 
-_READERS: Final[Mapping[str, Callable[[str, dict[str, Any]], Login]]] = {
+_READERS: Final[Mapping[AccountName, Callable[[str, dict[str, Any]], Login]]] = {
     "claude": _claude,
     "chatgpt": _chatgpt,
     "google": _google,

@@ -8,12 +8,13 @@ from typing import Final
 
 from ironcurtain.accounts.login import Login
 from ironcurtain.accounts.login_files import FILE_LIMIT, read_login
-from ironcurtain.accounts.source import Kind, Token
+from ironcurtain.accounts.source import Token
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.files.private import file_stamp, read_private
+from ironcurtain.home.account_sections import AccountName
 from ironcurtain.secrets.redaction import Redactor
 
-RENEWALS: Final[Mapping[str, str]] = {
+RENEWALS: Final[Mapping[AccountName, str]] = {
     "claude": "start claude, which renews it, or log in with claude /login",
     "chatgpt": "start codex, which renews it, or log in with codex login",
     "google": "start gemini, which renews it or logs in",
@@ -32,7 +33,7 @@ class NamedLogin:
     :raises ConfigurationError: the file cannot be used.
     """
 
-    def __init__(self, kind: Kind, path: Path, shown: str, redactor: Redactor) -> None:
+    def __init__(self, kind: AccountName, path: Path, shown: str, redactor: Redactor) -> None:
         self.kind, self._path, self._shown, self._redactor = kind, path, shown, redactor
         self._stamp = file_stamp(path)
         self._login = self._read()

@@ -15,6 +15,7 @@ from ironcurtain.accounts.login import NEWEST_TIME, Login, is_token, short_text
 from ironcurtain.accounts.login_files import chatgpt_login
 from ironcurtain.accounts.source import ACCOUNT_ID
 from ironcurtain.errors import ConfigurationError, Unavailable
+from ironcurtain.home.account_sections import AccountName
 from ironcurtain.secrets.redaction import Secret
 
 ANSWER_LIMIT: Final = 64 * 1024
@@ -69,7 +70,7 @@ def renewal_request(login: Login) -> RenewalRequest | None:
     return RenewalRequest(url, content_type, Secret(body, login.refresh.origin))
 
 
-_REQUESTS: Final[Mapping[str, tuple[str, str, Mapping[str, str]]]] = {
+_REQUESTS: Final[Mapping[AccountName, tuple[str, str, Mapping[str, str]]]] = {
     "claude": (
         "https://platform.claude.com/v1/oauth/token",
         JSON,

@@ -57,6 +57,8 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "images": ("images", "Build and manage the agents' container images."),
     "cleanup": ("cleanup", "Remove the files of old sessions."),
     "gc": ("gc", "Remove containers that dead processes left behind."),
+    "login": ("login", "Log in with a subscription, or list the logins."),
+    "logout": ("login", "Remove a login from this machine."),
     "mcp": ("mcp", "Log in at MCP servers that are reached by HTTP."),
     "mcp-proxy": ("mcp_proxy", "Put MCP servers under policy, for any MCP client."),
     "mitm-proxy": ("mitm_proxy", "Forward an agent's requests to its model provider."),

@@ -11,6 +11,9 @@ import click
 from ironcurtain.cli.output import as_json, home, print_json, print_lines, print_settings, settings
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ironcurtain.home.layout import Home
     from ironcurtain.mcp_proxy.servers_config import ServerConfig
 
 
@@ -47,7 +50,8 @@ def check(json_output: bool) -> None:
     doctor' make the same checks. 'ironcurtain policy check' also finds probable mistakes in rules. Exits with status 78
     if a file is wrong.
 
-    Notes say which fields of other MCP clients are ignored, and which servers cannot start. A server whose entry is
+    Notes say which accounts pay for models and which have expired, which fields of other MCP clients are ignored, and
+    which servers cannot start. A server whose entry is
     wrong is left out; the others start.
     """
     from ironcurtain.configuration import check_files, examine_servers
@@ -55,10 +59,12 @@ def check(json_output: bool) -> None:
     where = home()
     found = list(check_files(where, os.environ))
     errors = {file.path: [file.error] for file in found if file.error is not None}
-    notes: list[str] = []
+    notes: dict[Path, list[str]] = {}
+    if where.config not in errors:
+        notes[where.config] = list(_account_notes(where))
     if where.mcp_servers not in errors:
         servers = list(examine_servers(where, os.environ, os.getcwd()))
-        notes = list(_notes(servers))
+        notes[where.mcp_servers] = list(_notes(servers))
         if wrong := [server.reading.error for server, _ in servers if server.reading.error is not None]:
             errors[where.mcp_servers] = wrong
     if json_output:
@@ -68,7 +74,7 @@ def check(json_output: bool) -> None:
                     "file": str(file.path),
                     "exists": file.exists,
                     "error": "\n".join(map(str, errors.get(file.path, ()))) or None,
-                    "notes": notes if file.path == where.mcp_servers else [],
+                    "notes": notes.get(file.path, []),
                 }
                 for file in found
             ]
@@ -78,10 +84,17 @@ def check(json_output: bool) -> None:
             print_lines(f"wrong  {error}")
         if file.path not in errors:
             print_lines(f"ok     {file.path}{'' if file.exists else ' does not exist: the defaults apply'}")
-    for note in () if json_output else notes:
-        print_lines(f"note   {where.mcp_servers.name}: {note}")
+    for path, of_file in () if json_output else notes.items():
+        for note in of_file:
+            print_lines(f"note   {path.name}: {note}")
     if errors:
         raise SystemExit(78)
+
+
+def _account_notes(where: Home) -> Iterator[str]:
+    from ironcurtain.cli.account_list import findings
+
+    return (f"{found.what}: {found.detail}" for found in findings(where))
 
 
 def _notes(servers: Iterable[tuple[ServerConfig, str | None]]) -> Iterator[str]:

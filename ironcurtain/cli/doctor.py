@@ -9,12 +9,13 @@ import stat
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from ironcurtain.cli.findings import HINT, OK, WRONG, Finding
 from ironcurtain.cli.output import as_json, home, print_json, print_lines, settings
 from ironcurtain.errors import Unavailable, UsageError
 from ironcurtain.home.user_paths import user_path
@@ -36,23 +37,6 @@ SERVER_FAULT = "Report it to the server's authors. Its other parts are used."
 
 LARGE = 5 * 10**9
 """Size in bytes of all sessions from which on removing some is suggested."""
-
-OK, HINT, WRONG = "ok", "hint", "wrong"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """
-    The result of one check.
-
-    :param state: ``ok``, ``hint`` (works, but could be better), or ``wrong``.
-    :param mend: what to do; empty if nothing.
-    """
-
-    what: str
-    state: str
-    detail: str
-    mend: str = ""
 
 
 @click.command()
@@ -80,7 +64,7 @@ def examine(where: Home) -> Iterator[Finding]:
     version = ".".join(map(str, sys.version_info[:3]))
     yield Finding("Python", OK, version)
     reported: set[str] = set()
-    checks = (_home, _files, _servers, _tools, _sandbox, _models, _records, _sizes, _daemon, _running)
+    checks = (_home, _files, _servers, _tools, _sandbox, _models, _accounts, _records, _sizes, _daemon, _running)
     for check in checks:
         try:
             for finding in check(where):
@@ -269,6 +253,12 @@ def _key_variable(name: str) -> tuple[str, str, str]:
     if os.environ.get(name):
         return OK, f"key from {name}", ""
     return HINT, f"but no key in {name}", f"Set it: export {name}=..."
+
+
+def _accounts(where: Home) -> Iterator[Finding]:
+    from ironcurtain.cli.account_list import findings
+
+    yield from findings(where)
 
 
 def _records(where: Home) -> Iterator[Finding]:

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from ironcurtain.errors import ConfigurationError
+from ironcurtain.home.account_sections import AccountName, AccountSettings, TokenSettings
 from ironcurtain.home.network_section import Network
 from ironcurtain.home.registry_sections import REGISTRIES, Registries
 from ironcurtain.home.sections import (
@@ -49,7 +50,13 @@ NO_LITERAL_KEY = (
 )
 """The error for an unusable ``key`` of a provider."""
 
-_OF_FILE = ("providers.", "prices.", *(f"registries.{name}." for name in REGISTRIES))
+NO_LITERAL_TOKEN = (
+    "tokens are not allowed in this file: give the token's source, as in "
+    'token = { env = "CLAUDE_CODE_OAUTH_TOKEN" }, { command = "pass show claude" } or { file = "~/token" }'
+)
+"""The error for an unusable ``token`` of an account."""
+
+_OF_FILE = ("accounts.", "providers.", "prices.", *(f"registries.{name}." for name in REGISTRIES))
 """Tables whose members the environment does not override."""
 
 BUILT_IN_AGENT = "builtin"
@@ -85,6 +92,7 @@ class Settings(Section, frozen=True):
     telemetry: Telemetry = Telemetry()
     undo: UndoSettings = UndoSettings()
     registries: Registries = Registries()
+    accounts: dict[AccountName, AccountSettings] = msgspec.field(default_factory=dict)
     network: Network = Network()
     providers: dict[str, Provider] = msgspec.field(default_factory=dict)
     prices: dict[str, Price] = msgspec.field(default_factory=dict)
@@ -117,7 +125,8 @@ def load(source: str, text: str | None, environ: Mapping[str, str]) -> Effective
         parsed = parse_toml(source, text)
     check_version(source, parsed, FORMAT_VERSION, text or "")
     for table in ("providers", "registries"):
-        _check_keys(source, table, parsed.get(table), text or "")
+        _check_keys(source, table, "key", KeySettings, NO_LITERAL_KEY, parsed.get(table), text or "")
+    _check_keys(source, "accounts", "token", TokenSettings, NO_LITERAL_TOKEN, parsed.get("accounts"), text or "")
     convert(source, parsed, Settings, text or "")
     origins = dict.fromkeys((name for name, _ in flatten(Settings())), "default")
     origins.update(dict.fromkeys((name for name, _ in flatten(parsed)), source))
@@ -136,20 +145,19 @@ def load(source: str, text: str | None, environ: Mapping[str, str]) -> Effective
     return Effective(settings, origins | overridden)
 
 
-def _check_keys(source: str, table: str, entries: Any, text: str) -> None:
+def _check_keys(source: str, table: str, field: str, form: type[Section], advice: str, entries: Any, text: str) -> None:
     """
+    :param field: of each entry, which must have this form.
     :param entries: of the table with this name.
     :raises ConfigurationError: the file contains a key, which the message does not repeat.
     """
     for name, entry in entries.items() if isinstance(entries, dict) else ():
-        key = entry.get("key", {}) if isinstance(entry, dict) else {}
-        wrong_fields = (
-            [field for field in key if field not in KeySettings.__struct_fields__] if isinstance(key, dict) else [""]
-        )
+        key = entry.get(field, {}) if isinstance(entry, dict) else {}
+        wrong_fields = [part for part in key if part not in form.__struct_fields__] if isinstance(key, dict) else [""]
         if wrong_fields:
             from ironcurtain.home.faults import wrong
 
-            raise wrong(source, NO_LITERAL_KEY, text, (table, name, "key", *filter(None, wrong_fields[:1])))
+            raise wrong(source, advice, text, (table, name, field, *filter(None, wrong_fields[:1])))
 
 
 def flatten(value: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -133,7 +133,9 @@ def protected_paths(
     keys = (user_path(provider.key.file) for provider in settings.providers.values() if provider.key.file)
     witnesses = (place.removeprefix("file:") for place in settings.audit.witness if place.startswith("file:"))
     witness_key = (user_path(settings.audit.witness_key_file),) if settings.audit.witness_key_file else ()
-    named_files = (str(files.servers), str(files.policy), *keys, *witnesses, *witness_key)
+    accounts = settings.accounts.values()
+    logins = (user_path(path) for account in accounts for path in (account.file, account.token.file) if path)
+    named_files = (str(files.servers), str(files.policy), *keys, *logins, *witnesses, *witness_key)
     chosen = always_protected(user_home, str(home.path), str(home.run), *named_files)
     # HOME can differ from the account's home directory, where ssh and others keep their keys anyway.
     account = account_home(os.geteuid())

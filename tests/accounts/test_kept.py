@@ -14,7 +14,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from ironcurtain.accounts.kept import KeptLogins
 from ironcurtain.accounts.login import Login
 from ironcurtain.accounts.source import ACCOUNT_ID
-from ironcurtain.errors import ConfigurationError, NotFound, UsageError
+from ironcurtain.errors import ConfigurationError, NotFound
 from ironcurtain.secrets.redaction import Secret
 from tests.accounts.samples import CANARY
 
@@ -26,7 +26,7 @@ class KeptLoginTests(SynchronousTestCase):
         self.directory = Path(tempfile.mkdtemp(prefix="ic-accounts-"))
         self.addCleanup(shutil.rmtree, self.directory)
         self.logins = KeptLogins(self.directory / "accounts")
-        self.file = self.logins.of("work")
+        self.file = self.logins.of("claude")
         self.file.lock()
 
     @given(tokens, st.none() | tokens, st.none() | st.floats(0, 1e10), st.text(max_size=9))
@@ -76,15 +76,4 @@ class KeptLoginTests(SynchronousTestCase):
         self.assertIn("newer", str(self.assertRaises(ConfigurationError, self.file.read)))
 
     def test_missing_login_is_reported(self) -> None:
-        self.assertRaises(NotFound, self.logins.of("other").read)
-
-    def test_names_stay_in_the_directory(self) -> None:
-        for name in ("", "../x", "A", "a/b", "a.b", "a" * 33, ".a", "1"):
-            self.assertRaises(UsageError, self.logins.of, name)
-
-    def test_listing_has_logins_only(self) -> None:
-        self.assertEqual(list(KeptLogins(self.directory / "none").all()), [])
-        self.file.write(Login("claude", Secret(CANARY)))
-        self.logins.of("a").write(Login("google", Secret(CANARY)))
-        (self.file.path.parent / ".work.json.123").touch()
-        self.assertEqual([file.name for file in self.logins.all()], ["a", "work"])
+        self.assertRaises(NotFound, self.logins.of("copilot").read)

@@ -9,8 +9,9 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.accounts.login import claims, expiry, is_token
 from ironcurtain.accounts.login_files import FILE_LIMIT, read_login
-from ironcurtain.accounts.source import ACCOUNT_ID, Kind
+from ironcurtain.accounts.source import ACCOUNT_ID
 from ironcurtain.errors import ConfigurationError
+from ironcurtain.home.account_sections import AccountName
 from tests.accounts.samples import (
     CANARY,
     CLAUDE_ACCESS,
@@ -22,7 +23,7 @@ from tests.accounts.samples import (
     opencode_file,
 )
 
-KINDS: tuple[Kind, ...] = ("claude", "chatgpt", "google", "copilot")
+KINDS: tuple[AccountName, ...] = ("claude", "chatgpt", "google", "copilot")
 FILES = {"claude": claude_file(), "chatgpt": codex_file(), "google": google_file(), "copilot": opencode_file()}
 
 json_values = st.recursive(
@@ -33,7 +34,7 @@ json_values = st.recursive(
 
 
 class ReadingTests(SynchronousTestCase):
-    def refused(self, kind: Kind, data: bytes) -> str:
+    def refused(self, kind: AccountName, data: bytes) -> str:
         error = self.assertRaises(ConfigurationError, read_login, kind, "/f.json", data)
         self.assertTrue(str(error).startswith("/f.json"), error)
         self.assertNotIn(CANARY, str(error))
@@ -101,11 +102,11 @@ class ReadingTests(SynchronousTestCase):
             self.refused("claude", data)
 
     @given(st.sampled_from(KINDS), st.binary(max_size=200))
-    def test_any_bytes_give_a_login_or_a_sentence(self, kind: Kind, data: bytes) -> None:
+    def test_any_bytes_give_a_login_or_a_sentence(self, kind: AccountName, data: bytes) -> None:
         self.refused(kind, data)
 
     @given(st.sampled_from(KINDS), st.data())
-    def test_any_change_of_a_file_gives_a_login_or_a_sentence(self, kind: Kind, data: st.DataObject) -> None:
+    def test_any_change_of_a_file_gives_a_login_or_a_sentence(self, kind: AccountName, data: st.DataObject) -> None:
         whole = json.loads(FILES[kind])
         place: Any = whole
         while True:

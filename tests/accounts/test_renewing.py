@@ -11,8 +11,9 @@ from twisted.trial.unittest import SynchronousTestCase
 from ironcurtain.accounts.login import Login, is_token
 from ironcurtain.accounts.login_files import read_login
 from ironcurtain.accounts.renewing import JSON, error_code, renewal_request, renewed
-from ironcurtain.accounts.source import ACCOUNT_ID, Kind
+from ironcurtain.accounts.source import ACCOUNT_ID
 from ironcurtain.errors import ConfigurationError, Unavailable
+from ironcurtain.home.account_sections import AccountName
 from ironcurtain.secrets.redaction import Secret
 from tests.accounts.samples import CANARY, CLAUDE_REFRESH, claude_file, codex_file, google_file, jwt, opencode_file
 
@@ -20,17 +21,17 @@ NOW = 1_790_000_000.0
 AGAIN = "ironcurtain login claude"
 
 
-def login_of(kind: Kind) -> Login:
+def login_of(kind: AccountName) -> Login:
     files = {"claude": claude_file(), "chatgpt": codex_file(), "google": google_file(), "copilot": opencode_file()}
     return read_login(kind, "/f.json", files[kind])
 
 
-def answered(kind: Kind, **fields: Any) -> Login:
+def answered(kind: AccountName, **fields: Any) -> Login:
     return renewed(login_of(kind), 200, json.dumps({"access_token": "new", **fields}).encode(), NOW, AGAIN)
 
 
 class RequestTests(SynchronousTestCase):
-    def fields(self, kind: Kind) -> tuple[str, dict[str, str]]:
+    def fields(self, kind: AccountName) -> tuple[str, dict[str, str]]:
         request = renewal_request(login_of(kind))
         assert request is not None
         self.assertNotIn(CANARY, repr(request))

@@ -10,8 +10,8 @@ from twisted.trial.unittest import TestCase
 from ironcurtain.accounts.kept import KeptLogins
 from ironcurtain.accounts.login_files import read_login
 from ironcurtain.accounts.renewing import renewal_request
-from ironcurtain.accounts.source import Kind
 from ironcurtain.errors import Unavailable
+from ironcurtain.home.account_sections import AccountName
 from tests.accounts.samples import CANARY, CLAUDE_ACCESS, CLAUDE_REFRESH, claude_file, codex_file, google_file
 from tests.accounts.stub import Child, TokenStub, stub_endpoint
 from tests.mitm_proxy.waiting import the_reactor, until
@@ -29,7 +29,7 @@ class StubTestCase(TestCase):
 
 
 class EndpointTests(StubTestCase):
-    async def asked(self, kind: Kind, data: bytes) -> tuple[int, bytes]:
+    async def asked(self, kind: AccountName, data: bytes) -> tuple[int, bytes]:
         request = renewal_request(read_login(kind, "/f.json", data))
         assert request is not None
         answer: tuple[int, bytes] = await stub_endpoint(the_reactor, self.port, str(self.ca_file)).post(request)
