@@ -1,0 +1,115 @@
+"""Explain why a server could not be reached, or why its answer could not be read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from OpenSSL import SSL
+from service_identity import CertificateError, VerificationError
+from twisted.internet.defer import CancelledError
+from twisted.internet.error import (
+    ConnectError,
+    ConnectingCancelledError,
+    ConnectionClosed,
+    ConnectionRefusedError,
+    DNSLookupError,
+    NoRouteError,
+    TCPTimedOutError,
+)
+from twisted.internet.error import TimeoutError as ConnectTimeout
+from twisted.web.client import RequestGenerationFailed, RequestTransmissionFailed, ResponseFailed
+
+from ironcurtain.errors import ProtocolViolation
+from ironcurtain.http.trust import InvalidCertificate
+
+_WORDS: Final[tuple[tuple[type[Exception], str], ...]] = (
+    (DNSLookupError, "the address of {host} cannot be found; check the network and {setting}"),
+    (ConnectTimeout, "{host} cannot be reached: no answer in time"),
+    (TCPTimedOutError, "{host} cannot be reached: no answer in time"),
+    (ConnectionRefusedError, "{host} cannot be reached: nothing listens there"),
+    (NoRouteError, "{host} cannot be reached: there is no route to it"),
+    (ConnectError, "{host} cannot be reached: check the network and {setting}"),
+    (SSL.Error, "no TLS connection with {host}: it may speak another protocol there, or only an old version of TLS"),
+    (ConnectionClosed, "{host} closed the connection before its answer was whole"),
+)
+_WRAPPERS = (ResponseFailed, RequestTransmissionFailed, RequestGenerationFailed)
+_NETWORK = (*_WRAPPERS, ConnectError, ConnectionClosed, DNSLookupError, SSL.Error, VerificationError, CertificateError)
+
+
+class ProxyFailed(ConnectError):
+    """
+    There is no connection through the upstream proxy.
+
+    :param message: a whole sentence that names the proxy.
+    :ivar lasting: whether trying again is in vain until somebody changes something.
+    """
+
+    def __init__(self, message: str, *, lasting: bool) -> None:
+        super().__init__(string=message)
+        self.message, self.lasting = message, lasting
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class NetworkFailure(NamedTuple):
+    """
+    A failure in words.
+
+    :ivar lasting: whether trying again is in vain until somebody changes something.
+    """
+
+    message: str
+    lasting: bool
+
+
+def explain(error: Exception, host: str, *, setting: str, ca_file: str) -> NetworkFailure | None:
+    """
+    :param host: the server.
+    :param setting: the setting with its address, in words.
+    :param ca_file: the setting for further certificate authorities, in words.
+    :returns: what happened; ``None`` if the error is unrelated to the network.
+    """
+    causes = list(_causes(error))
+    for cause in causes:
+        if isinstance(cause, ProxyFailed):
+            return NetworkFailure(cause.message, cause.lasting)
+    if isinstance(error, ProtocolViolation):
+        return NetworkFailure(f"the answer of {host} could not be understood: {error.detail}", True)
+    if any(isinstance(cause, (VerificationError, CertificateError)) for cause in causes):
+        return _untrusted(host, "it is for another name", ca_file)
+    for cause in causes:
+        if isinstance(cause, InvalidCertificate):
+            return _untrusted(host, cause.reason, ca_file)
+    if not isinstance(error, _NETWORK):
+        return None
+    return NetworkFailure(_words(causes, host, setting), False)
+
+
+def is_cancelled(error: Exception) -> bool:
+    """:returns: whether an error means that the request was cancelled."""
+    return any(isinstance(cause, (CancelledError, ConnectingCancelledError)) for cause in _causes(error))
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    yield error
+    if isinstance(error, _WRAPPERS):
+        for reason in error.reasons:
+            yield from _causes(reason.value)
+
+
+def _untrusted(host: str, why: str, ca_file: str) -> NetworkFailure:
+    return NetworkFailure(
+        f"the certificate of {host} is not valid: {why}. Nothing was sent. If your network replaces certificates, name "
+        f"the file of its certificate authority as {ca_file}.",
+        True,
+    )
+
+
+def _words(causes: Sequence[BaseException], host: str, setting: str) -> str:
+    """:returns: an explanation for known causes, since messages of libraries are not for people."""
+    for kind, words in _WORDS:
+        if any(isinstance(cause, kind) for cause in causes):
+            return words.format(host=host, setting=setting)
+    return f"the answer of {host} could not be understood"
