@@ -36,6 +36,17 @@ settings.register_profile(
 settings.load_profile("untimed")
 
 
+# Directories and files of tests that run programs, slowest first. They begin first where tests run in several processes,
+# which would otherwise wait at the end for whoever got one of them last.
+SLOW = ("container_agent", "prove", "cli", "loop", "test_daemon.py", "benchmarks", "container", "shell", "sandbox")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Order the files of tests; within one, they stay as they are."""
+    ranks = {name: rank for rank, name in enumerate(SLOW)}
+    items.sort(key=lambda item: ranks.get(item.nodeid.split("/")[1].partition("::")[0], len(SLOW)))
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Where tests run in several processes, all of them use one Docker Engine."""
     if getattr(config.option, "numprocesses", None) and "DOCKER_HOST" not in os.environ:
