@@ -29,6 +29,9 @@ Role = Literal[
 ]
 """A role of an argument. An argument can have several."""
 
+PARTY_ROLE: Final = "network-party"
+"""The role of who wants a connection. A list condition on it alone limits a rule about any other role."""
+
 PATH_ROLES: Final[frozenset[str]] = frozenset(
     ("read-path", "write-path", "delete-path", "write-history", "delete-history")
 )
@@ -52,7 +55,7 @@ RESOURCE_ROLES: Final[frozenset[str]] = PATH_ROLES | URL_ROLES | IDENTIFIER_ROLE
 DOMAIN_ROLES: Final[frozenset[str]] = URL_ROLES | {"proxy-domain"}
 """Roles that a ``domains`` condition can name."""
 
-LOCAL_ROLES: Final[frozenset[str]] = PATH_ROLES | {"branch-name", "commit-message", "network-party", "none"}
+LOCAL_ROLES: Final[frozenset[str]] = PATH_ROLES | {"branch-name", "commit-message", PARTY_ROLE, "none"}
 """Roles whose values do not leave this machine by the call itself."""
 
 NAMED_ROLES: Final[frozenset[str]] = frozenset(("branch-name", "email-address", "share-permission"))

@@ -16,11 +16,11 @@ from msgspec.structs import replace
 
 from ironcurtain.policy.engine import PolicyEngine
 from ironcurtain.policy.named_paths import written
-from ironcurtain.policy.network import ASK_RULE
+from ironcurtain.policy.network import ASK_RULE, SERVER
 from ironcurtain.policy.pathmap import AGENT_WORKSPACE
 from ironcurtain.policy.recorded import NotRecorded, RecordedCall
 from ironcurtain.policy.replay import judge_again
-from ironcurtain.policy.roles import DOMAIN_ROLES, PATH_ROLES
+from ironcurtain.policy.roles import DOMAIN_ROLES, PARTY_ROLE, PATH_ROLES
 from ironcurtain.policy.rules import Conditions, DomainsCondition, ListCondition, PathsCondition, Policy, Rule
 from ironcurtain.policy.targets import git_target, web_target
 from ironcurtain.policy.verdict import Decision, Trace, Verdict
@@ -204,6 +204,8 @@ def _rules(
 ) -> tuple[Rule, ...]:
     roles = sorted(frozenset().union(*(its for _, _, its in asked)))
     rules: list[Rule] = []
+    parties = tuple(sorted({str(call.call.arguments.get("party")) for call, _, _ in asked}))
+    for_parties = (ListCondition((PARTY_ROLE,), parties, "identifiers"),) if server == SERVER else ()
     for role in roles:
         values = [
             (each.value, call.call.workspace)
@@ -219,7 +221,13 @@ def _rules(
             rules.append(
                 Rule(
                     name,
-                    replace(conditions, roles=(role,), server=(server,), tool=(tool,)),
+                    replace(
+                        conditions,
+                        roles=(role,),
+                        server=(server,),
+                        tool=(tool,),
+                        lists=(*conditions.lists, *for_parties),
+                    ),
                     "allow",
                     reason=f"approved {len(asked)} times",
                 )

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.policy import PolicyEngine, ToolCall, Verdict
+from ironcurtain.policy import Policy, PolicyEngine, ToolCall, Verdict
 from ironcurtain.policy.check import check
+from ironcurtain.policy.explain import explain
 from ironcurtain.policy.history import NO_HISTORY, CallHistory
 from ironcurtain.policy.lists import DomainPatterns
 from ironcurtain.policy.loading import compiled_policy, default_annotations, default_policy, tool_annotations
-from ironcurtain.policy.network import SCHEMAS, canonical_host
+from ironcurtain.policy.network import ASK_RULE, SCHEMAS, canonical_host
 from ironcurtain.policy.pathmap import PathMap
+from ironcurtain.policy.recorded import SessionRecords
+from ironcurtain.policy.replay import ReplayReport, replay
+from ironcurtain.policy.suggest import Suggestion, answered_calls, suggest
 from ironcurtain.policy.telemetry import entries
 from ironcurtain.policy.verdict import Reversal
+from tests.policy.test_replay import call_record
 
 PATHS, HOME = PathMap("/nonexistent/work"), "/nonexistent/home"
 
@@ -180,14 +186,14 @@ class ConnectTests(SynchronousTestCase):
                 self.assertIn(entry.what, found.reason)
 
     def test_rules_can_name_who_wants_it(self) -> None:
-        listed = [
-            {"roles": ["proxy-domain"], "allowed": ["api.github.com"], "matchType": "domains"},
-            {"roles": ["network-party"], "allowed": ["server github"], "matchType": "identifiers"},
-        ]
-        judge = engine(rule("github", "allow", lists=listed))
+        listed = [{"roles": ["network-party"], "allowed": ["server github"], "matchType": "identifiers"}]
+        judge = engine(rule("github", "allow", "api.github.com", lists=listed))
         self.assertEqual(said(connect(judge, "api.github.com", party="server github")), "allow github")
         self.assertEqual(connect(judge, "api.github.com", party="the agent").decision, "escalate")
         self.assertEqual(connect(judge, "github.com", party="server github").decision, "escalate")
+        denied = engine(rule("no-server", "deny", lists=[{**listed[0], "allowed": ["server x"]}]))
+        self.assertEqual(said(connect(denied, "a.test", party="server X")), "deny no-server")
+        self.assertEqual(connect(denied, "a.test").decision, "escalate")
 
     def test_rules_can_name_earlier_calls(self) -> None:
         after = rule("after", "deny", after={"server": ["filesystem"], "tool": ["read_text_file"]})
@@ -260,6 +266,61 @@ class RequestTests(SynchronousTestCase):
             "",
         ):
             self.assertEqual(said(request(engine(), url)), "deny default-deny", url)
+
+
+class OfflineTests(SynchronousTestCase):
+    """Commands that judge recorded connections."""
+
+    def records(self, *hosts: str, outcome: str = "approved", rule: str = ASK_RULE) -> list[dict[str, Any]]:
+        """:returns: the records of a session in which these connections were asked."""
+        found: list[dict[str, Any]] = [{"kind": "session", "workspace": PATHS.host}]
+        for number, host in enumerate(hosts):
+            name, _, port = host.partition(":")
+            arguments = {"host": name, "port": int(port), "party": "the agent"}
+            call = {**call_record("network", "connect", arguments, "escalate", rule), "callId": str(number)}
+            found += [
+                call,
+                {"kind": "decision", "callId": str(number), "outcome": outcome, "by": "ada", "number": number},
+            ]
+        return found
+
+    def test_replay_judges_recorded_connections(self) -> None:
+        report = ReplayReport()
+        calls = SessionRecords(default_annotations()).calls(self.records("a.test:443", "b.test:443", "127.0.0.1:80"))
+        replay(report, "1", calls, lambda place: engine(rule("yes", "allow", "a.test"), rule("no", "deny")))
+        self.assertEqual(
+            sorted(report.changes),
+            [
+                ("network", "connect", "escalate", ASK_RULE, "allow", "yes"),
+                ("network", "connect", "escalate", ASK_RULE, "deny", "no"),
+            ],
+        )
+        self.assertEqual((report.same, dict(report.undecided)), (0, {}))
+
+    def test_suggestion_names_hosts_ports_and_parties(self) -> None:
+        records = self.records("a.test:443", "a.test:443", "db.test:5432")
+        answered = answered_calls("1", records, SessionRecords(default_annotations()).calls)
+        policy = compiled_policy({"rules": []})
+
+        def engines(policy: Policy) -> Callable[[str], PolicyEngine]:
+            return lambda place: PolicyEngine(policy, default_annotations(), paths=PATHS, home=HOME)
+
+        [found] = suggest(policy, answered, engines, 2)
+        assert isinstance(found, Suggestion), found
+        [only] = found.rules
+        assert only.conditions.domains is not None
+        self.assertEqual(only.conditions.domains.allowed, ("a.test:443", "db.test:5432"))
+        judge = PolicyEngine(type(policy)(rules=found.rules), default_annotations(), paths=PATHS, home=HOME)
+        self.assertEqual(connect(judge, "db.test", 5432).decision, "allow")
+        for other in (connect(judge, "db.test"), connect(judge, "a.test", 443, "server x"), connect(judge, "c.test")):
+            self.assertEqual(other.decision, "escalate")
+        self.assertEqual(check(type(policy)(rules=found.rules), default_annotations()), [])
+
+    def test_explanation_shows_the_canonical_host(self) -> None:
+        text = explain(engine(), ToolCall("network", "connect", {"host": "API.test."})).text()
+        self.assertIn("host is judged as proxy-domain: api.test:443", text)
+        self.assertIn("host is forwarded as api.test", text)
+        self.assertIn(f"escalate by {ASK_RULE}", text)
 
 
 class PortPatternTests(SynchronousTestCase):
