@@ -18,6 +18,8 @@ from ironcurtain.policy.paths import Root
 from ironcurtain.policy.roles import RESOURCE_ROLES
 from ironcurtain.policy.rules import Conditions, Policy, Rule
 
+_NETWORK_TOOLS = " and ".join(network.SCHEMAS)
+
 Severity = Literal["error", "warning"]
 
 
@@ -139,7 +141,10 @@ class _Checker:
         servers = set(conditions.server or self._servers) & self._servers
         for tool in conditions.tool or ():
             if servers and not any((server, tool) in self._tools for server in servers):
-                yield PolicyFinding("warning", "unknown-tool", rule.name, f"the tool {tool} has no annotations")
+                message = f"the tool {tool} has no annotations"
+                if servers == {network.SERVER}:
+                    message = f"the server {network.SERVER} has no tool {tool}; its tools are {_NETWORK_TOOLS}"
+                yield PolicyFinding("warning", "unknown-tool", rule.name, message)
 
     def _empty(self, rule: Rule) -> Iterator[PolicyFinding]:
         conditions = rule.conditions
