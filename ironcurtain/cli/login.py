@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ironcurtain.cli.output import as_json, home, print_json, print_lines, print_table
+from ironcurtain.cli.output import as_json, home, print_json, print_lines, print_table, settings
+from ironcurtain.text.display import one_line
 
 if TYPE_CHECKING:
     from ironcurtain.accounts.login import Login
@@ -20,6 +22,15 @@ NAMES = ("claude", "chatgpt", "google", "copilot")
 
 TOKEN_PREFIX = "sk-ant-oat01-"
 """How the tokens of ``claude setup-token`` begin."""
+
+
+ABOUT = {
+    "claude": "Open the address below in a browser, agree, and paste the code of its last page here.",
+    "chatgpt": "Open the address below in a browser, log in, and enter the code there.",
+    "google": "Open the address below in a browser, agree, and paste the code of its last page here.",
+    "copilot": "Choose GitHub.com, open the address below in a browser, and enter the code there.",
+}
+"""What a person does to log in, by account. The browser can be on any machine."""
 
 
 @click.command()
@@ -52,7 +63,7 @@ def login(account: AccountName | None, token: bool, json_output: bool) -> None:
     elif token:
         _keep_token(where, account)
     else:
-        raise UsageError(f"name --token: ironcurtain login {account} --token")
+        _log_in(where, account)
 
 
 @click.command()
@@ -71,7 +82,6 @@ def logout(account: AccountName) -> None:
 
 def _list(where: Home, json_output: bool) -> None:
     from ironcurtain.cli.account_list import accounts, choice, states, until
-    from ironcurtain.text.display import one_line
 
     found = accounts(where)
     listed = states(found)
@@ -102,6 +112,51 @@ def _list(where: Home, json_output: bool) -> None:
     for name in dict.fromkeys(place.name for place, _ in listed):
         if problem := choice(found, name):
             print_lines(f"{name}: {problem}")
+
+
+def _log_in(where: Home, account: AccountName) -> None:
+    from ironcurtain.cli.run import run
+    from ironcurtain.container.errors import EngineUnavailable
+    from ironcurtain.errors import Unavailable
+    from ironcurtain.home.layout import private_directory
+    from ironcurtain.terminal.raw import NoTerminal
+
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise NoTerminal
+    private_directory(where.path)
+    print_lines(ABOUT[account], err=True)
+    try:
+        found = run(lambda reactor: _run_program(reactor, where, account))
+    except EngineUnavailable as e:
+        token = " or keep a token: ironcurtain login claude --token" if account == "claude" else ""
+        instead = f'name your own program\'s login ([accounts.{account}] source = "cli" in config.toml)'
+        raise Unavailable(f"{e}. The login runs in a container; without Docker, {instead}{token}") from None
+    _keep(where, found)
+    print_lines(f"Logged in: {one_line(found.title)}.")
+
+
+async def _run_program(reactor: Any, where: Home, account: AccountName) -> Login:
+    from ironcurtain.container.engine import Engine
+    from ironcurtain.container.image_choices import find_choices, load_recipes
+    from ironcurtain.container.images import AgentImages
+    from ironcurtain.container_agent.account_login import AccountLogin, LoginSurroundings
+    from ironcurtain.network.dialling import Dialer
+    from ironcurtain.process.accounts import session_account
+    from ironcurtain.terminal.local import LocalTerminal
+
+    found, engine = settings(where).settings, Engine.find(reactor, os.environ)
+    images = AgentImages(engine, load_recipes(where), find_choices(os.environ))
+    around = LoginSurroundings(
+        reactor,
+        where,
+        engine,
+        Dialer(reactor, reactor.nameResolver),
+        session_account(found.run_as, os.environ, None, os.geteuid()),
+        found.resources,
+        images.ensure,
+        lambda line: print_lines(line, err=True),
+    )
+    return await AccountLogin(account, around).run(LocalTerminal(reactor))
 
 
 def _keep_token(where: Home, account: AccountName) -> None:

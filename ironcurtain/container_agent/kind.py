@@ -18,22 +18,19 @@ from ironcurtain.audit.chain import read_record
 from ironcurtain.container.container import Container
 from ironcurtain.container.engine import Engine
 from ironcurtain.container.errors import ContainerDied
-from ironcurtain.container.spec import ContainerSpec, Mount, group_text, passwd_text, repository_mounts
+from ironcurtain.container.spec import ContainerSpec, Mount, repository_mounts
 from ironcurtain.container_agent.agent import ContainerAgent, Making
 from ironcurtain.container_agent.leftovers import clear
 from ironcurtain.container_agent.provision import (
     COMMAND,
     Placer,
     describe,
-    group_file,
-    passwd_file,
+    prepare,
     repository_files,
 )
 from ironcurtain.container_agent.proxies import Proxies, Spent, Traffic, known_prices, spent_before
 from ironcurtain.container_agent.screen import ScreenAgent, ScreenMaking
 from ironcurtain.errors import ConfigurationError, UsageError
-from ironcurtain.files.atomic import write_atomically
-from ironcurtain.home.layout import account_directory, private_directory
 from ironcurtain.home.sections import Provider
 from ironcurtain.home.session_paths import SessionPaths
 from ironcurtain.home.settings import Settings
@@ -236,17 +233,8 @@ class ContainerKind:
             core.emit(events.Progress(text=sentence))
 
     def _directories(self, core: Core, authority: bytes) -> None:
-        paths, account = core.paths, core.account
-        account_directory(paths.agent_home, account.uid, account.gid)
-        account_directory(paths.orientation, account.uid, account.gid)
-        private_directory(paths.users)
-        for file, text in (
-            (passwd_file(paths), passwd_text(account.uid, account.gid)),
-            (group_file(paths), group_text(account.gid)),
-        ):
-            write_atomically(file, text.encode())
-            file.chmod(0o444)
-        self._placer(paths, account, "orientation").place(CA_NAME, authority)
+        prepare(core.paths, core.account)
+        self._placer(core.paths, core.account, "orientation").place(CA_NAME, authority)
 
     def _place(self, core: Core, facts: Facts) -> None:
         for file in self._adapter.files(facts):

@@ -14,10 +14,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from ironcurtain.container.spec import WORKSPACE, ContainerSpec, Mount, mounts, owner_labels
+from ironcurtain.container.spec import (
+    WORKSPACE,
+    ContainerSpec,
+    Mount,
+    group_text,
+    mounts,
+    owner_labels,
+    passwd_text,
+)
 from ironcurtain.errors import Unavailable
 from ironcurtain.files.atomic import write_atomically
 from ironcurtain.files.removal import remove_at
+from ironcurtain.home.layout import account_directory, private_directory
 from ironcurtain.home.sections import Resources
 from ironcurtain.home.session_paths import RunPaths, SessionPaths
 from ironcurtain.process.accounts import Account
@@ -50,6 +59,19 @@ def passwd_file(paths: SessionPaths) -> Path:
 def group_file(paths: SessionPaths) -> Path:
     """:returns: the container's ``/etc/group``."""
     return paths.users / "group"
+
+
+def prepare(paths: SessionPaths, account: Account) -> None:
+    """Make the directories of a container's account, and its files about users."""
+    account_directory(paths.agent_home, account.uid, account.gid)
+    account_directory(paths.orientation, account.uid, account.gid)
+    private_directory(paths.users)
+    for file, text in (
+        (passwd_file(paths), passwd_text(account.uid, account.gid)),
+        (group_file(paths), group_text(account.gid)),
+    ):
+        write_atomically(file, text.encode())
+        file.chmod(0o444)
 
 
 def repository_files(paths: SessionPaths, repository: LinkedRepository) -> dict[str, str]:

@@ -1,0 +1,262 @@
+"""Log in at a model's provider with the agent's own program, in a container that reaches nothing but the login."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import uuid
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from twisted.internet.defer import Deferred
+from twisted.internet.task import LoopingCall
+
+from ironcurtain.accounts.login import Login
+from ironcurtain.accounts.login_files import FILE_LIMIT, read_login
+from ironcurtain.accounts.login_programs import PROGRAMS, claude_owner
+from ironcurtain.agents import adapter as surroundings
+from ironcurtain.container.container import ScreenedContainer
+from ironcurtain.container.engine import Engine
+from ironcurtain.container.spec import ContainerSpec
+from ironcurtain.container.terminal import ContainerTerminal, waiting
+from ironcurtain.container_agent.leftovers import clear
+from ironcurtain.container_agent.login_door import LoginDoor
+from ironcurtain.container_agent.provision import Placer, describe, prepare
+from ironcurtain.container_agent.screen import TERMINAL
+from ironcurtain.errors import ConfigurationError, NotFound, Unavailable
+from ironcurtain.files.locks import FileLock, is_held
+from ironcurtain.files.removal import remove
+from ironcurtain.home.account_sections import AccountName
+from ironcurtain.home.layout import Home, account_directory, private_directory
+from ironcurtain.home.sections import Resources
+from ironcurtain.home.session_paths import SessionPaths
+from ironcurtain.network.relay import Dialer
+from ironcurtain.process.accounts import Account
+from ironcurtain.process.identity import identify
+from ironcurtain.services import unix_socket
+from ironcurtain.terminal.guard import Guard
+from ironcurtain.terminal.local import LocalTerminal
+from ironcurtain.terminal.model import ProgramExit
+
+LOOK_SECONDS: Final = 0.5
+"""Seconds between two looks for a login that is complete."""
+
+WORKING: Final = "working"
+"""Below the directory of the accounts: one directory for each login in progress."""
+
+_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@dataclass(frozen=True, slots=True)
+class LoginSurroundings:
+    """
+    :ivar account: of the container; not root.
+    :ivar ensure_image: returns a reference to an agent's image, and reports progress.
+    :ivar progress: called with lines for people, before the terminal is used.
+    """
+
+    reactor: Any
+    home: Home
+    engine: Engine
+    dialer: Dialer
+    account: Account
+    resources: Resources
+    ensure_image: Callable[[str, Callable[[str], None]], Awaitable[str]]
+    progress: Callable[[str], None]
+
+
+class AccountLogin:
+    """One login. Nothing of it stays outside of the returned value."""
+
+    def __init__(self, name: AccountName, around: LoginSurroundings) -> None:
+        self._name, self._around, self._program = name, around, PROGRAMS[name]
+        self._id = str(uuid.uuid4())
+        working = private_directory(private_directory(around.home.accounts) / WORKING)
+        self._paths = SessionPaths(working / self._id)
+        self._run = around.home.session_run(self._id)
+        self._problems: list[str] = []
+
+    async def run(self, terminal: LocalTerminal) -> Login:
+        """
+        Run the program at this process's terminal until it has logged in.
+
+        :raises NotFound: it ended without a login.
+        :raises EngineUnavailable: there is no Docker Engine.
+        """
+        around = self._around
+        await around.engine.ping()
+        self._sweep()
+        for line in await clear(around.engine, around.home):
+            around.progress(line)
+        image = await around.ensure_image(self._program.agent, around.progress)
+        with self._directories():
+            door = LoginDoor(self._program.hosts, around.dialer, self._problems.append)
+            owner = (around.account.uid, around.account.gid)
+            listener = await unix_socket.listen(self._run.agent / "mitm-proxy.sock", door, owner)
+            try:
+                ended = await self._at(terminal, await self._spec(image))
+            finally:
+                await listener.stop()
+                door.close()
+            return self._result(ended)
+
+    def _result(self, ended: ProgramExit) -> Login:
+        try:
+            login = self._login()
+        except ConfigurationError as e:
+            raise Unavailable(f"the login at {self._name} cannot be used: {e}") from None
+        if login is None:
+            reasons = "; ".join(dict.fromkeys(self._problems)) or f"the program ended: {ended.reason}"
+            raise NotFound(f"nobody logged in, and nothing was kept: {reasons}")
+        return login
+
+    def _login(self) -> Login | None:
+        """:returns: what the program has kept; ``None`` if there is nothing yet."""
+        found = read_below(self._paths.agent_home, self._program.file)
+        if found is None:
+            return None
+        login = read_login(self._name, f"ironcurtain login {self._name}", found)
+        facts = read_below(self._paths.agent_home, self._program.facts_file) if self._program.facts_file else None
+        return replace(login, owner=login.owner or claude_owner(facts or b""))
+
+    async def _at(self, terminal: LocalTerminal, spec: ContainerSpec) -> ProgramExit:
+        engine, reactor = self._around.engine, self._around.reactor
+        stream = ContainerTerminal(engine, *terminal.size())
+        over: Deferred[ProgramExit] = Deferred()
+        stream.owner = _Shown(terminal, stream)
+        container = ScreenedContainer(engine, spec, stream, over.callback)
+        guard = Guard()
+        guard.begin(0)
+        try:
+            terminal.begin(_Typed(stream))
+            await container.start()
+            looking = LoopingCall(self._look, container, terminal)
+            looking.clock = reactor
+            looking.start(LOOK_SECONDS, now=False)
+            try:
+                return await over
+            finally:
+                looking.stop()
+                await container.stop()
+        finally:
+            terminal.close(None)
+            if terminal.connected:
+                await terminal.closed
+            guard.end()
+
+    def _look(self, container: ScreenedContainer, terminal: LocalTerminal) -> Deferred[None] | None:
+        complete = False
+        with suppress(ConfigurationError):  # it is being written
+            complete = not self._program.ends and self._login() is not None
+        return Deferred.fromCoroutine(container.stop()) if complete or not terminal.connected else None
+
+    async def _spec(self, image: str) -> ContainerSpec:
+        around, program = self._around, self._program
+        # Nothing is decrypted, so that the certificates of the system are the right ones.
+        everywhere = {k: v for k, v in surroundings.environment().items() if v != surroundings.CA_FILE}
+        return describe(
+            session_id=self._id,
+            image=image,
+            command=waiting(program.argv),
+            tty=True,
+            account=around.account,
+            environment={**everywhere, **TERMINAL, **program.environment},
+            workspace=self._paths.sandbox,
+            repository=(),
+            paths=self._paths,
+            run=self._run,
+            resources=around.resources,
+            processors=await around.engine.processors(),
+            home=around.home.path,
+            owner=identify(),
+        )
+
+    @contextmanager
+    def _directories(self) -> Iterator[None]:
+        account = self._around.account
+        private_directory(self._paths.directory)
+        lock = FileLock(self._paths.lock)
+        lock.acquire()
+        try:
+            prepare(self._paths, account)
+            account_directory(self._paths.sandbox, account.uid, account.gid)
+            private_directory(self._run.directory)
+            account_directory(self._run.agent, account.uid, account.gid)
+            placer = Placer(self._paths.agent_home, account.uid, account.gid, writable=True)
+            for path, content in self._program.files.items():
+                placer.place(path, content.encode())
+            yield
+        finally:
+            remove(self._paths.directory)
+            shutil.rmtree(self._run.directory, ignore_errors=True)
+            lock.release()
+
+    def _sweep(self) -> None:
+        """Remove what logins left whose processes were killed: it can contain tokens."""
+        for directory in self._paths.directory.parent.iterdir():
+            if not is_held(SessionPaths(directory).lock):
+                remove(directory)
+                shutil.rmtree(self._around.home.session_run(directory.name).directory, ignore_errors=True)
+
+
+class _Typed:
+    """Passes on what a person types at this process's terminal, and its size."""
+
+    def __init__(self, stream: ContainerTerminal) -> None:
+        self._stream = stream
+
+    def received(self, read: bytes) -> None:
+        self._stream.write(read)
+
+    def resized(self, columns: int, rows: int) -> None:
+        self._stream.resize(columns, rows)
+
+    def drained(self) -> None:
+        self._stream.resume()
+
+    def lost(self) -> None:
+        self._stream.flow()  # the container ends soon, see :meth:`AccountLogin._look`
+
+
+class _Shown:
+    """Shows what the program writes."""
+
+    def __init__(self, terminal: LocalTerminal, stream: ContainerTerminal) -> None:
+        self._terminal, self._stream = terminal, stream
+
+    def received(self, data: bytes) -> None:
+        self._terminal.write(data)
+        if self._terminal.blocked:
+            self._stream.pause()
+
+    def input_full(self, full: bool) -> None:
+        self._terminal.hold(full)
+
+
+def read_below(top: Path, path: str) -> bytes | None:
+    """
+    Read a file of a program that is not trusted: no link is followed, and nothing is waited for.
+
+    :param path: below the directory ``top``, with ``/`` between names.
+    :returns: its content, one byte more than allowed at most; ``None`` if there is no such regular file.
+    """
+    *above, name = path.split("/")
+    opened: list[int] = []
+    try:
+        opened.append(os.open(top, _DIRECTORY))
+        for part in above:
+            opened.append(os.open(part, _DIRECTORY, dir_fd=opened[-1]))
+        opened.append(os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=opened[-1]))
+        if not stat.S_ISREG(os.fstat(opened[-1]).st_mode):
+            return None
+        with open(os.dup(opened[-1]), "rb") as file:
+            return file.read(FILE_LIMIT + 1)
+    except OSError:
+        return None
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)
