@@ -37,7 +37,7 @@ _WAYS: dict[str, str] = {
 def approval_words(tool: str) -> str:
     """:returns: what one approval covers."""
     what = "connections to this host and port" if tool == CONNECT else "equal requests"
-    return f"once means all {what} for {_MINUTES}"
+    return f"once means all {what} for {_MINUTES}; a rule in the policy allows them for good"
 
 
 def refusal(method: str, target: str, verdict: Verdict, code: str) -> RequestRefusal:
