@@ -69,7 +69,7 @@ class HttpFetcher:
     """
     See :class:`~ironcurtain.registries.fetching.Fetcher`.
 
-    :param base: address of the registry. Only a configured one has a credential, or may be without TLS.
+    :param base: the configured address of the registry, which may be without TLS; empty: a public one.
     :param private: names of the hosts that may have addresses that are not public.
     :param ca_file: PEM certificates to trust for the host of ``base`` besides the system's; empty: none.
     :raises ConfigurationError: the ``ca_file`` cannot be used.
@@ -83,13 +83,14 @@ class HttpFetcher:
         *,
         private: Collection[str] = (),
         ca_file: str = "",
-        credential: Credential | None = None,
     ) -> None:
         self._clock: IReactorTime = reactor
-        self._base, self._credential = read_web_address(base), credential
+        self._origin = read_web_address(base).origin if base else ""
+        self.credential: Credential | None = None
+        """Sent to the origin of the configured address only."""
         self._pool = QuietConnectionPool(reactor)
         self._pool.maxPersistentPerHost = CONNECTIONS_KEPT
-        endpoints = _Endpoints(dialer, self._base, private, ca_file)
+        endpoints = _Endpoints(dialer, self._origin, private, ca_file)
         self._agent = Agent.usingEndpointFactory(reactor, endpoints, self._pool)
         self._documents = DeferredSemaphore(DOCUMENTS)
 
@@ -116,33 +117,37 @@ class HttpFetcher:
 
     async def _get(self, url: str, headers: Fields) -> tuple[IResponse, str]:
         """:returns: the response that is no redirect, and its address."""
+        before = ""
         for _ in range(REDIRECTS + 1):
             url, _fragment = urldefrag(url)
-            address = self._checked(url)
+            address = self._checked(url, before)
             response = await self._request(url, address, headers)
             location = response.headers.getRawHeaders(b"location")
             if response.code not in _REDIRECTING or not location:
                 return response, url
+            before = f"{address.host.name} redirects to an address"
             await self._stream(response, address.host.name).aclose()
             url = urljoin(url, location[0].decode("latin-1"))
-        raise Unusable(f"{self._base.host.name} redirects more than {REDIRECTS} times")
+        raise Unusable(f"{read_web_address(url).host.name} redirects more than {REDIRECTS} times")
 
-    def _checked(self, url: str) -> WebAddress:
+    def _checked(self, url: str, before: str) -> WebAddress:
+        """:param before: who refers to it, in words; empty: the metadata."""
+        before = before or "the registry's metadata have an address"
         try:
             address = read_web_address(url)
         except UnclearAddress as e:
-            raise Unusable(f"{self._base.host.name} refers to an address that is refused: {e}") from None
+            raise Unusable(f"{before} that is refused: {e}") from None
         if address.authority.user:
-            raise Unusable(f"{self._base.host.name} refers to an address with a user name")
-        if address.scheme != "https" and address.origin != self._base.origin:
-            raise Unusable(f"{self._base.host.name} refers to {address.host.name} without TLS")
+            raise Unusable(f"{before} with a user name")
+        if address.scheme != "https" and address.origin != self._origin:
+            raise Unusable(f"{before} without TLS")
         return address
 
     async def _request(self, url: str, address: WebAddress, fields: Fields) -> IResponse:
         headers = Headers({name: [value] for name, value in fields})
         headers.setRawHeaders("user-agent", ["IronCurtain"])
-        if self._credential is not None and address.origin == self._base.origin:
-            headers.setRawHeaders(self._credential.header, [self._credential.value()])
+        if self.credential is not None and address.origin == self._origin:
+            headers.setRawHeaders(self.credential.header, [self.credential.value()])
         watch = Watch(self._clock, SILENCE_SECONDS)
         try:
             requesting = self._agent.request(b"GET", url.encode("ascii"), headers)
@@ -220,8 +225,8 @@ def failure(error: Exception, host: str, expired: bool) -> Exception:
 class _Endpoints:
     """Connects where :class:`HttpFetcher` says."""
 
-    def __init__(self, dialer: Dialer, base: WebAddress, private: Collection[str], ca_file: str) -> None:
-        self._dialer, self._base, self._private = dialer, base, private
+    def __init__(self, dialer: Dialer, origin: str, private: Collection[str], ca_file: str) -> None:
+        self._dialer, self._origin, self._private = dialer, origin, private
         self._own, self._public = VerifyingPolicy(ca_file), VerifyingPolicy("")
 
     def endpointForURI(self, uri: URI) -> IStreamClientEndpoint:
@@ -229,7 +234,8 @@ class _Endpoints:
         endpoint = _DialledEndpoint(self._dialer, host, uri.port, host in self._private)
         if uri.scheme != b"https":
             return endpoint
-        policy = self._own if (host, uri.port) == (self._base.host.name, self._base.port) else self._public
+        own = read_web_address(uri.toBytes().decode("ascii")).origin == self._origin
+        policy = self._own if own else self._public
         wrapped: IStreamClientEndpoint = wrapClientTLS(policy.creatorForNetloc(host.encode(), uri.port), endpoint)
         return wrapped
 

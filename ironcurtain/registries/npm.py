@@ -11,6 +11,7 @@ from ironcurtain.http.head import RequestHead
 from ironcurtain.network.responder import LocalResponse
 from ironcurtain.providers.provider import RequestRefusal
 from ironcurtain.registries.fetching import Unusable
+from ironcurtain.registries.location import read_location
 from ironcurtain.registries.npm_metadata import (
     Packument,
     UnusableMetadata,
@@ -38,29 +39,39 @@ _JSON: Final = "application/json"
 _SHOWN: Final = 214
 
 
+def normalised(name: str) -> str:
+    """:returns: a name as it is: npm tells apart what is spelled in different ways."""
+    return name
+
+
 class NpmRegistry:
     """
     See :class:`~ironcurtain.registries.registry.Registry`.
 
-    :param base: URL of the registry, without a slash at its end.
+    :param url: of the upstream registry; empty: the public one.
     """
 
     quiet = QUIET
 
-    def __init__(self, base: str, hosts: Collection[tuple[str, int]], store: Store) -> None:
-        self.hosts = hosts
-        self._base, self._store, self._known = base, store, _Remembered()
+    def __init__(self, store: Store, url: str = "") -> None:
+        self._store, self._known = store, _Remembered()
+        self._upstream = read_location(url or PUBLIC)
+        self.hosts: Collection[tuple[str, int]] = frozenset(
+            ((self._upstream.host, self._upstream.port), *((host, 443) for host in HOSTS))
+        )
 
     async def answer(self, host: str, head: RequestHead) -> LocalResponse | RequestRefusal:
         """See :class:`~ironcurtain.registries.registry.Registry`."""
-        request = read_path(head.path)
+        below = self._upstream.below(head.path) if host == self._upstream.name else head.path
+        request = read_path(below or "")
         if request is None:
             what = "npm is open for installing only: metadata and tarballs of packages"
             return RequestRefusal(403, "not-for-installing", f"{what}. Search, login and publishing are not offered.")
         try:
             if request.file:
                 return await self._tarball(request)
-            return await self._metadata(request, f"https://{host}", head.headers)
+            path = self._upstream.path if host == self._upstream.name else ""
+            return await self._metadata(request, f"https://{host}{path}", head.headers)
         except UnusableMetadata as e:
             raise Unusable(f"{one_line(request.name, _SHOWN)}: {e}") from None
 
@@ -95,11 +106,11 @@ class NpmRegistry:
 
     async def _fetch(self, name: str) -> Packument | RequestRefusal:
         # The complete document: the abbreviated one has no times.
-        document = await self._store.look_up(name, self._base + packument_path(name), _JSON)
+        document = await self._store.look_up(name, self._upstream.url + packument_path(name), _JSON)
         if isinstance(document, RequestRefusal):
             return document
         now = self._store.now()
-        packument = read_packument(document.body, name, self._base, now)
+        packument = read_packument(document.body, name, self._upstream.url, now)
         self._known.put(name, self._releases(packument), now.timestamp())
         return packument
 

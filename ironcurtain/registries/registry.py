@@ -16,16 +16,18 @@ from ironcurtain.registries.releases import Release
 
 
 class Registry(Protocol):
-    """
-    One kind of registry.
+    """One kind of registry."""
 
-    :ivar hosts: the hosts and ports that its clients ask, those of ``url`` in the settings included.
-    :ivar quiet: paths that clients ask for by any method and do without; they are answered 404, as if they were not
-        there. ``None``: there are none.
-    """
+    @property
+    def hosts(self) -> Collection[tuple[str, int]]:
+        """The hosts and ports that its clients ask, those of ``url`` in the settings included."""
 
-    hosts: Collection[tuple[str, int]]
-    quiet: re.Pattern[str] | None
+    @property
+    def quiet(self) -> re.Pattern[str] | None:
+        """
+        Paths that clients ask for by any method and do without; they are answered 404, as if they were not there.
+        ``None``: there are none.
+        """
 
     async def answer(self, host: str, head: RequestHead) -> LocalResponse | RequestRefusal:
         """

@@ -1,0 +1,119 @@
+"""Open the registries of the settings for one session."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+
+from ironcurtain.audit import AuditLog
+from ironcurtain.home.registry_sections import REGISTRIES, Registries, RegistrySettings
+from ironcurtain.home.sections import KeySettings
+from ironcurtain.home.user_paths import user_path
+from ironcurtain.http.addresses import literal
+from ironcurtain.http.urls import read_web_address
+from ironcurtain.network.dialling import Dialer
+from ironcurtain.network.responder import Responder
+from ironcurtain.registries.allowance import Allowance
+from ironcurtain.registries.http_fetcher import Credential, HttpFetcher
+from ironcurtain.registries.npm import NpmRegistry, normalised
+from ironcurtain.registries.policy import Normalise, package_policy
+from ironcurtain.registries.recording import PackageRecorder, PackageTraffic
+from ironcurtain.registries.registry import Registry, Store
+from ironcurtain.registries.serving import RegistryResponder
+from ironcurtain.registries.store import PackageStore
+from ironcurtain.secrets.redaction import Redactor, Secret
+
+
+class RegistryKind(NamedTuple):
+    """
+    What there is to know of one kind of registry.
+
+    :ivar make: creates it; takes its store, and the ``url`` of the settings.
+    :ivar normalise: returns the form of a name that is equal for all its spellings; it leaves ``*`` alone.
+    """
+
+    make: Callable[[Store, str], Registry]
+    normalise: Normalise
+
+
+HTTPS_PORT: Final = 443
+
+KINDS: Final[Mapping[str, RegistryKind]] = {"npm": RegistryKind(NpmRegistry, normalised)}
+"""By the name in the settings."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegistrySurroundings:
+    """
+    What registries use of the process and the machine.
+
+    :param key: fetches a key; takes where its source stands in the settings, and the source.
+    :param now: returns the time, with its zone.
+    :param events: called with each file and each refusal; it must not raise.
+    """
+
+    reactor: Any
+    dialer: Dialer
+    audit: AuditLog
+    redactor: Redactor
+    key: Callable[[str, KeySettings], Awaitable[Secret]]
+    now: Callable[[], datetime]
+    events: Callable[[PackageTraffic], None]
+
+
+class OpenRegistries:
+    """
+    The registries that the settings open, for one session. Call :meth:`start` first.
+
+    :raises ConfigurationError: a ``ca_file`` cannot be used.
+    """
+
+    def __init__(self, settings: Registries, around: RegistrySurroundings) -> None:
+        self._around, self._allowance = around, Allowance(settings)
+        self._opened = {name: opened for name in REGISTRIES if (opened := settings.opened(name)) is not None}
+        self._fetchers = {name: self._fetcher(opened) for name, opened in self._opened.items()}
+        self.responders: Mapping[tuple[str, int], Responder] = dict(self._responders())
+        """What answers for the hosts and ports of registries."""
+
+    async def start(self) -> None:
+        """
+        Fetch the keys.
+
+        :raises ConfigurationError: one cannot be had.
+        """
+        for name, settings in self._opened.items():
+            if settings.key.has_source:
+                secret = await self._around.key(f"registries.{name}.key", settings.key)
+                self._around.redactor.add(secret)
+                header = settings.key.header.lower() or "authorization"
+                self._fetchers[name].credential = Credential(header, secret)
+
+    async def stop(self) -> None:
+        """Close unused connections."""
+        for fetcher in self._fetchers.values():
+            await fetcher.close()
+
+    def _fetcher(self, settings: RegistrySettings) -> HttpFetcher:
+        private = settings.private
+        if settings.url:
+            private += (read_web_address(literal(settings.url)).host.name,)
+        return HttpFetcher(
+            self._around.reactor,
+            self._around.dialer,
+            literal(settings.url),
+            private=frozenset(host.lower() for host in private),
+            ca_file=user_path(settings.ca_file) if settings.ca_file else "",
+        )
+
+    def _responders(self) -> Iterator[tuple[tuple[str, int], Responder]]:
+        around = self._around
+        for name, settings in self._opened.items():
+            kind, recorder = KINDS[name], PackageRecorder(name, around.audit, around.events)
+            policy = package_policy(name, settings, kind.normalise)
+            store = PackageStore(policy, self._fetchers[name], recorder, self._allowance, around.now)
+            registry = kind.make(store, literal(settings.url))
+            for host, port in registry.hosts:
+                shown = host if port == HTTPS_PORT else f"{host}:{port}"
+                yield (host, port), RegistryResponder(name, registry, shown)
