@@ -37,19 +37,28 @@ class CrateFile(NamedTuple):
 
 class CrateVersion(NamedTuple):
     """
-    One line of the index.
+    What the index says of a version.
 
     :ivar crate: its name as its author writes it.
     :ivar published: when; ``None`` if the line does not tell, or what it tells is not credible.
     :ivar digest: of the file.
-    :ivar line: everything that the line says.
     """
 
     crate: str
     version: str
     published: datetime | None
     digest: Digest
-    line: dict[str, Any]
+
+
+class IndexLine(NamedTuple):
+    """
+    One line of the index.
+
+    :ivar members: everything that it says.
+    """
+
+    version: CrateVersion
+    members: dict[str, Any]
 
 
 def normalise(name: str) -> str:
@@ -89,28 +98,27 @@ def read_file_path(path: str) -> CrateFile | None:
     return CrateFile(crate, version) if _NAME.fullmatch(crate) and _VERSION.fullmatch(version) else None
 
 
-def read_index(body: bytes, crate: str, now: datetime) -> list[CrateVersion]:
+def read_index(body: bytes, crate: str, now: datetime) -> list[IndexLine]:
     """
     :param body: the file of a crate in the index.
     :param crate: the name that was asked for.
-    :returns: the versions in their order. Lines that are not understood, of other crates, and without digest are left
-        out.
+    :returns: the lines in their order. Those that are not understood, of other crates, and without digest are left out.
     :raises BadIndex: no line is understood.
     """
-    lines = [line for line in body.split(b"\n") if line.strip()]
-    versions = [version for line in lines if (version := _read_line(line, crate, now)) is not None]
-    if lines and not versions:
+    texts = [text for text in body.split(b"\n") if text.strip()]
+    lines = [line for text in texts if (line := _read_line(text, crate, now)) is not None]
+    if texts and not lines:
         raise BadIndex(f"it sent no versions of {crate} for cargo")
-    return versions
+    return lines
 
 
-def write_index(versions: Iterable[CrateVersion], withheld: Callable[[CrateVersion], bool]) -> bytes:
+def write_index(lines: Iterable[IndexLine], withheld: Callable[[CrateVersion], bool]) -> bytes:
     """
     :param withheld: whether a version must not be installed yet.
     :returns: the file of a crate in the index.
     """
-    lines = (version.line | {"yanked": True} if withheld(version) else version.line for version in versions)
-    return b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
+    written = (members | {"yanked": True} if withheld(version) else members for version, members in lines)
+    return b"".join(msgspec.json.encode(members) + b"\n" for members in written)
 
 
 def read_download(body: bytes) -> str:
@@ -154,7 +162,7 @@ def _prefix(name: str) -> str:
     return f"3/{name[0]}" if len(name) == 3 else f"{name[:2]}/{name[2:4]}"
 
 
-def _read_line(text: bytes, crate: str, now: datetime) -> CrateVersion | None:
+def _read_line(text: bytes, crate: str, now: datetime) -> IndexLine | None:
     try:
         line = msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -166,4 +174,4 @@ def _read_line(text: bytes, crate: str, now: datetime) -> CrateVersion | None:
         return None
     if not isinstance(version, str) or not _VERSION.fullmatch(version):
         return None
-    return CrateVersion(name, version, publication(line.get("pubtime"), now), digest, line)
+    return IndexLine(CrateVersion(name, version, publication(line.get("pubtime"), now), digest), line)

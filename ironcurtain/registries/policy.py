@@ -70,7 +70,9 @@ class PackagePolicy:
         return f"{when}, min_age {self.age_text}"
 
     def refuse_release(self, release: Release, now: datetime) -> RequestRefusal | None:
-        """:returns: why a file must not be fetched, by name or by age; ``None`` if it may."""
+        """:returns: why a file must not be fetched, by name or by age; ``None`` if it may, or belongs to no package."""
+        if not release.name:
+            return None
         if refusal := self.refuse_name(release.name):
             return refusal
         if not self.is_young(release.published, now):

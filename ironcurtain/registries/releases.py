@@ -32,7 +32,7 @@ class Release(NamedTuple):
     """
     One file of one version of a package.
 
-    :ivar name: of the package, as its registry normalises it.
+    :ivar name: of the package, as its registry normalises it; empty for a file of none, such as a list of packages.
     :ivar file: name of the file, for people and records.
     :ivar published: when it was published; ``None`` if that is not known, or not credible: then it counts as young.
     :ivar digest: what the file must have; ``None`` if the registry's metadata have none.

@@ -11,7 +11,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from ironcurtain.registries.crates_index import (
     BadIndex,
     CrateFile,
-    CrateVersion,
+    IndexLine,
     file_address,
     index_path,
     read_download,
@@ -32,8 +32,8 @@ def line(version: str = "1.0.0", **members: Any) -> dict[str, Any]:
     return known | {"pubtime": "2026-01-01T00:00:00Z", "v": 2} | members
 
 
-def read(*lines: Any) -> list[CrateVersion]:
-    """:returns: the versions of ``serde`` that are understood."""
+def read(*lines: Any) -> list[IndexLine]:
+    """:returns: the lines of ``serde`` that are understood."""
     return read_index(b"\n".join(json.dumps(line).encode() for line in lines), "serde", NOW)
 
 
@@ -91,10 +91,11 @@ class PathTests(SynchronousTestCase):
 
 class LineTests(SynchronousTestCase):
     def test_a_version_is_read_and_written_unchanged(self) -> None:
-        (version,) = read(line(unknown=[1]))
+        (found,) = read(line(unknown=[1]))
+        version = found.version
         self.assertEqual((version.crate, version.version, version.digest.value.hex()), ("Serde", "1.0.0", "ab" * 32))
         self.assertEqual(version.published, datetime(2026, 1, 1, tzinfo=UTC))
-        self.assertEqual(json.loads(write_index([version], lambda _: False)), line(unknown=[1]))
+        self.assertEqual(json.loads(write_index([found], lambda _: False)), line(unknown=[1]))
 
     def test_withheld_versions_are_yanked(self) -> None:
         written = write_index(read(line(), line("2.0.0")), lambda version: version.version == "2.0.0")
@@ -111,12 +112,12 @@ class LineTests(SynchronousTestCase):
             None,
         )
         for other in unusable:
-            self.assertEqual([version.version for version in read(other, line("3.0.0"))], ["3.0.0"], other)
+            self.assertEqual([found.version.version for found in read(other, line("3.0.0"))], ["3.0.0"], other)
 
     def test_times_that_are_missing_or_not_credible_are_unknown(self) -> None:
         for time in (None, 5, "", "2026-01-01", "2099-01-01T00:00:00Z", "1970-01-01T00:00:00Z"):
-            (version,) = read(line(pubtime=time))
-            self.assertIsNone(version.published)
+            (found,) = read(line(pubtime=time))
+            self.assertIsNone(found.version.published)
 
     def test_what_is_no_index_is_reported(self) -> None:
         self.assertRaises(BadIndex, read_index, b"<html>\n</html>", "serde", NOW)
@@ -125,14 +126,14 @@ class LineTests(SynchronousTestCase):
     @given(st.dictionaries(st.sampled_from(sorted(line())), JSON_VALUES, max_size=4), st.binary(max_size=40))
     def test_any_lines_are_read_or_left_out(self, members: dict[str, Any], noise: bytes) -> None:
         body = b"\n".join((json.dumps(line() | members).encode(), noise, json.dumps(line("2.0.0")).encode()))
-        self.assertEqual(read_index(body, "serde", NOW)[-1].version, "2.0.0")
+        self.assertEqual(read_index(body, "serde", NOW)[-1].version.version, "2.0.0")
 
 
 class AddressTests(SynchronousTestCase):
     def address(self, download: object) -> str:
         """:returns: where the file of a version is."""
-        (version,) = read(line())
-        return file_address(read_download(json.dumps({"dl": download}).encode()), version)
+        (found,) = read(line())
+        return file_address(read_download(json.dumps({"dl": download}).encode()), found.version)
 
     def test_files_are_where_the_configuration_says(self) -> None:
         self.assertEqual(self.address("https://files.example/c"), "https://files.example/c/Serde/1.0.0/download")
