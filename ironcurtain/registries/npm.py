@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Collection, Mapping
 from typing import Final
 
@@ -22,18 +21,13 @@ from ironcurtain.registries.npm_metadata import (
 from ironcurtain.registries.npm_paths import QUIET, PackageRequest, packument_path, read_path
 from ironcurtain.registries.registry import Store, local
 from ironcurtain.registries.releases import Release
+from ironcurtain.registries.remembering import Remembered
 from ironcurtain.text.display import one_line
 from ironcurtain.text.quantities import counted
 
 PUBLIC: Final = "https://registry.npmjs.org"
 HOSTS: Final = ("registry.npmjs.org", "registry.yarnpkg.com")
 """The hosts that clients ask unless told otherwise."""
-
-REMEMBERED_SECONDS: Final = 300.0
-"""How long the digests and times of a package's versions are used for its tarballs."""
-
-REMEMBERED_VERSIONS: Final = 50_000
-"""Maximum number of versions of all packages whose digests and times are kept in memory."""
 
 _JSON: Final = "application/json"
 _SHOWN: Final = 214
@@ -54,7 +48,7 @@ class NpmRegistry:
     quiet = QUIET
 
     def __init__(self, store: Store, url: str = "") -> None:
-        self._store, self._known = store, _Remembered()
+        self._store, self._known = store, Remembered[Release]()
         self._upstream = read_location(url or PUBLIC)
         self.hosts: Collection[tuple[str, int]] = frozenset(
             ((self._upstream.host, self._upstream.port), *((host, 443) for host in HOSTS))
@@ -152,25 +146,3 @@ class NpmRegistry:
         versions = counted(hidden, "newer version")
         age = self._store.policy.age_text
         return (("npm-notice", f"IronCurtain: {versions} of {name} hidden by min_age {age}"),)
-
-
-class _Remembered:
-    """Files of packages, for a while, since clients fetch tarballs right after metadata."""
-
-    def __init__(self) -> None:
-        self._packages: OrderedDict[str, tuple[float, Mapping[str, Release]]] = OrderedDict()
-        self._count = 0
-
-    def get(self, name: str, now: float) -> Mapping[str, Release] | None:
-        """:returns: the files of a package by name; ``None`` if they have to be looked up."""
-        since, files = self._packages.get(name, (0.0, None))
-        return files if now - since < REMEMBERED_SECONDS else None
-
-    def put(self, name: str, files: Mapping[str, Release], now: float) -> None:
-        """Remember files, and forget the oldest ones beyond the limit."""
-        _, before = self._packages.pop(name, (0.0, {}))
-        self._packages[name] = now, files
-        self._count += len(files) - len(before)
-        while self._count > REMEMBERED_VERSIONS and len(self._packages) > 1:
-            _, (_, old) = self._packages.popitem(last=False)
-            self._count -= len(old)

@@ -15,10 +15,15 @@ from ironcurtain.http.addresses import literal
 from ironcurtain.http.urls import read_web_address
 from ironcurtain.network.dialling import Dialer
 from ironcurtain.network.responder import Responder
+from ironcurtain.registries import crates_index, pypi_paths
 from ironcurtain.registries.allowance import Allowance
+from ironcurtain.registries.crates import Crates
+from ironcurtain.registries.debian import Debian
+from ironcurtain.registries.go import Go
 from ironcurtain.registries.http_fetcher import Credential, HttpFetcher
 from ironcurtain.registries.npm import NpmRegistry, normalised
 from ironcurtain.registries.policy import Normalise, package_policy
+from ironcurtain.registries.pypi import PyPI
 from ironcurtain.registries.recording import PackageRecorder, PackageTraffic
 from ironcurtain.registries.registry import Registry, Store
 from ironcurtain.registries.serving import RegistryResponder
@@ -40,7 +45,13 @@ class RegistryKind(NamedTuple):
 
 HTTPS_PORT: Final = 443
 
-KINDS: Final[Mapping[str, RegistryKind]] = {"npm": RegistryKind(NpmRegistry, normalised)}
+KINDS: Final[Mapping[str, RegistryKind]] = {
+    "npm": RegistryKind(NpmRegistry, normalised),
+    "pypi": RegistryKind(PyPI, pypi_paths.normalise),
+    "crates": RegistryKind(Crates, crates_index.normalise),
+    "debian": RegistryKind(Debian, str.lower),
+    "go": RegistryKind(Go, str),
+}
 """By the name in the settings."""
 
 
