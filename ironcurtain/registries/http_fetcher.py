@@ -13,6 +13,7 @@ from twisted.internet.address import IPv4Address
 from twisted.internet.defer import Deferred, DeferredSemaphore, TimeoutError
 from twisted.internet.endpoints import wrapClientTLS
 from twisted.internet.interfaces import IProtocolFactory, IReactorTime, IStreamClientEndpoint
+from twisted.internet.task import deferLater
 from twisted.web.client import URI, Agent
 from twisted.web.http_headers import Headers
 from twisted.web.iweb import UNKNOWN_LENGTH, IAgentEndpointFactory, IResponse
@@ -43,6 +44,9 @@ DOCUMENTS: Final = 16
 CONNECTIONS_KEPT: Final = 32
 """Maximum number of unused connections to one host."""
 
+KEPT_SECONDS: Final = 30
+"""How long an unused connection is kept, in seconds."""
+
 _REDIRECTING = (301, 302, 303, 307, 308)
 
 
@@ -70,7 +74,7 @@ class HttpFetcher:
     See :class:`~ironcurtain.registries.fetching.Fetcher`.
 
     :param base: the configured address of the registry, which may be without TLS; empty: a public one.
-    :param private: names of the hosts that may have addresses that are not public.
+    :param private: names of further hosts that may have addresses that are not public.
     :param ca_file: PEM certificates to trust for the host of ``base`` besides the system's; empty: none.
     :raises ConfigurationError: the ``ca_file`` cannot be used.
     """
@@ -89,7 +93,7 @@ class HttpFetcher:
         self.credential: Credential | None = None
         """Sent to the origin of the configured address only."""
         self._pool = QuietConnectionPool(reactor)
-        self._pool.maxPersistentPerHost = CONNECTIONS_KEPT
+        self._pool.maxPersistentPerHost, self._pool.cachedConnectionTimeout = CONNECTIONS_KEPT, KEPT_SECONDS
         endpoints = _Endpoints(dialer, self._origin, private, ca_file)
         self._agent = Agent.usingEndpointFactory(reactor, endpoints, self._pool)
         self._documents = DeferredSemaphore(DOCUMENTS)
@@ -161,14 +165,14 @@ class HttpFetcher:
     async def _inflated(self, response: IResponse, url: str, limit: int) -> bytes:
         host = read_web_address(url).host.name
         codings = b",".join(response.headers.getRawHeaders(b"content-encoding", [])).decode("latin-1")
-        inflating = Inflating(host, codings, limit)
         async with aclosing(self._stream(response, host)) as pieces:
+            inflating = Inflating(host, codings, limit)
             async for piece in pieces:
                 inflating.feed(piece)
         return inflating.whole()
 
     def _stream(self, response: IResponse, host: str) -> UpstreamBody:
-        return UpstreamBody(response, host, Watch(self._clock, SILENCE_SECONDS))
+        return UpstreamBody(response, host, self._clock)
 
 
 class UpstreamBody:
@@ -176,11 +180,11 @@ class UpstreamBody:
     See :class:`~ironcurtain.registries.fetching.ByteStream`.
 
     :param host: for messages.
-    :param watch: ends the wait for a silent server.
     """
 
-    def __init__(self, response: IResponse, host: str, watch: Watch) -> None:
-        self._host, self._watch, self._stream = host, watch, BodyStream()
+    def __init__(self, response: IResponse, host: str, clock: IReactorTime) -> None:
+        self._host, self._clock, self._stream = host, clock, BodyStream()
+        self._watch = Watch(clock, SILENCE_SECONDS)
         response.deliverBody(self._stream)
 
     def __aiter__(self) -> UpstreamBody:
@@ -200,7 +204,10 @@ class UpstreamBody:
 
     async def aclose(self) -> None:
         """See :class:`~ironcurtain.registries.fetching.ByteStream`."""
-        self._stream.close()
+        try:
+            await deferLater(self._clock, 0)  # bytes that were read already may complete the response
+        finally:
+            self._stream.close()
 
 
 def _fields(response: IResponse) -> Fields:
@@ -231,10 +238,10 @@ class _Endpoints:
 
     def endpointForURI(self, uri: URI) -> IStreamClientEndpoint:
         host = uri.host.decode("ascii").strip("[]").lower()
-        endpoint = _DialledEndpoint(self._dialer, host, uri.port, host in self._private)
+        own = read_web_address(uri.toBytes().decode("ascii")).origin == self._origin
+        endpoint = _DialledEndpoint(self._dialer, host, uri.port, own or host in self._private)
         if uri.scheme != b"https":
             return endpoint
-        own = read_web_address(uri.toBytes().decode("ascii")).origin == self._origin
         policy = self._own if own else self._public
         wrapped: IStreamClientEndpoint = wrapClientTLS(policy.creatorForNetloc(host.encode(), uri.port), endpoint)
         return wrapped

@@ -10,7 +10,9 @@ NAME_LIMIT: Final = 214
 """Maximum length of a package's name in characters, as in npm's rules for names."""
 
 _WORD: Final = r"[A-Za-z0-9~!*'()_-][A-Za-z0-9~!*'()._-]*"
-_NAME: Final = rf"(?:@{_WORD}/)?{_WORD}"
+_NAME: Final = rf"(?!-(?:/|\Z))(?:@{_WORD}/)?{_WORD}"
+"""Not ``-``, since the paths below it are those of the registry's own services."""
+
 _VERSION: Final = r"[A-Za-z0-9][A-Za-z0-9.+_~-]*"
 _VERSION_ONLY: Final = re.compile(_VERSION)
 _REQUEST: Final = re.compile(

@@ -12,7 +12,6 @@ from ironcurtain.home.registry_sections import REGISTRIES, Registries, RegistryS
 from ironcurtain.home.sections import KeySettings
 from ironcurtain.home.user_paths import user_path
 from ironcurtain.http.addresses import literal
-from ironcurtain.http.urls import read_web_address
 from ironcurtain.network.dialling import Dialer
 from ironcurtain.network.responder import Responder
 from ironcurtain.registries import crates_index, pypi_paths
@@ -107,14 +106,11 @@ class OpenRegistries:
             await fetcher.close()
 
     def _fetcher(self, settings: RegistrySettings) -> HttpFetcher:
-        private = settings.private
-        if settings.url:
-            private += (read_web_address(literal(settings.url)).host.name,)
         return HttpFetcher(
             self._around.reactor,
             self._around.dialer,
             literal(settings.url),
-            private=frozenset(host.lower() for host in private),
+            private=frozenset(host.lower() for host in settings.private),
             ca_file=user_path(settings.ca_file) if settings.ca_file else "",
         )
 

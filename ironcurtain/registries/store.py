@@ -108,7 +108,10 @@ class PackageStore:
             raise
 
     def _failed(self, status: int, what: str) -> RequestRefusal:
-        """:returns: the refusal for a response of the registry that is no success, recorded."""
+        """
+        :returns: the refusal for a response that says that something does not exist.
+        :raises FetchFailed: it is another response.
+        """
         shown = one_line(what, _SHOWN)
         if status in _ABSENT:
             self._allowance.miss()
