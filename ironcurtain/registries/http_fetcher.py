@@ -20,12 +20,11 @@ from twisted.web.iweb import UNKNOWN_LENGTH, IAgentEndpointFactory, IResponse
 from zope.interface import implementer
 
 from ironcurtain.http.connections import QuietConnectionPool
+from ironcurtain.http.failures import explain, is_cancelled
 from ironcurtain.http.fields import Fields
 from ironcurtain.http.streaming import Watch
 from ironcurtain.http.trust import VerifyingPolicy
 from ironcurtain.http.urls import UnclearAddress, WebAddress, read_web_address
-from ironcurtain.llm.failures import network_error
-from ironcurtain.llm.model import ModelError
 from ironcurtain.network.dialling import AddressRefused, Dialer
 from ironcurtain.registries.body_stream import BodyStream
 from ironcurtain.registries.fetching import DOCUMENT_LIMIT, Document, FetchFailed, FileStream, Unusable
@@ -221,11 +220,15 @@ def _fields(response: IResponse) -> Fields:
 def failure(error: Exception, host: str, expired: bool) -> Exception:
     """:returns: the error in words; unchanged if the network is not its cause."""
     if isinstance(error, AddressRefused):
-        return Unusable(f"{error}. Name a host of yours as url or private in [registries].")
+        return Unusable(f"{error}. Name a host of yours as url or private in [registries]")
     if expired or isinstance(error, TimeoutError):
         return FetchFailed(f"{host} cannot be reached: no answer in time")
-    known = network_error(error, host, "ca_file in [registries]")
-    return FetchFailed(str(known)) if isinstance(known, ModelError) else known
+    if is_cancelled(error):
+        return error
+    known = explain(error, host, setting="url in [registries]", ca_file="ca_file in [registries]")
+    if known is None:
+        return error
+    return (Unusable if known.lasting else FetchFailed)(known.message.removesuffix("."))
 
 
 @implementer(IAgentEndpointFactory)
