@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from typing import Final
+from urllib.parse import unquote
 
 SUMS: Final = "sum.golang.org"
 """The only checksum database that is served: its name is in every Go toolchain."""
@@ -74,8 +75,9 @@ def read_module_path(path: str) -> GoRequest | None:
     :param path: of a request to the module proxy, without the query.
     :returns: ``None`` if it is nothing that downloading modules needs.
     """
-    if len(path) > _PATH_LIMIT or "%" in path:
+    if (plain := _plain(path)) is None:
         return None
+    path = plain
     if path.startswith(f"/sumdb/{SUMS}/"):
         return read_sums_path(path.removeprefix(f"/sumdb/{SUMS}"))
     if match := _VERSIONS.fullmatch(path) or _LATEST.fullmatch(path):
@@ -91,13 +93,19 @@ def read_sums_path(path: str) -> Sums | None:
     :param path: of a request to the checksum database, without the query.
     :returns: ``None`` if it is nothing that verifying modules needs.
     """
-    if len(path) > _PATH_LIMIT:
+    if (plain := _plain(path)) is None:
         return None
+    path = plain
     if path in ("/supported", "/latest") or _TILE.fullmatch(path):
         return Sums(path, "")
     if (match := _LOOKUP.fullmatch(path)) is None or "//" in path or "/." in path:
         return None
     return Sums(path, _unescaped(match["module"]))
+
+
+def _plain(path: str) -> str | None:
+    """:returns: a path without percent-encoding, as ``go`` writes it for ``!``; ``None`` if it is too long."""
+    return unquote(path, "latin-1") if len(path) <= _PATH_LIMIT else None
 
 
 def _unescaped(text: str) -> str:

@@ -14,6 +14,17 @@ class ModulePathTests(SynchronousTestCase):
         path = "/golang.org/x/text/@latest"
         self.assertEqual(read_module_path(path), Versions(path, "golang.org/x/text", True))
 
+    def test_escapes_are_read(self) -> None:
+        """As ``go`` writes them."""
+        found = read_module_path("/github.com/%21burnt%21sushi/toml/@v/v2.0.0%2bincompatible.zip")
+        assert isinstance(found, ModuleFile)
+        self.assertEqual(found.path, "/github.com/!burnt!sushi/toml/@v/v2.0.0+incompatible.zip")
+        self.assertEqual(found.module, "github.com/BurntSushi/toml")
+        found_sums = read_sums_path("/lookup/example.com/%21m@v1.0.0")
+        self.assertEqual(found_sums, Sums("/lookup/example.com/!m@v1.0.0", "example.com/M"))
+        for path in ("/example.com/m%2f..%2fx/@v/list", "/example.com/m%2fx%00/@v/list", "/example.com/%2521m/@v/list"):
+            self.assertIsNone(read_module_path(path), path)
+
     def test_files_are_read(self) -> None:
         for version, escaped in (
             ("v1.0.0", "v1.0.0"),
@@ -47,7 +58,6 @@ class ModulePathTests(SynchronousTestCase):
             "/example.com/../m/@v/list",
             "/example.com//m/@v/list",
             "/Example.com/m/@v/list",
-            "/example.com/m%2f/@v/list",
             "/example.com/m/@v/a//b.info",
             "/example.com/m/@v/a/../b.info",
             "/sumdb/other.example/supported",
