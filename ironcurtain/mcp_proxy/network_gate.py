@@ -147,7 +147,9 @@ class NetworkGate:
                 standing.until = -inf
 
     def close(self) -> None:
-        """Record how often calls were repeated."""
+        """Withdraw all questions, and record how often calls were repeated."""
+        for question in list(self._asking.values()):
+            question.end()
         while self._standings:
             self._drop(self._standings.popitem(last=False)[1])
 
@@ -214,7 +216,7 @@ class NetworkGate:
         work = Deferred.fromCoroutine(self._ask(key, tool, verdict))
         if work.called:
             return await work
-        question = self._asking[key] = SharedQuestion(work)
+        question = self._asking[key] = SharedQuestion(work, self._clock)
 
         def over(answer: RequestRefusal | Failure | None) -> None:
             del self._asking[key]

@@ -6,11 +6,15 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.python.failure import Failure
 
 from ironcurtain.mcp_proxy.admission import OpenCall
 from ironcurtain.policy import Decision, Verdict
 from ironcurtain.providers.provider import RequestRefusal
+
+LINGER_SECONDS = 60.0
+"""Seconds for which a question stays though nobody waits any more: pip gives up after 15 and tries again."""
 
 
 @dataclass(slots=True)
@@ -54,27 +58,45 @@ class Standing:
 
 
 class SharedQuestion:
-    """Equal calls that wait for one answer. If all of them are withdrawn, so is the question."""
+    """
+    Equal calls that wait for one answer. The question stays for a while after all of them were withdrawn, since many
+    programs wait for seconds only, and try again.
 
-    def __init__(self, work: Deferred[RequestRefusal | None]) -> None:
-        self._work, self._waiting = work, list[Deferred[RequestRefusal | None]]()
+    :param work: fires with the answer. Cancelling it withdraws the question.
+    """
+
+    def __init__(self, work: Deferred[RequestRefusal | None], clock: IReactorTime) -> None:
+        self._work, self._clock = work, clock
+        self._waiting: list[Deferred[RequestRefusal | None]] = []
+        self._leaving: IDelayedCall | None = None
 
     def wait(self) -> Deferred[RequestRefusal | None]:
         """:returns: fires with the answer."""
+        self._stay()
         waiter: Deferred[RequestRefusal | None] = Deferred(self._withdraw)
         self._waiting.append(waiter)
         return waiter
 
     def finish(self, answer: RequestRefusal | Failure | None) -> None:
         """Answer all."""
+        self._stay()
         waiting, self._waiting = self._waiting, []
         for waiter in waiting:
             waiter.callback(answer)
 
+    def end(self) -> None:
+        """Withdraw the question."""
+        self._work.cancel()
+
     def _withdraw(self, waiter: Deferred[RequestRefusal | None]) -> None:
         self._waiting.remove(waiter)
         if not self._waiting:
-            self._work.cancel()
+            self._leaving = self._clock.callLater(LINGER_SECONDS, self.end)
+
+    def _stay(self) -> None:
+        leaving, self._leaving = self._leaving, None
+        if leaving is not None and leaving.active():
+            leaving.cancel()
 
 
 def rules_of(verdict: Verdict) -> frozenset[str]:

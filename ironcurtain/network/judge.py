@@ -16,7 +16,8 @@ class NetworkJudge(Protocol):
 
     async def connect(self, host: str, port: int) -> RequestRefusal | None:
         """
-        Judge a connection, which takes as long as a person needs to answer. Cancelling withdraws the question.
+        Judge a connection, which takes as long as a person needs to answer. Cancelling withdraws the question,
+        after a time in which the program may try again.
 
         :param host: a name in canonical form, or an address (an IPv6 address without brackets).
         :returns: why it must not be made; ``None`` if it may.

@@ -19,6 +19,7 @@ from ironcurtain.mcp_proxy.calls import CallEvent
 from ironcurtain.mcp_proxy.memory import CallMemory
 from ironcurtain.mcp_proxy.network_gate import NetworkGate, RefusedConnection
 from ironcurtain.mcp_proxy.network_words import ONCE_SECONDS
+from ironcurtain.mcp_proxy.standing_answers import LINGER_SECONDS
 from ironcurtain.providers.provider import RequestRefusal
 from ironcurtain.secrets.redaction import Redactor
 from tests.audit.doubles import ManualThread, at_once, scratch
@@ -114,18 +115,38 @@ class QuestionTests(NetworkGateCase):
         self.assertEqual([self.successResultOf(answer) for answer in answers], [None] * 85)
         self.assertEqual(len(self.records("call", "decision", "outcome")), 3)
 
-    def test_withdrawing_one_of_equal_questions_leaves_the_others(self) -> None:
+    def test_question_stays_for_a_while_after_all_were_withdrawn(self) -> None:
         self.make()
         first, second = self.connect(), self.connect()
-        first.cancel()
-        self.failureResultOf(first)
-        self.assertNoResult(second)
-        self.pending()
-        second.cancel()
-        self.failureResultOf(second)
+        for each in (first, second):
+            each.cancel()
+            self.failureResultOf(each)
+            self.clock.advance(LINGER_SECONDS - 1)
+            self.pending()
+        self.clock.advance(1)
         self.assertEqual(self.escalations.pending(), [])
         self.assertEqual([each["status"] for each in self.records("outcome")], ["withdrawn"])
         self.assertNoResult(self.connect())
+
+    def test_program_that_tries_again_waits_for_the_same_question(self) -> None:
+        self.make()
+        for _ in range(5):  # as pip does, which gives up after 15 seconds
+            attempt = self.connect()
+            self.clock.advance(15)
+            attempt.cancel()
+            self.failureResultOf(attempt)
+        self.assertEqual(self.pending().number, 1)
+        self.escalations.decide(1, Outcome.APPROVED, "ada")
+        self.assertEqual(self.code(self.connect()), "")
+        self.clock.advance(LINGER_SECONDS)
+        self.assertEqual([each["status"] for each in self.records("outcome")], ["success"])
+
+    def test_questions_end_with_the_session(self) -> None:
+        self.make()
+        answers = [self.connect(host) for host in ("a.test", "b.test")]
+        self.gate.close()
+        self.assertEqual(self.escalations.pending(), [])
+        self.assertEqual([self.code(answer) for answer in answers], ["withdrawn"] * 2)
 
     def test_approval_holds_for_a_while_for_this_host_and_port(self) -> None:
         self.make()
