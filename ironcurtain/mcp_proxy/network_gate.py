@@ -141,7 +141,11 @@ class NetworkGate:
         return self._engine.names_host(ToolCall(SERVER, CONNECT, {"host": host, "port": port}))
 
     def forget_approvals(self) -> None:
-        """Ask again about everything that a person has allowed, unless it is covered by a kept approval."""
+        """
+        Ask again about everything that a person has allowed, unless it is covered by a kept approval. Requests over
+        connections that are open wait for the answer, too.
+        """
+        self._connected.clear()
         for standing in self._standings.values():
             if standing.decision is Decision.ESCALATE and standing.answer is None:
                 standing.until = -inf

@@ -170,7 +170,9 @@ class QuestionTests(NetworkGateCase):
             self.assertEqual(self.code(self.connect()), "")
         self.assertNoResult(self.connect(port=8443))
         self.escalations.revoke(1, "ada")
+        self.assertEqual(self.code(self.request("https://a.test/")), "")
         self.gate.forget_approvals()
+        self.assertNoResult(self.request("https://a.test/"))
         self.assertNoResult(self.connect())
 
     def test_denial_is_not_asked_again_for_a_while(self) -> None:
