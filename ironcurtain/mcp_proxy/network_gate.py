@@ -32,7 +32,7 @@ from ironcurtain.mcp_proxy.pins import digest
 from ironcurtain.mcp_proxy.standing_answers import Meter, SharedQuestion, Standing, rules_of
 from ironcurtain.network.judge import NetworkJudge
 from ironcurtain.policy import Decision, PolicyEngine, ToolCall, Verdict
-from ironcurtain.policy.network import CONNECT, REQUEST, SCHEMAS, SERVER, TELEMETRY_RULE
+from ironcurtain.policy.network import CONNECT, NO_RULE, REQUEST, SCHEMAS, SERVER, TELEMETRY_RULE
 from ironcurtain.providers.provider import RequestRefusal
 
 RECORD_SECONDS: Final = 60.0
@@ -48,6 +48,12 @@ REMEMBERED: Final = 1000
 """Maximum number of different calls whose answers are remembered, and of connections that were allowed."""
 
 STOPPED_RULE: Final = "protected-path-appeared"
+
+CONFIGURED_RULE: Final = "configured-network"
+"""Allows a connection of a server to a host that its settings list, if no rule is about it."""
+
+Listed = Callable[[str, int], bool]
+"""Returns whether a person has listed a host and port for a party; rules of the policy can still deny them."""
 
 DEFINITIONS = {
     tool: ToolDefinition(SERVER, tool, public_name(SERVER, tool), {"name": tool, "inputSchema": schema}, digest(schema))
@@ -101,13 +107,17 @@ class NetworkGate:
         self._standings: OrderedDict[str, Standing] = OrderedDict()
         self._asking: dict[str, SharedQuestion] = {}
         self._connected: OrderedDict[tuple[str, str, int], None] = OrderedDict()
+        self._listed: dict[str, Listed] = {}
         self._meters: dict[tuple[str, bool], Meter] = {}
 
-    def judge(self, party: str) -> NetworkJudge:
+    def judge(self, party: str, listed: Listed | None = None) -> NetworkJudge:
         """
         :param party: who wants the connections, in words for people: "the agent", "server NAME", "shell".
+        :param listed: see :data:`Listed`.
         :returns: what decides for it.
         """
+        if listed is not None:
+            self._listed[party] = listed
         return _PartyJudge(self, party)
 
     async def connect(self, party: str, host: str, port: int) -> RequestRefusal | None:
@@ -184,10 +194,21 @@ class NetworkGate:
         if why := self._stopped():
             return Verdict(Decision.DENY, STOPPED_RULE, why, arguments)
         try:
-            return self._engine.evaluate(ToolCall(SERVER, tool, arguments), SCHEMAS[tool], history=self._memory.now())
+            call = ToolCall(SERVER, tool, arguments)
+            verdict = self._engine.evaluate(call, SCHEMAS[tool], history=self._memory.now())
+            return self._permitted(verdict) if verdict.rule in NO_RULE else verdict
         except Exception:
             self.log.failure("the policy could not judge a call to {server} {tool}", server=SERVER, tool=tool)
             return Verdict(Decision.DENY, "invalid-arguments", "the policy cannot judge it", arguments)
+
+    def _permitted(self, verdict: Verdict) -> Verdict:
+        """:returns: the verdict on a connection that no rule is about, if the person has listed it for this party."""
+        host, port, party = (verdict.arguments[name] for name in ("host", "port", "party"))
+        listed = self._listed.get(party)
+        if listed is None or not listed(host, port):
+            return verdict
+        why = f"the settings of {party} list {host}:{port}"
+        return replace(verdict, decision=Decision.ALLOW, rule=CONFIGURED_RULE, reason=why, asking=())
 
     async def _decide(self, key: str, tool: str, verdict: Verdict) -> RequestRefusal | None:
         """Record a call that is allowed or denied without a question."""

@@ -43,6 +43,9 @@ PRIVATE_RULE: Final = "structural-private-address"
 TELEMETRY_RULE: Final = "structural-telemetry"
 """Denies a connection to a host that only gathers reports, if no rule is about it."""
 
+NO_RULE: Final = frozenset((ASK_RULE, PRIVATE_RULE, TELEMETRY_RULE))
+"""What decides about a connection that no rule is about."""
+
 REQUEST_RULE: Final = "structural-connection-allowed"
 """Allows a request that no rule is about."""
 

@@ -22,7 +22,7 @@ from ironcurtain.policy.verdict import ToolCall
 
 REFUSED_BY_SESSION = frozenset(
     (
-        *("unknown-tool", "invalid-arguments", "configured-server", "circuit-breaker"),
+        *("unknown-tool", "invalid-arguments", "configured-server", "configured-network", "circuit-breaker"),
         *("hidden-text", "changed-definition", "not-pinned"),
     )
 )

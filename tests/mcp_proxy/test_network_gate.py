@@ -304,6 +304,24 @@ class RuleTests(NetworkGateCase):
         self.assertEqual(self.code(answer), "")
         self.assertEqual([each["status"] for each in self.records("outcome")], ["success", "cancelled", "success"])
 
+    def test_hosts_that_the_settings_of_a_server_list_need_no_rule(self) -> None:
+        self.make(rule("no", "deny", "evil.test"), rule("ask", "escalate", "ask.test"))
+        listed = {("a.test", 443), ("127.0.0.1", 5432), ("evil.test", 443), ("ask.test", 443), ("api.segment.io", 443)}
+        judge = self.gate.judge("server x", lambda host, port: (host, port) in listed)
+        for host, port, expected in (
+            ("a.test", 443, ""),
+            ("A.test.", 443, ""),
+            ("127.0.0.1", 5432, ""),
+            ("api.segment.io", 443, ""),
+            ("evil.test", 443, "denied-by-rule"),
+            ("127.0.0.1", 5433, "denied-by-rule"),
+        ):
+            self.assertEqual(self.code(self.start(judge.connect(host, port))), expected, host)
+        for host, port in (("a.test", 80), ("ask.test", 443)):
+            self.assertNoResult(self.start(judge.connect(host, port)))
+        self.assertNoResult(self.connect("a.test"))
+        self.assertEqual(self.records("call")[0]["rule"], "configured-network")
+
     def test_private_addresses_of_hosts_that_a_rule_names(self) -> None:
         self.make(rule("yes", "allow", "gitea.lan", "*.test"))
         judge = self.gate.judge(AGENT)

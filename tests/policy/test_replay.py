@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.mcp_proxy.admission import BREAKER_RULE
+from ironcurtain.mcp_proxy.network_gate import CONFIGURED_RULE
 from ironcurtain.mcp_proxy.pins import WITHHELD
 from ironcurtain.policy import PolicyEngine
 from ironcurtain.policy.loading import tool_annotations
@@ -117,7 +118,7 @@ class ChangeTests(ReplayCase):
         records = [call_record("filesystem", "read_text_file", {"path": "x"}, "deny", by) for by in REFUSED_BY_SESSION]
         report = self.replayed(*records)
         self.assertEqual((report.unaffected, report.same, report.changes), (len(records), 0, {}))
-        self.assertLessEqual({BREAKER_RULE, *WITHHELD}, REFUSED_BY_SESSION)
+        self.assertLessEqual({BREAKER_RULE, CONFIGURED_RULE, *WITHHELD}, REFUSED_BY_SESSION)
 
     def test_a_resource(self) -> None:
         record = call_record("filesystem", "resources/read", {"uri": "file:///etc/hosts"}, "allow", "mine")
