@@ -153,6 +153,14 @@ def read_request(head: bytes) -> HttpRequest:
     )
 
 
+def read_status(head: bytes) -> int:
+    """
+    :param head: of a response, without the blank line at its end.
+    :raises ProtocolViolation: its first line is not that of an HTTP/1 response.
+    """
+    return int(_status_line(head.partition(b"\r\n")[0])[2])
+
+
 def read_response(head: bytes, method: str) -> HttpResponse:
     """
     :param head: without the blank line at its end.
@@ -160,8 +168,7 @@ def read_response(head: bytes, method: str) -> HttpResponse:
     :raises ProtocolViolation: it is ambiguous or invalid.
     """
     line, _, lines = head.partition(b"\r\n")
-    if (match := _STATUS.fullmatch(line)) is None:
-        raise ProtocolViolation("http", "the first line is not an HTTP/1 response")
+    match = _status_line(line)
     status, fields = int(match[2]), read_fields(lines)
     named = pick(fields, _OF_RESPONSES)
     length = _length(named)
@@ -173,6 +180,12 @@ def read_response(head: bytes, method: str) -> HttpResponse:
     if length is None:
         return HttpResponse(status, fields, named, None, last, Chunked(strict=False))
     return HttpResponse(status, fields, named, length, last, Counted(length))
+
+
+def _status_line(line: bytes) -> re.Match[bytes]:
+    if (match := _STATUS.fullmatch(line)) is None:
+        raise ProtocolViolation("http", "the first line is not an HTTP/1 response")
+    return match
 
 
 _ABSENT = -1

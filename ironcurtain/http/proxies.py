@@ -27,6 +27,9 @@ from ironcurtain.secrets.redaction import Secret
 NONE: Final = "none"
 """The setting ``proxy`` for no proxy at all."""
 
+SETTING: Final = "network.proxy in config.toml"
+"""The origin of a proxy that the settings name."""
+
 _NO_SOURCE: Final = TokenSettings()
 _SEPARATORS = re.compile(r"[\s,]+")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
@@ -41,8 +44,9 @@ class Proxy:
     :ivar scheme: ``https`` if the connection to the proxy itself has TLS, otherwise ``http``.
     :ivar user: for Basic authentication; empty for none.
     :ivar password: of that user, if it is known already.
-    :ivar source: of the password otherwise.
     :ivar origin: the variable or setting that names the proxy.
+    :ivar source: of the password otherwise.
+    :ivar ca_file: PEM certificates to trust for it besides the system's; empty for none.
     """
 
     scheme: str
@@ -51,7 +55,8 @@ class Proxy:
     user: str
     password: Secret | None
     origin: str
-    source: TokenSettings
+    source: TokenSettings = _NO_SOURCE
+    ca_file: str = ""
 
     def __str__(self) -> str:
         return f"{self.scheme}://{bracketed(self.host)}:{self.port} ({self.origin})"
@@ -119,7 +124,7 @@ def read_proxies(network: Network, environ: Mapping[str, str]) -> Proxies:
         return NO_PROXIES
     found: dict[str, Proxy | ConfigurationError] = {}
     if network.proxy:
-        proxy = read_proxy(network.proxy, "network.proxy in config.toml", network.proxy_password)
+        proxy = read_proxy(network.proxy, SETTING, network.proxy_password, network.proxy_ca_file)
         found = {"https": proxy, "http": proxy}
     else:
         for scheme in ("https", "http"):
@@ -130,7 +135,7 @@ def read_proxies(network: Network, environ: Mapping[str, str]) -> Proxies:
     return Proxies(found, tuple(_entries(listed)))
 
 
-def read_proxy(text: str, origin: str, source: TokenSettings = _NO_SOURCE) -> Proxy:
+def read_proxy(text: str, origin: str, source: TokenSettings = _NO_SOURCE, ca_file: str = "") -> Proxy:
     """
     :param text: ``[http[s]://][USER[:PASSWORD]@]HOST[:PORT]``.
     :param origin: what says so.
@@ -152,7 +157,7 @@ def read_proxy(text: str, origin: str, source: TokenSettings = _NO_SOURCE) -> Pr
     if ":" in unquote(user):
         raise ValueError("the name of a proxy's user cannot contain a colon")
     known = Secret(unquote(password), origin) if colon else None
-    return Proxy(address.scheme, address.host, address.port, unquote(user), known, origin, source)
+    return Proxy(address.scheme, address.host, address.port, unquote(user), known, origin, source, ca_file)
 
 
 def check_entry(text: str) -> None:

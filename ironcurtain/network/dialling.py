@@ -2,12 +2,15 @@
 Connect to a host: resolve its name here, check the addresses, and dial only allowed ones.
 
 A name is resolved anew at each connection and never by the system call that dials, so that no answer of a name server
-that comes later (DNS rebinding) is used unchecked.
+that comes later (DNS rebinding) is used unchecked. Where an upstream proxy makes the connection, it is the proxy that
+resolves names: only addresses that stand in the place of a name are checked here.
 """
 
 from __future__ import annotations
 
 import socket
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from twisted.internet.defer import Deferred
@@ -26,8 +29,10 @@ from twisted.internet.protocol import Protocol
 from zope.interface import implementer
 
 from ironcurtain.errors import Unavailable
-from ironcurtain.http.hosts import parse_host
+from ironcurtain.http.hosts import Host, parse_host
+from ironcurtain.http.proxies import Proxy
 from ironcurtain.http.public import is_public
+from ironcurtain.http.tunnels import Tunnels
 from ironcurtain.services.stream import adopt
 
 ATTEMPTS = 3
@@ -35,6 +40,9 @@ ATTEMPTS = 3
 
 CONNECT_SECONDS = 10.0
 """Default time limit in seconds for resolving a name, and for each connection attempt."""
+
+PLAIN_PORT = 80
+"""The port of connections that the proxy for ``http`` URLs makes; all others are made by that for ``https``."""
 
 
 class AddressRefused(Unavailable):
@@ -58,11 +66,18 @@ class DiallingReactor(IReactorTCP, IReactorTime):
 class Dialer:
     """
     :param resolver: resolves host names, anew for each connection.
-    :param seconds: time limit for resolving, and for each connection attempt.
+    :param seconds: time limit for resolving, for each connection attempt, and for the answer of a proxy.
+    :param tunnels: through upstream proxies, as the settings say; ``None``: all connections are direct.
     """
 
-    def __init__(self, reactor: DiallingReactor, resolver: IHostnameResolver, seconds: float = CONNECT_SECONDS) -> None:
-        self._reactor, self._resolver, self._seconds = reactor, resolver, seconds
+    def __init__(
+        self,
+        reactor: DiallingReactor,
+        resolver: IHostnameResolver,
+        seconds: float = CONNECT_SECONDS,
+        tunnels: Tunnels | None = None,
+    ) -> None:
+        self._reactor, self._resolver, self._seconds, self._tunnels = reactor, resolver, seconds, tunnels
 
     async def connect(self, host: str, port: int, protocol: IProtocol, *, private: bool = False) -> None:
         """
@@ -73,11 +88,41 @@ class Dialer:
         :param private: whether addresses that are not public are allowed, because a person named this host.
         :raises AddressRefused: the host has no allowed address; nothing was sent.
         :raises DNSLookupError: it has no address at all, or is not a valid host.
-        :raises ConnectError: no connection could be made to the first :data:`ATTEMPTS` addresses.
+        :raises ConnectError: no connection could be made to the first :data:`ATTEMPTS` addresses, or through the proxy
+            (:class:`~ironcurtain.http.failures.ProxyFailed`).
         :raises twisted.internet.defer.TimeoutError: the name was not resolved in time.
         """
+        if (parsed := parse_host(f"[{host}]" if ":" in host else host)) is None:
+            raise DNSLookupError(host)
+        tunnels, scheme = self._tunnels, "http" if port == PLAIN_PORT else "https"
+        proxy = None if tunnels is None else tunnels.choose(scheme, parsed.name, port)
+        if tunnels is None or proxy is None:
+            await self._dial(host, await self._vetted(host, parsed, private), port, protocol)
+            return
+        if parsed.is_address:
+            await self._vetted(host, parsed, private)
+        await tunnels.open(proxy, parsed.name, port, protocol, partial(self._dial_proxy, proxy), self._seconds)
+
+    async def _vetted(self, host: str, parsed: Host, private: bool) -> list[str]:
+        addresses = await self._addresses(parsed)
+        vetted = [address for address in addresses if private or is_public(address)]
+        if addresses and not vetted:
+            raise AddressRefused(host, addresses[0])
+        return vetted
+
+    async def _addresses(self, host: Host) -> list[str]:
+        if host.is_address:
+            return [host.name]
+        addresses = _Addresses()
+        self._resolver.resolveHostName(addresses, host.name)
+        return await addresses.found.addTimeout(self._seconds, self._reactor)
+
+    async def _dial_proxy(self, proxy: Proxy, protocol: IProtocol) -> None:
+        await self._dial(proxy.host.name, await self._addresses(proxy.host), proxy.port, protocol)
+
+    async def _dial(self, host: str, addresses: Sequence[str], port: int, protocol: IProtocol) -> None:
         failed: Exception = DNSLookupError(host)
-        for address in (await self._vetted(host, private))[:ATTEMPTS]:
+        for address in addresses[:ATTEMPTS]:
             try:
                 reached = await connectProtocol(self._endpoint(address, port), _Reached())
             except ConnectError as e:
@@ -90,21 +135,6 @@ class Dialer:
     def _endpoint(self, address: str, port: int) -> TCP4ClientEndpoint | TCP6ClientEndpoint:
         kind = TCP6ClientEndpoint if ":" in address else TCP4ClientEndpoint
         return kind(self._reactor, address, port, self._seconds)
-
-    async def _vetted(self, host: str, private: bool) -> list[str]:
-        parsed = parse_host(f"[{host}]" if ":" in host else host)
-        if parsed is None:
-            return []
-        addresses = [parsed.name] if parsed.is_address else await self._resolve(parsed.name)
-        vetted = [address for address in addresses if private or is_public(address)]
-        if addresses and not vetted:
-            raise AddressRefused(host, addresses[0])
-        return vetted
-
-    def _resolve(self, name: str) -> Deferred[list[str]]:
-        addresses = _Addresses()
-        self._resolver.resolveHostName(addresses, name)
-        return addresses.found.addTimeout(self._seconds, self._reactor)
 
 
 @implementer(IResolutionReceiver)

@@ -1,0 +1,253 @@
+"""Connections through an upstream proxy: a CONNECT request, and then the bytes of the connection itself."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+from twisted.internet.defer import Deferred, DeferredLock, TimeoutError
+from twisted.internet.interfaces import IHalfCloseableProtocol, IHandshakeListener, IProtocol
+from twisted.internet.protocol import Factory, Protocol, connectionDone
+from twisted.protocols.tls import TLSMemoryBIOFactory, TLSMemoryBIOProtocol
+from twisted.python.failure import Failure
+from zope.interface import implementer
+
+from ironcurtain.errors import ConfigurationError, ProtocolViolation
+from ironcurtain.http.failures import ProxyFailed, explain
+from ironcurtain.http.fields import read_fields
+from ironcurtain.http.head import HeadReader, read_status
+from ironcurtain.http.proxies import SETTING, Proxies, Proxy
+from ironcurtain.http.trust import VerifyingPolicy
+from ironcurtain.process.configured_secret import configured_secret
+from ironcurtain.secrets.redaction import Secret
+
+HEAD_LIMIT: Final = 16 * 1024
+"""Maximum size in bytes of the head of a proxy's response."""
+
+
+def connect_request(host: str, port: int, credentials: Secret | None) -> bytes:
+    """
+    :param host: a name or an address, an IPv6 address without brackets.
+    :param credentials: ``USER:PASSWORD``.
+    :returns: the request for a tunnel (RFC 9110, section 9.3.6).
+    """
+    target = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    lines = [f"CONNECT {target} HTTP/1.1", f"Host: {target}"]
+    if credentials is not None:
+        basic = base64.b64encode(credentials.reveal().encode()).decode("ascii")
+        lines.append(f"Proxy-Authorization: Basic {basic}")
+    return "\r\n".join((*lines, "", "")).encode("ascii")
+
+
+def read_reply(head: bytes, proxy: Proxy, target: str, authenticated: bool) -> ProxyFailed | None:
+    """
+    :param head: of the response to a CONNECT request, without the blank line at its end.
+    :param target: host and port, for messages.
+    :param authenticated: whether the request had credentials.
+    :returns: why there is no tunnel; ``None`` if there is one.
+    """
+    try:
+        status = read_status(head)
+    except ProtocolViolation:
+        return ProxyFailed(f"the proxy {proxy} does not answer as an HTTP proxy does", lasting=True)
+    if 200 <= status < 300:
+        return None
+    if status == 407:
+        return ProxyFailed(_unauthenticated(head, proxy, authenticated), lasting=True)
+    return ProxyFailed(f"the proxy {proxy} refuses the connection to {target} (HTTP {status})", lasting=status < 500)
+
+
+def _unauthenticated(head: bytes, proxy: Proxy, authenticated: bool) -> str:
+    offered = _schemes(head)
+    if offered and "basic" not in (scheme.lower() for scheme in offered):
+        return f"the proxy {proxy} wants {' or '.join(offered)} authentication, and only Basic is supported (HTTP 407)"
+    if proxy.origin == SETTING:
+        where = "the user in network.proxy and network.proxy_password in config.toml"
+    else:
+        where = f"the user and the password in the {proxy.origin}, as in http://USER:PASSWORD@HOST:PORT"
+    if authenticated:
+        return f"the proxy {proxy} refuses the user or the password (HTTP 407): correct {where}"
+    return f"the proxy {proxy} wants a user and a password (HTTP 407): set {where}"
+
+
+def _schemes(head: bytes) -> list[str]:
+    try:
+        fields = read_fields(head.partition(b"\r\n")[2])
+    except ProtocolViolation:
+        return []
+    found = [value.split(" ")[0].strip(",") for name, value in fields if name == "proxy-authenticate"]
+    return [scheme for scheme in found if scheme.isascii() and scheme.isalnum()]
+
+
+@implementer(IHalfCloseableProtocol, IHandshakeListener)
+class Tunnel(Protocol):
+    """
+    Asks a proxy for a tunnel, and passes it on to another protocol, which then uses the transport itself.
+
+    :param request: for the tunnel.
+    :param judge: returns why a head of a response means that there is none.
+    :param inner: not touched before there is a tunnel.
+    :param encrypted: whether the transport is TLS; the request waits until the proxy's certificate is verified.
+    """
+
+    transport: Any
+
+    def __init__(
+        self, request: bytes, judge: Callable[[bytes], ProxyFailed | None], inner: IProtocol, *, encrypted: bool
+    ) -> None:
+        self._request, self._judge, self._inner, self._encrypted = request, judge, inner, encrypted
+        self._reader, self._open = HeadReader(HEAD_LIMIT), False
+        self.established: Deferred[None] = Deferred(lambda _: self._abort())
+        """Fires once there is a tunnel; fails with the reason if there is none."""
+
+    def connectionMade(self) -> None:
+        if not self._encrypted:
+            self.transport.write(self._request)
+
+    def handshakeCompleted(self) -> None:
+        """The proxy's certificate is valid, or else the transport is closing and writes nothing more."""
+        self.transport.write(self._request)
+
+    def dataReceived(self, data: bytes) -> None:
+        if self._open:
+            self._inner.dataReceived(data)
+            return
+        if self.established.called:
+            return
+        try:
+            found = self._reader.feed(data)
+        except ProtocolViolation:  # too long
+            found = b"", b""
+        if found is None:
+            return
+        head, rest = found
+        if (failed := self._judge(head)) is not None:
+            self.established.errback(failed)
+            self._abort()
+            return
+        self._open = True
+        self._inner.makeConnection(self.transport)
+        if rest:
+            self._inner.dataReceived(rest)
+        self.established.callback(None)
+
+    def readConnectionLost(self) -> None:
+        """See :class:`~twisted.internet.interfaces.IHalfCloseableProtocol`."""
+        if self._open and IHalfCloseableProtocol.providedBy(self._inner):
+            self._inner.readConnectionLost()
+        else:
+            self.transport.loseConnection()
+
+    def writeConnectionLost(self) -> None:
+        """See :class:`~twisted.internet.interfaces.IHalfCloseableProtocol`."""
+        if self._open and IHalfCloseableProtocol.providedBy(self._inner):
+            self._inner.writeConnectionLost()
+
+    def connectionLost(self, reason: Failure = connectionDone) -> None:
+        self.connected = 0
+        if self._open:
+            self._inner.connectionLost(reason)
+        elif not self.established.called:
+            self.established.errback(reason)
+
+    def _abort(self) -> None:
+        if self.connected:
+            self.transport.abortConnection()
+
+
+Reach = Callable[[IProtocol], Awaitable[object]]
+"""Connects a protocol to the proxy itself."""
+
+
+class Tunnels:
+    """
+    The upstream proxies of one session or client.
+
+    :param reactor: for time limits, and for the command that prints a password, which runs once.
+    :param environ: has the variable with a password, and is the environment of that command.
+    """
+
+    def __init__(self, reactor: Any, proxies: Proxies, environ: Mapping[str, str]) -> None:
+        self._reactor, self._proxies, self._environ = reactor, proxies, environ
+        self._fetching, self._passwords = DeferredLock(), dict[Proxy, Secret]()
+
+    def choose(self, scheme: str, host: str, port: int) -> Proxy | None:
+        """
+        See :meth:`~ironcurtain.http.proxies.Proxies.choose`.
+
+        :raises ProxyFailed: the proxy for it cannot be used.
+        """
+        try:
+            return self._proxies.choose(scheme, host, port)
+        except ConfigurationError as e:
+            raise ProxyFailed(str(e), lasting=True) from None
+
+    async def open(self, proxy: Proxy, host: str, port: int, inner: IProtocol, reach: Reach, seconds: float) -> None:
+        """
+        Connect a protocol to a host through a proxy, which resolves the host's name.
+
+        :param inner: gets a transport once there is a tunnel; it is not touched before.
+        :param reach: connects to the proxy.
+        :param seconds: time limit for the proxy's answer.
+        :raises ProxyFailed: there is no tunnel.
+        """
+        credentials = await self._credentials(proxy)
+        target = f"{host}:{port}"
+
+        def judge(head: bytes) -> ProxyFailed | None:
+            return read_reply(head, proxy, target, credentials is not None)
+
+        encrypted = proxy.scheme == "https"
+        tunnel = Tunnel(connect_request(host, port, credentials), judge, inner, encrypted=encrypted)
+        try:
+            await reach(_secured(tunnel, proxy) if encrypted else tunnel)
+        except Exception as e:
+            tunnel.established.addErrback(lambda _: None)  # nobody waits for it
+            raise _unreachable(e, proxy) from None
+        try:
+            await tunnel.established.addTimeout(seconds, self._reactor)
+        except ProxyFailed:
+            raise
+        except Exception as e:
+            raise _unreachable(e, proxy) from None
+
+    async def _credentials(self, proxy: Proxy) -> Secret | None:
+        """:returns: ``USER:PASSWORD``, if the proxy has a user."""
+        if not proxy.user:
+            return None
+        password = proxy.password.reveal() if proxy.password is not None else ""
+        if proxy.source.has_source:
+            try:
+                password = (await self._fetched(proxy)).reveal()
+            except ConfigurationError as e:
+                raise ProxyFailed(str(e), lasting=True) from None
+        return Secret(f"{proxy.user}:{password}", proxy.origin)
+
+    async def _fetched(self, proxy: Proxy) -> Secret:
+        await self._fetching.acquire()
+        try:
+            if proxy not in self._passwords:
+                where = "network.proxy_password"
+                self._passwords[proxy] = await configured_secret(proxy.source, where, self._environ, self._reactor)
+            return self._passwords[proxy]
+        finally:
+            self._fetching.release()
+
+
+def _secured(tunnel: Tunnel, proxy: Proxy) -> IProtocol:
+    try:
+        policy = VerifyingPolicy(proxy.ca_file)
+    except ConfigurationError as e:
+        raise ProxyFailed(str(e), lasting=True) from None
+    creator = policy.creatorForNetloc(proxy.host.name.encode("ascii"), proxy.port)
+    factory = TLSMemoryBIOFactory(creator, True, Factory())
+    factory.noisy = False
+    return TLSMemoryBIOProtocol(factory, tunnel)
+
+
+def _unreachable(error: Exception, proxy: Proxy) -> Exception:
+    if isinstance(error, TimeoutError):
+        return ProxyFailed(f"the proxy {proxy} cannot be reached: no answer in time", lasting=False)
+    said = explain(error, f"the proxy {proxy}", setting=proxy.origin, ca_file="network.proxy_ca_file in config.toml")
+    return error if said is None else ProxyFailed(said.message, lasting=said.lasting)
