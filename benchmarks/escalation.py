@@ -43,8 +43,10 @@ from ironcurtain.escalation import EscalationRequest, Outcome, arguments_digest,
 from ironcurtain.escalation.grant import Binding  # noqa: E402
 from ironcurtain.escalation.watcher import DirectoryWatcher  # noqa: E402
 from ironcurtain.home.layout import Home  # noqa: E402
+from ironcurtain.home.network_section import Network  # noqa: E402
 from ironcurtain.home.registry import SessionRegistry  # noqa: E402
 from ironcurtain.home.settings import Settings  # noqa: E402
+from ironcurtain.http.upstream_proxies import UpstreamProxies  # noqa: E402
 from ironcurtain.operations.api import LocalApi, SessionApi  # noqa: E402
 from ironcurtain.operations.operations import Operations  # noqa: E402
 from ironcurtain.secrets.redaction import Redactor  # noqa: E402
@@ -108,6 +110,7 @@ async def make_operations(directory: Path) -> Operations:
         listen=unix_socket.listen,
         watcher=DirectoryWatcher(reactor),
         redactor=Redactor(),
+        proxies=UpstreamProxies(reactor, Network(), {}),
         control_socket=str(directory / "control.sock"),
     )
     manager = SessionManager(

@@ -26,6 +26,7 @@ from ironcurtain.home.layout import Home, person_home
 from ironcurtain.home.registry import SessionRegistry
 from ironcurtain.home.sections import Ssh
 from ironcurtain.home.settings import Settings
+from ironcurtain.http.upstream_proxies import UpstreamProxies
 from ironcurtain.operations import Principal
 from ironcurtain.operations.api import LocalApi
 from ironcurtain.operations.model import Reloaded, reloaded
@@ -93,9 +94,10 @@ class Application:
         if self._lock is not None:
             self._lock.acquire()
         self._watcher, self._exports = DirectoryWatcher(reactor), Exports(reactor, environ)
+        settings = self._read_settings()
         services = Services(
             home=home,
-            settings=self._read_settings(),
+            settings=settings,
             clock=reactor,
             now=time.time,
             next_closing=closing_numbers(time.time()),
@@ -103,6 +105,7 @@ class Application:
             listen=unix_socket.listen,
             watcher=self._watcher,
             redactor=Redactor(),
+            proxies=self._proxies(settings),
             control_socket=str(socket),
             choose_account=self._choose_account,
             export=self._exports.find,
@@ -173,7 +176,8 @@ class Application:
             self.log.error("nothing was reloaded: {error}", error=e)
             self._systemd.ready(f"{self._serving}; nothing was reloaded: {e}")
             raise
-        before, services = self.manager.services.settings, replace(self.manager.services, settings=settings)
+        before, proxies = self.manager.services.settings, self._proxies(settings)
+        services = replace(self.manager.services, settings=settings, proxies=proxies)
         self.manager.services = self._kinds.services = services
         found = reloaded(before, settings)
         self.log.info("reloaded; new: {changed}", changed=", ".join(found.changed) or "nothing")
@@ -214,6 +218,9 @@ class Application:
 
     def _read_settings(self) -> Settings:
         return read_settings(self._config, self._environ).settings
+
+    def _proxies(self, settings: Settings) -> UpstreamProxies:
+        return UpstreamProxies(self._reactor, settings.network, self._environ)
 
     def _choose_account(self, workspace: Path | None) -> Account:
         return session_account(self.manager.services.settings.run_as, self._environ, workspace, os.geteuid())

@@ -330,10 +330,12 @@ async def _ask(
 
 async def _https_witnesses(reactor: Any, where: Home) -> list[Finding]:
     from ironcurtain.audit.unsent import UnsentHeads
+    from ironcurtain.http.upstream_proxies import UpstreamProxies
     from ironcurtain.session.https_witness import https_witnesses
 
-    found = []
-    for place, witness in https_witnesses(reactor, settings(where).settings.audit).items():
+    found, known = [], settings(where).settings
+    proxies = UpstreamProxies(reactor, known.network, os.environ)
+    for place, witness in https_witnesses(reactor, known.audit, proxies).items():
         lacking = len(UnsentHeads(where.unsent_heads, place).lines())
         try:
             await witness.check()

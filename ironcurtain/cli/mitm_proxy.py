@@ -18,6 +18,7 @@ from ironcurtain.cli.paths import UserPath
 from ironcurtain.home.user_paths import absolute_path
 
 if TYPE_CHECKING:
+    from ironcurtain.home.network_section import Network
     from ironcurtain.home.sections import Provider
     from ironcurtain.mitm_proxy.authority import Authority
     from ironcurtain.mitm_proxy.proxy import MitmProxy
@@ -59,7 +60,7 @@ def mitm_proxy(socket: Path, providers: Path | None, session_dir: Path | None, j
         where.authority,
         where.records,
         str(source),
-        _tables(source, providers),
+        *_read(source, providers),
     )
     run(lambda reactor: serving.run(reactor, json_output))
 
@@ -73,6 +74,7 @@ class _Serving:
     records: Path
     source: str
     tables: Mapping[str, Provider]
+    network: Network
 
     async def run(self, reactor: Any, json_output: bool) -> None:
         """Serve until cancelled, or until agents can no longer connect."""
@@ -115,6 +117,7 @@ class _Serving:
     def _proxy(
         self, reactor: Any, authority: Authority, audit: Any, redactor: Any, down: Callable[[str], None]
     ) -> MitmProxy:
+        from ironcurtain.http.upstream_proxies import UpstreamProxies
         from ironcurtain.mitm_proxy.proxy import MitmProxy, MitmSurroundings
         from ironcurtain.providers.keys import real_key
         from ironcurtain.providers.rules import provider_rules
@@ -129,7 +132,13 @@ class _Serving:
             authority=authority,
             audit=audit,
             redactor=redactor,
-            surroundings=MitmSurroundings(reactor, reactor.nameResolver, os.urandom, lambda: uuid.uuid4().hex),
+            surroundings=MitmSurroundings(
+                reactor,
+                reactor.nameResolver,
+                os.urandom,
+                lambda: uuid.uuid4().hex,
+                UpstreamProxies(reactor, self.network, os.environ),
+            ),
             events=_heard,
             down=down,
         )
@@ -170,7 +179,7 @@ def _variable(provider: str) -> str:
     return DEFAULT_VARIABLES.get(provider) or f"{made}_API_KEY"
 
 
-def _tables(source: Path, named: Path | None) -> Mapping[str, Provider]:
+def _read(source: Path, named: Path | None) -> tuple[Mapping[str, Provider], Network]:
     """
     :param named: the file that the user named, if any; it must exist.
     :raises ConfigurationError: it cannot be read, or has no provider.
@@ -179,7 +188,8 @@ def _tables(source: Path, named: Path | None) -> Mapping[str, Provider]:
     from ironcurtain.errors import ConfigurationError
     from ironcurtain.home.sections import Provider
 
-    tables = read_settings(source, {}).settings.providers
+    settings = read_settings(source, {}).settings
+    tables = settings.providers
     if named is not None and not tables:
         raise ConfigurationError(str(source), f"has no provider: add a table [providers.{USUAL}]")
-    return tables or {USUAL: Provider()}
+    return tables or {USUAL: Provider()}, settings.network

@@ -139,6 +139,7 @@ def _compiled(
 
     from ironcurtain.cli.run import run
     from ironcurtain.home.layout import person_home
+    from ironcurtain.http.upstream_proxies import UpstreamProxies
     from ironcurtain.policy.files import AssumedFiles
     from ironcurtain.policy.loading import default_annotations
     from ironcurtain.policy.pathmap import AGENT_WORKSPACE, PathMap
@@ -158,7 +159,14 @@ def _compiled(
 
     async def main(reactor: Any) -> list[Part]:
         chosen = await chosen_model(
-            values, backend, model or "", redactor=Redactor(), clock=reactor, reactor=reactor, environ=os.environ
+            values,
+            backend,
+            model or "",
+            redactor=Redactor(),
+            clock=reactor,
+            reactor=reactor,
+            proxies=UpstreamProxies(reactor, values.network, os.environ),
+            environ=os.environ,
         )
         compiler = Compiler(
             sentences,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -107,6 +108,7 @@ async def _undo_here(
     from ironcurtain.audit.signing import SigningKey
     from ironcurtain.control.server import owner
     from ironcurtain.files.locks import FileLock
+    from ironcurtain.http.upstream_proxies import UpstreamProxies
     from ironcurtain.secrets.redaction import Redactor
     from ironcurtain.session.resume import take_lock
     from ironcurtain.session.snapshots import WorkspaceSnapshots
@@ -118,7 +120,10 @@ async def _undo_here(
     lock, by, known = FileLock(paths.lock), owner().name, settings(where).settings
     take_lock(lock, info.number)
     try:
-        witnesses = open_witnesses(reactor, where, known.audit, in_thread, lambda text: print_lines(text, err=True))
+        proxies = UpstreamProxies(reactor, known.network, os.environ)
+        witnesses = open_witnesses(
+            reactor, where, known.audit, proxies, in_thread, lambda text: print_lines(text, err=True)
+        )
         key = SigningKey.load_or_make(where.records)
         audit = AuditLog(
             *(paths.audit, info.id, Redactor(), reactor, time.time, in_thread, key, witnesses.send),

@@ -159,7 +159,11 @@ class ContainerKind:
             audit=core.audit,
             redactor=core.services.redactor,
             surroundings=MitmSurroundings(
-                self._reactor, self._reactor.nameResolver, os.urandom, lambda: uuid.uuid4().hex
+                self._reactor,
+                self._reactor.nameResolver,
+                os.urandom,
+                lambda: uuid.uuid4().hex,
+                core.services.proxies,
             ),
             events=traffic.heard,
             exhausted=lambda: stopped() or traffic.refusal(),

@@ -22,6 +22,7 @@ from twisted.web.client import RequestGenerationFailed, RequestTransmissionFaile
 
 from ironcurtain.errors import ProtocolViolation
 from ironcurtain.http.trust import InvalidCertificate
+from ironcurtain.http.upstream_proxies import ProxyFailed
 
 _WORDS: Final[tuple[tuple[type[Exception], str], ...]] = (
     (DNSLookupError, "the address of {host} cannot be found; check the network and {setting}"),
@@ -35,22 +36,6 @@ _WORDS: Final[tuple[tuple[type[Exception], str], ...]] = (
 )
 _WRAPPERS = (ResponseFailed, RequestTransmissionFailed, RequestGenerationFailed)
 _NETWORK = (*_WRAPPERS, ConnectError, ConnectionClosed, DNSLookupError, SSL.Error, VerificationError, CertificateError)
-
-
-class ProxyFailed(ConnectError):
-    """
-    There is no connection through the upstream proxy.
-
-    :param message: a whole sentence that names the proxy.
-    :ivar lasting: whether trying again is in vain until somebody changes something.
-    """
-
-    def __init__(self, message: str, *, lasting: bool) -> None:
-        super().__init__(string=message)
-        self.message, self.lasting = message, lasting
-
-    def __str__(self) -> str:
-        return self.message
 
 
 class NetworkFailure(NamedTuple):

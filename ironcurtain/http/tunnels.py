@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from twisted.internet.defer import Deferred, DeferredLock, TimeoutError
-from twisted.internet.interfaces import IHalfCloseableProtocol, IHandshakeListener, IProtocol
+from twisted.internet.defer import Deferred, TimeoutError
+from twisted.internet.interfaces import IHalfCloseableProtocol, IHandshakeListener, IProtocol, IReactorTime
 from twisted.internet.protocol import Factory, Protocol, connectionDone
 from twisted.protocols.tls import TLSMemoryBIOFactory, TLSMemoryBIOProtocol
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from ironcurtain.errors import ConfigurationError, ProtocolViolation
-from ironcurtain.http.failures import ProxyFailed, explain
+from ironcurtain.http.failures import explain
 from ironcurtain.http.fields import read_fields
 from ironcurtain.http.head import HeadReader, read_status
-from ironcurtain.http.proxies import SETTING, Proxies, Proxy
+from ironcurtain.http.proxies import SETTING, Proxy
 from ironcurtain.http.trust import VerifyingPolicy
-from ironcurtain.process.configured_secret import configured_secret
+from ironcurtain.http.upstream_proxies import ProxyFailed, UpstreamProxies
 from ironcurtain.secrets.redaction import Secret
 
 HEAD_LIMIT: Final = 16 * 1024
@@ -160,79 +160,43 @@ Reach = Callable[[IProtocol], Awaitable[object]]
 """Connects a protocol to the proxy itself."""
 
 
-class Tunnels:
+async def open_tunnel(
+    proxies: UpstreamProxies,
+    proxy: Proxy,
+    target: tuple[str, int],
+    inner: IProtocol,
+    reach: Reach,
+    clock: IReactorTime,
+    seconds: float,
+) -> None:
     """
-    The upstream proxies of one session or client.
+    Connect a protocol to a host through a proxy, which resolves the host's name.
 
-    :param reactor: for time limits, and for the command that prints a password, which runs once.
-    :param environ: has the variable with a password, and is the environment of that command.
+    :param proxies: have the credentials.
+    :param target: host and port, an IPv6 address without brackets.
+    :param inner: gets a transport once there is a tunnel; it is not touched before.
+    :param reach: connects to the proxy.
+    :param seconds: time limit for the proxy's answer.
+    :raises ProxyFailed: there is no tunnel.
     """
+    credentials = await proxies.credentials(proxy)
 
-    def __init__(self, reactor: Any, proxies: Proxies, environ: Mapping[str, str]) -> None:
-        self._reactor, self._proxies, self._environ = reactor, proxies, environ
-        self._fetching, self._passwords = DeferredLock(), dict[Proxy, Secret]()
+    def judge(head: bytes) -> ProxyFailed | None:
+        return read_reply(head, proxy, "{}:{}".format(*target), credentials is not None)
 
-    def choose(self, scheme: str, host: str, port: int) -> Proxy | None:
-        """
-        See :meth:`~ironcurtain.http.proxies.Proxies.choose`.
-
-        :raises ProxyFailed: the proxy for it cannot be used.
-        """
-        try:
-            return self._proxies.choose(scheme, host, port)
-        except ConfigurationError as e:
-            raise ProxyFailed(str(e), lasting=True) from None
-
-    async def open(self, proxy: Proxy, host: str, port: int, inner: IProtocol, reach: Reach, seconds: float) -> None:
-        """
-        Connect a protocol to a host through a proxy, which resolves the host's name.
-
-        :param inner: gets a transport once there is a tunnel; it is not touched before.
-        :param reach: connects to the proxy.
-        :param seconds: time limit for the proxy's answer.
-        :raises ProxyFailed: there is no tunnel.
-        """
-        credentials = await self._credentials(proxy)
-        target = f"{host}:{port}"
-
-        def judge(head: bytes) -> ProxyFailed | None:
-            return read_reply(head, proxy, target, credentials is not None)
-
-        encrypted = proxy.scheme == "https"
-        tunnel = Tunnel(connect_request(host, port, credentials), judge, inner, encrypted=encrypted)
-        try:
-            await reach(_secured(tunnel, proxy) if encrypted else tunnel)
-        except Exception as e:
-            tunnel.established.addErrback(lambda _: None)  # nobody waits for it
-            raise _unreachable(e, proxy) from None
-        try:
-            await tunnel.established.addTimeout(seconds, self._reactor)
-        except ProxyFailed:
-            raise
-        except Exception as e:
-            raise _unreachable(e, proxy) from None
-
-    async def _credentials(self, proxy: Proxy) -> Secret | None:
-        """:returns: ``USER:PASSWORD``, if the proxy has a user."""
-        if not proxy.user:
-            return None
-        password = proxy.password.reveal() if proxy.password is not None else ""
-        if proxy.source.has_source:
-            try:
-                password = (await self._fetched(proxy)).reveal()
-            except ConfigurationError as e:
-                raise ProxyFailed(str(e), lasting=True) from None
-        return Secret(f"{proxy.user}:{password}", proxy.origin)
-
-    async def _fetched(self, proxy: Proxy) -> Secret:
-        await self._fetching.acquire()
-        try:
-            if proxy not in self._passwords:
-                where = "network.proxy_password"
-                self._passwords[proxy] = await configured_secret(proxy.source, where, self._environ, self._reactor)
-            return self._passwords[proxy]
-        finally:
-            self._fetching.release()
+    encrypted = proxy.scheme == "https"
+    tunnel = Tunnel(connect_request(*target, credentials), judge, inner, encrypted=encrypted)
+    try:
+        await reach(_secured(tunnel, proxy) if encrypted else tunnel)
+    except Exception as e:
+        tunnel.established.addErrback(lambda _: None)  # nobody waits for it
+        raise _unreachable(e, proxy) from None
+    try:
+        await tunnel.established.addTimeout(seconds, clock)
+    except ProxyFailed:
+        raise
+    except Exception as e:
+        raise _unreachable(e, proxy) from None
 
 
 def _secured(tunnel: Tunnel, proxy: Proxy) -> IProtocol:

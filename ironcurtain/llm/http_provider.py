@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from treq.client import HTTPClient
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
-from twisted.internet.task import Cooperator, deferLater
+from twisted.internet.task import deferLater
 from twisted.logger import Logger
-from twisted.web.client import Agent, FileBodyProducer
 from twisted.web.http_headers import Headers
-from twisted.web.iweb import IPolicyForHTTPS, IResponse
+from twisted.web.iweb import IResponse
 
 from ironcurtain.http.connections import RequestConnectionPool
+from ironcurtain.http.outbound import Outbound
 from ironcurtain.http.sse import EventParser
 from ironcurtain.http.streaming import Watch, deliver
 from ironcurtain.llm.api_paths import request_path
@@ -37,9 +35,6 @@ from ironcurtain.secrets.redaction import Redactor, Secret
 STALL_SECONDS: Final = 120.0
 """Default time limit in seconds for silence of a server."""
 
-CONNECT_SECONDS: Final = 30.0
-"""Time limit in seconds for a connection to one address."""
-
 ERROR_LIMIT: Final = 64 * 1024
 """Maximum number of bytes read of an error response."""
 
@@ -52,8 +47,8 @@ class HttpModelClient:
     :param base_url: URL of the API.
     :param key_header: the header with the key, in lower case; empty: the dialect's.
     :param key: revealed only when the headers of a request are written; ``None`` for a server that needs none.
-    :param policy: the TLS policy that verifies servers.
-    :param reactor: for connections.
+    :param outbound: sends the requests.
+    :param reactor: delivers the responses.
     :param clock: for delays and the silence limit; the reactor, or a ``Clock``.
     :param random: returns numbers from 0 to 1.
     :param stall: time limit in seconds for silence during an answer.
@@ -68,7 +63,7 @@ class HttpModelClient:
         base_url: str,
         key: Secret | None,
         key_header: str = "",
-        policy: IPolicyForHTTPS,
+        outbound: Outbound,
         reactor: Any,
         clock: IReactorTime,
         random: Callable[[], float],
@@ -76,7 +71,7 @@ class HttpModelClient:
         stall: float = STALL_SECONDS,
     ) -> None:
         self.name = dialect.name
-        self._dialect, self._base, self._key, self._policy = dialect, urlsplit(base_url), key, policy
+        self._dialect, self._base, self._key, self._outbound = dialect, urlsplit(base_url), key, outbound
         self._key_header = key_header or dialect.key_header
         self._host = self._base.hostname or base_url
         self._reactor, self._clock, self._random = reactor, clock, random
@@ -136,16 +131,8 @@ class HttpModelClient:
         return reply.reply
 
     def _send(self, connections: RequestConnectionPool, request: ModelRequest) -> Deferred[IResponse]:
-        agent = Agent(self._reactor, self._policy, connectTimeout=CONNECT_SECONDS, pool=connections)
-        cooperator = Cooperator(scheduler=lambda work: self._reactor.callLater(0, work))
-        return HTTPClient(agent).request(  # type: ignore[return-value]
-            "POST",
-            self._address(request),
-            headers=self._headers(request),
-            data=FileBodyProducer(io.BytesIO(self._dialect.body(request)), cooperator=cooperator),
-            allow_redirects=False,
-            unbuffered=True,
-            reactor=self._reactor,
+        return self._outbound.request(
+            connections, "POST", self._address(request), self._headers(request), self._dialect.body(request)
         )
 
     def _address(self, request: ModelRequest) -> str:

@@ -20,6 +20,8 @@ from ironcurtain.secrets.redaction import Secret
 if TYPE_CHECKING:
     from twisted.internet.interfaces import IReactorTime
 
+    from ironcurtain.http.upstream_proxies import UpstreamProxies
+
 BACKENDS = (*DIALECTS, "scripted", "subprocess")
 """
 What ``--backend`` accepts. After a colon, ``scripted`` takes its file and ``subprocess`` its command:
@@ -62,6 +64,7 @@ class ModelSurroundings:
     :ivar clock: for time; the reactor, or a ``Clock``.
     :ivar random: returns numbers from 0 to 1.
     :ivar stall: time limit in seconds for silence of a server.
+    :ivar proxies: upstream proxies.
     :ivar environ: environment for models that are commands.
     :ivar key_for: returns the real key of a provider, by name; ``None`` for a server that needs none. Called only for a
         provider that is about to be used. Raises :class:`ConfigurationError` if a key is missing.
@@ -72,6 +75,7 @@ class ModelSurroundings:
     random: Callable[[], float]
     key_for: Callable[[str], Secret | None]
     stall: float
+    proxies: UpstreamProxies
     environ: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -159,6 +163,7 @@ def provider_for(
     if name == "subprocess":
         return Chosen(_command(argument, surroundings), model or table.model)
     # Twisted, TLS and HTTP are slow to import (0.3 s); most commands only look which backends there are.
+    from ironcurtain.http.outbound import Outbound
     from ironcurtain.http.trust import VerifyingPolicy
     from ironcurtain.llm.http_provider import HttpModelClient
 
@@ -170,7 +175,7 @@ def provider_for(
         base_url=_base_url(table, dialect.default_url, source, name),
         key=surroundings.key_for(name),
         key_header=table.key.header.lower(),
-        policy=VerifyingPolicy(table.ca_file),
+        outbound=Outbound(surroundings.reactor, VerifyingPolicy(table.ca_file), surroundings.proxies),
         reactor=surroundings.reactor,
         clock=surroundings.clock,
         random=surroundings.random,

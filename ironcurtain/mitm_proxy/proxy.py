@@ -19,7 +19,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from ironcurtain.audit import AuditLog
-from ironcurtain.http.tunnels import Tunnels
+from ironcurtain.http.upstream_proxies import UpstreamProxies
 from ironcurtain.mitm_proxy.authority import Authority
 from ironcurtain.mitm_proxy.connection import ConnectionFactory
 from ironcurtain.mitm_proxy.dialling import dial
@@ -70,14 +70,14 @@ class MitmSurroundings:
     :param resolver: resolves the hosts of providers.
     :param random_bytes: returns so many unpredictable bytes, for the fake keys.
     :param new_id: returns an id, unique in the session's audit log; called once.
-    :param tunnels: the upstream proxies; ``None``: none.
+    :param proxies: upstream proxies; ``None``: none.
     """
 
     reactor: MitmReactor
     resolver: IHostnameResolver
     random_bytes: Callable[[int], bytes]
     new_id: Callable[[], str]
-    tunnels: Tunnels | None = None
+    proxies: UpstreamProxies | None = None
 
 
 class MitmProxy:
@@ -118,7 +118,7 @@ class MitmProxy:
         self._authority, self._redactor, self._around, self._down = authority, redactor, surroundings, down
         self._limits, self._exhausted = limits or MitmLimits(), exhausted
         self._dialer = Dialer(
-            surroundings.reactor, surroundings.resolver, self._limits.connect_seconds, surroundings.tunnels
+            surroundings.reactor, surroundings.resolver, self._limits.connect_seconds, surroundings.proxies
         )
         self._judge, self._responders = judge, responders
         self._recorder = Recorder(audit, events, surroundings.new_id, surroundings.reactor)

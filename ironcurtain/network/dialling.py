@@ -32,7 +32,8 @@ from ironcurtain.errors import Unavailable
 from ironcurtain.http.hosts import Host, parse_host
 from ironcurtain.http.proxies import Proxy
 from ironcurtain.http.public import is_public
-from ironcurtain.http.tunnels import Tunnels
+from ironcurtain.http.tunnels import open_tunnel
+from ironcurtain.http.upstream_proxies import UpstreamProxies
 from ironcurtain.services.stream import adopt
 
 ATTEMPTS = 3
@@ -67,7 +68,7 @@ class Dialer:
     """
     :param resolver: resolves host names, anew for each connection.
     :param seconds: time limit for resolving, for each connection attempt, and for the answer of a proxy.
-    :param tunnels: through upstream proxies, as the settings say; ``None``: all connections are direct.
+    :param proxies: upstream proxies; ``None``: all connections are direct.
     """
 
     def __init__(
@@ -75,9 +76,9 @@ class Dialer:
         reactor: DiallingReactor,
         resolver: IHostnameResolver,
         seconds: float = CONNECT_SECONDS,
-        tunnels: Tunnels | None = None,
+        proxies: UpstreamProxies | None = None,
     ) -> None:
-        self._reactor, self._resolver, self._seconds, self._tunnels = reactor, resolver, seconds, tunnels
+        self._reactor, self._resolver, self._seconds, self._proxies = reactor, resolver, seconds, proxies
 
     async def connect(self, host: str, port: int, protocol: IProtocol, *, private: bool = False) -> None:
         """
@@ -89,19 +90,20 @@ class Dialer:
         :raises AddressRefused: the host has no allowed address; nothing was sent.
         :raises DNSLookupError: it has no address at all, or is not a valid host.
         :raises ConnectError: no connection could be made to the first :data:`ATTEMPTS` addresses, or through the proxy
-            (:class:`~ironcurtain.http.failures.ProxyFailed`).
+            (:class:`~ironcurtain.http.upstream_proxies.ProxyFailed`).
         :raises twisted.internet.defer.TimeoutError: the name was not resolved in time.
         """
         if (parsed := parse_host(f"[{host}]" if ":" in host else host)) is None:
             raise DNSLookupError(host)
-        tunnels, scheme = self._tunnels, "http" if port == PLAIN_PORT else "https"
-        proxy = None if tunnels is None else tunnels.choose(scheme, parsed.name, port)
-        if tunnels is None or proxy is None:
+        proxies, scheme = self._proxies, "http" if port == PLAIN_PORT else "https"
+        proxy = None if proxies is None else proxies.choose(scheme, parsed.name, port)
+        if proxies is None or proxy is None:
             await self._dial(host, await self._vetted(host, parsed, private), port, protocol)
             return
         if parsed.is_address:
             await self._vetted(host, parsed, private)
-        await tunnels.open(proxy, parsed.name, port, protocol, partial(self._dial_proxy, proxy), self._seconds)
+        reach, target = partial(self._dial_proxy, proxy), (parsed.name, port)
+        await open_tunnel(proxies, proxy, target, protocol, reach, self._reactor, self._seconds)
 
     async def _vetted(self, host: str, parsed: Host, private: bool) -> list[str]:
         addresses = await self._addresses(parsed)

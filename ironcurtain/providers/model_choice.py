@@ -11,6 +11,7 @@ from twisted.internet.interfaces import IReactorTime
 
 from ironcurtain.home.sections import Provider
 from ironcurtain.home.settings import Settings
+from ironcurtain.http.upstream_proxies import UpstreamProxies
 from ironcurtain.llm.registry import (
     Chosen,
     ModelSurroundings,
@@ -32,6 +33,7 @@ async def chosen_model(
     redactor: Redactor,
     clock: IReactorTime,
     reactor: Any,
+    proxies: UpstreamProxies,
     environ: Mapping[str, str],
 ) -> Chosen:
     """
@@ -39,6 +41,7 @@ async def chosen_model(
     :param model: that of ``--model``; empty for none.
     :param preferred: in place of the backends of ``[model]``.
     :param redactor: learns the keys.
+    :param proxies: upstream proxies.
     :param environ: environment of keys, and of models that are commands.
     :raises UsageError: there is no such backend.
     :raises ConfigurationError: there is no key, or a setting is wrong.
@@ -53,5 +56,5 @@ async def chosen_model(
             keys[name] = await real_key(name, source, environ, reactor)
             redactor.add(keys[name])
     tables = {name: msgspec.to_builtins(table) for name, table in settings.providers.items()}
-    around = ModelSurroundings(reactor, clock, random.random, keys.get, settings.model.stall_seconds, environ)
+    around = ModelSurroundings(reactor, clock, random.random, keys.get, settings.model.stall_seconds, proxies, environ)
     return fallback_for(backends, model, tables, around)

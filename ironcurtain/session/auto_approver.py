@@ -33,6 +33,7 @@ def start_auto_approver(core: Core, known: KnownDirectories, reactor: Any, envir
             redactor=services.redactor,
             clock=services.clock,
             reactor=reactor,
+            proxies=services.proxies,
             environ=environ,
         ),
         clock=services.clock,

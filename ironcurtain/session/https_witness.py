@@ -6,9 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from treq.client import HTTPClient
-from twisted.internet.defer import CancelledError, Deferred, TimeoutError
-from twisted.web.client import Agent
+from twisted.internet.defer import Deferred, TimeoutError
 from twisted.web.http_headers import Headers
 from twisted.web.iweb import IResponse
 
@@ -18,8 +16,10 @@ from ironcurtain.files.private import read_private
 from ironcurtain.home.sections import Audit
 from ironcurtain.home.user_paths import user_path
 from ironcurtain.http.connections import RequestConnectionPool
+from ironcurtain.http.failures import explain, is_cancelled
+from ironcurtain.http.outbound import Outbound
 from ironcurtain.http.trust import VerifyingPolicy
-from ironcurtain.llm.failures import network_error
+from ironcurtain.http.upstream_proxies import UpstreamProxies
 from ironcurtain.secrets.redaction import Secret
 from ironcurtain.text.decoding import decode_text
 
@@ -40,13 +40,14 @@ class HttpsWitness:
     :param url: its address.
     :param key_file: path of a file with a bearer token; empty: the requests have none.
     :param ca_file: PEM certificates to trust besides the system's; empty: none.
+    :param proxies: upstream proxies.
     :raises ConfigurationError: the certificates cannot be used.
     """
 
-    def __init__(self, reactor: Any, url: str, key_file: str, ca_file: str) -> None:
+    def __init__(self, reactor: Any, url: str, key_file: str, ca_file: str, proxies: UpstreamProxies) -> None:
         self._reactor, self._url, self._key_file = reactor, url, key_file
         self._host = str(urlsplit(url).hostname)
-        self._policy = VerifyingPolicy(ca_file)
+        self._outbound = Outbound(reactor, VerifyingPolicy(ca_file), proxies)
 
     async def write(self, line: bytes) -> None:
         """
@@ -74,40 +75,31 @@ class HttpsWitness:
             response = await self._request(method, body, connections).addTimeout(REQUEST_SECONDS, self._reactor)
             return int(response.code)
         except Exception as e:
-            error = network_error(e, self._host, "audit.witness_ca_file")
-            silent = isinstance(error, CancelledError | TimeoutError)
-            raise Unavailable(SILENT if silent else str(error)) from None
+            known = explain(e, self._host, setting="audit.witness", ca_file="audit.witness_ca_file")
+            silent = isinstance(e, TimeoutError) or is_cancelled(e)
+            raise Unavailable(SILENT if silent else str(e) if known is None else known.message) from None
         finally:
             connections.drop()
 
     def _request(self, method: str, body: bytes | None, connections: RequestConnectionPool) -> Deferred[IResponse]:
-        agent = Agent(self._reactor, self._policy, connectTimeout=REQUEST_SECONDS, pool=connections)
         headers = {"content-type": ["application/json"], "user-agent": ["ironcurtain"]}
         if self._key_file:
             headers["authorization"] = [f"Bearer {_read_key(self._key_file).reveal()}"]
-        return HTTPClient(agent).request(  # type: ignore[return-value]
-            method,
-            self._url,
-            headers=Headers(headers),
-            data=body,
-            allow_redirects=False,
-            unbuffered=True,
-            reactor=self._reactor,
-        )
+        return self._outbound.request(connections, method, self._url, Headers(headers), body)
 
     def _refusal(self, code: int) -> str:
         redirected = ", a redirect, which is not followed" if 300 <= code < 400 else ""
         return f"{self._host} answered {code}{redirected}"
 
 
-def https_witnesses(reactor: Any, audit: Audit) -> dict[str, HttpsWitness]:
+def https_witnesses(reactor: Any, audit: Audit, proxies: UpstreamProxies) -> dict[str, HttpsWitness]:
     """
     :returns: the witnesses on other machines, by name.
     :raises ConfigurationError: ``audit.witness_ca_file`` cannot be used.
     """
     places = [place for place in audit.witness if place.startswith(HTTPS)]
     ca_file = audit.witness_ca_file and _path(audit.witness_ca_file)
-    return {place: HttpsWitness(reactor, place, audit.witness_key_file, ca_file) for place in places}
+    return {place: HttpsWitness(reactor, place, audit.witness_key_file, ca_file, proxies) for place in places}
 
 
 def _read_key(path: str) -> Secret:

@@ -149,7 +149,9 @@ class SessionManager:
         return session
 
     async def _start_exported(self, session: Session, made: Callable[[Session], None], kind: SessionKind[Any]) -> None:
-        export = None if kind.own_spans else self.services.export(self.services.settings.telemetry)
+        export = (
+            None if kind.own_spans else self.services.export(self.services.settings.telemetry, self.services.proxies)
+        )
         if export is None:
             return await self._start(session, made)
         spans = SessionSpans(session.number, session.request.kind, secrets.token_hex)

@@ -33,6 +33,7 @@ async def choose_model(
         redactor=services.redactor,
         clock=services.clock,
         reactor=reactor,
+        proxies=services.proxies,
         environ=environ,
     )
 

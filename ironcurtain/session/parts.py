@@ -19,6 +19,7 @@ from ironcurtain.home.layout import Home
 from ironcurtain.home.sections import Telemetry
 from ironcurtain.home.session_paths import SessionPaths
 from ironcurtain.home.settings import Settings
+from ironcurtain.http.upstream_proxies import UpstreamProxies
 from ironcurtain.llm.model import TokenUsage
 from ironcurtain.process.accounts import Account, session_account
 from ironcurtain.sandbox.spec import Kind
@@ -47,6 +48,7 @@ class Services:
     :param next_closing: returns the next number for a closed escalation.
     :param in_thread: runs a blocking function in a thread.
     :param listen: listens on a UNIX socket for this user only, with the protocols of a factory.
+    :param proxies: upstream proxies of what connects to other hosts.
     :param control_socket: where this process serves its control API; empty if it does not.
     :param export: returns what exports a span as the settings say, if they do.
     :param choose_account: returns the account of a session with a workspace, ``None`` being a fresh one; raises
@@ -62,11 +64,12 @@ class Services:
     listen: Callable[[Path, IProtocolFactory], Awaitable[SessionListener]]
     watcher: DirectoryWatcher
     redactor: Redactor
+    proxies: UpstreamProxies
     control_socket: str = ""
     choose_account: Callable[[Path | None], Account] = lambda workspace: session_account(
         str(os.geteuid()), {}, workspace, os.geteuid()
     )
-    export: Callable[[Telemetry], Export | None] = lambda telemetry: None
+    export: Callable[[Telemetry, UpstreamProxies], Export | None] = lambda telemetry, proxies: None
 
     def for_session(self) -> Services:
         """:returns: a copy with a redactor of the session's own, for secrets that end with it."""

@@ -167,7 +167,8 @@ async def make_witnesses(services: Services, emit: Callable[[events.SessionEvent
     """
     from ironcurtain.session.witnesses import open_witnesses
 
-    return open_witnesses(services.clock, services.home, services.settings.audit, services.in_thread, _notices(emit))
+    audit, proxies = services.settings.audit, services.proxies
+    return open_witnesses(services.clock, services.home, audit, proxies, services.in_thread, _notices(emit))
 
 
 def _notices(emit: Callable[[events.SessionEvent], None]) -> Callable[[str], None]:

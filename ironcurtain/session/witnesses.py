@@ -12,13 +12,15 @@ from ironcurtain.audit.log import InThread
 from ironcurtain.audit.witness import HTTPS, Witnesses, WriteLine, make_sinks
 from ironcurtain.home.layout import Home
 from ironcurtain.home.sections import Audit
+from ironcurtain.http.upstream_proxies import UpstreamProxies
 from ironcurtain.services.line_sinks import LineSink
 
 
 def open_witnesses(
-    reactor: Any, home: Home, audit: Audit, in_thread: InThread, tell: Callable[[str], None]
+    reactor: Any, home: Home, audit: Audit, proxies: UpstreamProxies, in_thread: InThread, tell: Callable[[str], None]
 ) -> Witnesses:
     """
+    :param proxies: upstream proxies.
     :param tell: tells the user that a witness cannot be reached.
     :returns: all witnesses that the settings name.
     :raises ConfigurationError: one is in the home, or a file for it cannot be used.
@@ -27,7 +29,7 @@ def open_witnesses(
     if any(place.startswith(HTTPS) for place in audit.witness):
         from ironcurtain.session.https_witness import https_witnesses  # slow to import
 
-        writers |= {name: _started(witness.write) for name, witness in https_witnesses(reactor, audit).items()}
+        writers |= {name: _started(witness.write) for name, witness in https_witnesses(reactor, audit, proxies).items()}
     return Witnesses(writers, home.unsent_heads, reactor, tell)
 
 

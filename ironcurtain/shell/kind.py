@@ -214,7 +214,7 @@ class _Making:
             lambda: self._chosen.provider.name if self._chosen is not None else "",
             self._scrubber.text,
             anonymize=telemetry.anonymize,
-            export=services.export(telemetry),
+            export=services.export(telemetry, services.proxies),
         )
 
     def _gate(self, wrapped: WrappedShell) -> NarrowedGate:

@@ -7,17 +7,17 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from treq.client import HTTPClient
-from twisted.internet.defer import CancelledError, Deferred, TimeoutError
+from twisted.internet.defer import Deferred, TimeoutError
 from twisted.internet.interfaces import IDelayedCall
 from twisted.logger import Logger
-from twisted.web.client import Agent
 from twisted.web.http_headers import Headers
 from twisted.web.iweb import IResponse
 
 from ironcurtain.http.connections import RequestConnectionPool
+from ironcurtain.http.failures import explain, is_cancelled
+from ironcurtain.http.outbound import Outbound
 from ironcurtain.http.trust import VerifyingPolicy
-from ironcurtain.llm.failures import network_error
+from ironcurtain.http.upstream_proxies import UpstreamProxies
 from ironcurtain.secrets.redaction import Secret
 from ironcurtain.traces.otlp import ExportedSpan, header_values, request_body
 
@@ -48,17 +48,18 @@ class SpanExporter:
     Exports spans to one collector.
 
     :param endpoint: its base URL.
+    :param proxies: upstream proxies.
     :param environ: may have :data:`HEADERS`.
     """
 
     log = Logger()
 
-    def __init__(self, reactor: Any, endpoint: str, environ: Mapping[str, str]) -> None:
+    def __init__(self, reactor: Any, endpoint: str, proxies: UpstreamProxies, environ: Mapping[str, str]) -> None:
         self._reactor, self._url = reactor, f"{endpoint.rstrip('/')}/v1/traces"
         self._host = str(urlsplit(endpoint).hostname)
         values = header_values(environ.get(HEADERS, ""))
         self._headers = {name: Secret(value, HEADERS) for name, value in values.items()}
-        self._policy = VerifyingPolicy("")
+        self._outbound = Outbound(reactor, VerifyingPolicy(""), proxies)
         self._waiting: deque[ExportedSpan] = deque()
         self._next: IDelayedCall | None = None
         self._sending: Deferred[None] | None = None
@@ -109,8 +110,9 @@ class SpanExporter:
             self._next = self._reactor.callLater(DELAY_SECONDS, self._begin)
 
     def _failed(self, failure: Any) -> None:
-        error = network_error(failure.value, self._host)
-        self._complain(SILENT if isinstance(error, CancelledError | TimeoutError) else str(error))
+        known = explain(failure.value, self._host, setting="telemetry.otlp_endpoint", ca_file="SSL_CERT_FILE")
+        silent = isinstance(failure.value, TimeoutError) or is_cancelled(failure.value)
+        self._complain(SILENT if silent else str(failure.value) if known is None else known.message)
 
     async def _send_all(self) -> None:
         while self._waiting:
@@ -124,17 +126,9 @@ class SpanExporter:
                 connections.drop()
 
     def _post(self, connections: RequestConnectionPool, body: bytes) -> Deferred[IResponse]:
-        agent = Agent(self._reactor, self._policy, connectTimeout=REQUEST_SECONDS, pool=connections)
         own = {name: [value.reveal()] for name, value in self._headers.items()}
-        return HTTPClient(agent).request(  # type: ignore[return-value]
-            "POST",
-            self._url,
-            headers=Headers({**own, "content-type": ["application/json"], "user-agent": ["ironcurtain"]}),
-            data=body,
-            allow_redirects=False,
-            unbuffered=True,
-            reactor=self._reactor,
-        )
+        headers = Headers({**own, "content-type": ["application/json"], "user-agent": ["ironcurtain"]})
+        return self._outbound.request(connections, "POST", self._url, headers, body)
 
     def _complain(self, why: str) -> None:
         if not self._complained:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ironcurtain.home.sections import Telemetry
+from ironcurtain.http.upstream_proxies import UpstreamProxies
 from ironcurtain.traces.otlp import Export
 
 if TYPE_CHECKING:
@@ -21,14 +22,14 @@ class Exports:
         self._reactor, self._environ = reactor, environ
         self._exporters: dict[str, SpanExporter] = {}
 
-    def find(self, telemetry: Telemetry) -> Export | None:
+    def find(self, telemetry: Telemetry, proxies: UpstreamProxies) -> Export | None:
         """:returns: what exports a span as the settings say; ``None`` if they want none exported."""
         if not telemetry.otlp_endpoint or not telemetry.enabled:
             return None
         from ironcurtain.traces.exporter import SpanExporter  # slow to import
 
         if (exporter := self._exporters.get(telemetry.otlp_endpoint)) is None:
-            exporter = SpanExporter(self._reactor, telemetry.otlp_endpoint, self._environ)
+            exporter = SpanExporter(self._reactor, telemetry.otlp_endpoint, proxies, self._environ)
             self._exporters[telemetry.otlp_endpoint] = exporter
         return exporter.add
 

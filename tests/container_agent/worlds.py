@@ -38,6 +38,7 @@ from ironcurtain.session.session import Session
 from ironcurtain.terminal.screen import Screens
 from tests import engine
 from tests.audit.doubles import open_files, scratch
+from tests.http.direct import DIRECT
 
 reactor: Any = global_reactor
 
@@ -102,6 +103,7 @@ class World:
             listen=unix_socket.listen,
             watcher=self.watcher,
             redactor=Redactor(),
+            proxies=DIRECT,
             choose_account=lambda workspace: self.account,
         )
         screens = Screens(reactor)

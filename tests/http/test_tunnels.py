@@ -13,9 +13,9 @@ from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface import implementer
 
-from ironcurtain.http.failures import ProxyFailed
 from ironcurtain.http.proxies import SETTING, read_proxy
 from ironcurtain.http.tunnels import HEAD_LIMIT, Tunnel, connect_request, read_reply
+from ironcurtain.http.upstream_proxies import ProxyFailed
 from ironcurtain.secrets.redaction import Secret
 from tests.http.proxy_stub import OPENED
 

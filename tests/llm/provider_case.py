@@ -10,6 +10,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 from twisted.trial.unittest import TestCase
 
+from ironcurtain.http.outbound import Outbound
 from ironcurtain.http.trust import VerifyingPolicy
 from ironcurtain.llm.anthropic import AnthropicDialect
 from ironcurtain.llm.dialect import Dialect
@@ -26,6 +27,7 @@ from ironcurtain.llm.model import (
     ToolSpec,
 )
 from ironcurtain.secrets.redaction import Secret
+from tests.http.direct import DIRECT
 from tests.llm.files import written
 from tests.model_stub.replies import Answer, Reply, Text
 from tests.model_stub.server import DEFAULT_KEY, ModelStub
@@ -53,6 +55,7 @@ class ProviderCase(TestCase):
 
     def setUp(self) -> None:
         self.clock = Clock()
+        self.proxies = DIRECT
         self.told: list[ModelEvent] = []
         self.stub = ModelStub(reactor)
         self.seen: list[Callable[[ModelEvent], None]] = []
@@ -73,13 +76,14 @@ class ProviderCase(TestCase):
         key_header: str = "",
         base: str = "",
     ) -> HttpModelClient:
+        policy = VerifyingPolicy(written(self, self.stub.authority.pem if ca is None else ca))
         secret = Secret(self.key if key is None else key, f"environment variable {self.variable}")
         return HttpModelClient(
             self.dialect,
             base_url=self.stub.url + (base or self.root),
             key=None if no_key else secret,
             key_header=key_header,
-            policy=VerifyingPolicy(written(self, self.stub.authority.pem if ca is None else ca)),
+            outbound=Outbound(reactor, policy, self.proxies),
             reactor=reactor,
             clock=self.clock,
             random=lambda: 1.0,

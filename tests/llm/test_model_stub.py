@@ -19,6 +19,7 @@ from twisted.trial.unittest import SynchronousTestCase, TestCase
 from ironcurtain.llm.model import ChatMessage, ModelRequest, TextBlock
 from ironcurtain.llm.registry import ModelSurroundings, provider_for
 from ironcurtain.secrets.redaction import Secret
+from tests.http.direct import DIRECT
 from tests.llm.files import written
 from tests.model_stub.anthropic import Invalid, check_body, check_headers
 from tests.model_stub.replies import Dropped, Refusal, parse_replies
@@ -160,7 +161,9 @@ class ProcessTests(TestCase):
             where = json.loads(await process.line)
             clock = Clock()
             table = {"base_url": where["url"], "ca_file": where["ca"]}
-            around = ModelSurroundings(reactor, clock, lambda: 0.5, lambda name: Secret(where["keys"][name]), 9.0)
+            around = ModelSurroundings(
+                reactor, clock, lambda: 0.5, lambda name: Secret(where["keys"][name]), 9.0, DIRECT
+            )
             chosen = provider_for("anthropic", "", {"anthropic": table}, around)
             asked = ModelRequest("", (ChatMessage("user", (TextBlock("Hi"),)),), (), chosen.model, 10)
             reply = await chosen.provider.converse(asked, lambda _: _later(clock))

@@ -20,6 +20,7 @@ from ironcurtain.llm.registry import (
     provider_for,
 )
 from ironcurtain.secrets.redaction import Secret
+from tests.http.direct import DIRECT
 from tests.llm.files import written
 
 
@@ -36,7 +37,7 @@ class ProviderForTests(SynchronousTestCase):
 
     def surroundings(self) -> ModelSurroundings:
         clock = Clock()
-        return ModelSurroundings(clock, clock, lambda: 0.5, self.key_for, 9.0)
+        return ModelSurroundings(clock, clock, lambda: 0.5, self.key_for, 9.0, DIRECT)
 
     def test_the_backend_decides(self) -> None:
         chosen = self.choose("anthropic", "some-model")

@@ -23,6 +23,7 @@ from ironcurtain.mitm_proxy.proxy import MitmProxy, MitmSurroundings
 from ironcurtain.mitm_proxy.recording import ModelTraffic
 from ironcurtain.providers.rules import ProviderRule, provider_rules
 from ironcurtain.secrets.redaction import Redactor, Secret
+from tests.http.direct import DIRECT
 from tests.mitm_proxy.client import Client
 from tests.mitm_proxy.messages import request
 from tests.mitm_proxy.origin import OriginServer
@@ -82,10 +83,12 @@ class Bench:
         self.clients: list[Client] = []
         self.proxy: Any = None
         self.resolver: Any = the_reactor.nameResolver
+        self.proxies = DIRECT
+        self.port = 0
 
     async def start(self, **table: Any) -> Bench:
         """Start everything."""
-        port = await self.origin.start(self._names)
+        port = self.port = await self.origin.start(self._names)
         (self.top / "origin.pem").write_bytes(self.origin.authority.pem)
         usual = {"base_url": f"https://localhost:{port}", "ca_file": str(self.top / "origin.pem")}
         provider = Provider(**{**usual, **table})
@@ -102,7 +105,9 @@ class Bench:
             authority=self.authority,
             audit=self.audit,
             redactor=self.redactor,
-            surroundings=MitmSurroundings(self.reactor, self.resolver, os.urandom, lambda: f"request-{next(ids)}"),
+            surroundings=MitmSurroundings(
+                self.reactor, self.resolver, os.urandom, lambda: f"request-{next(ids)}", self.proxies
+            ),
             events=self.events.append,
             down=self.downs.append,
             exhausted=lambda: self.why,

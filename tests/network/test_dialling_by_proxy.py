@@ -15,9 +15,7 @@ from twisted.trial.unittest import TestCase
 
 from ironcurtain.home.account_sections import TokenSettings
 from ironcurtain.home.network_section import Network
-from ironcurtain.http.failures import ProxyFailed
-from ironcurtain.http.proxies import read_proxies
-from ironcurtain.http.tunnels import Tunnels
+from ironcurtain.http.upstream_proxies import ProxyFailed, UpstreamProxies
 from ironcurtain.network.dialling import AddressRefused, Dialer
 from tests.http.proxy_stub import WANTS_BASIC, ProxyStub
 from tests.mitm_proxy.waiting import the_reactor, until
@@ -61,8 +59,8 @@ class ProxiedTests(TestCase):
     def dialer(self, seconds: float = 10.0, **settings: Any) -> Dialer:
         """:returns: a dialer with these settings."""
         environ = {"PATH": os.environ["PATH"], "TOP": str(self.top)}
-        proxies = read_proxies(Network(**settings), environ)
-        return Dialer(the_reactor, self.names, seconds, Tunnels(the_reactor, proxies, environ))
+        proxies = UpstreamProxies(the_reactor, Network(**settings), environ)
+        return Dialer(the_reactor, self.names, seconds, proxies)
 
     async def echo(self, dialer: Dialer, host: str = "echo.example", **options: Any) -> None:
         """Send something there and back."""
@@ -146,7 +144,7 @@ class ProxiedTests(TestCase):
         await until(lambda: self.proxy.connections[0].lost.called)
 
     async def test_unusable_variable_is_named_and_nothing_is_dialled(self) -> None:
-        proxies = read_proxies(Network(), {"HTTPS_PROXY": "socks5://proxy.example"})
-        dialer = Dialer(the_reactor, self.names, 10.0, Tunnels(the_reactor, proxies, {}))
+        proxies = UpstreamProxies(the_reactor, Network(), {"HTTPS_PROXY": "socks5://proxy.example"})
+        dialer = Dialer(the_reactor, self.names, 10.0, proxies)
         self.assertIn("HTTPS_PROXY: SOCKS proxies are not supported", await self.refused(dialer))
         self.assertEqual(self.names.asked, [])

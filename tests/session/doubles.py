@@ -23,6 +23,7 @@ from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.screen import RingScreen
 from tests.audit.doubles import at_once
 from tests.escalation.doubles import no_more_files
+from tests.http.direct import DIRECT
 from tests.terminal.doubles import Program
 
 NOW = 1.5e9
@@ -141,6 +142,7 @@ class World:
             listen=self._listen,
             watcher=self.watcher,
             redactor=Redactor(),
+            proxies=DIRECT,
             control_socket="/run/control.sock",
         )
         self.programs: list[Program] = []

@@ -15,6 +15,7 @@ from ironcurtain.errors import ConfigurationError, Unavailable
 from ironcurtain.home.sections import Audit
 from ironcurtain.session.https_witness import REQUEST_SECONDS, HttpsWitness, https_witnesses
 from tests.audit.doubles import scratch
+from tests.http.direct import DIRECT
 from tests.session.head_server import HeadServer, reactor
 
 LINE = head_line(SignedHead("session-1", 7, "ab", "now", "key", "sig"))
@@ -33,7 +34,7 @@ class HttpsWitnessTests(TestCase):
 
     def witness(self, key: Path | None = None, ca_file: str = "") -> HttpsWitness:
         ca_file = ca_file or str(self.server.ca_file)
-        return HttpsWitness(reactor, self.server.url, str(key or ""), ca_file)
+        return HttpsWitness(reactor, self.server.url, str(key or ""), ca_file, DIRECT)
 
     async def refused(self, witness: HttpsWitness) -> str:
         """:returns: why a head was not taken."""
@@ -87,13 +88,13 @@ class HttpsWitnessTests(TestCase):
 
     def test_certificates_that_cannot_be_used_are_said_at_once(self) -> None:
         with self.assertRaises(ConfigurationError):
-            https_witnesses(reactor, Audit(witness=(self.server.url,), witness_ca_file=str(self.key)))
+            https_witnesses(reactor, Audit(witness=(self.server.url,), witness_ca_file=str(self.key)), DIRECT)
 
 
 class SilentServerTests(SynchronousTestCase):
     def test_one_that_does_not_answer_is_given_up(self) -> None:
         clock = MemoryReactorClock()
-        written = Deferred.fromCoroutine(HttpsWitness(clock, "https://127.0.0.1/heads", "", "").write(LINE))
+        written = Deferred.fromCoroutine(HttpsWitness(clock, "https://127.0.0.1/heads", "", "", DIRECT).write(LINE))
         self.assertNoResult(written)
         clock.advance(REQUEST_SECONDS)
         self.assertIn("no answer in time", str(self.failureResultOf(written, Unavailable).value))

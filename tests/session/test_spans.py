@@ -119,7 +119,7 @@ class ExportedTests(SynchronousTestCase):
 
     def setUp(self) -> None:
         self.world, self.found = World(scratch(self)), list[ExportedSpan]()
-        self.world.manager.services = replace(self.world.services, export=lambda telemetry: self.found.append)
+        self.world.manager.services = replace(self.world.services, export=lambda telemetry, proxies: self.found.append)
 
     def create(self) -> Session:
         """:returns: a new session."""

@@ -16,6 +16,7 @@ from ironcurtain.home.sections import Telemetry
 from ironcurtain.traces.exporter import BATCH, DELAY_SECONDS, HEADERS, KEPT, REQUEST_SECONDS, SpanExporter
 from ironcurtain.traces.exports import Exports
 from ironcurtain.traces.otlp import ExportedSpan
+from tests.http.direct import DIRECT
 from tests.traces.collector import Collector
 
 reactor: Any = _reactor
@@ -54,7 +55,7 @@ class ExporterTests(CollectorCase):
 
     async def test_spans_are_sent_together_with_the_users_headers(self) -> None:
         collector = self.collector()
-        exporter = SpanExporter(reactor, collector.url + "/", {HEADERS: "X-Key=a%20b"})
+        exporter = SpanExporter(reactor, collector.url + "/", DIRECT, {HEADERS: "X-Key=a%20b"})
         for number in range(3):
             exporter.add(numbered(number))
         await self.until(lambda: collector.requests)
@@ -65,7 +66,7 @@ class ExporterTests(CollectorCase):
 
     async def test_what_waits_is_sent_at_the_end_in_batches(self) -> None:
         collector = self.collector()
-        exporter = SpanExporter(reactor, collector.url, {})
+        exporter = SpanExporter(reactor, collector.url, DIRECT, {})
         for number in range(BATCH + 1):
             exporter.add(numbered(number))
         await exporter.stop()
@@ -76,7 +77,7 @@ class ExporterTests(CollectorCase):
 
     async def test_most_spans_that_wait_are_limited(self) -> None:
         collector = self.collector()
-        exporter = SpanExporter(reactor, collector.url, {})
+        exporter = SpanExporter(reactor, collector.url, DIRECT, {})
         with capturedLogs() as logged:
             for number in range(KEPT + 5):
                 exporter.add(numbered(number))
@@ -86,7 +87,7 @@ class ExporterTests(CollectorCase):
     async def test_failures_are_logged_once(self) -> None:
         for endpoint, why in ((NOWHERE, "nothing listens there"), (self.collector(503).url, "it answered 503")):
             with capturedLogs() as logged:
-                await self.fail_twice(SpanExporter(reactor, endpoint, {HEADERS: "key=secret"}))
+                await self.fail_twice(SpanExporter(reactor, endpoint, DIRECT, {HEADERS: "key=secret"}))
             (said,) = warnings(logged)
             self.assertIn(why, said)
             self.assertNotIn("secret", str(logged))
@@ -107,7 +108,7 @@ class ExporterTests(CollectorCase):
                     asked.callback(None)
 
         port = reactor.listenTCP(0, Factory.forProtocol(Silent), interface="127.0.0.1")
-        exporter = SpanExporter(reactor, f"http://127.0.0.1:{port.getHost().port}", {})
+        exporter = SpanExporter(reactor, f"http://127.0.0.1:{port.getHost().port}", DIRECT, {})
         exporter.add(numbered(1))
         await asked
         with capturedLogs() as logged:
@@ -121,7 +122,7 @@ class StalledTests(SynchronousTestCase):
 
     def test_a_request_has_a_time_limit(self) -> None:
         clock = MemoryReactorClock()
-        exporter = SpanExporter(clock, "http://127.0.0.1:4318", {})
+        exporter = SpanExporter(clock, "http://127.0.0.1:4318", DIRECT, {})
         exporter.add(numbered(1))
         clock.advance(DELAY_SECONDS)
         self.assertTrue(exporter.busy)
@@ -135,10 +136,10 @@ class ExportsTests(CollectorCase):
 
     async def test_an_endpoint_is_found_again_and_none_where_none_is_wanted(self) -> None:
         collector, exports = self.collector(), Exports(reactor, {})
-        self.assertIsNone(exports.find(Telemetry()))
-        self.assertIsNone(exports.find(Telemetry(enabled=False, otlp_endpoint=collector.url)))
+        self.assertIsNone(exports.find(Telemetry(), DIRECT))
+        self.assertIsNone(exports.find(Telemetry(enabled=False, otlp_endpoint=collector.url), DIRECT))
         for number in range(2):
-            export = exports.find(Telemetry(otlp_endpoint=collector.url))
+            export = exports.find(Telemetry(otlp_endpoint=collector.url), DIRECT)
             assert export is not None
             export(numbered(number))
         await exports.stop()
