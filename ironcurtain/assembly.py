@@ -18,16 +18,14 @@ from twisted.logger import Logger
 
 from ironcurtain.configuration import check_policy, read_settings, require_files
 from ironcurtain.control import server as control
-from ironcurtain.errors import ConfigurationError, NotFound
+from ironcurtain.errors import ConfigurationError
 from ironcurtain.escalation import closing_numbers
 from ironcurtain.escalation.watcher import DirectoryWatcher
 from ironcurtain.files.locks import FileLock
 from ironcurtain.home.layout import Home, person_home
-from ironcurtain.home.registry import SessionRegistry
 from ironcurtain.home.sections import Ssh
 from ironcurtain.home.settings import Settings
 from ironcurtain.http.upstream_proxies import UpstreamProxies
-from ironcurtain.operations import Principal
 from ironcurtain.operations.api import LocalApi
 from ironcurtain.operations.model import Reloaded, reloaded
 from ironcurtain.operations.operations import Operations
@@ -37,10 +35,9 @@ from ironcurtain.secrets.redaction import Redactor
 from ironcurtain.services import unix_socket
 from ironcurtain.services.lifecycle import Lifecycle
 from ironcurtain.services.systemd import Systemd
-from ironcurtain.session.elsewhere import session_directory
 from ironcurtain.session.manager import SessionManager
 from ironcurtain.session.mcp_clients import McpClients
-from ironcurtain.session.model import SessionRequest, Ticket
+from ironcurtain.session.model import SessionRequest
 from ironcurtain.session.parts import Core, Services, SessionAgent, SessionKind
 from ironcurtain.session.tools import ToolFiles, make_proxy, protected_paths
 from ironcurtain.session.workspace import usable_workspace
@@ -48,16 +45,12 @@ from ironcurtain.traces.exports import Exports
 
 if TYPE_CHECKING:
     from ironcurtain.agents.registry import AgentRegistry
-    from ironcurtain.console.console import Console
     from ironcurtain.container.engine import Engine
     from ironcurtain.container.images import AgentImages
     from ironcurtain.mcp_proxy.proxy import McpProxy
     from ironcurtain.session.project import ProjectPart
     from ironcurtain.shell.starting import ShellStart
-    from ironcurtain.ssh.channel import SessionChannel
-    from ironcurtain.ssh.programs import OwnPrograms
     from ironcurtain.ssh.service import SshService
-    from ironcurtain.terminal.model import Mode
     from ironcurtain.terminal.screen import Screens
 
 
@@ -243,48 +236,12 @@ class Application:
 
     async def _listen_for_ssh(self) -> SshService:
         from ironcurtain.ssh.service import SshService
+        from ironcurtain.ssh_programs import make_programs
 
         programs = make_programs(self._reactor, self._home, self.operations, str(self._socket))
         service = SshService(self._reactor, self._home, self._ssh.listen, self._ssh.port, programs)
         await service.start()
         return service
-
-
-def make_programs(reactor: Any, home: Home, operations: Operations, socket: str) -> OwnPrograms:
-    """
-    :param operations: of this process.
-    :param socket: its own control socket; other processes are reached by theirs.
-    :returns: the programs that run over SSH, for a logged-in key.
-    """
-    from ironcurtain.console.console import Console
-    from ironcurtain.console.source import HomeSource
-    from ironcurtain.control.client import ControlClient
-    from ironcurtain.ssh.attaching import Attaching
-    from ironcurtain.ssh.programs import OwnPrograms
-
-    def source(who: Principal) -> HomeSource:
-        own = LocalApi(operations, who)
-        return HomeSource(
-            reactor,
-            SessionRegistry(home.registry),
-            home.daemon_socket,
-            lambda path: own if path == socket else ControlClient(reactor, path, who),
-        )
-
-    def console(who: Principal, channel: SessionChannel) -> Console:
-        shown = Console(source(who), channel, reactor, who.name, environ=channel.environ)
-        shown.start()
-        return shown
-
-    async def ticket(who: Principal, session: str, mode: Mode) -> Ticket:
-        entries = SessionRegistry(home.registry).live()
-        owner = next((entry for entry in entries if session in (str(entry.number), entry.session_id)), None)
-        if owner is None or not owner.control_socket:
-            raise NotFound(f"there is no session {session}: see 'sessions'")
-        return await ControlClient(reactor, owner.control_socket, who).ticket(session, mode)
-
-    attaching = Attaching(reactor, operations.terminal, ticket)
-    return OwnPrograms(console, attaching.attach, source, lambda name: session_directory(home, name), time.time)
 
 
 class Kinds(Mapping[str, SessionKind[Any]]):
