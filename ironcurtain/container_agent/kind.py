@@ -6,6 +6,7 @@ import os
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -36,10 +37,15 @@ from ironcurtain.home.session_paths import SessionPaths
 from ironcurtain.home.settings import Settings
 from ironcurtain.mitm_proxy.authority import Authority
 from ironcurtain.mitm_proxy.proxy import MitmProxy, MitmSurroundings
+from ironcurtain.network.dialling import Dialer
+from ironcurtain.network.responder import Responder
 from ironcurtain.process.accounts import SEARCH, WRITE, Account
+from ironcurtain.process.configured_secret import configured_secret
 from ironcurtain.process.identity import identify
 from ironcurtain.providers.keys import DEFAULT_VARIABLES, key_variable, real_key
 from ironcurtain.providers.rules import ProviderRule, provider_rules
+from ironcurtain.registries.opening import OpenRegistries, RegistrySurroundings
+from ironcurtain.registries.recording import PackageTraffic
 from ironcurtain.sandbox.linked_repository import linked_repository, settings_variables
 from ironcurtain.secrets.redaction import Secret
 from ironcurtain.session import events
@@ -106,7 +112,8 @@ class ContainerKind:
         run = core.services.home.session_run(core.id)
         authority = Authority.load_or_make(self._services.home.authority, self._services.now)
         make_mitm = partial(self._mitm, core, authority, mcp.guard.look)
-        return Proxies(core, mcp, make_mitm, self._spent(core), run, authority.certificate_pem)
+        make_registries = partial(self._registries, core)
+        return Proxies(core, mcp, make_mitm, make_registries, self._spent(core), run, authority.certificate_pem)
 
     def make_agent(self, core: Core, proxies: Proxies) -> ContainerAgent | ScreenAgent:
         """:returns: the agent, not started."""
@@ -145,6 +152,7 @@ class ContainerKind:
         authority: Authority,
         stopped: Callable[[], str],
         traffic: Traffic,
+        responders: Mapping[tuple[str, int], Responder],
         down: Callable[[str], None],
     ) -> MitmProxy:
         async def key(name: str) -> Secret:
@@ -168,7 +176,20 @@ class ContainerKind:
             events=traffic.heard,
             exhausted=lambda: stopped() or traffic.refusal(),
             down=down,
+            responders=responders,
         )
+
+    def _registries(self, core: Core, heard: Callable[[PackageTraffic], None]) -> OpenRegistries:
+        around = RegistrySurroundings(
+            self._reactor,
+            Dialer(self._reactor, self._reactor.nameResolver),
+            core.audit,
+            core.services.redactor,
+            lambda where, key: configured_secret(key, where, self._environ, self._reactor),
+            lambda: datetime.fromtimestamp(core.services.now(), UTC),
+            heard,
+        )
+        return OpenRegistries(core.services.settings.registries, around)
 
     def _spent(self, core: Core) -> Spent:
         if not core.resumed:

@@ -17,6 +17,7 @@ from twisted.internet.defer import Deferred, FirstError, gatherResults
 from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
 
+from ironcurtain.container_agent.packages import Packages
 from ironcurtain.errors import SessionError
 from ironcurtain.home.layout import account_directory, private_directory
 from ironcurtain.home.session_paths import RunPaths
@@ -31,6 +32,9 @@ from ironcurtain.mitm_proxy.recording import (
     ProviderNotice,
     ProxiedResponse,
 )
+from ironcurtain.network.responder import Responder
+from ironcurtain.registries.opening import OpenRegistries
+from ironcurtain.registries.recording import PackageTraffic
 from ironcurtain.session import events
 from ironcurtain.session.budget import Accounting, BudgetLimits, BudgetMeter, Dimension
 from ironcurtain.session.model import Usage
@@ -186,7 +190,8 @@ def _seconds(records: Sequence[Mapping[str, Any]]) -> float:
     return seconds
 
 
-MakeMitm = Callable[[Traffic, Callable[[str], None]], MitmProxy]
+MakeMitm = Callable[[Traffic, Mapping[tuple[str, int], Responder], Callable[[str], None]], MitmProxy]
+MakeRegistries = Callable[[Callable[[PackageTraffic], None]], OpenRegistries]
 
 
 class Proxies:
@@ -194,7 +199,9 @@ class Proxies:
     Both proxies of a session.
 
     :param mcp: created, and not started.
-    :param make_mitm: creates the other one; takes the functions to call for events, and if it dies.
+    :param make_mitm: creates the other one; takes the functions to call for events, what answers for hosts, and the
+        function to call if it dies.
+    :param make_registries: opens package registries; takes the function to call for events.
     :param spent: usage of the session before it was resumed.
     :param run: directory of the sockets.
     :param authority: the certificate that the agent has to trust, as PEM.
@@ -203,7 +210,14 @@ class Proxies:
     log = Logger()
 
     def __init__(
-        self, core: Core, mcp: McpProxy, make_mitm: MakeMitm, spent: Spent, run: RunPaths, authority: bytes
+        self,
+        core: Core,
+        mcp: McpProxy,
+        make_mitm: MakeMitm,
+        make_registries: MakeRegistries,
+        spent: Spent,
+        run: RunPaths,
+        authority: bytes,
     ) -> None:
         self._core, self.run, self.authority = core, run, authority
         clock = core.services.clock
@@ -214,7 +228,10 @@ class Proxies:
         )
         """The agent's usage of its models."""
         core.aside.append(self.traffic.aside)
-        self.mcp, self.mitm = mcp, make_mitm(self.traffic, lambda why: self._died("MITM", why))
+        self._packages = Packages(core.emit, core.log_line)
+        self._registries = make_registries(self._packages.heard)
+        responders = self._registries.responders
+        self.mcp, self.mitm = mcp, make_mitm(self.traffic, responders, lambda why: self._died("MITM", why))
         self.dead = ""
         """Why a proxy is dead; empty while both work."""
         self.on_death: Callable[[str], None] = lambda why: None
@@ -264,8 +281,9 @@ class Proxies:
         if self._looking.running:
             self._looking.stop()
         try:
-            await _both(self.mcp.stop(), self.mitm.stop())
+            await _both(self.mcp.stop(), self._stop_mitm())
         finally:
+            self._packages.tell()
             shutil.rmtree(self.run.directory, ignore_errors=True)
 
     async def _start_mcp(self) -> None:
@@ -273,8 +291,13 @@ class Proxies:
         await self.mcp.listen(self.run.proxy_socket, self._owner)
 
     async def _start_mitm(self) -> None:
+        await self._registries.start()
         await self.mitm.start()
         await self.mitm.listen(self.run.mitm_socket, self._owner)
+
+    async def _stop_mitm(self) -> None:
+        await self.mitm.stop()
+        await self._registries.stop()
 
     @property
     def _owner(self) -> tuple[int, int] | None:

@@ -123,4 +123,4 @@ class OpenRegistries:
             registry = kind.make(store, literal(settings.url))
             for host, port in registry.hosts:
                 shown = host if port == HTTPS_PORT else f"{host}:{port}"
-                yield (host, port), RegistryResponder(name, registry, shown)
+                yield (host, port), RegistryResponder(name, registry, shown, recorder)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ironcurtain.audit import AuditLog
+from ironcurtain.providers.provider import RequestRefusal
 from ironcurtain.registries.releases import Digest, Release
 
 NAME_LIMIT = 300
@@ -47,6 +48,10 @@ class PackageRefused(NamedTuple):
 PackageTraffic = PackageFetched | PackageRefused
 
 
+class RecordedRefusal(RequestRefusal):
+    """A refusal that was recorded."""
+
+
 class PackageRecorder:
     """
     :param registry: the registry's name in the settings.
@@ -65,8 +70,21 @@ class PackageRecorder:
         """
         self._write("package-request", "allow", name, version, file)
 
+    def refuse(self, refusal: RequestRefusal, name: str, version: str = "", file: str = "") -> RecordedRefusal:
+        """
+        Record the refusal of a request.
+
+        :raises AuditUnavailable: it could not be recorded.
+        """
+        self.refused(name, version, file, refusal.code, refusal.reason)
+        return RecordedRefusal(refusal.status, refusal.code, refusal.reason)
+
     def refused(self, name: str, version: str, file: str, rule: str, reason: str) -> None:
-        """:raises AuditUnavailable: it could not be recorded."""
+        """
+        Record that something is not passed on.
+
+        :raises AuditUnavailable: it could not be recorded.
+        """
         self._write("package-request", "deny", name, version, file, rule=rule, reason=reason)
         self._events(PackageRefused(self._registry, name[:NAME_LIMIT], version[:NAME_LIMIT], rule, reason))
 

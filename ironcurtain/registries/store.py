@@ -91,8 +91,7 @@ class PackageStore:
         :returns: the refusal.
         :raises AuditUnavailable: it could not be recorded.
         """
-        self._recorder.refused(name, version, file, refusal.code, refusal.reason)
-        return refusal
+        return self._recorder.refuse(refusal, name, version, file)
 
     async def _passed_on(self, release: Release, body: ByteStream, installs: bool) -> AsyncGenerator[bytes, None]:
         def complete(size: int, digest: Digest) -> None:

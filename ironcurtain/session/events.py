@@ -189,6 +189,15 @@ class RequestRefused(Event, frozen=True, tag="request_refused"):
     reason: str
 
 
+class PackageInstalled(Event, frozen=True, tag="package"):
+    """A file of a package, verified, reached the agent from a registry."""
+
+    registry: str
+    name: str
+    version: str
+    digest: str
+
+
 class FileToReview(Event, frozen=True, tag="file_to_review"):
     """
     A new or changed file in the workspace that programs run or obey on their own, found when the session ended.
@@ -321,6 +330,7 @@ SessionEvent = (
     | Progress
     | AgentDiagnostic
     | RequestRefused
+    | PackageInstalled
     | FileToReview
     | ResultTruncated
     | MessagesCompacted

@@ -89,6 +89,8 @@ def describe(event: events.SessionEvent) -> str:
             return event.text
         case events.RequestRefused():
             return f"request refused: {request_line(event)}: {event.reason}"
+        case events.PackageInstalled():
+            return f"fetched from {event.registry}: {event.name} {event.version}"
         case events.FileToReview():
             return f"review {event.path} ({event.what}): {event.reason}"
         case events.ResultTruncated():

@@ -69,6 +69,17 @@ class ReportedRefusals(msgspec.Struct, frozen=True):
     count: int
 
 
+class ReportedPackages(msgspec.Struct, frozen=True):
+    """
+    Packages of a registry that the agent fetched.
+
+    :param releases: names with versions, each once.
+    """
+
+    registry: str
+    releases: tuple[str, ...]
+
+
 class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
     """
     One session.
@@ -88,6 +99,7 @@ class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
     decided: tuple[ReportedDecision, ...]
     calls: tuple[ReportedCalls, ...]
     refused: tuple[ReportedRefusals, ...]
+    packages: tuple[ReportedPackages, ...]
     model_requests: int
     tokens_in: int
     tokens_out: int
@@ -108,6 +120,7 @@ def summarize(
     verdicts: dict[tuple[str, str], Counter[str]] = {}
     outcomes: dict[tuple[str, str], Counter[str]] = {}
     refused: Counter[str] = Counter()
+    packages: dict[str, dict[str, None]] = {}
     decided, tokens, requests, ended = list[ReportedDecision](), [0, 0], 0, ""
     for record in records:
         kind, call = record.get("kind"), calls.get(_text(record, "callId"), {})
@@ -127,9 +140,12 @@ def summarize(
         elif kind == "model-response" and isinstance(usage := record.get("usage"), dict):
             tokens[0] += sum(_number(usage.get(name)) for name in ("input", "cacheRead", "cacheWrite"))
             tokens[1] += _number(usage.get("output"))
+        elif kind == "package":
+            release = f"{_text(record, 'name')} {_text(record, 'release')}"
+            packages.setdefault(_text(record, "registry"), {})[release] = None
         elif kind == "end":
             ended = _text(record, "time")
-        if kind in ("call", "model-request") and record.get("decision") == "deny":
+        if kind in ("call", "model-request", "package-request") and record.get("decision") == "deny":
             refused[_text(record, "rule")] += 1
         requests += kind == "model-request"
     known = [turn.usage for turn in turns if turn.usage.token_tracking_available]
@@ -150,6 +166,7 @@ def summarize(
             for server, tool in sorted(verdicts)
         ),
         refused=tuple(ReportedRefusals(rule, count) for rule, count in refused.most_common()),
+        packages=tuple(ReportedPackages(registry, tuple(releases)) for registry, releases in packages.items()),
         model_requests=requests,
         tokens_in=tokens[0],
         tokens_out=tokens[1],
@@ -185,6 +202,8 @@ def _sections(session: SessionSummary) -> Iterator[tuple[str, Row, list[Row]]]:
     calls: list[Row] = [(f"{c.server}.{c.tool}", _counts(c.verdicts), _counts(c.outcomes)) for c in session.calls]
     yield "Calls", ("tool", "policy", "outcome"), calls
     yield "Refused", ("rule", "number"), [(each.rule, str(each.count)) for each in session.refused]
+    packages: list[Row] = [(each.registry, release) for each in session.packages for release in each.releases]
+    yield "Packages", ("registry", "package"), packages
 
 
 def _facts(session: SessionSummary) -> Iterator[Row]:

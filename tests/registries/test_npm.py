@@ -169,7 +169,9 @@ class LimitTests(NpmTestCase):
         self.upstream.contents[f"{BASE}/x/-/x-1.0.0.tgz"] = b"x" * 1_000_001
         registry = self.open(Registries(max_file_mb=1))
         head = RequestHead("GET", "/x/-/x-1.0.0.tgz", "/x/-/x-1.0.0.tgz", "", ())
-        answer = self.successResultOf(Deferred.fromCoroutine(RegistryResponder("npm", registry, HOST).respond(head)))
+        answer = self.successResultOf(
+            Deferred.fromCoroutine(RegistryResponder("npm", registry, HOST, self.recorder).respond(head))
+        )
         assert isinstance(answer, RequestRefusal)
         self.assertEqual((answer.status, answer.code), (403, "registry-unusable"))
         self.assertIn("the file is larger than 1 MB (max_file_mb in [registries])", answer.reason)
@@ -196,7 +198,7 @@ class HostTests(NpmTestCase):
 
 class ResponderTests(NpmTestCase):
     def respond(self, method: str, path: str) -> LocalResponse | RequestRefusal:
-        responder = RegistryResponder("npm", self.registry, HOST)
+        responder = RegistryResponder("npm", self.registry, HOST, self.recorder)
         answering = responder.respond(RequestHead(method, path, path, "", (("range", "bytes=0-10"),)))
         return self.successResultOf(Deferred.fromCoroutine(answering))
 
@@ -206,6 +208,14 @@ class ResponderTests(NpmTestCase):
             assert isinstance(refusal, RequestRefusal)
             self.assertEqual((refusal.status, refusal.code), (403, "registry-read-only"))
         self.assertEqual(self.upstream.asked, [])
+        refused = self.records("package-request")
+        self.assertEqual([each["file"] for each in refused], ["PUT /x", "DELETE /x", "POST /x", "PATCH /x"])
+
+    def test_a_refusal_is_recorded_once(self) -> None:
+        self.respond("GET", "/-/whoami")
+        self.respond("GET", "/x/-/x-2.0.0.tgz")
+        denied = [each["rule"] for each in self.records("package-request") if each["decision"] == "deny"]
+        self.assertEqual(denied, ["not-for-installing", "package-too-young"])
 
     def test_advisories_are_not_found(self) -> None:
         answer = self.respond("POST", "/-/npm/v1/security/advisories/bulk")

@@ -116,14 +116,14 @@ class RegistryTestCase(SynchronousTestCase):
         self.addCleanup(lambda: Deferred.fromCoroutine(self._audit.close()))
         self.upstream, self.now = Upstream(), NOW
         self.traffic: list[PackageTraffic] = []
+        self.recorder = PackageRecorder(self.name, self._audit, self.traffic.append)
 
     def store(self, limits: Registries | None = None, **settings: Any) -> Store:
         """:param settings: of the registry."""
         opened = RegistrySettings(**{"min_age": "7d"} | settings)
         policy = package_policy(self.name, opened, type(self).normalise)
-        recorder = PackageRecorder(self.name, self._audit, self.traffic.append)
         allowance = Allowance(limits or Registries())
-        return PackageStore(policy, self.upstream, recorder, allowance, lambda: self.now)
+        return PackageStore(policy, self.upstream, self.recorder, allowance, lambda: self.now)
 
     def ask(
         self, registry: Registry, host: str, path: str, *headers: tuple[str, str]

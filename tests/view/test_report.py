@@ -39,6 +39,9 @@ RECORDS = [
     record("call", callId="c4", server="git", tool="push", decision="deny", rule="no-push"),
     record("outcome", callId="c4", status="denied"),
     record("model-request", decision="deny", rule="unknown-host"),
+    record("package", registry="npm", name="left-pad", release="1.3.0", digest="sha512-x"),
+    record("package", registry="npm", name="left-pad", release="1.3.0", digest="sha512-x"),
+    record("package-request", registry="npm", decision="deny", name="new", rule="package-too-young"),
     record("end", reason="done"),
 ]
 
@@ -86,7 +89,10 @@ class SummaryTests(SynchronousTestCase):
         self.assertEqual(files.verdicts, {"allow": 1, "escalate": 2})
         self.assertEqual(files.outcomes, {"success": 2, "error": 1})
         self.assertEqual((git.tool, git.outcomes), ("push", {"denied": 1}))
-        self.assertEqual({each.rule: each.count for each in found.refused}, {"no-push": 1, "unknown-host": 1})
+        refused = {each.rule: each.count for each in found.refused}
+        self.assertEqual(refused, {"no-push": 1, "unknown-host": 1, "package-too-young": 1})
+        self.assertEqual([(each.registry, each.releases) for each in found.packages], [("npm", ("left-pad 1.3.0",))])
+        self.assertIn("    npm  left-pad 1.3.0", list(as_text([found])))
         self.assertEqual((found.tokens_in, found.tokens_out, found.cost, found.model_requests), (10, 5, 0.25, 1))
 
     def test_tokens_of_agents_in_containers_and_unknown_cost(self) -> None:
