@@ -23,4 +23,10 @@ def precedence(version: str) -> Precedence | None:
         return None
     numbers = int(match[1]), int(match[2]), int(match[3])
     parts = match[4].split(".") if match[4] else ()
-    return numbers, not parts, tuple((not part.isdigit(), int(part) if part.isdigit() else 0, part) for part in parts)
+    return numbers, not parts, tuple(map(_rank, parts))
+
+
+def _rank(part: str) -> tuple[bool, int, str]:
+    """:returns: the rank of a part of a pre-release: numbers of any length before words."""
+    number = part.lstrip("0")
+    return (False, len(number), number) if part.isdigit() else (True, 0, part)

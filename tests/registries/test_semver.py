@@ -16,6 +16,11 @@ class PrecedenceTests(SynchronousTestCase):
         self.assertEqual(sorted(ranks), ranks)
         self.assertEqual(precedence("1.0.0+build"), precedence("v1.0.0"))
 
+    def test_numbers_of_any_length_are_compared(self) -> None:
+        ordered = [f"1.0.0-{digits}" for digits in ("09", "10", "9" * 5000, "1" + "0" * 5000)]
+        ranks = [rank for version in ordered if (rank := precedence(version)) is not None]
+        self.assertEqual(sorted(ranks), ranks)
+
     def test_other_texts_have_no_rank(self) -> None:
         for text in ("", "1", "1.0", "latest", "1.0.0-", "1.0.0 ", "\u0661.0.0", "1" * 17 + ".0.0"):
             self.assertIsNone(precedence(text), text)
