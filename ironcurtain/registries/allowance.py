@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ironcurtain.home.registry_sections import Registries
 from ironcurtain.providers.provider import RequestRefusal
@@ -21,7 +21,7 @@ class Allowance:
     settings: Registries
     files: int = 0
     lookups: int = 0
-    missing: int = 0
+    missing: set[str] = field(default_factory=set)
 
     @property
     def file_bytes(self) -> int:
@@ -38,13 +38,13 @@ class Allowance:
         self.lookups += 1
         return self._spent() or self._over(self.lookups, self.settings.max_lookups, "lookups", "max_lookups")
 
-    def miss(self) -> None:
-        """Count what does not exist."""
-        self.missing += 1
+    def miss(self, url: str) -> None:
+        """Count what does not exist, once: clients ask again for the same, and no more is said by that."""
+        self.missing.add(url)
 
     def _spent(self) -> RequestRefusal | None:
         what = "requests for what does not exist"
-        return self._over(self.missing + 1, self.settings.max_missing, what, "max_missing")
+        return self._over(len(self.missing) + 1, self.settings.max_missing, what, "max_missing")
 
     @staticmethod
     def _over(count: int, limit: int, what: str, setting: str) -> RequestRefusal | None:

@@ -54,7 +54,7 @@ class PackageStore:
         document = await self._fetcher.document(url, accept)
         if document.status == HTTPStatus.OK:
             return document
-        return self._failed(document.status, name or url.rpartition("/")[2])
+        return self._failed(document.status, name or url.rpartition("/")[2], url)
 
     async def deliver(
         self, release: Release, content_type: str, *, dated_by_file: bool = False, installs: bool = True
@@ -70,7 +70,7 @@ class PackageStore:
         stream = await self._fetcher.file(release.url)
         try:
             if stream.status != HTTPStatus.OK:
-                return await self._closed(stream, self._failed(stream.status, release.file))
+                return await self._closed(stream, self._failed(stream.status, release.file, release.url))
             if dated_by_file:
                 release = release._replace(published=last_modified(stream.headers, self.now()))
                 if refusal := self.policy.refuse_release(release, self.now()):
@@ -82,6 +82,7 @@ class PackageStore:
             await stream.body.aclose()
             raise
         body = _Delivery(self._passed_on(release, stream.body, installs), stream.body)
+        await body.begin()  # a small file is verified now: a refusal tells clients more than a broken connection
         return LocalResponse(200, "", (("content-type", content_type),), stream.length, body)
 
     def refuse(self, refusal: RequestRefusal, name: str, version: str = "", file: str = "") -> RequestRefusal:
@@ -106,14 +107,14 @@ class PackageStore:
             self._recorder.refused(release.name, release.version, release.file, "package-unusable", str(e))
             raise
 
-    def _failed(self, status: int, what: str) -> RequestRefusal:
+    def _failed(self, status: int, what: str, url: str) -> RequestRefusal:
         """
         :returns: the refusal for a response that says that something does not exist.
         :raises FetchFailed: it is another response.
         """
         shown = one_line(what, _SHOWN)
         if status in _ABSENT:
-            self._allowance.miss()
+            self._allowance.miss(url)
             return RequestRefusal(404, "package-missing", f"{self.policy.registry} has no {shown}.")
         raise FetchFailed(f"the registry answered HTTP {status} for {shown}")
 
@@ -132,11 +133,24 @@ class _Delivery:
 
     def __init__(self, pieces: AsyncGenerator[bytes, None], body: ByteStream) -> None:
         self._pieces, self._body = pieces, body
+        self._first = b""
+
+    async def begin(self) -> None:
+        """
+        Wait for the first piece.
+
+        :raises FetchFailed: there is none that can be passed on.
+        """
+        with suppress(StopAsyncIteration):
+            self._first = await anext(self)
 
     def __aiter__(self) -> _Delivery:
         return self
 
     async def __anext__(self) -> bytes:
+        if self._first:
+            first, self._first = self._first, b""
+            return first
         try:
             return await anext(self._pieces)
         except BaseException:  # the end, or a failure

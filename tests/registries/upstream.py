@@ -137,7 +137,7 @@ class RegistryTestCase(SynchronousTestCase):
         answer = self.ask(registry, host, path, *headers)
         assert isinstance(answer, LocalResponse), answer
         self.assertEqual(answer.status, 200)
-        return self.successResultOf(Deferred.fromCoroutine(_whole(answer)))
+        return self.successResultOf(Deferred.fromCoroutine(whole(answer)))
 
     def refusal(self, registry: Registry, host: str, path: str) -> RequestRefusal:
         """:returns: the refusal of a GET."""
@@ -150,9 +150,7 @@ class RegistryTestCase(SynchronousTestCase):
         head = RequestHead("GET", path, path, "", ())
 
         async def read() -> None:
-            answer = await registry.answer(host, head)
-            assert isinstance(answer, LocalResponse), answer
-            await _whole(answer)
+            await whole(await registry.answer(host, head))
 
         return str(self.failureResultOf(Deferred.fromCoroutine(read()), FetchFailed).value)
 
@@ -162,5 +160,7 @@ class RegistryTestCase(SynchronousTestCase):
         return [record for record in records if record["kind"] == kind]
 
 
-async def _whole(answer: LocalResponse) -> bytes:
+async def whole(answer: LocalResponse | RequestRefusal) -> bytes:
+    """:returns: the body of a response."""
+    assert isinstance(answer, LocalResponse), answer
     return b"".join([piece async for piece in answer.body])

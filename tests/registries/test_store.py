@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+from twisted.internet.defer import Deferred
+
+from ironcurtain.network.responder import LocalResponse
+from ironcurtain.providers.provider import RequestRefusal
+from ironcurtain.registries.fetching import FetchFailed
+from ironcurtain.registries.releases import Release, hex_digest
+from ironcurtain.registries.verifying import HELD_BACK, WrongDigest
+from tests.registries.upstream import OLD, RegistryTestCase, sha256, whole
+
+URL = "https://files.example/x-1.zip"
+
+
+class DeliveryTests(RegistryTestCase):
+    """Files whose content is not what their digest says."""
+
+    name, normalise = "pypi", staticmethod(str)
+
+    answer: LocalResponse | RequestRefusal | None
+
+    def deliver(self, content: bytes) -> Deferred[bytes]:
+        """:returns: the file, whose digest is that of other content."""
+        self.upstream.contents[URL] = content
+        release = Release("x", "1", "x-1.zip", OLD, hex_digest("sha256", sha256(b"other")), URL)
+        store = self.store()
+
+        async def read() -> bytes:
+            self.answer = answer = await store.deliver(release, "application/zip")
+            return await whole(answer)
+
+        self.answer = None
+        return Deferred.fromCoroutine(read())
+
+    def test_a_small_file_is_refused_before_the_response_begins(self) -> None:
+        self.failureResultOf(self.deliver(b"wrong"), WrongDigest)
+        self.assertIsNone(self.answer)
+
+    def test_a_large_file_breaks_off_before_its_end(self) -> None:
+        self.failureResultOf(self.deliver(b"wrong" * HELD_BACK), FetchFailed)
+        self.assertIsNotNone(self.answer)
