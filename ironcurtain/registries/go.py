@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 
@@ -24,6 +24,7 @@ from ironcurtain.registries.go_paths import (
     ModuleFile,
     Sums,
     Versions,
+    escaped,
     read_module_path,
     read_sums_path,
 )
@@ -31,12 +32,24 @@ from ironcurtain.registries.location import read_location
 from ironcurtain.registries.registry import Store, local
 from ironcurtain.registries.releases import Release, publication
 from ironcurtain.registries.remembering import Remembered
+from ironcurtain.registries.semver import precedence
 
 PROXY: Final = "proxy.golang.org"
 """The module proxy that ``go`` asks unless it is told otherwise."""
 
 _ANY, _JSON, _TEXT, _BYTES = "*/*", "application/json", "text/plain; charset=utf-8", "application/octet-stream"
 _PATHS: Final = "only modules and their checksums are open, for go mod download and go build"
+
+JUDGED_VERSIONS: Final = 10
+"""Maximum number of versions of a list whose times are looked up."""
+
+
+class _Info(msgspec.Struct):
+    version: Annotated[str, msgspec.Meta(min_length=1, max_length=200)] = msgspec.field(name="Version")
+    time: Any = msgspec.field(name="Time", default=None)
+
+
+_read_info = msgspec.json.Decoder(_Info).decode
 
 
 class Go:
@@ -66,7 +79,7 @@ class Go:
             case Sums(path, module):
                 return _passed_on(await self._store.look_up(module, self._sums + path, _ANY), _BYTES)
             case Versions(path, module, latest=False):
-                return _passed_on(await self._look_up(module, path), _TEXT)
+                return await self._list(module, path)
             case Versions(path, module):
                 return await self._info(module, path)
             case ModuleFile(path, module, kind="info"):
@@ -80,46 +93,69 @@ class Go:
         below = path if host == PROXY else self._upstream.below(path)
         return None if below is None else read_module_path(below)
 
-    async def _info(self, module: str, path: str) -> LocalResponse | RequestRefusal:
+    async def _list(self, module: str, path: str) -> LocalResponse | RequestRefusal:
+        """``go`` takes the newest version of a list, so those that say that they are young are left out before it."""
         document = await self._look_up(module, path)
         if isinstance(document, RequestRefusal):
             return document
-        release = self._release(module, path, document)
+        ranked = {version: rank for version in _words(document.body) if (rank := precedence(version)) is not None}
+        newest, young = sorted(ranked, key=ranked.__getitem__, reverse=True), set[str]()
+        for version in newest[:JUDGED_VERSIONS]:
+            release = await self._version(module, f"{path.removesuffix('list')}{escaped(version)}.info")
+            if isinstance(release, RequestRefusal) or self._is_young(release):
+                young.add(version)
+            elif ranked[version][1]:  # go prefers releases
+                break
+        return local(200, "", _TEXT, "".join(f"{version}\n" for version in ranked if version not in young).encode())
+
+    async def _info(self, module: str, path: str) -> LocalResponse | RequestRefusal:
+        release = await self._version(module, path)
+        if isinstance(release, RequestRefusal):
+            return release
         if refusal := self._store.policy.refuse_release(release, self._store.now()):
             return self._store.refuse(refusal, release.name, release.version, release.file)
-        return local(200, "", _JSON, document.body)
+        time = {} if release.published is None else {"Time": release.published.isoformat().replace("+00:00", "Z")}
+        return local(200, "", _JSON, msgspec.json.encode({"Version": release.version} | time))
 
     async def _file(self, file: ModuleFile) -> LocalResponse | RequestRefusal:
-        now = self._store.now().timestamp()
-        known = (self._known.get(file.info, now) or {}).get(file.version)
-        if known is None:
-            document = await self._look_up(file.module, file.info)
-            if isinstance(document, RequestRefusal):
-                return document
-            known = self._release(file.module, file.info, document)
-        if known.version != file.version:
+        release = await self._version(file.module, file.info)
+        if isinstance(release, RequestRefusal):
+            return release
+        if release.version != file.version:
             refusal = RequestRefusal(403, "package-missing", f"{file.module} has no version {file.version}.")
             return self._store.refuse(refusal, file.module, file.version)
-        release = known._replace(file=file.path.rpartition("/")[2], url=self._upstream.url + file.path)
+        release = release._replace(file=file.path.rpartition("/")[2], url=self._upstream.url + file.path)
         return await self._store.deliver(release, _BYTES, installs=file.kind == "zip")
+
+    async def _version(self, module: str, path: str) -> Release | RequestRefusal:
+        """
+        :param path: of an ``.info``.
+        :returns: the version that it describes.
+        """
+        now = self._store.now()
+        if known := self._known.get(path, now.timestamp()):
+            return known[""]
+        document = await self._look_up(module, path)
+        if isinstance(document, RequestRefusal):
+            return document
+        try:
+            info = _read_info(document.body)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            raise Unusable(f"{self._upstream.url} sent no version of {module}, but something else") from None
+        url = self._upstream.url + path
+        release = Release(module, info.version, path.rpartition("/")[2], publication(info.time, now), None, url)
+        self._known.put(path, {"": release}, now.timestamp())
+        return release
 
     async def _look_up(self, module: str, path: str) -> Document | RequestRefusal:
         return await self._store.look_up(module, self._upstream.url + path, _ANY)
 
-    def _release(self, module: str, path: str, info: Document) -> Release:
-        """:returns: the version that an ``.info`` describes."""
-        try:
-            said: Any = msgspec.json.decode(info.body)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            said = None
-        version = said.get("Version") if isinstance(said, dict) else None
-        if not isinstance(version, str) or not version:
-            raise Unusable(f"{self._upstream.url} sent no version of {module}, but something else")
-        now = self._store.now()
-        time = publication(said.get("Time"), now)
-        release = Release(module, version, path.rpartition("/")[2], time, None, self._upstream.url + path)
-        self._known.put(path, {version: release}, now.timestamp())
-        return release
+    def _is_young(self, release: Release) -> bool:
+        return self._store.policy.is_young(release.published, self._store.now())
+
+
+def _words(body: bytes) -> list[str]:
+    return body.decode("latin-1").split()
 
 
 def _passed_on(found: Document | RequestRefusal, content_type: str) -> LocalResponse | RequestRefusal:

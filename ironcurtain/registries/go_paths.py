@@ -103,6 +103,11 @@ def read_sums_path(path: str) -> Sums | None:
     return Sums(path, _unescaped(match["module"]))
 
 
+def escaped(text: str) -> str:
+    """:returns: a module or version as paths have it: with ``!`` and a small letter in place of capitals."""
+    return re.sub("[A-Z]", lambda capital: f"!{capital[0].lower()}", text)
+
+
 def _plain(path: str) -> str | None:
     """:returns: a path without percent-encoding, as ``go`` writes it for ``!``; ``None`` if it is too long."""
     return unquote(path, "latin-1") if len(path) <= _PATH_LIMIT else None

@@ -1,13 +1,19 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from datetime import datetime
 
+from ironcurtain.home.registry_sections import Registries
 from ironcurtain.registries.go import PROXY, Go
 from ironcurtain.registries.go_paths import SUMS
 from tests.registries.upstream import OLD, YOUNG, RegistryTestCase, iso
 
 MODULE = "/example.com/!m"
+
+
+def info(version: str, time: datetime | None) -> bytes:
+    """:returns: the ``.info`` of a version."""
+    return json.dumps({"Version": version} | ({} if time is None else {"Time": iso(time)})).encode()
 
 
 class GoTests(RegistryTestCase):
@@ -22,12 +28,11 @@ class GoTests(RegistryTestCase):
         self.publish("v1.1.0", YOUNG)
         self.upstream.contents[f"https://{PROXY}{MODULE}/@v/list"] = b"v1.0.0\nv1.1.0\n"
 
-    def publish(self, version: str, time: Any, base: str = f"https://{PROXY}") -> None:
+    def publish(self, version: str, time: datetime | None, base: str = f"https://{PROXY}") -> None:
         """Put a version into the proxy."""
-        info = {"Version": version} | ({} if time is None else {"Time": iso(time)})
         files = f"{base}{MODULE}/@v/{version}"
         self.upstream.contents |= {
-            f"{files}.info": json.dumps(info).encode(),
+            f"{files}.info": info(version, time),
             f"{files}.mod": b"module example.com/M",
             f"{files}.zip": b"archive",
         }
@@ -51,16 +56,46 @@ class GoTests(RegistryTestCase):
         self.assertIn("unknown time", self.refusal(self.registry, PROXY, f"{MODULE}/@v/v1.2.0.zip").reason)
 
     def test_the_latest_version_is_judged(self) -> None:
-        latest = json.dumps({"Version": "v1.1.0", "Time": iso(YOUNG)}).encode()
-        self.upstream.contents[f"https://{PROXY}{MODULE}/@latest"] = latest
+        self.upstream.contents[f"https://{PROXY}{MODULE}/@latest"] = info("v1.1.0", YOUNG)
         self.assertEqual(self.refusal(self.registry, PROXY, f"{MODULE}/@latest").code, "package-too-young")
 
-    def test_versions_are_listed(self) -> None:
-        self.assertIn(b"v1.0.0", self.body(self.registry, PROXY, f"{MODULE}/@v/list"))
+    def test_young_versions_are_not_listed(self) -> None:
+        """Else ``go get`` would choose one, and fail."""
+        for version in ("v0.9.0", "v1.2.0-RC1"):
+            self.publish(version, OLD)
+        self.upstream.contents[f"https://{PROXY}{MODULE}/@v/v1.2.0-!r!c1.info"] = info("v1.2.0-RC1", YOUNG)
+        self.upstream.contents[f"https://{PROXY}{MODULE}/@v/list"] = (
+            b"v0.9.0 v1.1.0\nv1.2.0-RC1\nv1.0.0\n../x\nv1.3.0\n"
+        )
+        self.assertEqual(self.body(self.registry, PROXY, f"{MODULE}/@v/list"), b"v0.9.0\nv1.0.0\n")
+        self.assertNotIn(f"https://{PROXY}{MODULE}/@v/v0.9.0.info", self.upstream.addresses)
+
+    def test_an_old_pre_release_hides_no_young_release(self) -> None:
+        self.publish("v1.2.0-rc1", OLD)
+        self.upstream.contents[f"https://{PROXY}{MODULE}/@v/list"] = b"v1.2.0-rc1\nv1.1.0\nv1.0.0\n"
+        self.assertEqual(self.body(self.registry, PROXY, f"{MODULE}/@v/list"), b"v1.2.0-rc1\nv1.0.0\n")
+
+    def test_long_lists_cost_few_requests(self) -> None:
+        versions = [f"v1.{number}.0" for number in range(100)]
+        for version in versions:
+            self.publish(version, YOUNG)
+        self.upstream.contents[f"https://{PROXY}{MODULE}/@v/list"] = "\n".join(versions).encode()
+        listed = self.body(self.registry, PROXY, f"{MODULE}/@v/list").split()
+        self.assertEqual((len(listed), len(self.upstream.asked)), (90, 11))
+        self.assertNotIn(b"v1.99.0", listed)
+
+    def test_without_a_minimum_age_all_versions_are_listed(self) -> None:
+        registry = Go(self.store(min_age="0"))
+        self.assertEqual(self.body(registry, PROXY, f"{MODULE}/@v/list"), b"v1.0.0\nv1.1.0\n")
+
+    def test_requests_for_what_does_not_exist_are_limited(self) -> None:
+        registry = Go(self.store(Registries(max_missing=2)))
+        paths = [f"{MODULE}/@v/v9.0.{number}.info" for number in (0, 0, 1, 2)]
+        codes = [self.refusal(registry, PROXY, path).code for path in paths]
+        self.assertEqual(codes, ["package-missing"] * 3 + ["package-limit"])
 
     def test_files_are_of_versions_not_of_branches(self) -> None:
-        info = json.dumps({"Version": "v1.0.0", "Time": iso(OLD)}).encode()
-        self.upstream.contents[f"https://{PROXY}{MODULE}/@v/master.info"] = info
+        self.upstream.contents[f"https://{PROXY}{MODULE}/@v/master.info"] = info("v1.0.0", OLD)
         self.assertIn(b"v1.0.0", self.body(self.registry, PROXY, f"{MODULE}/@v/master.info"))
         self.assertEqual(self.refusal(self.registry, PROXY, f"{MODULE}/@v/master.zip").status, 403)
 
