@@ -10,7 +10,6 @@ from urllib.parse import quote, unquote
 from ironcurtain.registries.releases import Digest, hex_digest
 
 _SEGMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+~:@-]*")
-_UNESCAPED = re.compile(r"(?:[!-$&-~]|%[0-9A-Fa-f]{2})+")
 _NAME: Final = r"(?P<name>[a-z0-9][a-z0-9+.-]*)_(?P<version>[A-Za-z0-9.+~:-]+?)"
 _PACKAGE = re.compile(rf"{_NAME}(?:_[a-z0-9-]+)?\.u?deb")
 _SOURCE = re.compile(
@@ -52,8 +51,6 @@ def read_path(path: str) -> SignedList | PackageFile | None:
     :param path: of a request, without the query; ``apt`` writes ``+`` as ``%2b``.
     :returns: ``None`` if it is neither below ``dists/`` nor a package below ``pool/``.
     """
-    if not _UNESCAPED.fullmatch(path):
-        return None
     plain = unquote(path, "latin-1")
     segments = plain.split("/")[1:]
     names = (segment.replace("_", "-") for segment in segments)  # the first character is none of these

@@ -42,6 +42,8 @@ class ListTests(SynchronousTestCase):
             "/debian/dists/bookworm/InRelease%",
             "/debian/dists/bookworm/In%0aRelease",
             "/debian/dists/bookworm/%ff",
+            "/debian/dists/bookworm/%252e%252e/x",
+            "/debian/dists/bookworm/\u0661",
             "dists/bookworm/InRelease",
         ):
             self.assertIsNone(read_path(path), path)

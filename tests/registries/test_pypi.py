@@ -155,13 +155,13 @@ class FileTests(PyPITestCase):
         self.assertEqual(self.body(PyPI(self.store(allow=("six",))), FILES, PATH + name), b"two")
 
     def test_a_file_elsewhere_is_fetched_from_there_and_named_here(self) -> None:
-        url = f"https://storage.example/x/{SOURCE}"
-        self.files[SOURCE]["url"] = url
-        self.upstream.contents[url] = b"source"
-        self.publish()
-        address = self.page()[SOURCE]["url"]
-        self.assertEqual(address, f"https://{FILES}/packages/six/{SOURCE}")
-        self.assertEqual(self.body(self.registry, FILES, address.removeprefix(f"https://{FILES}")), b"source")
+        for url in (f"https://storage.example/x/{SOURCE}", f"https://{FILES}/x/{SOURCE}"):
+            self.files[SOURCE]["url"] = url
+            self.upstream.contents[url] = b"source"
+            self.publish()
+            address = self.page()[SOURCE]["url"]
+            self.assertEqual(address, f"https://{FILES}/packages/six/{SOURCE}")
+            self.assertEqual(self.body(self.registry, FILES, address.removeprefix(f"https://{FILES}")), b"source")
 
     def test_a_digest_of_the_client_has_no_part_in_it(self) -> None:
         self.files[SOURCE]["hashes"] = {"md5": "00"}
