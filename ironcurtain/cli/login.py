@@ -136,6 +136,7 @@ def _log_in(where: Home, account: AccountName) -> None:
 
 
 async def _run_program(reactor: Any, where: Home, account: AccountName) -> Login:
+    from ironcurtain.accounts.login_programs import PROGRAMS
     from ironcurtain.container.engine import Engine
     from ironcurtain.container.image_choices import find_choices, load_recipes
     from ironcurtain.container.images import AgentImages
@@ -156,7 +157,7 @@ async def _run_program(reactor: Any, where: Home, account: AccountName) -> Login
         images.ensure,
         lambda line: print_lines(line, err=True),
     )
-    return await AccountLogin(account, around).run(LocalTerminal(reactor))
+    return await AccountLogin(account, PROGRAMS[account], around).run(LocalTerminal(reactor))
 
 
 def _keep_token(where: Home, account: AccountName) -> None:

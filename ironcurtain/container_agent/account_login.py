@@ -17,7 +17,7 @@ from twisted.internet.task import LoopingCall
 
 from ironcurtain.accounts.login import Login
 from ironcurtain.accounts.login_files import FILE_LIMIT, read_login
-from ironcurtain.accounts.login_programs import PROGRAMS, claude_owner
+from ironcurtain.accounts.login_programs import LoginProgram, claude_owner
 from ironcurtain.agents import adapter as surroundings
 from ironcurtain.container.container import ScreenedContainer
 from ironcurtain.container.engine import Engine
@@ -70,10 +70,14 @@ class LoginSurroundings:
 
 
 class AccountLogin:
-    """One login. Nothing of it stays outside of the returned value."""
+    """
+    One login. Nothing of it stays outside of the returned value.
 
-    def __init__(self, name: AccountName, around: LoginSurroundings) -> None:
-        self._name, self._around, self._program = name, around, PROGRAMS[name]
+    :param program: the one of :data:`ironcurtain.accounts.login_programs.PROGRAMS` for the account.
+    """
+
+    def __init__(self, name: AccountName, program: LoginProgram, around: LoginSurroundings) -> None:
+        self._name, self._program, self._around = name, program, around
         self._id = str(uuid.uuid4())
         working = private_directory(private_directory(around.home.accounts) / WORKING)
         self._paths = SessionPaths(working / self._id)
