@@ -7,7 +7,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from treq.client import HTTPClient
-from twisted.internet.defer import CancelledError, Deferred, TimeoutError
+from twisted.internet.defer import Deferred, TimeoutError
 from twisted.web.client import Agent, HTTPConnectionPool
 from twisted.web.http_headers import Headers
 from twisted.web.iweb import IAgent
@@ -15,9 +15,9 @@ from twisted.web.iweb import IAgent
 from ironcurtain.accounts.renewing import ANSWER_LIMIT, RenewalRequest
 from ironcurtain.errors import Unavailable
 from ironcurtain.http.connections import RequestConnectionPool
+from ironcurtain.http.failures import explain, is_cancelled
 from ironcurtain.http.streaming import deliver
 from ironcurtain.http.trust import VerifyingPolicy
-from ironcurtain.llm.failures import network_error
 
 ANSWER_SECONDS: Final = 30.0
 """Time limit in seconds for a renewal."""
@@ -47,10 +47,9 @@ class TokenEndpoint:
             asking = Deferred.fromCoroutine(self._post(client, request, body))
             status = await asking.addTimeout(ANSWER_SECONDS, self._reactor)
         except Exception as e:
-            error = network_error(e, host, "a certificate of this system")
-            silent = isinstance(error, CancelledError | TimeoutError)
-            why = f"{host} cannot be reached: no answer in time" if silent else str(error)
-            raise Unavailable(f"the login was not renewed: {why}") from None
+            if is_cancelled(e):
+                raise
+            raise Unavailable(f"the login was not renewed: {_reason(e, host)}") from None
         finally:
             connections.drop()
         return status, bytes(body)
@@ -74,6 +73,13 @@ class TokenEndpoint:
 
         await deliver(self._reactor, response, take)
         return int(response.code)
+
+
+def _reason(error: Exception, host: str) -> str:
+    if isinstance(error, TimeoutError):
+        return f"{host} cannot be reached: no answer in time"
+    known = explain(error, host, setting="network.proxy", ca_file="SSL_CERT_FILE, a variable of the environment")
+    return known.message if known is not None else f"the request to {host} failed: {type(error).__name__}"
 
 
 def verified_endpoint(reactor: Any) -> TokenEndpoint:
