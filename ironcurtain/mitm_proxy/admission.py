@@ -10,10 +10,13 @@ import msgspec
 from ironcurtain.errors import AuditUnavailable
 from ironcurtain.http.head import HttpRequest, read_request
 from ironcurtain.mitm_proxy.answer import AnswerRelay
+from ironcurtain.mitm_proxy.dialling import explain
 from ironcurtain.mitm_proxy.exchange import Exchange, ExchangeClient, Outgoing
 from ironcurtain.mitm_proxy.judgement import ForwardedRequest, judge
+from ironcurtain.mitm_proxy.recording import ProxiedResponse, Recorder
 from ironcurtain.mitm_proxy.scrub import Scrubber
 from ironcurtain.mitm_proxy.shared import Destination, Shared
+from ironcurtain.network.dialling import AddressRefused
 from ironcurtain.providers.provider import ModelProvider, RequestRefusal
 from ironcurtain.providers.usage import UsageReader
 from ironcurtain.text.display import one_line
@@ -64,6 +67,36 @@ def response(refusal: RequestRefusal, provider: ModelProvider, *, close: bool = 
     return "\r\n".join([*head, "", ""]).encode("ascii") + body
 
 
+class ProviderObserver:
+    """Records the exchanges with one provider, and reports its failures. See :class:`ExchangeObserver`."""
+
+    def __init__(self, recorder: Recorder, destination: Destination) -> None:
+        rule = destination.credentials.rule
+        self._recorder, self._name, self._troubles = recorder, rule.name, destination.troubles
+        self.host = rule.upstream_host
+        self.now = recorder.now
+
+    def unreachable(self, error: BaseException | None) -> RequestRefusal:
+        """See :class:`ExchangeObserver`."""
+        why = explain(error, self.host)
+        if isinstance(error, AddressRefused):
+            why += ". If it is a gateway of yours, set it as base_url in the provider's settings."
+        return RequestRefusal(502, "provider-unreachable", why)
+
+    def ended(
+        self, request_id: str, answer: AnswerRelay, duration: float, request_size: int, error: str, fault: str
+    ) -> None:
+        """See :class:`ExchangeObserver`."""
+        usage, estimated = answer.usage(request_size)
+        self._recorder.response(
+            ProxiedResponse(
+                request_id, self._name, answer.status, duration, answer.size, usage, estimated, answer.model, error
+            )
+        )
+        if text := self._troubles.after(answer.status, fault):
+            self._recorder.tell(self._name, text)
+
+
 class RequestAdmission:
     """
     :param destination: the provider of the tunnel's host.
@@ -72,6 +105,7 @@ class RequestAdmission:
 
     def __init__(self, shared: Shared, destination: Destination, name: str) -> None:
         self._shared, self._destination, self._name = shared, destination, name
+        self._observer = ProviderObserver(shared.recorder, destination)
         self._scrubber = Scrubber(destination.key_forms)
 
     def take(self, head: bytes) -> tuple[HttpRequest, ForwardedRequest | RequestRefusal]:
@@ -147,9 +181,19 @@ class RequestAdmission:
             return UNRECORDED
         if dropped and (text := self._destination.omissions.after(dropped)):
             self._shared.recorder.tell(rule.name, text)
-        outgoing = Outgoing(request_id, forward.lines + _end(head.method, length), length is None)
+        outgoing = Outgoing(request_id, forward.lines + body_fields(head.method, length), length is None)
         answer = AnswerRelay(head.method, self._scrubber, UsageReader(rule.provider.count), request.last)
-        return Exchange(client, outgoing, answer, self._destination, self._shared.recorder)
+        return Exchange(client, outgoing, answer, self._destination.pool, self._observer)
+
+    def response(self, refusal: RequestRefusal, request: HttpRequest | None, close: bool) -> bytes:
+        """See :class:`~ironcurtain.mitm_proxy.interfaces.Admission`."""
+        return response(refusal, self._destination.credentials.rule.provider, close=close)
+
+    def check(self, now: float) -> None:
+        """See :class:`~ironcurtain.mitm_proxy.interfaces.Admission`."""
+
+    def close(self) -> None:
+        """See :class:`~ironcurtain.mitm_proxy.interfaces.Admission`."""
 
     def _judge(self, head: bytes) -> tuple[HttpRequest, ForwardedRequest | RequestRefusal]:
         request = read_request(head)
@@ -164,7 +208,11 @@ def _names(headers: tuple[str, ...], fields: tuple[str, ...]) -> list[str]:
     return [one_line(name, NAME_LIMIT) for name in names[:NAMES_RECORDED]]
 
 
-def _end(method: str, length: int | None) -> bytes:
+def body_fields(method: str, length: int | None) -> bytes:
+    """
+    :param length: size of the body in bytes; ``None`` if it is chunked.
+    :returns: the end of a request's head: what frames the body, and the blank line.
+    """
     if length is None:
         return b"transfer-encoding: chunked\r\n\r\n"
     return b"content-length: %d\r\n\r\n" % length if length or method not in WITHOUT_BODY else b"\r\n"

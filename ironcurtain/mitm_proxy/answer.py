@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import Final
+from typing import Final, Protocol
 
 from ironcurtain.errors import ProtocolViolation
 from ironcurtain.http.fields import words
 from ironcurtain.http.framing import Counted
 from ironcurtain.http.head import HeadReader, HttpResponse, read_response
 from ironcurtain.llm.model import TokenUsage
-from ironcurtain.mitm_proxy.scrub import Scrubber
-from ironcurtain.providers.usage import UsageReader
 
 _DROPPED = frozenset(
     (
@@ -40,6 +38,34 @@ _PLAIN: Final = frozenset(("identity",))
 _NONE: Final[list[str]] = []
 
 
+class BodyFilter(Protocol):
+    """Changes a response on its way; see :class:`~ironcurtain.mitm_proxy.scrub.Scrubber`."""
+
+    def feed(self, data: bytes, last: bool = False) -> bytes:
+        """:returns: the bytes that can be forwarded now."""
+
+    def flush(self) -> bytes:
+        """:returns: the bytes that were held back."""
+
+
+class UsageCounter(Protocol):
+    """Counts the tokens of a response; see :class:`~ironcurtain.providers.usage.UsageReader`."""
+
+    @property
+    def usage(self) -> TokenUsage | None:
+        """The counts so far; ``None`` if there are none."""
+
+    @property
+    def model(self) -> str:
+        """The model that answered; empty if unknown."""
+
+    def feed(self, data: bytes) -> None:
+        """Process a part of the body."""
+
+    def estimate(self, request_size: int) -> TokenUsage | None:
+        """:returns: the tokens used, if the counts are incomplete."""
+
+
 class AnswerRelay:
     """
     :param method: method of the request.
@@ -47,7 +73,11 @@ class AnswerRelay:
     :param last: whether to announce to the agent that its connection closes afterwards.
     """
 
-    def __init__(self, method: str, scrubber: Scrubber, usage: UsageReader, last: bool) -> None:
+    dropped = _DROPPED
+    may_be_encoded = False
+    """Whether the body may be compressed; then it cannot be searched."""
+
+    def __init__(self, method: str, scrubber: BodyFilter, usage: UsageCounter, last: bool) -> None:
         self._method, self._usage, self._last = method, usage, last
         self._reader, self._scrubber = HeadReader(), scrubber
         self._response: HttpResponse | None = None
@@ -117,7 +147,7 @@ class AnswerRelay:
                 raise ProtocolViolation("http", "the provider switched to another protocol without being asked")
             return b"", rest
         named = response.named
-        if not _PLAIN.issuperset(words(named.get("content-encoding", _NONE))):
+        if not (self.may_be_encoded or _PLAIN.issuperset(words(named.get("content-encoding", _NONE)))):
             raise ProtocolViolation("http", "the answer is compressed although the request does not accept that")
         self._response, self.status = response, response.status
         self._is_stream = any(map(_is_stream, words(named.get("content-type", _NONE))))
@@ -138,7 +168,7 @@ class AnswerRelay:
         return out + b"0\r\n\r\n" if self.done and self._chunked else out
 
     def _head(self, response: HttpResponse, hops: list[str]) -> bytes:
-        dropped = _DROPPED.union(hops) if hops else _DROPPED
+        dropped = self.dropped.union(hops) if hops else self.dropped
         lines = [f"{name}: {value}\r\n" for name, value in response.fields if name not in dropped]
         if response.length is not None:
             lines.append(f"content-length: {response.length}\r\n")
@@ -151,6 +181,35 @@ class AnswerRelay:
 
     def _encode(self, payload: bytes) -> bytes:
         return b"%x\r\n%b\r\n" % (len(payload), payload) if payload and self._chunked else payload
+
+
+class OpenAnswer(AnswerRelay):
+    """A response of a host that belongs to no provider: it has no key to remove and no tokens to count."""
+
+    dropped = _DROPPED - {"set-cookie", "set-cookie2"}
+    may_be_encoded = True
+
+    def __init__(self, method: str, last: bool) -> None:
+        super().__init__(method, _Unchanged(), _Uncounted(), last)
+
+
+class _Unchanged:
+    def feed(self, data: bytes, last: bool = False) -> bytes:
+        return data
+
+    def flush(self) -> bytes:
+        return b""
+
+
+class _Uncounted:
+    usage: TokenUsage | None = None
+    model = ""
+
+    def feed(self, data: bytes) -> None:
+        pass
+
+    def estimate(self, request_size: int) -> TokenUsage | None:
+        return None
 
 
 def _is_stream(content_type: str) -> bool:

@@ -6,8 +6,10 @@ Only the agents' containers trust it. Its key never leaves this machine.
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import stat
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -87,7 +89,7 @@ def new_authority(now: float) -> Signer:
 def new_leaf(signer: Signer, key: ec.EllipticCurvePrivateKey, host: str, now: float) -> Leaf:
     """
     :param key: the host's key; several hosts may share one.
-    :param host: its name, ASCII.
+    :param host: its name, ASCII, or its address.
     :param now: seconds since the epoch.
     :returns: a certificate that expires no later than the authority's.
     """
@@ -96,11 +98,18 @@ def new_leaf(signer: Signer, key: ec.EllipticCurvePrivateKey, host: str, now: fl
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(sign_others=False), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(host)]), critical=False)
+        .add_extension(x509.SubjectAlternativeName([_alternative(host)]), critical=False)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.key.public_key()), critical=False)
     )
     return Leaf(builder.sign(signer.key, hashes.SHA256()), key)
+
+
+def _alternative(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
 
 
 def seconds_left(certificate: x509.Certificate, now: float) -> float:
@@ -150,6 +159,9 @@ def _usage(*, sign_others: bool) -> x509.KeyUsage:
 RENEWED_BEFORE: Final = 30 * 86400.0
 """Seconds before its expiry at which an authority is replaced for new sessions; running ones keep theirs."""
 
+VISITED_LIMIT: Final = 256
+"""Maximum number of certificates that are kept for hosts that agents chose; the one unused for longest goes first."""
+
 FILE_LIMIT: Final = 64 * 1024
 """Maximum number of bytes read of the authority's file."""
 
@@ -171,6 +183,7 @@ class Authority:
         """The certificate that containers have to trust."""
         self._leaf_key = new_key()
         self._leaves: dict[str, Leaf] = {}
+        self._visited: OrderedDict[str, Leaf] = OrderedDict()
 
     @classmethod
     def load_or_make(cls, directory: Path, now: Callable[[], float]) -> Authority:
@@ -196,15 +209,25 @@ class Authority:
 
     def leaf(self, host: str) -> Leaf:
         """
-        Call this only for allowed hosts, since each certificate is kept.
+        Call this only for hosts of the settings, since each certificate is kept.
 
         :returns: a certificate for the host, valid for at least half of its lifetime.
         """
-        now = self._now()
-        leaf = self._leaves.get(host)
-        if leaf is None or seconds_left(leaf.certificate, now) < LEAF_LIFETIME.total_seconds() / 2:
-            leaf = self._leaves[host] = new_leaf(self._signer, self._leaf_key, host, now)
+        leaf = self._leaves[host] = self._fresh(self._leaves.get(host), host)
         return leaf
+
+    def visited_leaf(self, host: str) -> Leaf:
+        """:returns: a certificate for any host, likewise; at most :data:`VISITED_LIMIT` of these are kept."""
+        leaf = self._visited[host] = self._fresh(self._visited.pop(host, None), host)
+        while len(self._visited) > VISITED_LIMIT:
+            self._visited.popitem(last=False)
+        return leaf
+
+    def _fresh(self, leaf: Leaf | None, host: str) -> Leaf:
+        now = self._now()
+        if leaf is not None and seconds_left(leaf.certificate, now) >= LEAF_LIFETIME.total_seconds() / 2:
+            return leaf
+        return new_leaf(self._signer, self._leaf_key, host, now)
 
 
 def _written(signer: Signer) -> bytes:

@@ -13,11 +13,15 @@ from twisted.python.failure import Failure
 from ironcurtain.errors import AuditUnavailable, ProtocolViolation
 from ironcurtain.http.fields import read_fields
 from ironcurtain.http.head import HeadReader
-from ironcurtain.mitm_proxy.admission import UNRECORDED, response
+from ironcurtain.http.urls import UnclearAddress, read_host
+from ironcurtain.mitm_proxy.admission import UNRECORDED, RequestAdmission
+from ironcurtain.mitm_proxy.interfaces import Admission
+from ironcurtain.mitm_proxy.open_hosts import OpenAdmission, PlainAdmission
+from ironcurtain.mitm_proxy.refusals import refusal_response
 from ironcurtain.mitm_proxy.shared import Destination, Shared
+from ironcurtain.mitm_proxy.tls import PlainSide, Side, server_name
 from ironcurtain.mitm_proxy.tunnel import Tunnel
 from ironcurtain.providers.provider import RequestRefusal
-from ironcurtain.providers.registry import OTHER
 
 CONNECT_LIMIT = 8192
 """Maximum size in bytes of a CONNECT request (clients send a few hundred)."""
@@ -27,7 +31,7 @@ _AUTHORITY = re.compile(r"([A-Za-z0-9._~-]{1,253}|\[[0-9A-Fa-f:.]{2,45}(?:%[A-Za
 
 
 class OtherMethod(ProtocolViolation):
-    """A valid request with another method than CONNECT, such as one for a plain-HTTP proxy. Answer it with 403."""
+    """A valid request with another method than CONNECT, such as one for an ``http`` URL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +110,16 @@ class ConnectProtocol(Protocol):
         try:
             if (found := self._reader.feed(data)) is None:
                 return
-            head, rest = found
-            asked = read_connect(head)
-        except OtherMethod as e:
-            self._deny("", RequestRefusal(403, "only-connect", f"{e.detail}: use HTTPS, through this proxy"))
         except ProtocolViolation as e:
-            self._deny("", RequestRefusal(400, "malformed", f"the CONNECT request is invalid: {e.detail}"))
+            self._malformed(e)
+            return
+        head, rest = found
+        try:
+            asked = read_connect(head)
+        except OtherMethod:
+            self._serve_plain(head + b"\r\n\r\n" + rest)
+        except ProtocolViolation as e:
+            self._malformed(e)
         else:
             self._decide(asked, rest)
 
@@ -138,32 +146,54 @@ class ConnectProtocol(Protocol):
         """:param rest: bytes after the head: the beginning of TLS."""
         where = f"{asked.host}:{asked.port}"
         destination = self._shared.destinations.get((asked.host, asked.port))
-        if not asked.consistent:
+        if not asked.consistent:  # nobody knows for which of them a certificate would be right
             refusal = RequestRefusal(
                 403, "host-mismatch", "the CONNECT request and its Host header name different hosts"
             )
             self._deny(where, refusal, hostHeader=asked.named)
-        elif destination is None:
-            allowed = ", ".join(f"{host}:{port}" for host, port in self._shared.destinations)
-            self._deny(
-                where,
-                RequestRefusal(
-                    403, "host-not-allowed", f"only {allowed} may be reached" if allowed else "nothing may be reached"
-                ),
-            )
-        else:
+        elif destination is not None:
             self._open(destination, rest)
+        else:
+            self._open_other(asked, rest)
 
     def _open(self, destination: Destination, rest: bytes) -> None:
         self.transport.write(ESTABLISHED)
         destination.pool.prepare()  # while the client performs its handshake
-        tunnel = Tunnel(self._shared, destination)
-        tls = destination.side.wrap(tunnel)
+
+        def admit(tls: Any) -> Admission:
+            return RequestAdmission(self._shared, destination, server_name(tls))
+
+        self._hand_over(Tunnel(self._shared, admit, destination.credentials.rule.host), destination.side, rest)
+
+    def _open_other(self, asked: ConnectRequest, rest: bytes) -> None:
+        """The request inside is judged, since many clients show nothing of a response to CONNECT."""
+        try:
+            host = read_host(asked.host)
+        except UnclearAddress as e:
+            self._deny(f"{asked.host}:{asked.port}", RequestRefusal(403, "unclear-host", f"the host is unclear: {e}"))
+            return
+        self.transport.write(ESTABLISHED)
+        hosts = self._shared.open_hosts
+
+        def admit(tls: Any) -> Admission:
+            return OpenAdmission(hosts, host, asked.port, server_name(tls))
+
+        self._hand_over(Tunnel(self._shared, admit, host.name), hosts.serving(host.name), rest)
+
+    def _serve_plain(self, data: bytes) -> None:
+        tunnel = Tunnel(self._shared, lambda _: PlainAdmission(self._shared.open_hosts), "http")
+        self._hand_over(tunnel, PlainSide(), data)
+
+    def _hand_over(self, tunnel: Tunnel, side: Side, rest: bytes) -> None:
+        inner = side.wrap(tunnel)
         self._shared.connections.replace(self, tunnel)
-        self._tls = tls
-        tls.makeConnection(self.transport)
+        self._tls = inner
+        inner.makeConnection(self.transport)
         if rest:
-            tls.dataReceived(rest)
+            inner.dataReceived(rest)
+
+    def _malformed(self, violation: ProtocolViolation) -> None:
+        self._deny("", RequestRefusal(400, "malformed", f"the CONNECT request is invalid: {violation.detail}"))
 
     def _deny(self, where: str, refusal: RequestRefusal, **more: str) -> None:
         host, _, _ = where.rpartition(":")
@@ -185,7 +215,7 @@ class ConnectProtocol(Protocol):
     def _refuse(self, refusal: RequestRefusal) -> None:
         self._refused = True
         self._until = self._shared.recorder.now() + self._shared.limits.linger_seconds
-        self.transport.write(response(refusal, OTHER, close=True))
+        self.transport.write(refusal_response(refusal, close=True))
         self.transport.loseConnection()
 
 

@@ -1,6 +1,8 @@
-"""Connect to a provider, and explain why that failed."""
+"""Connect to a host, and explain why that failed."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from twisted.internet.defer import TimeoutError
 from twisted.internet.interfaces import IReactorTime
@@ -10,32 +12,43 @@ from ironcurtain.llm.model import ModelError
 from ironcurtain.mitm_proxy.tls import Side
 from ironcurtain.mitm_proxy.upstream import Upstream, UpstreamOwner
 from ironcurtain.network.dialling import AddressRefused, Dialer
-from ironcurtain.providers.rules import ProviderRule
 
 
-async def dial(
-    dialer: Dialer, rule: ProviderRule, side: Side, clock: IReactorTime, seconds: float, keeper: UpstreamOwner
-) -> Upstream:
+@dataclass(frozen=True, slots=True)
+class Route:
     """
-    :param rule: the provider's rule. Only a configured gateway may have a private address.
-    :param side: the proxy's side of the connection.
+    The way to one host.
+
+    :param private: whether it may have an address that is not public.
+    :param side: the proxy's side of the connections.
     :param seconds: time limit for the TLS handshake.
-    :returns: a verified connection.
-    :raises AddressRefused: the provider has no allowed address.
     """
-    upstream = Upstream(side, keeper)
+
+    host: str
+    port: int
+    private: bool
+    side: Side
+    seconds: float
+
+
+async def dial(dialer: Dialer, route: Route, clock: IReactorTime, keeper: UpstreamOwner) -> Upstream:
+    """
+    :returns: a verified connection.
+    :raises AddressRefused: the host has no allowed address.
+    """
+    upstream = Upstream(route.side, keeper)
     try:
-        await dialer.connect(rule.upstream_host, rule.upstream_port, upstream.below, private=rule.gateway)
+        await dialer.connect(route.host, route.port, upstream.below, private=route.private)
     except BaseException:
         upstream.ready.addErrback(lambda _: None)  # its connection may still be lost, and nobody waits for it
         raise
-    return await upstream.ready.addTimeout(seconds, clock)
+    return await upstream.ready.addTimeout(route.seconds, clock)
 
 
 def explain(error: BaseException | None, host: str) -> str:
-    """:returns: a sentence on why a provider could not be reached, or why its response was invalid."""
+    """:returns: a sentence on why a host could not be reached, or why its response was invalid."""
     if isinstance(error, AddressRefused):
-        return f"{error}. If it is a gateway of yours, set it as base_url in the provider's settings."
+        return str(error)
     if isinstance(error, TimeoutError):
         return f"{host} cannot be reached: no answer in time"
     known = network_error(error, host) if isinstance(error, Exception) else error

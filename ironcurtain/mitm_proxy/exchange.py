@@ -13,9 +13,7 @@ from twisted.python.failure import Failure
 from ironcurtain.errors import ProtocolViolation
 from ironcurtain.mitm_proxy.answer import AnswerRelay
 from ironcurtain.mitm_proxy.dialling import explain
-from ironcurtain.mitm_proxy.recording import ProxiedResponse, Recorder
-from ironcurtain.mitm_proxy.shared import Destination
-from ironcurtain.mitm_proxy.upstream import Upstream
+from ironcurtain.mitm_proxy.upstream import Upstream, UpstreamPool
 from ironcurtain.providers.provider import RequestRefusal
 
 
@@ -57,6 +55,64 @@ class Outgoing(NamedTuple):
         return f"Outgoing({self.request_id!r}, ..., {self.chunked})"
 
 
+class ExchangeObserver(typing.Protocol):
+    """
+    Records exchanges with one host.
+
+    :ivar host: as the proxy connects to it, for messages.
+    """
+
+    host: str
+
+    def now(self) -> float:
+        """:returns: seconds of the clock."""
+
+    def unreachable(self, error: BaseException | None) -> RequestRefusal:
+        """:returns: the response if there is no connection."""
+
+    def ended(
+        self, request_id: str, answer: AnswerRelay, duration: float, request_size: int, error: str, fault: str
+    ) -> None:
+        """
+        An exchange ended.
+
+        :param duration: in seconds.
+        :param request_size: size of the request's body in bytes.
+        :param error: why the response is incomplete; empty if it is complete.
+        :param fault: the error if the host caused it.
+        """
+
+
+class ActiveRequest(typing.Protocol):
+    """A request that was allowed and is not answered completely yet."""
+
+    active: bool
+    """Set by any progress; the check for silence clears it."""
+
+    @property
+    def began(self) -> float:
+        """Start time in seconds of the clock."""
+
+    def send(self, payload: bytes, last: bool) -> None:
+        """
+        Take a part of the request's body.
+
+        :param last: whether this is its end.
+        """
+
+    def choke(self, choked: bool) -> None:
+        """The agent stopped or resumed reading."""
+
+    def silent(self) -> None:
+        """The host exceeded the time limit."""
+
+    def fail(self, refusal: RequestRefusal) -> None:
+        """Abort: the rest of the request cannot be received."""
+
+    def cancel(self) -> None:
+        """The agent disconnected."""
+
+
 class _State(Enum):
     """State of the connection to the provider."""
 
@@ -76,15 +132,15 @@ class Exchange:
         client: ExchangeClient,
         outgoing: Outgoing,
         answer: AnswerRelay,
-        destination: Destination,
-        recorder: Recorder,
+        pool: UpstreamPool,
+        observer: ExchangeObserver,
     ) -> None:
-        self._client, self._outgoing, self._answer, self._recorder = client, outgoing, answer, recorder
-        self._rule, self._pool, self._troubles = destination.credentials.rule, destination.pool, destination.troubles
+        self._client, self._outgoing, self._answer, self._observer = client, outgoing, answer, observer
+        self._pool, self._host = pool, observer.host
         self._upstream: Upstream | None = None
         self._unsent: list[bytes] = [outgoing.head]
         self._state, self._sent_all = _State.NEW, False
-        self._began, self._size = recorder.now(), 0
+        self._began, self._size = observer.now(), 0
         self.active = True
         """Set by any traffic with the provider; the check for silence clears it."""
 
@@ -125,7 +181,8 @@ class Exchange:
 
     def unreachable(self, reason: Failure) -> None:
         """See :class:`~ironcurtain.mitm_proxy.upstream.Waiter`."""
-        self._failed(502, "provider-unreachable", explain(reason.value, self._rule.upstream_host))
+        refusal = self._observer.unreachable(reason.value)
+        self._failed(refusal.status, refusal.code, refusal.reason)
 
     def upstream_data(self, data: bytes) -> None:
         """See :class:`~ironcurtain.mitm_proxy.upstream.UpstreamUser`."""
@@ -133,7 +190,7 @@ class Exchange:
         try:
             out = self._answer.feed(data)
         except ProtocolViolation as e:
-            why = f"the answer of {self._rule.upstream_host} could not be understood: {e.detail}"
+            why = f"the answer of {self._host} could not be understood: {e.detail}"
             self._failed(502, "provider-unreadable", why)
             return
         if out:
@@ -151,7 +208,7 @@ class Exchange:
         self._upstream = None
         rest = self._answer.ended(reason.check(ConnectionDone) is not None)
         if rest is None:
-            self._failed(502, "provider-lost", explain(reason.value, self._rule.upstream_host))
+            self._failed(502, "provider-lost", explain(reason.value, self._host))
         else:
             self._client.write(rest)
             self._finish()
@@ -163,7 +220,7 @@ class Exchange:
 
     def silent(self) -> None:
         """The provider exceeded the time limit."""
-        self._failed(504, "provider-silent", f"{self._rule.upstream_host} did not answer in time")
+        self._failed(504, "provider-silent", f"{self._host} did not answer in time")
 
     def fail(self, refusal: RequestRefusal) -> None:
         """Abort: the rest of the request cannot be received."""
@@ -197,9 +254,8 @@ class Exchange:
         self._state = _State.OVER
         answer, upstream, self._upstream = self._answer, self._upstream, None
         self._pool.forget(self)
-        self._record(error)
-        if text := self._troubles.after(answer.status, fault):
-            self._recorder.tell(self._rule.name, text)
+        duration = self._observer.now() - self._began
+        self._observer.ended(self._outgoing.request_id, answer, duration, self._size, error, fault)
         if upstream is None:
             return
         upstream.user = None
@@ -209,20 +265,3 @@ class Exchange:
             self._pool.give_back(upstream)
         else:
             upstream.abort()
-
-    def _record(self, error: str) -> None:
-        answer, duration = self._answer, self._recorder.now() - self._began
-        usage, estimated = answer.usage(self._size)
-        self._recorder.response(
-            ProxiedResponse(
-                self._outgoing.request_id,
-                self._rule.name,
-                answer.status,
-                duration,
-                answer.size,
-                usage,
-                estimated,
-                answer.model,
-                error,
-            )
-        )

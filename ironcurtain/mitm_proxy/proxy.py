@@ -22,13 +22,14 @@ from ironcurtain.audit import AuditLog
 from ironcurtain.http.upstream_proxies import UpstreamProxies
 from ironcurtain.mitm_proxy.authority import Authority
 from ironcurtain.mitm_proxy.connection import ConnectionFactory
-from ironcurtain.mitm_proxy.dialling import dial
+from ironcurtain.mitm_proxy.dialling import Route, dial
 from ironcurtain.mitm_proxy.judgement import Credentials
 from ironcurtain.mitm_proxy.limits import BufferedBytes, MitmLimits
+from ironcurtain.mitm_proxy.open_hosts import OpenHosts
 from ironcurtain.mitm_proxy.recording import ModelTraffic, Omissions, Recorder, Troubles
 from ironcurtain.mitm_proxy.scrub import KeyForms
 from ironcurtain.mitm_proxy.shared import Destination, ProxyConnections, Shared
-from ironcurtain.mitm_proxy.tls import ClientSide, PlainSide, ServerSide, Side
+from ironcurtain.mitm_proxy.tls import ClientSide, PlainSide, ServerSide
 from ironcurtain.mitm_proxy.upstream import Upstream, UpstreamOwner, UpstreamPool
 from ironcurtain.network.dialling import Dialer, DiallingReactor
 from ironcurtain.network.judge import NetworkJudge
@@ -144,7 +145,19 @@ class MitmProxy:
         destinations = {(rule.host, rule.port): await self._destination(rule) for rule in self._rules}
         buffered = BufferedBytes(self._limits.buffered_bytes)
         connections = ProxyConnections(self._limits.connections, self._limits.waiting)
-        self._shared = Shared(destinations, self._limits, self._recorder, buffered, self._exhausted, connections)
+        hosts = OpenHosts(
+            judge=self._judge,
+            responders=self._responders,
+            dialer=self._dialer,
+            authority=self._authority,
+            recorder=self._recorder,
+            limits=self._limits,
+            clock=self._around.reactor,
+            allowed=[f"{host}:{port}" for host, port in destinations],
+            fake_keys=list(self.fake_keys.values()),
+            exhausted=self._exhausted,
+        )
+        self._shared = Shared(destinations, self._limits, self._recorder, buffered, self._exhausted, hosts, connections)
         self._sweeping.start(SWEEP_SECONDS, now=False).addErrback(self._broken)
 
     async def listen(self, path: Path, owner: tuple[int, int] | None = None) -> None:
@@ -191,16 +204,16 @@ class MitmProxy:
         real = await found if isawaitable(found) else found
         self._redactor.add(real)
         side = ClientSide(rule.upstream_host, rule.ca_file) if rule.tls else PlainSide()
-        pool = UpstreamPool(partial(self._dial, rule, side), self._around.reactor, self._limits)
+        route = Route(rule.upstream_host, rule.upstream_port, rule.gateway, side, self._limits.connect_seconds)
+        pool = UpstreamPool(partial(self._dial, route), self._around.reactor, self._limits)
         credentials = Credentials(rule, self.fake_keys[rule.name], real)
         serving = ServerSide(partial(self._authority.leaf, rule.host))
         troubles = Troubles(rule.upstream_host, real.origin or "settings")
         omissions = Omissions(rule.upstream_host)
         return Destination(credentials, serving, pool, KeyForms(real), troubles, omissions)
 
-    def _dial(self, rule: ProviderRule, side: Side, keeper: UpstreamOwner) -> Deferred[Upstream]:
-        reactor, seconds = self._around.reactor, self._limits.connect_seconds
-        return Deferred.fromCoroutine(dial(self._dialer, rule, side, reactor, seconds, keeper))
+    def _dial(self, route: Route, keeper: UpstreamOwner) -> Deferred[Upstream]:
+        return Deferred.fromCoroutine(dial(self._dialer, route, self._around.reactor, keeper))
 
     def _sweep(self) -> None:
         shared = self._shared

@@ -17,6 +17,9 @@ from ironcurtain.mitm_proxy.scrub import KeyForms
 from ironcurtain.mitm_proxy.tls import ServerSide
 from ironcurtain.mitm_proxy.upstream import UpstreamPool
 
+if typing.TYPE_CHECKING:
+    from ironcurtain.mitm_proxy.open_hosts import OpenHosts
+
 
 @dataclass(frozen=True, slots=True)
 class Destination:
@@ -129,6 +132,7 @@ class Shared:
     :param destinations: by host in lower case, and port.
     :param buffered: counts the buffered bodies of all connections.
     :param exhausted: returns why no further request may be made; empty if one may.
+    :param open_hosts: for hosts that belong to no provider.
     :param connections: the agent's connections.
     """
 
@@ -137,4 +141,5 @@ class Shared:
     recorder: Recorder
     buffered: BufferedBytes
     exhausted: Callable[[], str]
+    open_hosts: OpenHosts
     connections: ProxyConnections

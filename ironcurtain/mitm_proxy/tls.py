@@ -47,6 +47,11 @@ class ServerSide:
         return TLSMemoryBIOProtocol(self._factory, protocol)
 
 
+def server_name(transport: Any) -> str:
+    """:returns: the host that an agent named in its TLS handshake (SNI), in lower case; empty if none."""
+    return (transport.getHandle().get_servername() or b"").decode("ascii", "replace").lower()
+
+
 class ClientSide:
     """
     TLS towards a provider. The handshake fails unless the provider's certificate is valid for this host.

@@ -1,15 +1,18 @@
 """
-The agent's requests inside a tunnel to one provider, each judged separately.
+The agent's requests inside a tunnel to one host, each judged separately.
 
-Bytes come from TLS and go to TLS. Each request has an :class:`~ironcurtain.mitm_proxy.exchange.Exchange` for the
-provider's side. Nothing of a request is forwarded before it has been judged and recorded.
+Bytes come from TLS and go to TLS; they come from the connection itself if the agent uses plain HTTP. Each request has
+an :class:`~ironcurtain.mitm_proxy.exchange.Exchange` for the host's side. Nothing of a request is forwarded before it
+has been judged and recorded.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum, auto
-from typing import Any
+from typing import Any, Final
 
+from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.interfaces import IHandshakeListener
 from twisted.internet.protocol import Protocol, connectionDone
 from twisted.logger import Logger
@@ -19,11 +22,12 @@ from zope.interface import implementer
 from ironcurtain.errors import ProtocolViolation
 from ironcurtain.http.framing import Counted, Framing
 from ironcurtain.http.head import HeadReader, HttpRequest
-from ironcurtain.mitm_proxy.admission import WITHOUT_BODY, RequestAdmission, response
-from ironcurtain.mitm_proxy.exchange import Exchange
+from ironcurtain.mitm_proxy.admission import WITHOUT_BODY
+from ironcurtain.mitm_proxy.exchange import ActiveRequest
+from ironcurtain.mitm_proxy.interfaces import Admission, Judged
 from ironcurtain.mitm_proxy.judgement import ForwardedRequest
 from ironcurtain.mitm_proxy.limits import BufferedBody
-from ironcurtain.mitm_proxy.shared import Destination, Shared
+from ironcurtain.mitm_proxy.shared import Shared
 from ironcurtain.providers import bodies
 from ironcurtain.providers.provider import RequestRefusal
 from ironcurtain.services.stream import FlowSignal
@@ -43,6 +47,8 @@ CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 class _State(Enum):
     HANDSHAKE = auto()
     HEAD = auto()
+    JUDGING = auto()
+    """A person may be asked; later bytes wait."""
     BODY = auto()
     ANSWER = auto()
     REFUSED = auto()
@@ -50,32 +56,41 @@ class _State(Enum):
     CLOSING = auto()
 
 
-_HANDSHAKE, _HEAD, _BODY, _ANSWER, _REFUSED, _CLOSING = _State  # looking up an enum member is slow in Python 3.11
+# Looking up an enum member is slow in Python 3.11.
+_HANDSHAKE, _HEAD, _JUDGING, _BODY, _ANSWER, _REFUSED, _CLOSING = _State
 _READING = _HEAD, _BODY, _REFUSED
+
+
+UNDECIDED: Final = RequestRefusal(403, "not-decided", "the request could not be judged: try it again later")
+"""The response to a request if its judgement fails."""
 
 
 @implementer(IHandshakeListener)
 class Tunnel(Protocol):
-    """:param destination: the provider whose host the agent asked for."""
+    """
+    :param admit: returns what decides on its requests; called with the transport after the TLS handshake.
+    :param host: the host that the agent asked for, for messages.
+    """
 
     log = Logger()
     transport: Any
 
-    def __init__(self, shared: Shared, destination: Destination) -> None:
-        self._shared, self._destination, self._limits = shared, destination, shared.limits
-        self._admission: RequestAdmission
+    def __init__(self, shared: Shared, admit: Callable[[Any], Admission], host: str) -> None:
+        self._shared, self._admit, self._host, self._limits = shared, admit, host, shared.limits
+        self._admission: Admission
+        self._judging: Deferred[Judged] | None = None
         self._state, self._busy, self._paused = _HANDSHAKE, False, False
         self._reader, self._ahead = HeadReader(), b""
         self._request: HttpRequest | None = None
         self._framing: Framing = Counted(0)
         self._body: BufferedBody | None = None
         self._forward: ForwardedRequest | None = None
-        self._exchange: Exchange | None = None
+        self._exchange: ActiveRequest | None = None
         self._within(self._limits.head_seconds)
         self.choked = False
 
     def handshakeCompleted(self) -> None:
-        self._admission = RequestAdmission(self._shared, self._destination, self._server_name())
+        self._admission = self._admit(self.transport)
         self.transport.registerProducer(FlowSignal(self._choke), True)
         self._wait_for_head()
 
@@ -87,17 +102,22 @@ class Tunnel(Protocol):
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
         if self._state is _HANDSHAKE:
-            host = self._destination.credentials.rule.host
-            self.log.info("an agent ended the TLS handshake for {host}: {why}", host=host, why=reason.value)
+            self.log.info("an agent ended the TLS handshake for {host}: {why}", host=self._host, why=reason.value)
+        else:
+            self._admission.close()
         self._state = _CLOSING
         self._drop_body()
         exchange, self._exchange = self._exchange, None
         if exchange is not None:
             exchange.cancel()
+        if self._judging is not None:
+            self._judging.cancel()
         self._shared.connections.remove(self)
 
     def check(self, now: float) -> None:
         """See :class:`~ironcurtain.mitm_proxy.shared.ProxyConnection`."""
+        if self._state is not _HANDSHAKE:
+            self._admission.check(now)
         exchange = self._exchange
         if exchange is not None and exchange.active:
             exchange.active = False
@@ -109,10 +129,6 @@ class Tunnel(Protocol):
         """See :class:`~ironcurtain.mitm_proxy.shared.ProxyConnection`."""
         if self.transport.connected:
             self.transport.transport.abortConnection()  # no close_notify: the message is truncated
-
-    def _server_name(self) -> str:
-        """:returns: the host that the agent named in the handshake (SNI), in lower case; empty if none."""
-        return (self.transport.getHandle().get_servername() or b"").decode("ascii", "replace").lower()
 
     # Called by the exchange.
 
@@ -189,12 +205,32 @@ class Tunnel(Protocol):
         self._request, judged = self._admission.take(head)
         request = self._request
         self._framing = request.framing()
+        if isinstance(judged, Deferred):
+            self._state, self._judging = _JUDGING, judged
+            self._within(self._limits.answer_seconds)
+            judged.addErrback(self._undecided).addCallback(self._decided)
+        else:
+            self._proceed(request, judged)
+        return rest
+
+    def _proceed(self, request: HttpRequest, judged: Judged) -> None:
         self._within(self._limits.body_seconds)
         if isinstance(judged, RequestRefusal):
             self._deny(judged)
         else:
             self._begin(request, judged)
-        return rest
+
+    def _decided(self, judged: Judged) -> None:
+        self._judging = None
+        if self._state is _JUDGING:
+            assert self._request is not None
+            self._proceed(self._request, judged)
+            self._go_on()
+
+    def _undecided(self, failure: Failure) -> RequestRefusal:
+        if failure.check(CancelledError) is None:
+            self.log.failure("a request to {host} could not be judged", failure, host=self._host)
+        return UNDECIDED
 
     def _begin(self, request: HttpRequest, forward: ForwardedRequest) -> None:
         self._state = _BODY
@@ -264,7 +300,7 @@ class Tunnel(Protocol):
         request, rest = self._request, self._framing
         drained = rest.done or (isinstance(rest, Counted) and rest.left <= DRAIN_LIMIT)
         close = request is None or request.last or not drained or (request.expects and not rest.done)
-        answer = response(refusal, self._destination.credentials.rule.provider, close=close)
+        answer = self._admission.response(refusal, request, close)
         if request is not None and request.head.method == "HEAD":
             answer = answer[: answer.index(b"\r\n\r\n") + 4]
         self.transport.write(answer)
@@ -291,6 +327,8 @@ class Tunnel(Protocol):
     def _too_late(self) -> None:
         if self._state is _ANSWER and self._exchange is not None:
             self._exchange.silent()
+        elif self._judging is not None:
+            self._judging.cancel()
         elif self._state is _BODY or (self._state is _HEAD and self._reader.begun):
             self._unfinished(RequestRefusal(408, "too-slow", "the request did not arrive in time"))
         elif self._state is _HEAD:

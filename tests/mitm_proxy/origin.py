@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from twisted.internet.endpoints import SSL4ServerEndpoint
+from twisted.internet.endpoints import SSL4ServerEndpoint, TCP4ServerEndpoint
 from twisted.internet.protocol import Factory, Protocol, connectionDone
 from twisted.python.failure import Failure
 
@@ -65,6 +65,12 @@ class OriginServer:
         self.connections: list[Origin] = []
         self.answer: Callable[[Origin], None] = lambda origin: None
         self._port: Any = None
+
+    async def start_plain(self) -> int:
+        """:returns: the port, which is spoken to without TLS."""
+        endpoint = TCP4ServerEndpoint(the_reactor, 0, interface="127.0.0.1")
+        self._port = await endpoint.listen(Factory.forProtocol(lambda: Origin(self)))
+        return int(self._port.getHost().port)
 
     async def start(self, *names: str) -> int:
         """:returns: the port."""

@@ -85,6 +85,8 @@ class Bench:
         self.resolver: Any = the_reactor.nameResolver
         self.proxies = DIRECT
         self.port = 0
+        self.judge: Any = None
+        self.responders: dict[tuple[str, int], Any] = {}
 
     async def start(self, **table: Any) -> Bench:
         """Start everything."""
@@ -112,6 +114,8 @@ class Bench:
             down=self.downs.append,
             exhausted=lambda: self.why,
             limits=self.limits,
+            judge=self.judge,
+            responders=self.responders,
         )
         await self.proxy.start()
         await self.proxy.listen(self.socket)

@@ -23,32 +23,50 @@ class DestinationTests(Base):
             "api.openai.com:443",
             f"{HOST}:80",
             f"{HOST}:22",
-            f"{HOST}.:443",
             f"x.{HOST}:443",
             "localhost:443",
             "127.0.0.1:443",
             "[::1]:443",
+            "169.254.169.254:443",
+        ):
+            host = authority.rpartition(":")[0]
+            client = await bench.tunnel(authority=authority, name=host.strip("[]") if host[-1].isalpha() else "")
+            client.send(f"GET /x?y=z HTTP/1.1\r\nHost: {authority}\r\nAccept: application/json\r\n\r\n".encode())
+            status, headers, body = await client.response()
+            self.assertEqual((status, headers["content-type"]), (403, "application/json"), authority)
+            self.assertEqual(json.loads(body)["error"], f"IronCurtain: only {HOST}:443 may be reached")
+        self.assertEqual(bench.origin.connections, [])
+        self.assertEqual(set(bench.authority._leaves), {HOST})
+        records = bench.records("model-request")
+        self.assertEqual({(record["rule"], record["path"]) for record in records}, {("host-not-allowed", "/x")})
+
+    async def test_hosts_that_programs_read_differently_are_refused_at_connect(self) -> None:
+        bench = await self.bench()
+        for authority in (
+            f"{HOST}.:443",
             "2130706433:443",
             "0x7f.1:443",
-            "169.254.169.254:443",
+            "127.1:443",
+            "[::ffff:127.0.0.1]:443",
+            "[64:ff9b::7f00:1]:443",
+            "[fe80::1%eth0]:443",
+            "xn--a:443",
         ):
             client = await bench.client()
             client.send(f"CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n\r\n".encode())
-            status, headers, body = await client.response()
-            self.assertEqual((status, headers["content-type"]), (403, "application/json"))
-            self.assertIn(f"only {HOST}:443 may be reached", json.loads(body)["error"]["message"])
+            status, _, body = await client.response()
+            self.assertEqual(status, 403, authority)
+            self.assertIn(b"IronCurtain: the host is unclear", body)
             await client.closed()
-        self.assertEqual(bench.origin.connections, [])
-        self.assertEqual(set(bench.authority._leaves), {HOST}, "no certificate is made for the others")
-        self.assertEqual({record["rule"] for record in bench.records("model-request")}, {"host-not-allowed"})
+        self.assertEqual({record["rule"] for record in bench.records("model-request")}, {"unclear-host"})
 
     async def test_requests_of_a_plain_proxy(self) -> None:
         bench = await self.bench()
-        for line in (f"GET http://{HOST}/v1/models HTTP/1.1", "POST /v1/messages HTTP/1.1"):
+        for line, expected in ((f"GET http://{HOST}/v1/models HTTP/1.1", 403), ("POST /v1/messages HTTP/1.1", 400)):
             client = await bench.client()
             client.send(f"{line}\r\nHost: {HOST}\r\nx-api-key: {bench.key}\r\n\r\n".encode())
-            self.assertEqual((await client.response())[0], 403)
-            await client.closed()
+            self.assertEqual((await client.response())[0], expected)
+        self.assertEqual(bench.origin.connections, [])
 
     async def test_what_is_no_connect_request(self) -> None:
         bench = await self.bench()

@@ -7,6 +7,7 @@ from typing import Any, cast
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
+from ironcurtain.mitm_proxy.admission import ProviderObserver
 from ironcurtain.mitm_proxy.answer import AnswerRelay
 from ironcurtain.mitm_proxy.exchange import Exchange, Outgoing
 from ironcurtain.mitm_proxy.judgement import Credentials
@@ -115,7 +116,8 @@ class ExchangeTests(SynchronousTestCase):
             Omissions(rule.upstream_host),
         )
         outgoing = Outgoing("request-1", b"HEAD ", chunked)
-        return Exchange(self.client, outgoing, answer, destination, cast(Recorder, self.recorder))
+        observer = ProviderObserver(cast(Recorder, self.recorder), destination)
+        return Exchange(self.client, outgoing, answer, destination.pool, observer)
 
     def connect(self) -> None:
         """Let there be a connection."""

@@ -1,0 +1,327 @@
+"""
+Requests to hosts that belong to no provider: judged by policy, or answered here by a responder.
+
+The connection is judged before its host is resolved, when its first request has arrived, so that the answer can be
+given as a response to this request. Each tunnel has connections of its own.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TypeVar
+
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IReactorTime
+
+from ironcurtain.errors import AuditUnavailable, ProtocolViolation
+from ironcurtain.http.head import HttpRequest, read_request
+from ironcurtain.http.hosts import Host
+from ironcurtain.mitm_proxy.admission import ENDED, UNRECORDED, body_fields
+from ironcurtain.mitm_proxy.answer import AnswerRelay, OpenAnswer
+from ironcurtain.mitm_proxy.authority import Authority
+from ironcurtain.mitm_proxy.dialling import Route, dial, explain
+from ironcurtain.mitm_proxy.exchange import ActiveRequest, Exchange, ExchangeClient, Outgoing
+from ironcurtain.mitm_proxy.forwarding import forward, names, origin, read_absolute
+from ironcurtain.mitm_proxy.interfaces import Judged
+from ironcurtain.mitm_proxy.judgement import ForwardedRequest
+from ironcurtain.mitm_proxy.limits import MitmLimits
+from ironcurtain.mitm_proxy.local import LocalExchange
+from ironcurtain.mitm_proxy.recording import Recorder
+from ironcurtain.mitm_proxy.refusals import refusal_response
+from ironcurtain.mitm_proxy.tls import ClientSide, PlainSide, ServerSide, Side
+from ironcurtain.mitm_proxy.upstream import Upstream, UpstreamOwner, UpstreamPool
+from ironcurtain.network.dialling import AddressRefused, Dialer
+from ironcurtain.network.judge import NetworkJudge
+from ironcurtain.network.responder import Responder
+from ironcurtain.providers.provider import RequestRefusal
+from ironcurtain.secrets.redaction import Secret
+
+SIDES_KEPT = 64
+"""Maximum number of hosts whose TLS contexts are kept, for each side."""
+
+_SideT = TypeVar("_SideT", ServerSide, ClientSide)
+
+
+class OpenHosts:
+    """
+    What the tunnels to hosts that belong to no provider share.
+
+    :param judge: ``None``: no such host may be reached.
+    :param responders: by host in canonical form, and port; requests to these are not judged.
+    :param allowed: the hosts of providers, for messages.
+    :param fake_keys: must not be sent to such a host.
+    :param exhausted: returns why no further request may be made; empty if one may.
+    """
+
+    def __init__(
+        self,
+        *,
+        judge: NetworkJudge | None,
+        responders: Mapping[tuple[str, int], Responder],
+        dialer: Dialer,
+        authority: Authority,
+        recorder: Recorder,
+        limits: MitmLimits,
+        clock: IReactorTime,
+        allowed: Sequence[str],
+        fake_keys: Sequence[Secret],
+        exhausted: Callable[[], str],
+    ) -> None:
+        self.judge, self._responders, self._dialer, self._authority = judge, responders, dialer, authority
+        self.recorder, self._limits, self._clock, self._exhausted = recorder, limits, clock, exhausted
+        self._fake_keys = [key.reveal().encode() for key in fake_keys]
+        self._allowed = ", ".join(allowed)
+        self._servers: OrderedDict[str, ServerSide] = OrderedDict()
+        self._clients: OrderedDict[str, ClientSide] = OrderedDict()
+
+    def serving(self, host: str) -> ServerSide:
+        """:returns: the proxy's side of TLS towards agents, with a certificate for a host."""
+        return _kept(self._servers, host, lambda: ServerSide(partial(self._authority.visited_leaf, host)))
+
+    def responder(self, host: str, port: int) -> Responder | None:
+        """:returns: what answers for a host; ``None`` for most."""
+        return self._responders.get((host, port))
+
+    def pool(self, host: str, port: int, scheme: str) -> UpstreamPool:
+        """:returns: connections of one tunnel to a host, none yet. The host is resolved for each of them."""
+
+        def opened(keeper: UpstreamOwner) -> Deferred[Upstream]:
+            side: Side = PlainSide()
+            if scheme == "https":
+                side = _kept(self._clients, host, lambda: ClientSide(host, ""))
+            private = self.judge is not None and self.judge.may_be_private(host, port)
+            route = Route(host, port, private, side, self._limits.connect_seconds)
+            return Deferred.fromCoroutine(dial(self._dialer, route, self._clock, keeper))
+
+        return UpstreamPool(opened, self._clock, self._limits)
+
+    def closed(self) -> RequestRefusal | None:
+        """:returns: why nothing may be reached; ``None`` if the judge decides."""
+        if why := self._exhausted():
+            return RequestRefusal(403, ENDED, why)
+        if self.judge is None:
+            may = f"only {self._allowed} may be reached" if self._allowed else "nothing may be reached"
+            return RequestRefusal(403, "host-not-allowed", may)
+        return None
+
+    def leaks(self, head: bytes) -> bool:
+        """:returns: whether a head contains a fake key of the session."""
+        return any(key in head for key in self._fake_keys)
+
+
+def _kept(sides: OrderedDict[str, _SideT], host: str, make: Callable[[], _SideT]) -> _SideT:
+    found = sides.pop(host, None)
+    side = sides[host] = make() if found is None else found
+    while len(sides) > SIDES_KEPT:
+        sides.popitem(last=False)
+    return side
+
+
+class OpenAdmission:
+    """
+    Decides on the requests of one tunnel. See :class:`~ironcurtain.mitm_proxy.interfaces.Admission`.
+
+    :param name: the host that the client named in its TLS handshake; some name no address.
+    """
+
+    def __init__(self, hosts: OpenHosts, host: Host, port: int, name: str) -> None:
+        self._target = _Target(hosts, "https", host, port)
+        self._hosts, self._host, self._name = hosts, host, name
+
+    def take(self, head: bytes) -> tuple[HttpRequest, Judged | Deferred[Judged]]:
+        """See :class:`~ironcurtain.mitm_proxy.interfaces.Admission`."""
+        request = read_request(head)
+        expected = ("", self._host.name) if self._host.is_address else (self._host.name,)
+        if self._name not in expected or not names(request.host, self._host, self._target.port):
+            why = "the CONNECT request, the TLS handshake and the Host header name different hosts"
+            return request, RequestRefusal(403, "host-mismatch", why)
+        return request, self._target.judged(head, request)
+
+    def denied(self, request: HttpRequest | None, refusal: RequestRefusal) -> RequestRefusal:
+        """See :class:`~ironcurtain.mitm_proxy.interfaces.Admission`."""
+        host = "" if request is None else request.host
+        named = {"serverName": self._name, "hostHeader": host} if refusal.code == "host-mismatch" else {}
+        return self._target.denied(request, refusal, named)
+
+    def start(
+        self,
+        client: ExchangeClient,
+        request: HttpRequest,
+        forward: ForwardedRequest,
+        length: int | None,
+        fields: tuple[str, ...] = (),
+    ) -> ActiveRequest | RequestRefusal:
+        """See :class:`~ironcurtain.mitm_proxy.interfaces.Admission`."""
+        return self._target.start(client, request, forward, length)
+
+    def response(self, refusal: RequestRefusal, request: HttpRequest | None, close: bool) -> bytes:
+        """See :class:`~ironcurtain.mitm_proxy.interfaces.Admission`."""
+        return refusal_response(refusal, request.head.headers if request is not None else (), close=close)
+
+    def check(self, now: float) -> None:
+        """See :class:`~ironcurtain.mitm_proxy.interfaces.Admission`."""
+        self._target.pool.sweep(now)
+
+    def close(self) -> None:
+        """See :class:`~ironcurtain.mitm_proxy.interfaces.Admission`."""
+        self._target.pool.close()
+
+
+class PlainAdmission:
+    """
+    Decides on the requests of an agent that uses the proxy for ``http`` URLs. They may be for different hosts. See
+    :class:`~ironcurtain.mitm_proxy.interfaces.Admission`.
+    """
+
+    def __init__(self, hosts: OpenHosts) -> None:
+        self._hosts = hosts
+        self._target: _Target | None = None
+
+    def take(self, head: bytes) -> tuple[HttpRequest, Judged | Deferred[Judged]]:
+        """See :class:`~ironcurtain.mitm_proxy.interfaces.Admission`."""
+        found = read_absolute(head)
+        if found is None:
+            raise ProtocolViolation("http", "only CONNECT, and http:// URLs, are served: use this as a proxy")
+        host, port, own = found
+        request = read_request(own)
+        if self._target is None or (host, port) != (self._target.host, self._target.port):
+            self.close()
+            self._target = _Target(self._hosts, "http", host, port)
+        if not names(request.host, host, port):
+            return request, RequestRefusal(403, "host-mismatch", "the URL and the Host header name different hosts")
+        return request, self._target.judged(own, request)
+
+    def denied(self, request: HttpRequest | None, refusal: RequestRefusal) -> RequestRefusal:
+        """See :class:`~ironcurtain.mitm_proxy.interfaces.Admission`."""
+        if self._target is None:
+            return record_refusal(self._hosts.recorder, "", request, refusal)
+        named = {"hostHeader": request.host} if request is not None and refusal.code == "host-mismatch" else {}
+        return self._target.denied(request, refusal, named)
+
+    def start(
+        self,
+        client: ExchangeClient,
+        request: HttpRequest,
+        forward: ForwardedRequest,
+        length: int | None,
+        fields: tuple[str, ...] = (),
+    ) -> ActiveRequest | RequestRefusal:
+        """See :class:`~ironcurtain.mitm_proxy.interfaces.Admission`."""
+        assert self._target is not None
+        return self._target.start(client, request, forward, length)
+
+    def response(self, refusal: RequestRefusal, request: HttpRequest | None, close: bool) -> bytes:
+        """See :class:`~ironcurtain.mitm_proxy.interfaces.Admission`."""
+        return refusal_response(refusal, request.head.headers if request is not None else (), close=close)
+
+    def check(self, now: float) -> None:
+        """See :class:`~ironcurtain.mitm_proxy.interfaces.Admission`."""
+        if self._target is not None:
+            self._target.pool.sweep(now)
+
+    def close(self) -> None:
+        """See :class:`~ironcurtain.mitm_proxy.interfaces.Admission`."""
+        if self._target is not None:
+            self._target.pool.close()
+
+
+class _Target:
+    """One host and port, and what was decided about it in this tunnel."""
+
+    def __init__(self, hosts: OpenHosts, scheme: str, host: Host, port: int) -> None:
+        self._hosts, self._scheme, self.host, self.port = hosts, scheme, host, port
+        self._responder = hosts.responder(host.name, port)
+        self._connected = False
+        self._recorded: RequestRefusal | None = None
+        self._observer = _Observer(hosts.recorder, host.name)
+        self.pool = hosts.pool(host.name, port, scheme)
+
+    def judged(self, head: bytes, request: HttpRequest) -> Judged | Deferred[Judged]:
+        """:returns: what is sent of a request whose host is certain, or why nothing is."""
+        if self._hosts.leaks(head):
+            why = "the request contains this session's key for a model: no other host gets it"
+            return RequestRefusal(403, "session-key", why)
+        found = forward(request.head)
+        if isinstance(found, RequestRefusal) or self._responder is not None:
+            return found
+        return self._hosts.closed() or Deferred.fromCoroutine(self._judge(request, found))
+
+    async def _judge(self, request: HttpRequest, found: ForwardedRequest) -> Judged:
+        judge, name = self._hosts.judge, self.host.name
+        assert judge is not None
+        refusal = None
+        if not self._connected:
+            refusal = await judge.connect(name, self.port)
+            self._connected = refusal is None
+        if refusal is None:
+            url = f"{origin(self._scheme, self.host, self.port)}{request.head.path}"
+            refusal = await judge.request(request.head.method, url)
+        self._recorded = refusal
+        return found if refusal is None else refusal
+
+    def denied(self, request: HttpRequest | None, refusal: RequestRefusal, named: Mapping[str, str]) -> RequestRefusal:
+        """Record a refusal, unless the judge has done so."""
+        if refusal is self._recorded:
+            return refusal
+        return record_refusal(self._hosts.recorder, self.host.name, request, refusal, named)
+
+    def start(
+        self, client: ExchangeClient, request: HttpRequest, found: ForwardedRequest, length: int | None
+    ) -> ActiveRequest:
+        """Start an allowed request."""
+        method = request.head.method
+        if self._responder is not None:
+            return LocalExchange(client, self._responder, request, self._observer)
+        outgoing = Outgoing("", found.lines + body_fields(method, length), length is None)
+        return Exchange(client, outgoing, OpenAnswer(method, request.last), self.pool, self._observer)
+
+
+class _Observer:
+    """See :class:`~ironcurtain.mitm_proxy.exchange.ExchangeObserver`. The judge has recorded the request."""
+
+    def __init__(self, recorder: Recorder, host: str) -> None:
+        self.host, self.now = host, recorder.now
+
+    def unreachable(self, error: BaseException | None) -> RequestRefusal:
+        """See :class:`~ironcurtain.mitm_proxy.exchange.ExchangeObserver`."""
+        if isinstance(error, AddressRefused):
+            why = f"{error}. Private addresses are reached only where a rule of the policy names exactly this host."
+            return RequestRefusal(403, "private-address", why)
+        return RequestRefusal(502, "host-unreachable", explain(error, self.host))
+
+    def ended(
+        self, request_id: str, answer: AnswerRelay, duration: float, request_size: int, error: str, fault: str
+    ) -> None:
+        """See :class:`~ironcurtain.mitm_proxy.exchange.ExchangeObserver`."""
+
+
+def record_refusal(
+    recorder: Recorder,
+    host: str,
+    request: HttpRequest | None,
+    refusal: RequestRefusal,
+    named: Mapping[str, str] | None = None,
+) -> RequestRefusal:
+    """
+    Record a refusal that the judge has not seen.
+
+    :param named: further members of the record.
+    :returns: the response.
+    """
+    method, path = ("", "") if request is None else (request.head.method, request.head.path)
+    try:
+        recorder.request(
+            "deny",
+            provider="",
+            host=host,
+            method=method,
+            path=path,
+            rule=refusal.code,
+            reason=refusal.reason,
+            **(named or {}),
+        )
+    except AuditUnavailable:
+        return UNRECORDED
+    return refusal
