@@ -35,6 +35,7 @@ from ironcurtain.errors import ConfigurationError, UsageError
 from ironcurtain.home.sections import Provider
 from ironcurtain.home.session_paths import SessionPaths
 from ironcurtain.home.settings import Settings
+from ironcurtain.mcp_proxy.proxy import McpProxy
 from ironcurtain.mitm_proxy.authority import Authority
 from ironcurtain.mitm_proxy.proxy import MitmProxy, MitmSurroundings
 from ironcurtain.network.dialling import Dialer
@@ -58,6 +59,9 @@ from ironcurtain.text.display import json_line, shorten
 
 CA_NAME = "ca.pem"
 """The certificate to trust, below the orientation's directory: see :data:`ironcurtain.agents.adapter.CA_FILE`."""
+
+AGENT = "the agent"
+"""Who wants an agent's connections, in questions and records."""
 
 CUT_OFF_SHOWN = 2000
 """Maximum length in characters of a message that was cut off, where the agent is told of it."""
@@ -111,7 +115,7 @@ class ContainerKind:
         mcp = make_proxy(core, self._reactor, self._environ)
         run = core.services.home.session_run(core.id)
         authority = Authority.load_or_make(self._services.home.authority, self._services.now)
-        make_mitm = partial(self._mitm, core, authority, mcp.guard.look)
+        make_mitm = partial(self._mitm, core, authority, mcp)
         make_registries = partial(self._registries, core)
         return Proxies(core, mcp, make_mitm, make_registries, self._spent(core), run, authority.certificate_pem)
 
@@ -150,7 +154,7 @@ class ContainerKind:
         self,
         core: Core,
         authority: Authority,
-        stopped: Callable[[], str],
+        mcp: McpProxy,
         traffic: Traffic,
         responders: Mapping[tuple[str, int], Responder],
         down: Callable[[str], None],
@@ -174,8 +178,9 @@ class ContainerKind:
                 core.services.proxies,
             ),
             events=traffic.heard,
-            exhausted=lambda: stopped() or traffic.refusal(),
+            exhausted=lambda: mcp.guard.look() or traffic.refusal(),
             down=down,
+            judge=mcp.network_judge(AGENT),
             responders=responders,
         )
 
