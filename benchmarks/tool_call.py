@@ -114,6 +114,8 @@ def serve(top: Path) -> None:
 
     from ironcurtain.audit import AuditLog
     from ironcurtain.escalation import EscalationQueue, closing_numbers
+    from ironcurtain.home.network_section import Network
+    from ironcurtain.http.upstream_proxies import UpstreamProxies
     from ironcurtain.mcp_proxy.launch import Ground
     from ironcurtain.mcp_proxy.logins import LoginFiles
     from ironcurtain.mcp_proxy.pins import PinFiles
@@ -155,6 +157,7 @@ def serve(top: Path) -> None:
             new_id=lambda: f"call-{next(calls)}",
             pins=PinFiles(top / "tool-definitions", time.time),
             logins=LoginFiles(top / "oauth"),
+            proxies=UpstreamProxies(reactor, Network(), {}),
             tell=lambda sentence: None,
             server_down=lambda server, why: None,
             log_line=lambda server, line: None,

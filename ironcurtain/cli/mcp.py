@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ironcurtain.cli.output import home, print_lines
+from ironcurtain.cli.output import home, print_lines, settings
 from ironcurtain.home.user_paths import current_directory
 
 if TYPE_CHECKING:
@@ -87,6 +87,7 @@ async def _log_in(reactor: Any, server: HttpServer, file: LoginFile) -> None:
     from twisted.protocols.basic import LineOnlyReceiver
 
     from ironcurtain.http.trust import ssl_context
+    from ironcurtain.http.upstream_proxies import UpstreamProxies
     from ironcurtain.mcp_proxy.oauth import log_in
     from ironcurtain.mcp_proxy.redirects import RedirectListener
     from ironcurtain.services.asyncio_bridge import from_asyncio, to_asyncio
@@ -111,8 +112,9 @@ async def _log_in(reactor: Any, server: HttpServer, file: LoginFile) -> None:
     StandardIO(Pasted(), reactor=reactor)
     try:
         context = ssl_context(server.ca_file)
+        proxies = UpstreamProxies(reactor, settings(home()).settings.network, os.environ)
         await from_asyncio(
-            log_in(server, file, context, reactor, listener.uri, show, lambda: to_asyncio(listener.received))
+            log_in(server, file, context, proxies, reactor, listener.uri, show, lambda: to_asyncio(listener.received))
         )
     finally:
         await listener.stop()

@@ -58,8 +58,13 @@ class Proxy:
     source: TokenSettings = _NO_SOURCE
     ca_file: str = ""
 
+    @property
+    def url(self) -> str:
+        """Its URL, without user and password."""
+        return f"{self.scheme}://{bracketed(self.host)}:{self.port}"
+
     def __str__(self) -> str:
-        return f"{self.scheme}://{bracketed(self.host)}:{self.port} ({self.origin})"
+        return f"{self.url} ({self.origin})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
 from twisted.internet.defer import Deferred, TimeoutError
@@ -51,15 +51,22 @@ def read_reply(head: bytes, proxy: Proxy, target: str, authenticated: bool) -> P
         status = read_status(head)
     except ProtocolViolation:
         return ProxyFailed(f"the proxy {proxy} does not answer as an HTTP proxy does", lasting=True)
-    if 200 <= status < 300:
-        return None
+    return None if 200 <= status < 300 else refusal(status, _schemes(head), proxy, target, authenticated)
+
+
+def refusal(status: int, offered: Sequence[str], proxy: Proxy, target: str, authenticated: bool) -> ProxyFailed:
+    """
+    :param status: of a proxy's response.
+    :param offered: the authentication schemes in it; none if they are not known.
+    :param target: host and port of the connection.
+    :param authenticated: whether the request had credentials.
+    """
     if status == 407:
-        return ProxyFailed(_unauthenticated(head, proxy, authenticated), lasting=True)
+        return ProxyFailed(_unauthenticated(offered, proxy, authenticated), lasting=True)
     return ProxyFailed(f"the proxy {proxy} refuses the connection to {target} (HTTP {status})", lasting=status < 500)
 
 
-def _unauthenticated(head: bytes, proxy: Proxy, authenticated: bool) -> str:
-    offered = _schemes(head)
+def _unauthenticated(offered: Sequence[str], proxy: Proxy, authenticated: bool) -> str:
     if offered and "basic" not in (scheme.lower() for scheme in offered):
         return f"the proxy {proxy} wants {' or '.join(offered)} authentication, and only Basic is supported (HTTP 407)"
     if proxy.origin == SETTING:

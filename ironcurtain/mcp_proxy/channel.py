@@ -13,6 +13,7 @@ from zope.interface import implementer
 
 from ironcurtain.errors import Unavailable
 from ironcurtain.http.trust import ssl_context
+from ironcurtain.http.upstream_proxies import UpstreamProxies
 from ironcurtain.jsonrpc.codec import Id
 from ironcurtain.jsonrpc.framing import TooLong
 from ironcurtain.mcp_proxy.logins import LoginFiles
@@ -142,12 +143,18 @@ class MessageSender:
 
 
 async def way_to(
-    server: HttpServer, secrets: Mapping[str, Secret], logins: LoginFiles, redactor: Redactor, clock: IReactorTime
+    server: HttpServer,
+    secrets: Mapping[str, Secret],
+    logins: LoginFiles,
+    redactor: Redactor,
+    clock: IReactorTime,
+    proxies: UpstreamProxies,
 ) -> MakeChannel:
     """
     :param secrets: header name to the output of its ``headers_command``.
     :param logins: the kept logins, for a server without a configured ``Authorization`` header.
     :param redactor: learns the possible keys in the headers and the URL.
+    :param proxies: upstream proxies.
     :raises Unavailable: a header cannot be sent.
     :raises ConfigurationError: ``ca_file`` cannot be used.
     """
@@ -168,7 +175,7 @@ async def way_to(
     else:
         auth = tokens(logins.of(server.name), server.url, redactor)
         unauthorized = f"needs a login: ironcurtain mcp login {server.name}"
-    return partial(channel, server.url, headers, context, clock, auth, unauthorized)
+    return partial(channel, server.url, headers, context, proxies, clock, auth, unauthorized)
 
 
 def _classes() -> tuple[type[HttpChannel], type[StoredTokens]]:

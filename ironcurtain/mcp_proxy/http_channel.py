@@ -28,12 +28,14 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from ironcurtain.http.upstream_proxies import UpstreamProxies
 from ironcurtain.jsonrpc import codec
 from ironcurtain.jsonrpc.framing import OUTBOUND_LIMIT
 from ironcurtain.mcp_proxy.channel import UNSENT_LIMIT, ChannelOwner
 from ironcurtain.mcp_proxy.envelope import DISCOVER
 from ironcurtain.mcp_proxy.http_headers import RequestHeaders
 from ironcurtain.mcp_proxy.http_messages import MessageReader
+from ironcurtain.mcp_proxy.http_outbound import NoWayThrough, ProxyingTransport, causes
 from ironcurtain.mcp_proxy.http_transport import AUTHORIZING, BoundedTransport, UnwantedAnswer
 from ironcurtain.secrets.redaction import Secret
 from ironcurtain.services.asyncio_bridge import from_asyncio
@@ -79,12 +81,13 @@ class HttpChannel:
         url: Secret,
         headers: Mapping[str, Secret],
         context: ssl.SSLContext,
+        proxies: UpstreamProxies,
         clock: IReactorTime,
         auth: httpx2.Auth | None,
         unauthorized: str,
         owner: ChannelOwner,
     ) -> None:
-        self._auth, self._unauthorized = auth, unauthorized
+        self._auth, self._unauthorized, self._proxies = auth, unauthorized, proxies
         self._url, self._headers, self._context, self._clock, self._owner = url, headers, context, clock, owner
         self._unsent: asyncio.Queue[bytes] = asyncio.Queue()
         self._waiting = 0
@@ -213,9 +216,9 @@ class HttpChannel:
         return why or ("the SDK refuses it; it may be nested too deeply" if of_sdk else "")
 
     def _client(self) -> httpx2.AsyncClient:
-        transport = httpx2.AsyncHTTPTransport(
-            verify=self._context,
-            trust_env=False,
+        transport = ProxyingTransport(
+            self._context,
+            self._proxies,
             limits=httpx2.Limits(max_connections=None),  # a cancelled call may keep its connection
             socket_options=_ALIVE,
         )
@@ -242,10 +245,12 @@ class HttpChannel:
 
     def _words(self, error: Exception) -> str:
         cause = next(_leaves(error))
+        if isinstance(cause, NoWayThrough):
+            return f"cannot be reached: {cause}"
         if isinstance(cause, httpx2.ConnectTimeout):
             return "cannot be reached: no answer in time"
         if isinstance(cause, httpx2.ConnectError):
-            if any(isinstance(below, ssl.SSLCertVerificationError) for below in _chain(cause)):
+            if any(isinstance(below, ssl.SSLCertVerificationError) for below in causes(cause)):
                 return "cannot be reached: its certificate is not valid; set ca_file to its authority's certificate"
             return "cannot be reached: check its url and the network"
         if isinstance(cause, UnwantedAnswer):
@@ -262,9 +267,3 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
             yield from _leaves(each)
     else:
         yield error
-
-
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    while error is not None:
-        yield error
-        error = error.__cause__ or error.__context__

@@ -29,7 +29,9 @@ from twisted.internet.interfaces import IReactorTime
 from ironcurtain.errors import NotAllowed, Unavailable, UsageError
 from ironcurtain.files.locks import Held
 from ironcurtain.http.addresses import keeps_secrets
+from ironcurtain.http.upstream_proxies import UpstreamProxies
 from ironcurtain.mcp_proxy.envelope import IDENTITY
+from ironcurtain.mcp_proxy.http_outbound import NoWayThrough, ProxyingTransport
 from ironcurtain.mcp_proxy.http_transport import AUTHORIZING, BoundedTransport, UnwantedAnswer
 from ironcurtain.mcp_proxy.logins import Login, LoginFile, parse_redirect
 from ironcurtain.mcp_proxy.servers_config import HttpServer
@@ -133,6 +135,7 @@ async def log_in(
     server: HttpServer,
     file: LoginFile,
     context: ssl.SSLContext,
+    proxies: UpstreamProxies,
     clock: IReactorTime,
     redirect_uri: str,
     show: Callable[[str], None],
@@ -142,6 +145,7 @@ async def log_in(
     Log in at a server, and keep the tokens.
 
     :param context: the TLS context that verifies the servers.
+    :param proxies: upstream proxies.
     :param redirect_uri: the address to which the authorization server sends the browser.
     :param show: called with the address that a person opens in a browser.
     :param redirected: returns the address to which the browser was sent.
@@ -168,9 +172,7 @@ async def log_in(
         redirect_uris=[AnyUrl(redirect_uri)], client_name="IronCurtain", token_endpoint_auth_method="none"
     )
     provider = OAuthClientProvider(server.url.reveal(), metadata, _Memory(), open_url, callback)
-    transport = BoundedTransport(
-        httpx2.AsyncHTTPTransport(verify=context, trust_env=False), clock, lambda request, answer: None
-    )
+    transport = BoundedTransport(ProxyingTransport(context, proxies), clock, lambda request, answer: None)
     headers = {name: secret.reveal() for name, secret in server.headers.items()}
     headers |= {"user-agent": "ironcurtain", "accept-encoding": "identity"}
     name = f"MCP server {server.name}"
@@ -189,6 +191,8 @@ async def log_in(
             raise NotAllowed(f"{name}: the redirect has a wrong state or issuer; log in again") from None
         raise Unavailable(f"{name}: what it says about its login is not valid") from None
     except UnwantedAnswer as e:
+        raise Unavailable(f"{name}: {e}") from None
+    except NoWayThrough as e:
         raise Unavailable(f"{name}: {e}") from None
     except httpx2.HTTPError:
         raise Unavailable(f"{name}: a server cannot be reached: check url, ca_file and the network") from None

@@ -16,6 +16,7 @@ from ironcurtain.audit import AuditLog
 from ironcurtain.errors import Unavailable
 from ironcurtain.escalation import EscalationQueue
 from ironcurtain.escalation.model import Change, Revoked
+from ironcurtain.http.upstream_proxies import UpstreamProxies
 from ironcurtain.mcp_proxy.admission import CallAdmission
 from ironcurtain.mcp_proxy.backends import Backends
 from ironcurtain.mcp_proxy.calls import CallEvent, PathRewriter
@@ -66,6 +67,7 @@ class McpSurroundings:
     :param new_id: returns ids of calls, unique in the session's audit log.
     :param pins: the pinned definitions of this home.
     :param logins: the kept logins at servers.
+    :param proxies: upstream proxies of servers behind HTTP.
     :param tell: called with a message for the user.
     :param server_down: called with the name of a server that is down, and the reason.
     :param log_line: called with each line of a server's standard error, and the server's name.
@@ -77,6 +79,7 @@ class McpSurroundings:
     new_id: Callable[[], str]
     pins: PinFiles
     logins: LoginFiles
+    proxies: UpstreamProxies
     tell: Callable[[str], None]
     server_down: Callable[[str, str], None]
     log_line: LogLine
@@ -309,7 +312,8 @@ class McpProxy:
     async def _by_http(self, server: HttpServer) -> MakeChannel:
         self._check(server)
         secrets = await self._secrets(server.header_commands)
-        return await way_to(server, secrets, self._around.logins, self._redactor, self._around.reactor)
+        around = self._around
+        return await way_to(server, secrets, around.logins, self._redactor, around.reactor, around.proxies)
 
     def _check(self, server: ServerConfig) -> None:
         if (why := obstacle(server, self._around.ground)) is not None:

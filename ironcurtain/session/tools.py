@@ -247,6 +247,7 @@ def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy
         new_id=lambda: uuid.uuid4().hex,
         pins=pins,
         logins=LoginFiles(services.home.oauth),
+        proxies=services.proxies,
         tell=tell,
         server_down=lambda server, why: core.emit(events.ServerDown(server=server, reason=why)),
         log_line=core.log_line,

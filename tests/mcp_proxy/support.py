@@ -23,6 +23,7 @@ from twisted.python.failure import Failure
 
 from ironcurtain.audit import AuditLog
 from ironcurtain.escalation import Escalation, EscalationQueue, Outcome, closing_numbers
+from ironcurtain.http.upstream_proxies import UpstreamProxies
 from ironcurtain.jsonrpc.framing import Framer
 from ironcurtain.mcp_proxy.calls import CallEvent
 from ironcurtain.mcp_proxy.gate import GateLimits
@@ -38,6 +39,7 @@ from ironcurtain.policy.history import NO_HISTORY, CallHistory
 from ironcurtain.policy.pathmap import PathMap
 from ironcurtain.policy.rules import Conditions, Rule
 from ironcurtain.secrets.redaction import Redactor, Secret
+from tests.http.direct import DIRECT
 from tests.mcp_proxy.fake_server import TOOLS
 
 the_reactor: Any = _reactor
@@ -181,6 +183,7 @@ class Bench:
         ground: Callable[[Ground], Ground] = lambda ground: ground,
         pins: Path | None = None,
         history: CallHistory = NO_HISTORY,
+        proxies: UpstreamProxies = DIRECT,
     ) -> None:
         self.top = Path(tempfile.mkdtemp(prefix="ic", dir="/tmp")).resolve()
         self.workspace = self.top / "sandbox"
@@ -225,6 +228,7 @@ class Bench:
                 new_id=lambda: f"call-{next(calls)}",
                 pins=PinFiles(self.top / "tool-definitions" if pins is None else pins, time.time),
                 logins=logins or LoginFiles(self.top / "oauth"),
+                proxies=proxies,
                 tell=self.told.append,
                 server_down=lambda server, why: self.down.append((server, why)),
                 log_line=lambda server, line: self.errors.append((server, line)),

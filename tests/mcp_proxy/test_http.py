@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -141,21 +141,32 @@ class RealTests(Base):
         self.assertEqual(failed.code, 404)
 
 
-class LiarTests(Base):
-    """What a server may do to us."""
+class LyingCase(Base):
+    """A server with TLS that has habits."""
 
     def setUp(self) -> None:
         self.authority, self.liar = Authority.make(), Liar()
         self.ca_file = str(scratch(self) / "ca.pem")
         Path(self.ca_file).write_bytes(self.authority.pem)
 
-    def lying(self, path: str, ca_file: str | None = None, host: str = "127.0.0.1", **more: Any) -> HttpServer:
+    def lying(
+        self,
+        path: str,
+        ca_file: str | None = None,
+        host: str = "127.0.0.1",
+        names: Sequence[str] = ("127.0.0.1",),
+        **more: Any,
+    ) -> HttpServer:
         """:returns: how to reach a server that has a habit."""
-        factory = TLSMemoryBIOFactory(self.authority.server("127.0.0.1"), False, Site(self.liar))
+        factory = TLSMemoryBIOFactory(self.authority.server(*names), False, Site(self.liar))
         port = the_reactor.listenTCP(0, factory, interface="127.0.0.1")
         self.addCleanup(port.stopListening)
         url = f"https://{host}:{port.getHost().port}/{path}?api_key={KEY}"
         return HttpServer("far", Secret(url), ca_file=self.ca_file if ca_file is None else ca_file, **more)
+
+
+class LiarTests(LyingCase):
+    """What a server may do to us."""
 
     async def called(self, path: str) -> dict[str, Any]:
         """:returns: what a call of a server with a habit gives."""

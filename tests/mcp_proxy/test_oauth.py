@@ -25,6 +25,7 @@ from ironcurtain.mcp_proxy.servers_config import HttpServer
 from ironcurtain.secrets.redaction import Secret
 from ironcurtain.services.asyncio_bridge import from_asyncio, to_asyncio
 from tests.audit.doubles import scratch
+from tests.http.direct import DIRECT
 from tests.mcp_proxy.oauth_server import CANARY, OAuthServer
 from tests.mcp_proxy.support import Bench, the_reactor, until
 from tests.mcp_proxy.test_calls import text
@@ -53,7 +54,7 @@ class OAuthCase(Base):
 
         context = ssl_context("")
         waiting = lambda: to_asyncio(listener.received)  # noqa: E731
-        await from_asyncio(log_in(self.config, file, context, the_reactor, listener.uri, show, waiting))
+        await from_asyncio(log_in(self.config, file, context, DIRECT, the_reactor, listener.uri, show, waiting))
 
     async def entered(self, *, lifetime: int = 3600) -> Bench:
         """:returns: a proxy before the server, at which there is a login."""
