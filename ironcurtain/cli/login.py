@@ -141,6 +141,7 @@ async def _run_program(reactor: Any, where: Home, account: AccountName) -> Login
     from ironcurtain.container.image_choices import find_choices, load_recipes
     from ironcurtain.container.images import AgentImages
     from ironcurtain.container_agent.account_login import AccountLogin, LoginSurroundings
+    from ironcurtain.http.upstream_proxies import UpstreamProxies
     from ironcurtain.network.dialling import Dialer
     from ironcurtain.process.accounts import session_account
     from ironcurtain.terminal.local import LocalTerminal
@@ -151,7 +152,7 @@ async def _run_program(reactor: Any, where: Home, account: AccountName) -> Login
         reactor,
         where,
         engine,
-        Dialer(reactor, reactor.nameResolver),
+        Dialer(reactor, reactor.nameResolver, proxies=UpstreamProxies(reactor, found.network, os.environ)),
         session_account(found.run_as, os.environ, None, os.geteuid()),
         found.resources,
         images.ensure,

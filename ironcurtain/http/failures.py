@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from OpenSSL import SSL
 from service_identity import CertificateError, VerificationError
-from twisted.internet.defer import CancelledError
+from twisted.internet.defer import CancelledError, TimeoutError
 from twisted.internet.error import (
     ConnectError,
     ConnectingCancelledError,
@@ -70,6 +70,18 @@ def explain(error: Exception, host: str, *, setting: str, ca_file: str) -> Netwo
     if not isinstance(error, _NETWORK):
         return None
     return NetworkFailure(_words(causes, host, setting), False)
+
+
+def in_words(error: Exception, host: str, *, setting: str, ca_file: str) -> str:
+    """
+    See :func:`explain`.
+
+    :returns: what happened, also if it is unrelated to the network, or took too long.
+    """
+    if isinstance(error, TimeoutError) or is_cancelled(error):
+        return f"{host} cannot be reached: no answer in time"
+    known = explain(error, host, setting=setting, ca_file=ca_file)
+    return str(error) if known is None else known.message
 
 
 def is_cancelled(error: Exception) -> bool:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from twisted.internet.defer import Deferred, TimeoutError
+from twisted.internet.defer import Deferred
 from twisted.web.http_headers import Headers
 from twisted.web.iweb import IResponse
 
@@ -16,7 +16,7 @@ from ironcurtain.files.private import read_private
 from ironcurtain.home.sections import Audit
 from ironcurtain.home.user_paths import user_path
 from ironcurtain.http.connections import RequestConnectionPool
-from ironcurtain.http.failures import explain, is_cancelled
+from ironcurtain.http.failures import in_words
 from ironcurtain.http.outbound import Outbound
 from ironcurtain.http.trust import VerifyingPolicy
 from ironcurtain.http.upstream_proxies import UpstreamProxies
@@ -25,9 +25,6 @@ from ironcurtain.text.decoding import decode_text
 
 REQUEST_SECONDS: Final = 10.0
 """Time limit for one request."""
-
-SILENT: Final = "no answer in time"
-"""Why a request failed that was given up."""
 
 KEY_LIMIT: Final = 4096
 """Maximum size in bytes of a file with a key."""
@@ -75,9 +72,8 @@ class HttpsWitness:
             response = await self._request(method, body, connections).addTimeout(REQUEST_SECONDS, self._reactor)
             return int(response.code)
         except Exception as e:
-            known = explain(e, self._host, setting="audit.witness", ca_file="audit.witness_ca_file")
-            silent = isinstance(e, TimeoutError) or is_cancelled(e)
-            raise Unavailable(SILENT if silent else str(e) if known is None else known.message) from None
+            why = in_words(e, self._host, setting="audit.witness", ca_file="audit.witness_ca_file")
+            raise Unavailable(why) from None
         finally:
             connections.drop()
 

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from twisted.internet.defer import Deferred, TimeoutError
+from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IDelayedCall
 from twisted.logger import Logger
 from twisted.web.http_headers import Headers
 from twisted.web.iweb import IResponse
 
 from ironcurtain.http.connections import RequestConnectionPool
-from ironcurtain.http.failures import explain, is_cancelled
+from ironcurtain.http.failures import in_words
 from ironcurtain.http.outbound import Outbound
 from ironcurtain.http.trust import VerifyingPolicy
 from ironcurtain.http.upstream_proxies import UpstreamProxies
@@ -35,9 +35,6 @@ DELAY_SECONDS: Final = 0.5
 
 REQUEST_SECONDS: Final = 10.0
 """Time limit for one request."""
-
-SILENT: Final = "no answer in time"
-"""Why a request failed that was given up."""
 
 LAST_SECONDS: Final = 2.0
 """How long the end of the process waits for the last requests."""
@@ -95,7 +92,7 @@ class SpanExporter:
                 limit.cancel()
 
     def _give_up(self, sending: Deferred[None]) -> None:
-        self._complain(SILENT)
+        self._complain("no answer in time")
         sending.cancel()
 
     def _begin(self) -> None:
@@ -110,9 +107,8 @@ class SpanExporter:
             self._next = self._reactor.callLater(DELAY_SECONDS, self._begin)
 
     def _failed(self, failure: Any) -> None:
-        known = explain(failure.value, self._host, setting="telemetry.otlp_endpoint", ca_file="SSL_CERT_FILE")
-        silent = isinstance(failure.value, TimeoutError) or is_cancelled(failure.value)
-        self._complain(SILENT if silent else str(failure.value) if known is None else known.message)
+        where = {"setting": "telemetry.otlp_endpoint", "ca_file": "SSL_CERT_FILE"}
+        self._complain(in_words(failure.value, self._host, **where))
 
     async def _send_all(self) -> None:
         while self._waiting:

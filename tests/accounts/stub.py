@@ -18,6 +18,7 @@ from twisted.web.resource import Resource
 from twisted.web.server import NOT_DONE_YET, Request, Site
 
 from tests.accounts.samples import CANARY
+from tests.http.direct import DIRECT
 from tests.mitm_proxy.waiting import the_reactor
 from tests.model_stub.certificates import Authority
 
@@ -58,23 +59,20 @@ reactor.run()
 def stub_endpoint(reactor: Any, port: int, ca_file: str) -> Any:
     """:returns: a :class:`~ironcurtain.accounts.token_endpoint.TokenEndpoint` that takes the stub for every host."""
     from twisted.internet.endpoints import TCP4ClientEndpoint, wrapClientTLS
-    from twisted.web.client import Agent
-    from twisted.web.iweb import IAgentEndpointFactory
-    from zope.interface import implementer
 
     from ironcurtain.accounts.token_endpoint import TokenEndpoint
+    from ironcurtain.http.outbound import Outbound
     from ironcurtain.http.trust import VerifyingPolicy
 
     policy = VerifyingPolicy(ca_file)
 
-    @implementer(IAgentEndpointFactory)
-    class ToStub:
+    class ToStub(Outbound):
         def endpointForURI(self, uri: Any) -> Any:
             return wrapClientTLS(
                 policy.creatorForNetloc(uri.host, uri.port), TCP4ClientEndpoint(reactor, "127.0.0.1", port)
             )
 
-    return TokenEndpoint(reactor, lambda pool: Agent.usingEndpointFactory(reactor, ToStub(), pool=pool))
+    return TokenEndpoint(reactor, ToStub(reactor, policy, DIRECT))
 
 
 class TokenStub(Resource):

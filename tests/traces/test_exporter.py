@@ -128,7 +128,7 @@ class StalledTests(SynchronousTestCase):
         self.assertTrue(exporter.busy)
         with capturedLogs() as logged:
             clock.advance(REQUEST_SECONDS)
-        self.assertEqual((exporter.busy, warnings(logged)), (False, ["no answer in time"]))
+        self.assertEqual((exporter.busy, warnings(logged)), (False, ["127.0.0.1 cannot be reached: no answer in time"]))
 
 
 class ExportsTests(CollectorCase):
