@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.home.account_sections import TokenSettings
@@ -23,6 +23,9 @@ from ironcurtain.http.addresses import is_loopback
 from ironcurtain.http.hosts import Host, parse_host
 from ironcurtain.http.urls import UnclearAddress, bracketed, read_web_address
 from ironcurtain.secrets.redaction import Secret
+
+VARIABLES: Final = ("https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY", "no_proxy", "NO_PROXY")
+"""The variables that are read; those in lower case take precedence."""
 
 NONE: Final = "none"
 """The setting ``proxy`` for no proxy at all."""
@@ -57,6 +60,11 @@ class Proxy:
     origin: str
     source: TokenSettings = _NO_SOURCE
     ca_file: str = ""
+
+    def url_for(self, password: str) -> str:
+        """:returns: its URL with the user and a password, for programs that read variables."""
+        user = f"{quote(self.user, safe='')}:{quote(password, safe='')}@" if self.user else ""
+        return self.url.replace("://", f"://{user}", 1)
 
     @property
     def url(self) -> str:

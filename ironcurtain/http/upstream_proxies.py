@@ -10,7 +10,7 @@ from twisted.internet.error import ConnectError
 
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.home.network_section import Network
-from ironcurtain.http.proxies import Proxy, read_proxies
+from ironcurtain.http.proxies import NONE, VARIABLES, Proxy, read_proxies
 from ironcurtain.secrets.redaction import Secret
 
 
@@ -38,7 +38,8 @@ class UpstreamProxies:
     """
 
     def __init__(self, reactor: Any, network: Network, environ: Mapping[str, str]) -> None:
-        self._reactor, self._environ, self.known = reactor, environ, read_proxies(network, environ)
+        self._reactor, self._environ, self._network = reactor, environ, network
+        self.known = read_proxies(network, environ)
         self._fetching, self._passwords = DeferredLock(), dict[Proxy, Secret]()
 
     def choose(self, scheme: str, host: str, port: int) -> Proxy | None:
@@ -66,6 +67,24 @@ class UpstreamProxies:
             except ConfigurationError as e:
                 raise ProxyFailed(str(e), lasting=True) from None
         return Secret(f"{proxy.user}:{'' if password is None else password.reveal()}", proxy.origin)
+
+    async def variables(self) -> dict[str, str]:
+        """
+        :returns: the environment in which another program makes the same choice; it may contain a password.
+        :raises ProxyFailed: the password cannot be read.
+        """
+        network = self._network
+        if network.proxy == NONE:
+            return {}
+        found = {name: self._environ[name] for name in VARIABLES if name in self._environ}
+        if network.no_proxy:
+            found = {name: value for name, value in found.items() if name.lower() != "no_proxy"}
+            found["no_proxy"] = ",".join(network.no_proxy)
+        if isinstance(proxy := self.known.by_scheme.get("https"), Proxy) and network.proxy:
+            secret = await self.credentials(proxy)
+            url = proxy.url_for("" if secret is None else secret.reveal().partition(":")[2])
+            found |= {"https_proxy": url, "http_proxy": url}
+        return found
 
     async def _fetched(self, proxy: Proxy) -> Secret:
         from ironcurtain.process.configured_secret import configured_secret  # most proxies need none

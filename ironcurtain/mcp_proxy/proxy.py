@@ -25,7 +25,7 @@ from ironcurtain.mcp_proxy.connection import AgentConnection
 from ironcurtain.mcp_proxy.downloads import in_background, installed
 from ironcurtain.mcp_proxy.faults import ServerFaults
 from ironcurtain.mcp_proxy.gate import Gate, GateLimits
-from ironcurtain.mcp_proxy.launch import Ground, is_own, needed_download, prepare
+from ironcurtain.mcp_proxy.launch import OWN_SERVERS, Ground, is_own, needed_download, prepare
 from ironcurtain.mcp_proxy.listeners import AgentConnections, ListenerReactor, listen_unix, serve_stdio
 from ironcurtain.mcp_proxy.logins import LoginFiles
 from ironcurtain.mcp_proxy.memory import CallMemory
@@ -298,6 +298,8 @@ class McpProxy:
         self._check(server)
         secrets = await self._secrets(server.environment_commands)
         revealed, ground = {name: secret.reveal() for name, secret in secrets.items()}, self._around.ground
+        if is_own(server) and server.args[:3] == OWN_SERVERS[1]:
+            revealed |= await self._around.proxies.variables()
         download, needed = needed_download(server, ground), None
         if download is not None and ground.downloads is not None:
             place = (ground.downloads, ground.environ, ground.account, ground.kind)

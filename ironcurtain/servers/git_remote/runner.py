@@ -9,7 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from ironcurtain.errors import Unavailable
+from ironcurtain.errors import ConfigurationError, Unavailable
+from ironcurtain.home.network_section import Network
+from ironcurtain.http.proxies import read_proxies
 from ironcurtain.process import bounded
 from ironcurtain.process.bounded import Bounds, Finished, Unfinished
 from ironcurtain.sandbox import programs
@@ -121,6 +123,7 @@ class Runner:
 
     def _for_https(self, url: str) -> tuple[list[tuple[str, bytes]], list[str]]:
         settings = self._settings(("http.proxy", "http.sslcainfo"), url)
+        settings.setdefault("http.proxy", self._proxy(url))
         files = list[tuple[str, bytes]]()
         if self._home:
             done = self._ask(["credential", "fill"], question(url), CREDENTIAL_SECONDS)
@@ -129,6 +132,15 @@ class Runner:
             files = [(f"{self._home}/.gitconfig", config), *answer]
         authority = settings.get("http.sslcainfo", "")
         return files, [authority] if authority.startswith("/") and os.path.isfile(authority) else []
+
+    def _proxy(self, url: str) -> str:
+        """:returns: the upstream proxy for an address; empty for none. The user's ``http.proxy`` takes precedence."""
+        parts = urlsplit(url)
+        try:
+            proxy = read_proxies(Network(), self.environ).choose("https", parts.hostname or "", parts.port or 443)
+        except ConfigurationError as e:
+            raise GitFailed(str(e)) from None
+        return "" if proxy is None else proxy.url_for("" if proxy.password is None else proxy.password.reveal())
 
     def _settings(self, names: Sequence[str], url: str = "") -> dict[str, str]:
         """:returns: the given settings of the user; no repository's settings apply."""

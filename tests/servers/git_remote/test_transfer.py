@@ -23,6 +23,7 @@ from ironcurtain.errors import IronCurtainError
 from ironcurtain.sandbox import bubblewrap
 from ironcurtain.servers.git_remote.runner import Runner
 from ironcurtain.servers.git_remote.tools import GitRemoteTools
+from tests.http.proxy_stub import WANTS_BASIC, ProxyStub
 from tests.model_stub.certificates import Authority
 
 the_reactor: Any = _reactor
@@ -100,7 +101,7 @@ class TransferTests(TestCase):
         self.environ = {"HOME": str(self.person), "PATH": os.environ["PATH"]}
         self.seen: list[str] = []
         self.backend = _Backend(self.served, self.seen)
-        factory = TLSMemoryBIOFactory(authority.server("localhost"), False, Site(self.backend))
+        factory = TLSMemoryBIOFactory(authority.server("localhost", "git.example"), False, Site(self.backend))
         self.port = the_reactor.listenTCP(0, factory, interface="127.0.0.1")
         self.addCleanup(self.port.stopListening)
         self.url = f"https://localhost:{self.port.getHost().port}/app.git"
@@ -148,6 +149,17 @@ class TransferTests(TestCase):
         self.assertIn("three", self.git("log", "--format=%s", "origin/main", cwd=clone))
         hosts = {line for line in self.asked.read_text().splitlines() if line.startswith("host=")}
         self.assertEqual(hosts, {f"host=localhost:{self.port.getHost().port}"})
+
+    async def test_upstream_proxy_is_used_with_its_own_password(self) -> None:
+        proxy = ProxyStub({"git.example": self.port.getHost().port})
+        proxy.answer = lambda head: b"" if "Basic bWU6cCB3\r\n" in head else WANTS_BASIC
+        where = f"http://me:p%20w@127.0.0.1:{await proxy.start()}"
+        self.addCleanup(proxy.stop)
+        self.tools = GitRemoteTools(Runner(str(self.workspace), {**self.environ, "https_proxy": where}))
+        await self.call("git_clone", url="https://git.example/app.git", directory="app")
+        self.assertEqual((self.workspace / "app" / "one").read_text(), "one\n")
+        self.assertEqual({head.split(" ")[1] for head in proxy.heads}, {"git.example:443"})
+        self.assertNotIn("127.0.0.1", self.asked.read_text())
 
     async def test_what_the_repository_says_leads_nowhere(self) -> None:
         await self.call("git_clone", directory="app")
