@@ -130,6 +130,8 @@ class McpProxy:
         self._around, self._paths, self._redactor = surroundings, paths, redactor
         self._missing: dict[str, Missing] = {}
         self._faults = ServerFaults(self._faulty)
+        self.open_hosts = engine.open_hosts
+        """The patterns of hosts to which any program may connect without a question."""
         self._start_seconds = {server.name: server.start_seconds for server in servers if server.name in engine.named}
         commands = (server for server in servers if isinstance(server, CommandServer))
         self.sandbox = "" if ground.kind is None else ground.kind.value

@@ -11,7 +11,7 @@ from ironcurtain.home.lines import Place
 from ironcurtain.policy import network
 from ironcurtain.policy.annotations import Annotations
 from ironcurtain.policy.engine import RESOURCE_TOOL
-from ironcurtain.policy.lists import expand, has_port, pattern_problem
+from ironcurtain.policy.lists import expand, pattern_problem, split_port
 from ironcurtain.policy.matching import why_irrelevant
 from ironcurtain.policy.pathmap import AGENT_WORKSPACE
 from ironcurtain.policy.paths import Root
@@ -166,7 +166,7 @@ class _Checker:
                 why = pattern_problem(pattern)
                 if not why and "/" in pattern and "git-remote-url" not in each.roles:
                     why = "only git remotes (role git-remote-url) are compared with repositories"
-                if not why and has_port(pattern) and network.SERVER not in (conditions.server or ()):
+                if not why and split_port(pattern)[1] is not None and network.SERVER not in (conditions.server or ()):
                     why = f"only rules for the server {network.SERVER} compare ports"
                 if why:
                     yield PolicyFinding("error", "no-domain", rule.name, f"{pattern!r} matches nothing: {why}")
@@ -180,10 +180,11 @@ class _Checker:
         elif conditions.names_no_role and conditions.tool is None:
             yield PolicyFinding("warning", "allows-server", rule.name, "it allows every tool of a server")
         for pattern in expand(_allowed(conditions), self._policy.lists):
-            if pattern == "*":
+            host, _ = split_port(pattern)
+            if host == "*":
                 yield PolicyFinding("warning", "wildcard", rule.name, "it allows every host name")
-            elif pattern.startswith("*.") and "." not in pattern.removeprefix("*.").removesuffix("."):
-                yield PolicyFinding("warning", "wildcard", rule.name, f"it allows every host name in {pattern[1:]}")
+            elif host.startswith("*.") and "." not in host.removeprefix("*.").removesuffix("."):
+                yield PolicyFinding("warning", "wildcard", rule.name, f"it allows every host name in {host[1:]}")
         if conditions.paths is not None and is_broad(conditions.paths.directory, self._home):
             yield PolicyFinding(
                 "warning", "broad-path", rule.name, f"it allows everything within {conditions.paths.within}"

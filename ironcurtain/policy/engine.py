@@ -25,7 +25,7 @@ from ironcurtain.policy.arguments import problem
 from ironcurtain.policy.files import HOST_FILES, FileView
 from ironcurtain.policy.history import NO_HISTORY, CallHistory
 from ironcurtain.policy.judgement import Judgement, Refusal, Ruling
-from ironcurtain.policy.lists import DomainPatterns
+from ironcurtain.policy.lists import DomainPatterns, expand
 from ironcurtain.policy.matching import PreparedRule, prepare
 from ironcurtain.policy.pathmap import PathMap, file_path
 from ironcurtain.policy.paths import Places, Root, UnresolvablePath
@@ -128,6 +128,8 @@ class PolicyEngine:
             *(rule.conditions.server or () for rule in policy.rules)
         )
         """The servers that the policy names."""
+        self.open_hosts = _open_hosts(policy)
+        """The patterns of hosts to which any program may connect without a question."""
         self.remembers = any(rule.conditions.has_memory for rule in policy.rules)
         """Whether verdicts depend on what happened before in the session."""
         conditions = (rule.conditions.paths for rule in policy.rules)
@@ -345,6 +347,16 @@ class PolicyEngine:
         if ruling.decision is Decision.ESCALATE and (account := self._accounts.get(server)) is not None:
             judgement.check_rights(account, self._reach.get(server, ()))
         return ruling
+
+
+def _open_hosts(policy: Policy) -> tuple[str, ...]:
+    hosts: list[str] = []
+    for rule in policy.rules:
+        its = rule.conditions
+        of_connections = network.SERVER in (its.server or ()) and network.CONNECT in (its.tool or (network.CONNECT,))
+        if rule.then == "allow" and of_connections and its.domains and not (its.lists or its.has_memory):
+            hosts += expand(its.domains.allowed, policy.lists)
+    return tuple(dict.fromkeys(hosts))
 
 
 def _properties(schema: Mapping[str, Any] | None) -> Mapping[str, Any]:

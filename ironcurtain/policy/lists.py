@@ -52,8 +52,9 @@ class DomainPatterns:
         suffixes: list[str] = []
         at: dict[int, list[str]] = {}
         for pattern in patterns:
-            if (parts := _WITH_PORT.fullmatch(pattern)) is not None:
-                at.setdefault(int(parts[2]), []).append(parts[1])
+            host, port = split_port(pattern)
+            if port is not None:
+                at.setdefault(port, []).append(host)
             elif pattern == "*":
                 self._any = True
             elif "/" in pattern:
@@ -127,10 +128,9 @@ def pattern_problem(pattern: str) -> str:
         return ""
     if "://" in pattern:
         return "write the host without a scheme"
-    if (parts := _WITH_PORT.fullmatch(pattern)) is not None:
-        if int(parts[2]) > 65535:
-            return "a port is a number from 1 to 65535"
-        return pattern_problem(parts[1])
+    host, port = split_port(pattern)
+    if port is not None:
+        return pattern_problem(host) if port < 65536 else "a port is a number from 1 to 65535"
     host, slash, path = pattern.partition("/")
     name = host.removeprefix("*.")
     if slash and "*" in host:
@@ -145,9 +145,10 @@ def pattern_problem(pattern: str) -> str:
     return "*. cannot precede an address" if name != host and found.is_address else ""
 
 
-def has_port(pattern: str) -> bool:
-    """:returns: whether a pattern names a port."""
-    return _WITH_PORT.fullmatch(pattern) is not None
+def split_port(pattern: str) -> tuple[str, int | None]:
+    """:returns: a pattern without its port, and the port; ``None`` if it names none."""
+    parts = _WITH_PORT.fullmatch(pattern)
+    return (pattern, None) if parts is None else (parts[1], int(parts[2]))
 
 
 def _host(pattern: str) -> Host | None:

@@ -206,6 +206,18 @@ class ConnectTests(SynchronousTestCase):
         made = history.made("network", "connect", 8.0).made("network", "connect", 9.0)
         self.assertEqual(said(connect(judge, "a.test", history=made)), "deny often")
 
+    def test_open_hosts_are_known(self) -> None:
+        party = [{"roles": ["network-party"], "allowed": ["shell"], "matchType": "identifiers"}]
+        judge = engine(
+            rule("a", "allow", "a.test", "@more"),
+            rule("b", "escalate", "b.test"),
+            rule("c", "allow", "c.test", lists=party),
+            rule("d", "allow", "d.test", tool="request"),
+            rule("e", "allow", "e.test", after={"server": ["git"]}),
+            lists={"more": {"values": ["*.x.test:22"]}},
+        )
+        self.assertEqual(judge.open_hosts, ("a.test", "*.x.test:22"))
+
     def test_host_is_named_exactly(self) -> None:
         judge = engine(
             rule("a", "allow", "gitea.lan", "*.lan"), rule("b", "deny", "b.lan"), rule("c", "escalate", "c.lan:22")
@@ -345,6 +357,8 @@ class CheckTests(SynchronousTestCase):
         self.assertEqual(
             self.found(rule("a", "deny", tool="connects")), ["warning unknown-tool", "error never-matches"]
         )
+        for pattern in ("*", "*:22", "*.com:443"):
+            self.assertEqual(self.found(rule("a", "allow", pattern)), ["warning wildcard"], pattern)
         of_fetch = {"server": ["fetch"], "domains": {"roles": ["fetch-url"], "allowed": ["a.test:1"]}}
         self.assertEqual(self.found({"name": "a", "if": of_fetch, "then": "deny"}), ["error no-domain"])
 
