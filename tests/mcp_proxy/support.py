@@ -36,6 +36,7 @@ from ironcurtain.mcp_proxy.servers_config import AgentRequest, CommandServer, Se
 from ironcurtain.policy import Annotations, Policy, PolicyEngine
 from ironcurtain.policy.annotations import ServerAnnotations, ToolAnnotation
 from ironcurtain.policy.history import NO_HISTORY, CallHistory
+from ironcurtain.policy.loading import default_annotations
 from ironcurtain.policy.pathmap import PathMap
 from ironcurtain.policy.rules import Conditions, Rule
 from ironcurtain.secrets.redaction import Redactor, Secret
@@ -319,4 +320,5 @@ def _engine(
         *(Rule(f"ask-{tool}", Conditions(tool=(tool,)), "escalate", "a person decides") for tool in escalate),
         *([Rule("rest", Conditions(), "allow", "tests")] if rest else []),
     ]
+    annotations["network"] = default_annotations().servers["network"]
     return PolicyEngine(Policy(tuple(mine)), Annotations(annotations), paths=paths, home="/home/nobody")
