@@ -14,7 +14,7 @@ from twisted.internet.defer import Deferred
 
 from ironcurtain.agents import adapter as surroundings
 from ironcurtain.agents.adapter import Adapter, Facts
-from ironcurtain.agents.orientation import orientation
+from ironcurtain.agents.orientation import Reach, orientation
 from ironcurtain.audit.chain import read_record
 from ironcurtain.container.container import Container
 from ironcurtain.container.engine import Engine
@@ -278,9 +278,9 @@ class ContainerKind:
     async def _orientation(self, core: Core, proxies: Proxies) -> str:
         gate = proxies.mcp.gate
         await wait_for_servers(proxies.mcp, core.request, core.emit)
-        hosts = [rule.host for rule in self._rules()]
+        reach = Reach([rule.host for rule in self._rules()], proxies.registry_hosts, proxies.mcp.open_hosts)
         names = [tool.public_name for tool in gate.tools()]
-        return orientation(names, hosts, core.services.settings.escalation.timeout_seconds)
+        return orientation(names, reach, core.services.settings.escalation.timeout_seconds)
 
 
 def cut_off(turns: Sequence[Turn]) -> str:

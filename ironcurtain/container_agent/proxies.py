@@ -242,6 +242,11 @@ class Proxies:
         self._looking.clock = clock
 
     @property
+    def registry_hosts(self) -> list[str]:
+        """The hosts of the package registries that are open."""
+        return sorted({host for host, _ in self._registries.responders})
+
+    @property
     def sandbox(self) -> str:
         """See :class:`~ironcurtain.session.parts.Tools`."""
         return self.mcp.sandbox

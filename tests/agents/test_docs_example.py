@@ -153,7 +153,7 @@ class InstalledTests(SynchronousTestCase):
         for script, status, words in (
             ("pwd; echo more >>~/notes.txt", 0, "/workspace/src\n"),
             ("tail -n 1 ~/notes.txt", 0, "more\n"),
-            ("cat /etc/ironcurtain/orientation.md", 0, "There is no network. Downloads"),
+            ("cat /etc/ironcurtain/orientation.md", 0, "only through the proxy that HTTP_PROXY"),
             ("echo no such luck >&2; exit 3", 1, "exit status 3"),
             ("true", 1, "it ended without an answer"),
             ("curl -sS https://api.anthropic.com 2>&1 || echo not reached", 0, "not reached"),

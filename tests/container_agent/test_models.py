@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import base64
-import socket
 from typing import Any
 
-from twisted.internet.threads import deferToThread
-
 from ironcurtain.errors import ConfigurationError
+from ironcurtain.escalation import Outcome
 from ironcurtain.session import events
+from ironcurtain.session.model import SessionRequest
 from ironcurtain.session.session import Session
 from tests.container_agent.worlds import ContainerTestCase
+from tests.mitm_proxy.client import Client
 
 
 class WithoutModelsTests(ContainerTestCase):
@@ -28,22 +28,42 @@ class WithoutModelsTests(ContainerTestCase):
         session = await self.start()
         self.assertEqual(await self.say(session, "echo $KEYS"), "{}\n")
         told = await self.say(session, "cat /etc/ironcurtain/told.md")
-        self.assertIn("There is no network. Downloads", told)
+        self.assertIn("only through the proxy that HTTP_PROXY", told)
         self.assertNotIn("model", told)
 
-    async def test_every_request_is_refused(self) -> None:
+    async def test_hosts_are_asked_about_and_refusals_say_what_to_do(self) -> None:
         session = await self.start()
-        for host in ("api.anthropic.com", "api.openai.com", "example.com"):
-            answer = await deferToThread(self._connect, session, host)
-            self.assertTrue(answer.startswith(b"HTTP/1.1 403 "), answer)
+        client = await self._request(session, "api.anthropic.com")
+        asked = await self.until(session, events.EscalationRaised)
+        self.assertIn("the agent wants to connect to api.anthropic.com:443", asked.reason)
+        self.assertEqual(session.escalations.pending()[0].request.arguments["party"], "the agent")
+        session.escalations.decide(asked.number, Outcome.DENIED, "ada")
+        status, _, body = await client.response()
+        self.assertEqual(status, 403)
+        self.assertTrue(body.startswith(b"IronCurtain: the connection to api.anthropic.com:443 is refused"), body)
+        self.assertIn(b"a person refused it", body)
+        again = await self._request(session, "api.anthropic.com")
+        self.assertEqual((await again.response())[0], 403)
         refused = self.seen(session, events.RequestRefused)
-        self.assertEqual([event.host for event in refused], ["api.anthropic.com", "api.openai.com", "example.com"])
+        self.assertEqual([event.host for event in refused], ["api.anthropic.com"])
+        self.assertEqual([each["tool"] for each in self.audit(session, "call")], ["connect"])
+        self.assertEqual(self.audit(session, "model-request"), [])
 
-    def _connect(self, session: Session, host: str) -> bytes:
-        with socket.socket(socket.AF_UNIX) as client:
-            client.connect(str(self.home.session_run(session.id).mitm_socket))
-            client.sendall(f"CONNECT {host}:443 HTTP/1.1\r\nHost: {host}:443\r\n\r\n".encode())
-            return client.recv(4096)
+    async def test_hosts_are_refused_at_once_where_nobody_can_be_asked(self) -> None:
+        session = await self.world.manager.create(SessionRequest("script"), attended=lambda: False)
+        for host, why in (("example.com", b"nobody is there to ask"), ("statsig.anthropic.com", b"usage statistics")):
+            status, _, body = await (await self._request(session, host)).response()
+            self.assertEqual(status, 404 if host.startswith("statsig") else 403)
+            self.assertIn(why, body)
+        self.assertEqual([event.host for event in self.seen(session, events.RequestRefused)], ["example.com"])
+
+    async def _request(self, session: Session, host: str) -> Client:
+        authority = (self.home.authority / "ca.pem").read_bytes()
+        client = await Client(self.home.session_run(session.id).mitm_socket, authority).connect()
+        self.addCleanup(client.close)
+        await client.tunnel(f"{host}:443", host)
+        client.send(f"GET / HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+        return client
 
 
 class KeyTests(ContainerTestCase):
