@@ -121,6 +121,8 @@ def serve(top: Path) -> None:
     from ironcurtain.mcp_proxy.pins import PinFiles
     from ironcurtain.mcp_proxy.proxy import McpProxy, McpSurroundings
     from ironcurtain.mcp_proxy.servers_config import CommandServer
+    from ironcurtain.network.dialling import Dialer
+    from ironcurtain.network.gateway import WayOut
     from ironcurtain.policy import Annotations, Policy, PolicyEngine
     from ironcurtain.policy.annotations import ServerAnnotations, ToolAnnotation
     from ironcurtain.policy.pathmap import PathMap
@@ -161,6 +163,7 @@ def serve(top: Path) -> None:
             tell=lambda sentence: None,
             server_down=lambda server, why: None,
             log_line=lambda server, line: None,
+            way_out=WayOut(reactor, Dialer(reactor, reactor.nameResolver)),
         ),
         events=lambda event: None,
     )

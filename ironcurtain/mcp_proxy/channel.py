@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 import os
 import signal
 import socket
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
 from twisted.internet.defer import Deferred
 from twisted.internet.error import ProcessExitedAlready
@@ -39,8 +39,10 @@ from twisted.python.failure import Failure
 
 from ironcurtain.jsonrpc.framing import OUTBOUND_LIMIT, Framer
 from ironcurtain.mcp_proxy.launch import Launch
+from ironcurtain.network.gateway import Gateway
 from ironcurtain.sandbox import cgroups
 from ironcurtain.sandbox.bubblewrap import opened
+from ironcurtain.sandbox.bubblewrap_options import HANDOVER_DESCRIPTOR
 from ironcurtain.services.stream import adopt
 
 UNSENT_LIMIT = 16 * 1024 * 1024
@@ -212,12 +214,15 @@ class ChildReactor(IReactorProcess, IReactorTime):
 
 
 class Child:
-    """:param owner: receives the events until :meth:`stop` is called."""
+    """
+    :param owner: receives the events until :meth:`stop` is called.
+    :param gateway: accepts what it connects to, if its sandbox has a network.
+    """
 
     opening = INITIALIZE  # some servers end at any other first request
 
-    def __init__(self, reactor: ChildReactor, launch: Launch, owner: ChannelOwner) -> None:
-        self._reactor, self._owner = reactor, owner
+    def __init__(self, reactor: ChildReactor, launch: Launch, gateway: Gateway | None, owner: ChannelOwner) -> None:
+        self._reactor, self._owner, self._gateway = reactor, owner, gateway
         self._gone, self._why, self._said = False, "closed its output", ""
         self._lasting = {"exit", "output", "errors"}
         self._is_own, self._is_confined = launch.own, launch.own or launch.sandbox is not None
@@ -225,14 +230,17 @@ class Child:
         self._exited: Deferred[None] = Deferred()
         self._stream, self._errors = _Stream(self), _Errors(self)
         self._ours, theirs = socket.socketpair()
-        with theirs, opened(launch.inputs) as inputs:
+        with theirs, opened(launch.inputs) as inputs, ExitStack() as handed:
+            further = dict[int, int]()
+            if gateway is not None:
+                further[HANDOVER_DESCRIPTOR] = handed.enter_context(gateway.handover().theirs).fileno()
             self._process = reactor.spawnProcess(
                 self._errors,
                 launch.argv[0],
                 list(launch.argv),
                 dict(launch.environment),
                 launch.cwd,
-                childFDs={0: theirs.fileno(), 1: theirs.fileno(), 2: "r", **inputs},
+                childFDs={0: theirs.fileno(), 1: theirs.fileno(), 2: "r", **inputs, **further},
             )
         self.pid = int(self._process.pid or 0)
 
@@ -271,6 +279,8 @@ class Child:
         if not self._exited.called:
             await self._exited
         self._errors.close()
+        if self._gateway is not None:
+            await self._gateway.stop()
         if self._is_confined:
             await self._settle()
 

@@ -14,10 +14,11 @@ from types import MappingProxyType
 from ironcurtain.errors import Unavailable
 from ironcurtain.mcp_proxy.downloads import Download, download_of
 from ironcurtain.mcp_proxy.servers_config import CommandServer, SandboxConfig
+from ironcurtain.network.gateway import PROXY_VARIABLES, listeners
 from ironcurtain.process import bounded
 from ironcurtain.process.accounts import FREE_UIDS, SEARCH, WRITE, Account
 from ironcurtain.process.bounded import Bounds, Unfinished
-from ironcurtain.sandbox import cgroups, programs
+from ironcurtain.sandbox import certificates, cgroups, programs
 from ironcurtain.sandbox.installation import Installation
 from ironcurtain.sandbox.linked_repository import LinkedRepository, settings_text
 from ironcurtain.sandbox.pieces import all_names, check_writable, readable_pieces
@@ -89,6 +90,7 @@ class Ground:
     :param repository: the workspace's git repository, if it is elsewhere and may be mounted.
     :param downloads: an existing directory for programs that ``npx`` and ``uvx`` install; ``None``: they download them
         at each start.
+    :param authority: the certificate, in PEM, of the proxy for sandboxes with a network; ``None``: there is no proxy.
     """
 
     environ: Mapping[str, str]
@@ -100,6 +102,7 @@ class Ground:
     downloads: Path | None = None
     kind: Kind | None = None
     repository: LinkedRepository | None = None
+    authority: bytes | None = None
 
 
 def small_environment(environ: Mapping[str, str]) -> dict[str, str]:
@@ -215,7 +218,7 @@ def is_for_root(workspace: str, account: Account) -> bool:
 
 
 def _environment(server: CommandServer, ground: Ground, secrets: Mapping[str, str]) -> dict[str, str]:
-    return {**_inherited(ground), **CAUTIOUS, **server.environment, **secrets}
+    return {**_inherited(ground), **CAUTIOUS, **_network_variables(server, ground), **server.environment, **secrets}
 
 
 def _cwd(server: CommandServer, ground: Ground) -> str:
@@ -232,7 +235,7 @@ def _starts_apart(server: CommandServer) -> bool:
     if server.cwd or is_own(server):
         return False
     secret = any(may_be_secret(name, value) for name, value in server.environment.items())
-    has_network = server.sandbox is None or bool(server.sandbox.domains)
+    has_network = server.sandbox is None or bool(server.sandbox.access)
     return has_network or secret or bool(server.environment_commands or server.reading.secrets)
 
 
@@ -275,9 +278,8 @@ def _relative_file(server: CommandServer, ground: Ground) -> str | None:
 
 
 def needed_download(server: CommandServer, ground: Ground) -> Download | None:
-    """:returns: what to download before a server starts, since its sandbox has no network; ``None`` if nothing."""
-    confined = server.sandbox is not None and not server.sandbox.domains and ground.downloads is not None
-    return download_of(server) if confined else None
+    """:returns: what to download before a server starts, since its sandbox cannot; ``None`` if nothing."""
+    return download_of(server) if server.sandbox is not None and ground.downloads is not None else None
 
 
 def _sandbox(
@@ -317,13 +319,27 @@ def _sandbox(
     return Sandbox(
         read=read,
         write=write,
-        network=bool(config.domains),
+        listeners=listeners(config.access, ground.authority is not None),
         cwd=cwd,
         home=home,
         account=account,
-        files=((f"{home}/.gitconfig", settings),) if home and settings else (),
+        files=(*(((f"{home}/.gitconfig", settings),) if home and settings else ()), *_network_files(config, ground)),
         kind=ground.kind,
     )
+
+
+def _network_files(config: SandboxConfig, ground: Ground) -> tuple[tuple[str, bytes], ...]:
+    if not config.access:
+        return ()
+    trusted = () if ground.authority is None else (certificates.bundle(ground.authority),)
+    return (*config.access.files(), *trusted)
+
+
+def _network_variables(server: CommandServer, ground: Ground) -> dict[str, str]:
+    if server.sandbox is None or not server.sandbox.access or ground.authority is None:
+        return {}
+    place, _ = certificates.bundle(ground.authority)
+    return {**PROXY_VARIABLES, **certificates.variables(place)}
 
 
 def _outside(workspace: str, paths: Iterable[str]) -> tuple[str, ...]:

@@ -38,7 +38,9 @@ from ironcurtain.mcp_proxy.restarting import LogLine, RestartingBackend
 from ironcurtain.mcp_proxy.router import Router
 from ironcurtain.mcp_proxy.servers_config import CommandServer, HttpServer, ServerConfig
 from ironcurtain.mcp_proxy.workspace_guard import WorkspaceGuard
+from ironcurtain.network.gateway import Gateway, WayOut
 from ironcurtain.network.judge import NetworkJudge
+from ironcurtain.network.listed import ListedJudge
 from ironcurtain.policy import PolicyEngine
 from ironcurtain.policy.history import NO_HISTORY, CallHistory
 from ironcurtain.policy.pathmap import PathMap
@@ -71,6 +73,7 @@ class McpSurroundings:
     :param tell: called with a message for the user.
     :param server_down: called with the name of a server that is down, and the reason.
     :param log_line: called with each line of a server's standard error, and the server's name.
+    :param way_out: for servers whose sandboxes have a network.
     """
 
     reactor: McpReactor
@@ -83,6 +86,7 @@ class McpSurroundings:
     tell: Callable[[str], None]
     server_down: Callable[[str, str], None]
     log_line: LogLine
+    way_out: WayOut
 
 
 class McpProxy:
@@ -311,7 +315,14 @@ class McpProxy:
         self._missing.pop(server.name, None)
         if launch.sandbox is not None:
             self._missing[server.name] = Missing(server.name, launch.sandbox)
-        return partial(Child, self._around.reactor, launch)
+        return partial(Child, self._around.reactor, launch, self._gateway(server))
+
+    def _gateway(self, server: CommandServer) -> Gateway | None:
+        if server.sandbox is None or not server.sandbox.access:
+            return None
+        where = f'"network" of server {server.name} in mcp-servers.json'
+        judge = ListedJudge(server.sandbox.access, where)
+        return self._around.way_out.gateway(server.sandbox.access, judge, partial(self._log_line, server.name))
 
     async def _by_http(self, server: HttpServer) -> MakeChannel:
         self._check(server)

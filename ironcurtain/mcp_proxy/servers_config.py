@@ -4,7 +4,7 @@ Read ``mcp-servers.json``: the usual format of MCP clients, with additions.
 .. code-block:: json
 
     {"mcpServers": {"lookup": {"command": "mcp-server-lookup", "args": ["$WORKSPACE"],
-                               "sandbox": {"read": ["/srv/data"], "network": ["api.example.org"]},
+                               "sandbox": {"read": ["/srv/data"], "network": ["db.example.org:5432"]},
                                "env_command": {"API_TOKEN": "pass show api"}},
                     "tickets": {"url": "https://tickets.example.org/mcp",
                                 "headers_command": {"Authorization": "pass show tickets"}}}}
@@ -32,6 +32,7 @@ from ironcurtain.http.addresses import keeps_secrets, literal
 from ironcurtain.mcp_proxy.client_fields import SERVERS, FieldError, servers_place, translated
 from ironcurtain.mcp_proxy.names import taken, usable_name
 from ironcurtain.mcp_proxy.references import References
+from ironcurtain.network.access import Access, conflict, read_entry
 from ironcurtain.secrets.redaction import Secret
 
 START_SECONDS = 60.0
@@ -86,13 +87,17 @@ class SandboxConfig:
 
     :param read: absolute host paths.
     :param write: absolute host paths.
-    :param domains: hosts that it needs; empty for no network. The sandbox gives the complete network or none; the
-        policy decides which hosts a call may name.
+    :param access: what it may connect to; its sandbox has no other way out.
     """
 
     read: tuple[str, ...] = ()
     write: tuple[str, ...] = ()
-    domains: tuple[str, ...] = ()
+    access: Access = field(default_factory=Access)
+
+    @property
+    def domains(self) -> tuple[str, ...]:
+        """The patterns of the hosts that its calls may name; empty: policy alone decides."""
+        return () if self.access.anything else tuple(entry.pattern for entry in self.access.entries)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +183,7 @@ ServerConfig = CommandServer | HttpServer
 class _Sandbox(msgspec.Struct, forbid_unknown_fields=True):
     read: list[str] = []
     write: list[str] = []
-    network: Literal[False] | list[str] = False
+    network: bool | list[str] = False
 
 
 class _Server(msgspec.Struct, forbid_unknown_fields=True):
@@ -393,7 +398,20 @@ class _Reader:
             for index, path in enumerate(expanded):
                 if not path.startswith("/"):
                     raise self._wrong(f"{path!r} is not an absolute path", "sandbox", member, index)
-        return SandboxConfig(paths["read"], paths["write"], tuple(sandbox.network or ()))
+        return SandboxConfig(paths["read"], paths["write"], self._access(sandbox.network))
+
+    def _access(self, network: bool | list[str]) -> Access:
+        if isinstance(network, bool):
+            return Access(anything=network)
+        entries = []
+        for index, text in enumerate(network):
+            try:
+                entries.append(read_entry(text))
+            except ValueError as e:
+                raise self._wrong(str(e), "sandbox", "network", index) from None
+        if (problem := conflict(entries)) is not None:
+            raise self._wrong(problem, "sandbox", "network")
+        return Access(tuple(entries))
 
     def _wrong(self, detail: str, *place: str | int) -> ConfigurationError:
         return wrong(self.source, detail, self.written, (*self.place, *place))

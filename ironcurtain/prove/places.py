@@ -27,8 +27,6 @@ from ironcurtain.servers.git_remote.runner import Runner
 VARIABLE = "IRONCURTAIN_PROVE_SECRET"
 """A variable in the environment of IronCurtain's process, which servers do not get."""
 
-OPENED = "mcp-servers.json gives it the network"
-"""Why the sandbox of a server with ``"network"`` has the network."""
 
 FETCHES = "git fetches and pushes there"
 """Why a sandbox of ``git-remote`` has the network."""
@@ -89,7 +87,6 @@ def _sandboxed(subject: str, server: CommandServer, machine: Machine) -> Iterato
         writers = default_annotations().writers() | {server.name}  # the program needs a directory for its links
         environ, account = {**machine.environ, VARIABLE: outside.secret}, machine.account.switched
         ground = Ground(environ, str(workspace), account=account, writers=writers)
-        opened = OPENED if server.sandbox is not None and server.sandbox.domains else ""
         server = replace(server, environment={})  # which the program does not need
         for kind in machine.kinds:
             try:
@@ -101,7 +98,7 @@ def _sandboxed(subject: str, server: CommandServer, machine: Machine) -> Iterato
                 tested = True
                 yield prove_sandbox(
                     subject, launch.sandbox, str(workspace), outside,
-                    place="in its sandbox", opened=opened, environment=launch.environment,
+                    place="in its sandbox", environment=launch.environment,
                 )  # fmt: skip
     if problems and not tested:
         raise Unavailable(next(iter(problems.values())))

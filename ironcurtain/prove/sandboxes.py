@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Set
+from contextlib import ExitStack
 from dataclasses import replace
 from importlib import resources
 from typing import Any
@@ -19,6 +20,7 @@ from ironcurtain.prove.outside import FILLING, MANY_PROCESSES, Outside, Room, Wa
 from ironcurtain.prove.report import Attempt, Report, parse
 from ironcurtain.sandbox import programs, promises
 from ironcurtain.sandbox.bubblewrap_options import tasks_of
+from ironcurtain.sandbox.handover import Handover
 from ironcurtain.sandbox.installation import Installation
 from ironcurtain.sandbox.spec import Kind, Sandbox
 
@@ -119,10 +121,16 @@ def prove_sandbox(
     words = [python, "-I", "-c", hostile_program(), targets]
     variables = {"PATH": os.environ.get("PATH", os.defpath), "HOME": sandbox.home or "/tmp", "LC_ALL": "C.UTF-8"}
     variables = {**environment, **variables}
-    try:
-        output = programs.run(trial, words, variables, Bounds(SECONDS, OUTPUT_LIMIT, whole=True)).output
-    except Unfinished as e:
-        output = e.output
+    bounds = Bounds(SECONDS, OUTPUT_LIMIT, whole=True)
+    with ExitStack() as undo:
+        handover = Handover(trial.listeners) if trial.listeners else None  # nobody accepts what it connects to
+        if handover is not None:
+            undo.callback(handover.give_up)
+            undo.enter_context(handover.theirs)
+        try:
+            output = programs.run(trial, words, variables, bounds, handover=handover).output
+        except Unfinished as e:
+            output = e.output
     attempts, complete = parse(output)
     name = f"{subject}, {place}" if place else subject
     name = f"{name}: {promises.description(kind, account)}"

@@ -24,6 +24,8 @@ from ironcurtain.mcp_proxy.launch import Ground, account_notice, is_for_root, is
 from ironcurtain.mcp_proxy.logins import LoginFiles
 from ironcurtain.mcp_proxy.pins import PinFiles
 from ironcurtain.mcp_proxy.servers_config import CommandServer, ServerConfig, read_servers, server_names
+from ironcurtain.network.dialling import Dialer
+from ironcurtain.network.gateway import WayOut
 from ironcurtain.policy import Annotations, Policy, PolicyEngine
 from ironcurtain.policy.check import require_right
 from ironcurtain.policy.engine import ServerBounds
@@ -251,6 +253,7 @@ def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy
         tell=tell,
         server_down=lambda server, why: core.emit(events.ServerDown(server=server, reason=why)),
         log_line=core.log_line,
+        way_out=WayOut(reactor, Dialer(reactor, reactor.nameResolver)),
     )
     if services.settings.auto_approver.enabled:
         start_auto_approver(core, KnownDirectories(engine.home, paths.host), reactor, environ)

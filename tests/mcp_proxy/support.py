@@ -33,6 +33,8 @@ from ironcurtain.mcp_proxy.pins import PinFiles
 from ironcurtain.mcp_proxy.proxy import McpProxy, McpSurroundings
 from ironcurtain.mcp_proxy.questions import Elicit
 from ironcurtain.mcp_proxy.servers_config import AgentRequest, CommandServer, ServerConfig
+from ironcurtain.network.dialling import Dialer
+from ironcurtain.network.gateway import WayOut
 from ironcurtain.policy import Annotations, Policy, PolicyEngine
 from ironcurtain.policy.annotations import ServerAnnotations, ToolAnnotation
 from ironcurtain.policy.history import NO_HISTORY, CallHistory
@@ -233,6 +235,7 @@ class Bench:
                 tell=self.told.append,
                 server_down=lambda server, why: self.down.append((server, why)),
                 log_line=lambda server, line: self.errors.append((server, line)),
+                way_out=WayOut(the_reactor, Dialer(the_reactor, the_reactor.nameResolver)),
             ),
             events=self.events.append,
             limits=limits,

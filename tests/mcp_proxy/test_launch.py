@@ -16,6 +16,7 @@ from twisted.trial.unittest import SkipTest, SynchronousTestCase
 from ironcurtain.errors import Unavailable
 from ironcurtain.mcp_proxy.launch import OWN_SERVERS, Ground, Launch, account_notice, prepare
 from ironcurtain.mcp_proxy.servers_config import CommandServer, Reading, SandboxConfig
+from ironcurtain.network.access import Access, Entry
 from ironcurtain.process.accounts import FREE_UIDS, Account
 from ironcurtain.sandbox import bubblewrap
 from ironcurtain.sandbox.linked_repository import LinkedRepository, settings_text
@@ -116,7 +117,7 @@ class DirectoryTests(LaunchCase):
         secret = Reading(secrets=(Secret("s3cr3t", "variable TOKEN"),))
         fields: tuple[dict[str, Any], ...] = (
             {"sandbox": None},
-            {"sandbox": SandboxConfig(domains=("api.example.org",))},
+            {"sandbox": SandboxConfig(access=Access((Entry("api.example.org"),)))},
             {"environment": {"API_TOKEN": "abcdef0123456789"}},
             {"environment_commands": {"PASSWORD": "pass show it"}},
             {"reading": secret},

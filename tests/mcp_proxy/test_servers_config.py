@@ -12,6 +12,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.mcp_proxy.names import BACKEND_NAME
 from ironcurtain.mcp_proxy.servers_config import CommandServer, HttpServer, SandboxConfig, read_servers
+from ironcurtain.network.access import Access, Entry
 from ironcurtain.secrets.redaction import Secret
 
 
@@ -60,8 +61,13 @@ class ReadTests(SynchronousTestCase):
         )
         self.assertEqual(server.cwd, "/srv/w/sub")
         self.assertEqual(server.environment_commands, {"TOKEN": "pass show x"})
-        self.assertEqual(server.sandbox, SandboxConfig(("/usr",), ("/srv/w",), ("example.com",)))
+        self.assertEqual(server.sandbox, SandboxConfig(("/usr",), ("/srv/w",), Access((Entry("example.com"),))))
         self.assertEqual((server.agent_requests, server.start_seconds), ({"sampling"}, 90.0))
+
+    def test_network_can_be_left_to_the_policy(self) -> None:
+        for network, anything in ((True, True), (False, False)):
+            (server,) = read({"a": {"command": "x", "sandbox": {"network": network}}})
+            self.assertEqual(server.sandbox, SandboxConfig(access=Access(anything=anything)))
 
     def test_variables_in_arguments(self) -> None:
         arguments = ["$WORKSPACE", "--root=${HOME}/x", "$WORKSPACES", "$$HOME", "$OTHER", "~", "~/y"]
@@ -182,7 +188,9 @@ class ReadTests(SynchronousTestCase):
         self.assertIn("mcpServers.a.args", self.refused({"a": {"command": "x", "args": "y"}}))
         self.assertIn("needs a command, or a url", self.refused({"a": {}}))
         self.assertIn("not an absolute path", self.refused({"a": {"command": "x", "sandbox": {"read": ["rel"]}}}))
-        self.assertIn("mcpServers.a", self.refused({"a": {"command": "x", "sandbox": {"network": True}}}))
+        for hosts in (["https://example.org"], ["localhost:53"], 1):
+            refused = self.refused({"a": {"command": "x", "sandbox": {"network": hosts}}})
+            self.assertIn("mcpServers.a.sandbox.network", refused)
         self.assertIn("environment variable", self.refused({"a": {"command": "x", "env": {"A=B": "c"}}}))
         self.assertIn("version", self.refused({}, version=2))
 

@@ -13,6 +13,7 @@ from ironcurtain.home.layout import find_home, person_home
 from ironcurtain.home.settings import load
 from ironcurtain.mcp_proxy.calls import CallRaised
 from ironcurtain.mcp_proxy.servers_config import CommandServer, HttpServer, SandboxConfig
+from ironcurtain.network.access import Access, Entry
 from ironcurtain.policy.engine import ServerBounds
 from ironcurtain.policy.pathmap import PathMap
 from ironcurtain.policy.rules import Conditions, Rule
@@ -108,7 +109,7 @@ class BoundsTests(SynchronousTestCase):
     """:func:`server_bounds`"""
 
     def test_each_server_of_this_machine_has_the_bounds_of_its_sandbox(self) -> None:
-        sandbox = SandboxConfig(read=("/r",), write=("/w",), domains=("a.test",))
+        sandbox = SandboxConfig(read=("/r",), write=("/w",), access=Access((Entry("a.test"),)))
         found = server_bounds(
             (
                 CommandServer("boxed", "/bin/boxed", sandbox=sandbox),
