@@ -63,7 +63,7 @@ async def _without_body(answer: LocalResponse) -> LocalResponse:
     close = getattr(answer.body, "aclose", None)
     if close is not None:
         await close()
-    return answer._replace(body=_nothing())
+    return LocalResponse(answer.status, answer.phrase, answer.headers, answer.length, _nothing())
 
 
 async def _nothing() -> AsyncIterator[bytes]:

@@ -72,7 +72,8 @@ class PackageStore:
             if stream.status != HTTPStatus.OK:
                 return await self._closed(stream, self._failed(stream.status, release.file, release.url))
             if dated_by_file:
-                release = release._replace(published=last_modified(stream.headers, self.now()))
+                published = last_modified(stream.headers, self.now())
+                release = Release(release.name, release.version, release.file, published, release.digest, release.url)
                 if refusal := self.policy.refuse_release(release, self.now()):
                     refusal = self.refuse(refusal, release.name, release.version, release.file)
                     return await self._closed(stream, refusal)
