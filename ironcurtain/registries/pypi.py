@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from ironcurtain.http.fields import pick
@@ -82,8 +82,9 @@ class PyPI:
         now = self._store.now()
         try:
             files = read_index(page.body, page.url, project, now)
-        except NoIndex as e:
-            raise Unusable(f"{self._upstream.url} sent {e} (PEP 691), without which no times are known") from None
+        except NoIndex:
+            why = f"{self._upstream.url} does not list its files in JSON (PEP 691), so nobody knows how old they are"
+            raise Unusable(why) from None
         self._known.put(project, {file.filename: file for file in files}, now.timestamp())
         return files
 
@@ -91,6 +92,8 @@ class PyPI:
         files = await self._project(project)
         if isinstance(files, RequestRefusal):
             return files
+        if files and (refusal := self._refuse_all(files)):
+            return refusal
         write = write_json if media == JSON else write_html
         body = write(project, files, self._withheld, self._address(host))
         return local(200, "", media if media == JSON else f"{media}; charset=utf-8", body, ("vary", "accept"))
@@ -129,6 +132,19 @@ class PyPI:
             refusal = RequestRefusal(404, "package-missing", f"the index has no metadata beside {file.filename}.")
             return self._store.refuse(refusal, file.release.name, file.release.version, file.filename)
         return await self._store.deliver(release, "application/octet-stream", installs=False)
+
+    def _refuse_all(self, files: Sequence[ProjectFile]) -> RequestRefusal | None:
+        """
+        :returns: why there is nothing to install; ``None`` if there is something. Of a page whose files are all yanked,
+            ``pip`` would show no reason.
+        """
+        if not all(map(self._withheld, files)):
+            return None
+        now = self._store.now()
+        oldest = min((file.release for file in files), key=lambda release: release.published or now)
+        refusal = self._store.policy.refuse_release(oldest, now)
+        assert refusal is not None  # it is withheld
+        return self._store.refuse(refusal, oldest.name, oldest.version)
 
     def _withheld(self, file: ProjectFile) -> str:
         policy, published = self._store.policy, file.release.published

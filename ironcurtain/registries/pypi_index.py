@@ -26,7 +26,7 @@ _TEXT_LIMIT: Final = 500
 
 
 class NoIndex(ValueError):
-    """What the upstream server sent is no list of files. The message says why."""
+    """What the upstream server sent is no list of files."""
 
 
 class ProjectFile(NamedTuple):
@@ -93,7 +93,7 @@ def read_index(body: bytes, url: str, project: str, now: datetime) -> list[Proje
     try:
         entries = _read_index(body).files
     except (msgspec.DecodeError, UnicodeDecodeError) as e:
-        raise NoIndex(f"no list of files in JSON: {e}") from None
+        raise NoIndex(str(e)) from None
     files: dict[str, ProjectFile] = {}
     for file in _files(entries):
         if file.filename not in files and (found := _understood(file, url, project, now)) is not None:

@@ -54,10 +54,24 @@ class PageTests(PyPITestCase):
             "IronCurtain: published 2026-11-25, min_age 7d; choose an older version, or ask the user to change min_age",
         )
 
+    def test_a_page_without_any_old_file_is_refused(self) -> None:
+        """The reason is shown by every client then; of yanked files, pip shows none."""
+        del self.files[SOURCE]
+        self.publish()
+        refusal = self.refusal(self.registry, INDEX, "/simple/six/")
+        self.assertEqual((refusal.status, refusal.code), (403, "package-too-young"))
+        self.assertIn("six 2.0 is too young (published 2026-11-25, min_age 7d)", refusal.reason)
+
+    def test_a_page_without_files_is_empty(self) -> None:
+        self.files.clear()
+        self.publish()
+        self.assertEqual(self.page(), {})
+
     def test_without_a_minimum_age_nothing_is_yanked(self) -> None:
         self.assertFalse(self.page(PyPI(self.store(min_age="0")))[WHEEL]["yanked"])
 
     def test_a_file_of_unknown_age_is_young(self) -> None:
+        self.files["six-0.1.tar.gz"] = self.file("six-0.1.tar.gz", b"older", OLD)
         for time in (None, "yesterday", "1980-01-01T00:00:00Z", iso(self.now + timedelta(days=400))):
             self.files[SOURCE]["upload-time"] = time
             self.publish()
@@ -70,7 +84,7 @@ class PageTests(PyPITestCase):
 
     def test_an_index_without_json_is_refused(self) -> None:
         self.upstream.contents[f"https://{INDEX}/simple/six/"] = b"<!DOCTYPE html>"
-        self.assertIn("without which no times are known", self.failure(self.registry, INDEX, "/simple/six/"))
+        self.assertIn("does not list its files in JSON", self.failure(self.registry, INDEX, "/simple/six/"))
 
     def test_a_missing_project_is_a_404(self) -> None:
         self.assertEqual(self.refusal(self.registry, INDEX, "/simple/none/").status, 404)
