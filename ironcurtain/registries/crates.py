@@ -64,7 +64,7 @@ class Crates:
             return await self._index(crate)
         if host != INDEX and (file := read_file_path(head.path)):
             return await self._deliver(file)
-        return self._store.refuse(RequestRefusal(403, "not-for-installing", f"{_PATHS}."), "", "", head.path)
+        return RequestRefusal(403, "not-for-installing", f"{_PATHS}.")
 
     def _config(self, host: str) -> LocalResponse:
         """:returns: where clients find files; without ``api``, ``cargo`` says that there is no search or publishing."""
@@ -100,8 +100,7 @@ class Crates:
             versions = {line.version.version: line.version for line in lines}
         version = versions.get(file.version)
         if version is None:
-            refusal = RequestRefusal(404, "package-missing", f"the crate {file.crate} has no version {file.version}.")
-            return self._store.refuse(refusal, normalise(file.crate), file.version)
+            return RequestRefusal(404, "package-missing", f"the crate {file.crate} has no version {file.version}.")
         pattern = await self._download()
         if isinstance(pattern, RequestRefusal):
             return pattern

@@ -62,5 +62,4 @@ class Debian:
                 release = Release(package, version, file, None, None, base + where)
                 return await self._store.deliver(release, _PACKAGE, dated_by_file=True)
             case None:
-                refusal = RequestRefusal(403, "not-for-installing", f"{_PATHS}.")
-                return self._store.refuse(refusal, "", "", head.path)
+                return RequestRefusal(403, "not-for-installing", f"{_PATHS}.")

@@ -72,8 +72,7 @@ class Go:
         """See :class:`~ironcurtain.registries.registry.Registry`."""
         match self._read(host, head.path):
             case None:
-                refusal = RequestRefusal(403, "not-for-installing", f"{_PATHS}.")
-                return self._store.refuse(refusal, "", "", head.path)
+                return RequestRefusal(403, "not-for-installing", f"{_PATHS}.")
             case Sums(path="/supported"):
                 return local(200, "", _TEXT, b"")
             case Sums(path, module):
@@ -122,8 +121,7 @@ class Go:
         if isinstance(release, RequestRefusal):
             return release
         if release.version != file.version:
-            refusal = RequestRefusal(403, "package-missing", f"{file.module} has no version {file.version}.")
-            return self._store.refuse(refusal, file.module, file.version)
+            return RequestRefusal(403, "package-missing", f"{file.module} has no version {file.version}.")
         release = release._replace(file=file.path.rpartition("/")[2], url=self._upstream.url + file.path)
         return await self._store.deliver(release, _BYTES, installs=file.kind == "zip")
 

@@ -57,8 +57,7 @@ class PyPI:
         """See :class:`~ironcurtain.registries.registry.Registry`."""
         match self._read(host, head.path):
             case None:
-                refusal = RequestRefusal(403, "not-for-installing", f"{_PATHS}.")
-                return self._store.refuse(refusal, "", "", head.path)
+                return RequestRefusal(403, "not-for-installing", f"{_PATHS}.")
             case FileRequest() as request:
                 return await self._deliver(request)
             case ProjectPage(project):
@@ -104,8 +103,7 @@ class PyPI:
             return files
         body = write_release(project, version, files, self._withheld, self._address(host))
         if body is None:
-            refusal = RequestRefusal(404, "package-missing", f"{project} has no version {version}.")
-            return self._store.refuse(refusal, project, version)
+            return RequestRefusal(404, "package-missing", f"{project} has no version {version}.")
         return local(200, "", "application/json", body)
 
     async def _deliver(self, request: FileRequest) -> LocalResponse | RequestRefusal:
@@ -122,15 +120,14 @@ class PyPI:
                 files = {file.filename: file for file in found}
             if request.filename in files:
                 return await self._deliver_file(files[request.filename], request.metadata)
-        return refused or self._store.refuse(missing, "", "", request.filename)
+        return refused or missing
 
     async def _deliver_file(self, file: ProjectFile, metadata: bool) -> LocalResponse | RequestRefusal:
         if not metadata:
             return await self._store.deliver(file.release, "application/octet-stream")
         release = file.metadata_release()
         if release is None:
-            refusal = RequestRefusal(404, "package-missing", f"the index has no metadata beside {file.filename}.")
-            return self._store.refuse(refusal, file.release.name, file.release.version, file.filename)
+            return RequestRefusal(404, "package-missing", f"the index has no metadata beside {file.filename}.")
         return await self._store.deliver(release, "application/octet-stream", installs=False)
 
     def _refuse_all(self, files: Sequence[ProjectFile]) -> RequestRefusal | None:
