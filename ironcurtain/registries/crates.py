@@ -89,6 +89,9 @@ class Crates:
         if isinstance(lines, RequestRefusal):
             return lines
         policy, now = self._store.policy, self._store.now()
+        # Of versions that are yanked, cargo shows no reason.
+        if refusal := policy.refuse_all([_release(line.version) for line in lines], now):
+            return self._store.refuse(refusal, normalise(crate))
         return local(200, "", _TEXT, write_index(lines, lambda version: policy.is_young(version.published, now)))
 
     async def _deliver(self, file: CrateFile) -> LocalResponse | RequestRefusal:
@@ -110,9 +113,7 @@ class Crates:
             raise self._unusable(str(e)) from None
         if not url:
             raise self._unusable("dl in its config.json is not https://HOST/PATH")
-        name = f"{version.crate}-{version.version}.crate"
-        release = Release(normalise(version.crate), version.version, name, version.published, version.digest, url)
-        return await self._store.deliver(release, "application/octet-stream")
+        return await self._store.deliver(_release(version, url), "application/octet-stream")
 
     async def _download(self) -> str | RequestRefusal:
         if self._pattern:
@@ -128,3 +129,8 @@ class Crates:
 
     def _unusable(self, why: str) -> Unusable:
         return Unusable(f"{self._upstream.url}: {why}")
+
+
+def _release(version: CrateVersion, url: str = "") -> Release:
+    name = f"{version.crate}-{version.version}.crate"
+    return Release(normalise(version.crate), version.version, name, version.published, version.digest, url)

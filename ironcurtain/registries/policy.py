@@ -81,6 +81,12 @@ class PackagePolicy:
         advice = "choose an older version, or ask the user to change min_age in [registries]."
         return RequestRefusal(403, "package-too-young", f"{what} ({self.explain_age(release.published)}): {advice}")
 
+    def refuse_all(self, releases: Sequence[Release], now: datetime) -> RequestRefusal | None:
+        """:returns: why none of a package's files may be fetched; ``None`` if one may, or there are none."""
+        if not releases or not all(self.is_young(release.published, now) for release in releases):
+            return None
+        return self.refuse_release(min(releases, key=lambda release: release.published or now), now)
+
 
 def package_policy(registry: str, settings: RegistrySettings, normalise: Normalise) -> PackagePolicy:
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import Final
 
 from ironcurtain.http.fields import pick
@@ -91,8 +91,9 @@ class PyPI:
         files = await self._project(project)
         if isinstance(files, RequestRefusal):
             return files
-        if files and (refusal := self._refuse_all(files)):
-            return refusal
+        # Of a page whose files are all yanked, pip shows no reason.
+        if refusal := self._store.policy.refuse_all([file.release for file in files], self._store.now()):
+            return self._store.refuse(refusal, project)
         write = write_json if media == JSON else write_html
         body = write(project, files, self._withheld, self._address(host))
         return local(200, "", media if media == JSON else f"{media}; charset=utf-8", body, ("vary", "accept"))
@@ -129,19 +130,6 @@ class PyPI:
         if release is None:
             return RequestRefusal(404, "package-missing", f"the index has no metadata beside {file.filename}.")
         return await self._store.deliver(release, "application/octet-stream", installs=False)
-
-    def _refuse_all(self, files: Sequence[ProjectFile]) -> RequestRefusal | None:
-        """
-        :returns: why there is nothing to install; ``None`` if there is something. Of a page whose files are all yanked,
-            ``pip`` would show no reason.
-        """
-        if not all(map(self._withheld, files)):
-            return None
-        now = self._store.now()
-        oldest = min((file.release for file in files), key=lambda release: release.published or now)
-        refusal = self._store.policy.refuse_release(oldest, now)
-        assert refusal is not None  # it is withheld
-        return self._store.refuse(refusal, oldest.name, oldest.version)
 
     def _withheld(self, file: ProjectFile) -> str:
         policy, published = self._store.policy, file.release.published

@@ -43,6 +43,14 @@ class CratesTests(RegistryTestCase):
         self.publish()
         self.assertEqual(self.yanked(), [False, True, True])
 
+    def test_a_crate_without_any_old_version_is_refused(self) -> None:
+        """The reason is shown then; of a version that is yanked, cargo shows none."""
+        self.lines = [self.line("2.0.0", YOUNG), self.line("3.0.0", None)]
+        self.publish()
+        refusal = self.refusal(self.registry, INDEX, "/se/rd/serde_x")
+        self.assertIn("serde-x 2.0.0 is too young (published 2026-11-25, min_age 7d)", refusal.reason)
+        self.assertEqual(len(self.body(Crates(self.store(min_age="0")), INDEX, "/se/rd/serde_x").splitlines()), 2)
+
     def test_clients_find_files_here_and_no_other_functions(self) -> None:
         config = json.loads(self.body(self.registry, INDEX, "/config.json"))
         self.assertEqual(config, {"dl": f"https://{FILES}/crates"})
