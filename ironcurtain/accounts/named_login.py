@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -21,6 +22,25 @@ RENEWALS: Final[Mapping[AccountName, str]] = {
     "copilot": "log in with opencode auth login -p github-copilot",
 }
 """What a person does about an expired login, by kind."""
+
+
+KEYCHAIN: Final = (
+    "Claude Code keeps its login in the Keychain of macOS, which is not read: run ironcurtain login claude"
+)
+"""What to do where that program has no file."""
+
+
+def read_program_login(name: AccountName, path: Path, shown: str, platform: str = sys.platform) -> Login:
+    """
+    :param path: of the program's file; links are followed, as people keep their files elsewhere.
+    :param shown: the path as the settings have it.
+    :param platform: as :data:`sys.platform` has it.
+    :raises ConfigurationError: there is no login, or it cannot be used; the message says what to do.
+    """
+    if not path.exists():
+        advice = KEYCHAIN if (name, platform) == ("claude", "darwin") else RENEWALS[name]
+        raise ConfigurationError(shown, f"there is no login: {advice}")
+    return read_login(name, shown, read_private(path.resolve(), FILE_LIMIT))
 
 
 class NamedLogin:
@@ -65,7 +85,7 @@ class NamedLogin:
         return current
 
     def _read(self) -> Login:
-        login = read_login(self.kind, self._shown, read_private(self._path.resolve(), FILE_LIMIT))
+        login = read_program_login(self.kind, self._path, self._shown)
         for secret in login.secrets():
             self._redactor.add(secret)
         return login

@@ -9,11 +9,10 @@ from typing import Final, Literal, get_args
 
 from ironcurtain.accounts.kept import KeptLogins
 from ironcurtain.accounts.login import NAMES, Login
-from ironcurtain.accounts.login_files import FILE_LIMIT, USUAL_FILES, read_login
-from ironcurtain.accounts.named_login import RENEWALS
+from ironcurtain.accounts.login_files import USUAL_FILES
+from ironcurtain.accounts.named_login import RENEWALS, read_program_login
 from ironcurtain.accounts.renewing import renewal_request
-from ironcurtain.errors import ConfigurationError
-from ironcurtain.files.private import read_private
+from ironcurtain.errors import ConfigurationError, IronCurtainError
 from ironcurtain.home.account_sections import AccountName, AccountSettings
 from ironcurtain.home.layout import Home
 from ironcurtain.home.user_paths import user_path
@@ -122,8 +121,8 @@ class Accounts:
             if place.origin == "login":
                 login = self.kept.of(place.name).read()
             else:
-                login = read_login(place.name, place.shown, read_private(place.path.resolve(), FILE_LIMIT))
-        except Exception as e:
+                login = read_program_login(place.name, place.path, place.shown)
+        except IronCurtainError as e:
             return AccountState(name, problem=str(e))
         return _state(place, login, now)
 

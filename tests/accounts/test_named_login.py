@@ -8,7 +8,7 @@ from pathlib import Path
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.accounts.named_login import NamedLogin
+from ironcurtain.accounts.named_login import NamedLogin, read_program_login
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.secrets.redaction import Redactor
 from tests.accounts.samples import CANARY, CLAUDE_ACCESS, claude_file
@@ -66,6 +66,12 @@ class NamedLoginTests(SynchronousTestCase):
         link.symlink_to(self.path)
         login = NamedLogin("claude", link, "~/link.json", self.redactor)
         self.assertEqual(login.current().secret.reveal(), CLAUDE_ACCESS)
+
+    def test_missing_login_names_the_command_or_the_keychain(self) -> None:
+        nowhere = self.path.with_name("none")
+        for platform, words in (("linux", "claude /login"), ("darwin", "Keychain of macOS")):
+            error = self.assertRaises(ConfigurationError, read_program_login, "claude", nowhere, "~/none", platform)
+            self.assertIn(words, str(error))
 
     def test_file_that_others_can_read_is_refused(self) -> None:
         self.path.chmod(0o644)

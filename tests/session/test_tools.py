@@ -98,6 +98,11 @@ class ProtectedTests(SynchronousTestCase):
         self.assertIn(str(Path("~/key").expanduser()), inside)
         self.assertIn("/x/token", self.protected('[audit]\nwitness_key_file = "/x/token"\n'))
 
+    def test_files_of_logins_and_tokens_are_protected(self) -> None:
+        named = self.protected('[accounts.claude]\nsource = "cli"\nfile = "/x/login"\n')
+        self.assertIn("/x/login", named)
+        self.assertIn("/x/t", self.protected('[accounts.claude]\ntoken = { file = "/x/t" }\n'))
+
     def test_home_is_the_accounts_where_it_is_not_set(self) -> None:
         for environ in ({}, {"HOME": ""}):
             self.assertEqual(person_home(environ, os.geteuid()), pwd.getpwuid(os.geteuid()).pw_dir)
