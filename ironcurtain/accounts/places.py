@@ -93,6 +93,14 @@ class Accounts:
         given = AccountPlace(name, "token", f"environment variable {variable}")
         return (*((login,) if kept.path.exists() else ()), *((given,) if self.environ.get(variable) else ()))
 
+    def unused(self) -> Iterator[AccountPlace]:
+        """:returns: logins of a person's own programs for accounts that have no other place: they have to be named."""
+        for name in ACCOUNT_NAMES:
+            shown, path = self._program_file(name, "")
+            place = AccountPlace(name, "cli", shown, path)
+            if not self.of(name) and not self.state(place, 0.0).problem:
+                yield place
+
     def chosen(self, name: AccountName) -> AccountPlace | None:
         """
         :returns: the place of an account; ``None`` if there is none.

@@ -109,6 +109,11 @@ def _list(where: Home, json_output: bool) -> None:
     for place, state in listed:
         if state.problem:
             print_lines(f"{place.name}: {one_line(state.problem)}")
+    for place in found.unused():
+        print_lines(
+            f"{place.name}: {place.shown} has a login of your own program. To use it without renewing it, write in "
+            f'config.toml: [accounts.{place.name}] source = "cli"'
+        )
     for name in dict.fromkeys(place.name for place, _ in listed):
         if problem := choice(found, name):
             print_lines(f"{name}: {problem}")

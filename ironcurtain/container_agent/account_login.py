@@ -28,7 +28,7 @@ from ironcurtain.container_agent.login_door import LoginDoor
 from ironcurtain.container_agent.provision import Placer, describe, prepare
 from ironcurtain.container_agent.screen import TERMINAL
 from ironcurtain.errors import ConfigurationError, NotFound, Unavailable
-from ironcurtain.files.locks import FileLock, is_held
+from ironcurtain.files.locks import FileLock, locked
 from ironcurtain.files.removal import remove
 from ironcurtain.home.account_sections import AccountName
 from ironcurtain.home.layout import Home, account_directory, private_directory
@@ -44,9 +44,6 @@ from ironcurtain.terminal.model import ProgramExit
 
 LOOK_SECONDS: Final = 0.5
 """Seconds between two looks for a login that is complete."""
-
-WORKING: Final = "working"
-"""Below the directory of the accounts: one directory for each login in progress."""
 
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -79,8 +76,8 @@ class AccountLogin:
     def __init__(self, name: AccountName, program: LoginProgram, around: LoginSurroundings) -> None:
         self._name, self._program, self._around = name, program, around
         self._id = str(uuid.uuid4())
-        working = private_directory(private_directory(around.home.accounts) / WORKING)
-        self._paths = SessionPaths(working / self._id)
+        private_directory(around.home.accounts)
+        self._paths = SessionPaths(private_directory(around.home.logins) / self._id)
         self._run = around.home.session_run(self._id)
         self._problems: list[str] = []
 
@@ -93,7 +90,6 @@ class AccountLogin:
         """
         around = self._around
         await around.engine.ping()
-        self._sweep()
         for line in await clear(around.engine, around.home):
             around.progress(line)
         image = await around.ensure_image(self._program.agent, around.progress)
@@ -181,10 +177,10 @@ class AccountLogin:
 
     @contextmanager
     def _directories(self) -> Iterator[None]:
-        account = self._around.account
-        private_directory(self._paths.directory)
-        lock = FileLock(self._paths.lock)
-        lock.acquire()
+        account, lock = self._around.account, FileLock(self._paths.lock)
+        with locked(self._around.home.logins_lock):  # nobody must take it for what a dead process left
+            private_directory(self._paths.directory)
+            lock.acquire()
         try:
             prepare(self._paths, account)
             account_directory(self._paths.sandbox, account.uid, account.gid)
@@ -198,13 +194,6 @@ class AccountLogin:
             remove(self._paths.directory)
             shutil.rmtree(self._run.directory, ignore_errors=True)
             lock.release()
-
-    def _sweep(self) -> None:
-        """Remove what logins left whose processes were killed: it can contain tokens."""
-        for directory in self._paths.directory.parent.iterdir():
-            if not is_held(SessionPaths(directory).lock):
-                remove(directory)
-                shutil.rmtree(self._around.home.session_run(directory.name).directory, ignore_errors=True)
 
 
 class _Typed:

@@ -15,8 +15,10 @@ from ironcurtain.container.container import Container
 from ironcurtain.container.engine import Engine
 from ironcurtain.container.errors import EngineError, EngineUnavailable
 from ironcurtain.container.spec import HOME_LABEL, SESSION_LABEL, owner_of
-from ironcurtain.files.locks import is_held
+from ironcurtain.files.locks import is_held, locked
+from ironcurtain.files.removal import remove
 from ironcurtain.home.layout import Home
+from ironcurtain.home.session_paths import SessionPaths
 from ironcurtain.session import events
 from ironcurtain.session.parts import Core
 
@@ -90,12 +92,14 @@ async def clear(engine: Engine, home: Home) -> list[str]:
     """
     removed = await sweep(engine, home.path)
     clear_sockets(home)
+    clear_logins(home)
     return [f"removed the container {found.name}, which process {found.pid} left behind" for found in removed]
 
 
 async def clear_at_start(reactor: Any, home: Home, environ: Mapping[str, str]) -> None:
     """Remove what dead processes left. If no Engine answers, do nothing: only containers need one."""
     clear_sockets(home)
+    clear_logins(home)
     try:
         engine = Engine.find(reactor, environ)
         if engine.has_socket:
@@ -107,6 +111,17 @@ async def clear_at_start(reactor: Any, home: Home, environ: Mapping[str, str]) -
         return
     except Exception:
         _log.failure("not all containers that dead processes left could be removed")
+
+
+def clear_logins(home: Home) -> None:
+    """Remove the files of logins whose processes were killed: they can contain tokens."""
+    if not home.logins.is_dir():
+        return
+    with locked(home.logins_lock):
+        for directory in home.logins.iterdir():
+            if not is_held(SessionPaths(directory).lock):
+                remove(directory)
+                shutil.rmtree(home.session_run(directory.name).directory, ignore_errors=True)
 
 
 def clear_sockets(home: Home) -> list[str]:

@@ -98,6 +98,16 @@ class Home:
         return self.path / "accounts"
 
     @property
+    def logins(self) -> Path:
+        """One directory for each login in progress."""
+        return self.accounts / "working"
+
+    @property
+    def logins_lock(self) -> Path:
+        """Held while such a directory is made, or those of dead processes are removed."""
+        return self.accounts / "working.lock"
+
+    @property
     def registry(self) -> Path:
         """One file per live session, for consoles of every process."""
         return self.path / "pty-registry"

@@ -68,6 +68,14 @@ class PlaceTests(PlacesTestCase):
         named = AccountSettings(source="cli", file="~/x.json")
         self.assertEqual(self.accounts(chatgpt=named).of("chatgpt")[0].path, self.directory / "x.json")
 
+    def test_program_logins_that_are_not_named_are_offered(self) -> None:
+        self.write(".claude/.credentials.json", claude_file(expiresAt=1000))
+        self.write(".local/share/opencode/auth.json", b"{}")
+        offered = [(place.name, place.shown) for place in self.accounts().unused()]
+        self.assertEqual(offered, [("claude", "~/.claude/.credentials.json")])
+        self.keep()
+        self.assertEqual(list(self.accounts().unused()), [])
+
     def test_kept_login_and_variable_are_found(self) -> None:
         self.assertEqual([place.origin for place in self.accounts(VARIABLE).all()], ["token"])
         self.keep()

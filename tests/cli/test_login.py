@@ -51,6 +51,17 @@ class ListTests(LoginCase):
         self.assertIn("ironcurtain login claude", done.stdout)
         self.assertFalse(self.home.exists())
 
+    def test_login_of_a_persons_own_program_is_offered_and_not_used(self) -> None:
+        file = self.person / ".codex" / "auth.json"
+        file.parent.mkdir()
+        file.write_bytes(codex_file())
+        file.chmod(0o600)
+        told = self.program("login").stdout
+        self.assertIn("There is no account", told)
+        self.assertIn("~/.codex/auth.json has a login of your own program", told)
+        self.assertIn('[accounts.chatgpt] source = "cli"', told)
+        self.assertEqual(self.program("login", "--json").stdout.strip(), "[]")
+
     def test_list_says_whose_accounts_there_are_and_until_when(self) -> None:
         self.keep()
         (self.home / "config.toml").write_text('[accounts.claude]\nsource = "cli"\n')
@@ -107,3 +118,10 @@ class TokenTests(LoginCase):
         self.assertEqual(done.returncode, 64)
         self.assertIn("run ironcurtain login chatgpt", done.stderr)
         self.assertEqual(self.program("login", "--token").returncode, 64)
+
+
+class ProgramTests(LoginCase):
+    def test_login_needs_a_terminal(self) -> None:
+        done = self.program("login", "claude")
+        self.assertEqual((done.returncode, done.stdout), (64, ""))
+        self.assertIn("this needs a terminal", done.stderr)

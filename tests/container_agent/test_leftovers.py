@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from hypothesis import given
@@ -9,7 +11,10 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.container.spec import owner_labels, owner_of
-from ironcurtain.container_agent.leftovers import leftovers, sweep
+from ironcurtain.container_agent.leftovers import clear_logins, leftovers, sweep
+from ironcurtain.files.locks import FileLock
+from ironcurtain.home.layout import Home
+from ironcurtain.home.session_paths import SessionPaths
 from ironcurtain.process.identity import ProcessIdentity, identify
 from tests.container.support import EngineCase
 
@@ -38,6 +43,24 @@ class OwnerTests(SynchronousTestCase):
             self.assertIsNone(owner_of({k: v for k, v in labels.items() if k != name}))
         self.assertIsNone(owner_of({**labels, "ironcurtain.pid": "-1"}))
         self.assertIsNone(owner_of({**labels, "ironcurtain.pid": "\uff11"}))
+
+
+class LoginLeftoverTests(SynchronousTestCase):
+    def test_files_of_killed_logins_are_removed_and_those_of_others_kept(self) -> None:
+        top = Path(tempfile.mkdtemp(prefix="ic-"))
+        self.addCleanup(shutil.rmtree, top)
+        home = Home(top, top / "runtime")
+        clear_logins(home)
+        for name in ("dead", "living"):
+            (home.logins / name / "home").mkdir(parents=True)
+            (home.logins / name / "home" / "token").write_text("canary")
+            home.session_run(name).directory.mkdir(parents=True)
+        lock = FileLock(SessionPaths(home.logins / "living").lock)
+        lock.acquire()
+        self.addCleanup(lock.release)
+        clear_logins(home)
+        self.assertEqual([path.name for path in home.logins.iterdir()], ["living"])
+        self.assertEqual([path.name for path in home.run.iterdir()], ["living"])
 
 
 class SweepTests(EngineCase):
