@@ -21,6 +21,7 @@ class LoginProgram:
     A program that logs in without a browser of its own: it prints an address, and asks for a code or shows one.
 
     :ivar agent: whose image has it.
+    :ivar advice: what a person does to log in. The browser can be on any machine.
     :ivar hosts: which it has to reach by HTTPS; the browser runs elsewhere.
     :ivar file: where it keeps the login, below its home directory.
     :ivar facts_file: a file beside it that says whose login it is; empty: none.
@@ -30,6 +31,7 @@ class LoginProgram:
     """
 
     agent: str
+    advice: str
     argv: tuple[str, ...]
     hosts: tuple[str, ...]
     file: str
@@ -43,6 +45,7 @@ PROGRAMS: Final[Mapping[AccountName, LoginProgram]] = {
     # Shows an address, and asks for the code that its page shows.
     "claude": LoginProgram(
         "claude-code",
+        "Open the address below in a browser, agree, and paste the code of its last page here.",
         ("claude", "auth", "login"),
         ("platform.claude.com", "api.anthropic.com"),
         ".claude/.credentials.json",
@@ -52,6 +55,7 @@ PROGRAMS: Final[Mapping[AccountName, LoginProgram]] = {
     # Shows an address and a code to enter there; its other way needs a browser that reaches it.
     "chatgpt": LoginProgram(
         "codex",
+        "Open the address below in a browser, log in, and enter the code there.",
         ("codex", "login", "-c", 'cli_auth_credentials_store="file"', "--device-auth"),
         ("auth.openai.com",),
         ".codex/auth.json",
@@ -59,6 +63,7 @@ PROGRAMS: Final[Mapping[AccountName, LoginProgram]] = {
     # Has no command for it: the login comes before its screen.
     "google": LoginProgram(
         "gemini",
+        "Open the address below in a browser, agree, and paste the code of its last page here.",
         ("gemini", "--skip-trust"),
         ("oauth2.googleapis.com", "www.googleapis.com"),
         ".gemini/oauth_creds.json",
@@ -69,6 +74,7 @@ PROGRAMS: Final[Mapping[AccountName, LoginProgram]] = {
     # Shows an address and a code to enter there.
     "copilot": LoginProgram(
         "opencode",
+        "Choose GitHub.com, open the address below in a browser, and enter the code there.",
         ("opencode", "auth", "login", "-p", "github-copilot"),
         ("github.com",),
         ".local/share/opencode/auth.json",

@@ -24,15 +24,6 @@ TOKEN_PREFIX = "sk-ant-oat01-"
 """How the tokens of ``claude setup-token`` begin."""
 
 
-ABOUT = {
-    "claude": "Open the address below in a browser, agree, and paste the code of its last page here.",
-    "chatgpt": "Open the address below in a browser, log in, and enter the code there.",
-    "google": "Open the address below in a browser, agree, and paste the code of its last page here.",
-    "copilot": "Choose GitHub.com, open the address below in a browser, and enter the code there.",
-}
-"""What a person does to log in, by account. The browser can be on any machine."""
-
-
 @click.command()
 @click.argument("account", type=click.Choice(NAMES), required=False)
 @click.option("--token", is_flag=True, help="Keep a token that 'claude setup-token' printed; it is asked for.")
@@ -129,7 +120,6 @@ def _log_in(where: Home, account: AccountName) -> None:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise NoTerminal
     private_directory(where.path)
-    print_lines(ABOUT[account], err=True)
     try:
         found = run(lambda reactor: _run_program(reactor, where, account))
     except EngineUnavailable as e:

@@ -98,7 +98,9 @@ class AccountLogin:
             owner = (around.account.uid, around.account.gid)
             listener = await unix_socket.listen(self._run.agent / "mitm-proxy.sock", door, owner)
             try:
-                ended = await self._at(terminal, await self._spec(image))
+                spec = await self._spec(image)
+                around.progress(self._program.advice)
+                ended = await self._at(terminal, spec)
             finally:
                 await listener.stop()
                 door.close()

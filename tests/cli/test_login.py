@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import stat
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from ironcurtain.accounts.kept import KeptLogins
@@ -14,6 +16,7 @@ from ironcurtain.accounts.login_files import read_login
 from tests.accounts.samples import CANARY, claude_file, codex_file
 from tests.cli.test_commands import CommandCase
 from tests.product import LIMIT
+from tests.terminal.ptys import PtyCase
 
 TOKEN = f"sk-ant-oat01-{CANARY}"
 
@@ -125,3 +128,19 @@ class ProgramTests(LoginCase):
         done = self.program("login", "claude")
         self.assertEqual((done.returncode, done.stdout), (64, ""))
         self.assertIn("this needs a terminal", done.stderr)
+
+
+class NoDockerTests(PtyCase):
+    async def test_other_ways_are_named_where_there_is_no_docker(self) -> None:
+        home = tempfile.mkdtemp(prefix="ic-")
+        self.addCleanup(shutil.rmtree, home)
+        program = Path(sys.executable).parent / "ironcurtain"
+        environ = f"HOME={home} IRONCURTAIN_HOME={home}/h DOCKER_HOST=unix:///nowhere.sock COLUMNS=1000"
+        self.shell(f"env {environ} {program} login claude; echo status $?")
+        await self.watcher.shows(b"status ")
+        said = " ".join(self.watcher.seen.decode().split())
+        self.assertIn("no Docker Engine answers at unix:///nowhere.sock", said)
+        self.assertNotIn("Open the address", said)
+        self.assertIn('name your own program\'s login ([accounts.claude] source = "cli" in config.toml)', said)
+        self.assertIn("keep a token: ironcurtain login claude --token status 69", said)
+        await self.pty.done
