@@ -36,8 +36,8 @@ settings.register_profile(
 settings.load_profile("untimed")
 
 
-# Directories and files of tests that run programs, slowest first. They begin first where tests run in several processes,
-# which would otherwise wait at the end for whoever got one of them last.
+# Directories and files of tests that run programs, slowest first. They begin first, since several processes would
+# otherwise wait at the end for whichever got one of them last.
 SLOW = ("container_agent", "prove", "cli", "loop", "test_daemon.py", "benchmarks", "container", "shell", "sandbox")
 
 

@@ -33,7 +33,10 @@ OWN = {
     ".cli.shell",
     ".errors",
     ".home",
+    ".home.account_sections",
     ".home.layout",
+    ".home.network_section",
+    ".home.registry_sections",
     ".home.sections",
     ".home.session_paths",
     ".home.settings",
@@ -54,6 +57,7 @@ OWN = {
     ".terminal.model",
     ".text",
     ".text.decoding",
+    ".text.quantities",
     ".traces",
     ".traces.context",
 }
