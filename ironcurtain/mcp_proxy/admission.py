@@ -349,7 +349,7 @@ def _outcome(end: _Over) -> dict[str, object]:
 
 def _reason(verdict: Verdict) -> str:
     """:returns: why a person is asked, with facts that the arguments do not contain, such as a remote's address."""
-    written = codec.encode(verdict.arguments).decode()
+    written = codec.encode(verdict.arguments).decode() + verdict.reason
     others = [r for r in verdict.resources if not r.written]
     meant = [f"{r.argument or r.role} means {r.value}" for r in others if r.value not in written]
     return "; ".join([verdict.reason, *_links(verdict), *meant])

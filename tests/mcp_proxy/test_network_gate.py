@@ -101,6 +101,7 @@ class QuestionTests(NetworkGateCase):
         self.assertEqual(asked.arguments, {"host": "api.a.test", "port": 443, "party": AGENT})
         self.assertIn("the agent wants to connect to api.a.test:443, and no rule is about it", asked.reason)
         self.assertIn("once means all connections to this host and port for 5 minutes", asked.reason)
+        self.assertEqual(asked.reason.count("api.a.test:443"), 1)
         assert asked.scope is not None
         self.assertEqual(asked.scope.words, 'network.connect at api.a.test:443 with party="the agent", port=443')
         self.assertNoResult(answer)
