@@ -181,6 +181,7 @@ class ContainerKind:
             exhausted=lambda: mcp.guard.look() or traffic.refusal(),
             down=down,
             judge=mcp.network_judge(AGENT),
+            undecrypted=core.services.settings.network.undecrypted,
             responders=responders,
         )
 

@@ -14,7 +14,8 @@ from zope.interface import implementer
 
 from ironcurtain.errors import ProtocolViolation
 from ironcurtain.http.head import HeadReader
-from ironcurtain.mitm_proxy.connection import CONNECT_LIMIT, ESTABLISHED, ConnectRequest, read_connect
+from ironcurtain.mitm_proxy.connection import CONNECT_LIMIT, ConnectRequest, read_connect
+from ironcurtain.mitm_proxy.undecrypted import ESTABLISHED
 from ironcurtain.network.relay import Dialer, Splice
 from ironcurtain.text.display import one_line
 

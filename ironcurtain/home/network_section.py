@@ -12,6 +12,8 @@ class Network(Section, frozen=True):
         says; empty: what ``HTTPS_PROXY`` and ``HTTP_PROXY`` say.
     :param proxy_password: the source of the password for the user in ``proxy``.
     :param proxy_ca_file: PEM certificates to trust for an ``https://`` proxy besides the system's.
+    :param undecrypted: hosts, or ``*.host`` for all names below, whose connections are passed on encrypted: policy
+        decides on the connection only.
     :param no_proxy: hosts to which connections are made directly, instead of those in ``NO_PROXY``.
     """
 
@@ -19,8 +21,13 @@ class Network(Section, frozen=True):
     proxy_password: TokenSettings = TokenSettings()
     proxy_ca_file: str = ""
     no_proxy: tuple[str, ...] = ()
+    undecrypted: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        if self.undecrypted:
+            from ironcurtain.http.host_patterns import HostPatterns
+
+            HostPatterns(self.undecrypted)
         if not (self.proxy or self.no_proxy or self.proxy_password.has_source):
             return
         from ironcurtain.http.proxies import check_entry, read_proxy  # a shell that starts does not need it

@@ -21,6 +21,7 @@ from ironcurtain.mitm_proxy.refusals import refusal_response
 from ironcurtain.mitm_proxy.shared import Destination, Shared
 from ironcurtain.mitm_proxy.tls import PlainSide, Side, server_name
 from ironcurtain.mitm_proxy.tunnel import Tunnel
+from ironcurtain.mitm_proxy.undecrypted import ESTABLISHED, UndecryptedTunnel
 from ironcurtain.providers.provider import RequestRefusal
 
 CONNECT_LIMIT = 8192
@@ -72,9 +73,6 @@ def read_connect(head: bytes) -> ConnectRequest:
     if len(names) > 1 or any(name in ("content-length", "transfer-encoding") for name, _ in headers):
         raise ProtocolViolation("connect", "more than one Host, or a body")
     return ConnectRequest(authority[1].lower(), int(authority[2]), names[0].lower() if names else "")
-
-
-ESTABLISHED = b"HTTP/1.1 200 Connection established\r\n\r\n"
 
 
 class ConnectProtocol(Protocol):
@@ -172,8 +170,11 @@ class ConnectProtocol(Protocol):
         except UnclearAddress as e:
             self._deny(f"{asked.host}:{asked.port}", RequestRefusal(403, "unclear-host", f"the host is unclear: {e}"))
             return
-        self.transport.write(ESTABLISHED)
         hosts = self._shared.open_hosts
+        if hosts.undecrypted.matches(host.name):
+            self._pass_on(UndecryptedTunnel(self._shared, host, asked.port), rest)
+            return
+        self.transport.write(ESTABLISHED)
 
         def admit(tls: Any) -> Admission:
             return OpenAdmission(hosts, host, asked.port, server_name(tls))
@@ -183,6 +184,13 @@ class ConnectProtocol(Protocol):
     def _serve_plain(self, data: bytes) -> None:
         tunnel = Tunnel(self._shared, lambda _: PlainAdmission(self._shared.open_hosts), "http")
         self._hand_over(tunnel, PlainSide(), data)
+
+    def _pass_on(self, tunnel: UndecryptedTunnel, rest: bytes) -> None:
+        self._shared.connections.replace(self, tunnel)
+        self._tls = tunnel
+        tunnel.makeConnection(self.transport)
+        if rest:
+            tunnel.dataReceived(rest)
 
     def _hand_over(self, tunnel: Tunnel, side: Side, rest: bytes) -> None:
         inner = side.wrap(tunnel)

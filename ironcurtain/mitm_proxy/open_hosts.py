@@ -13,10 +13,11 @@ from functools import partial
 from typing import TypeVar
 
 from twisted.internet.defer import Deferred
-from twisted.internet.interfaces import IReactorTime
+from twisted.internet.interfaces import IProtocol, IReactorTime
 
 from ironcurtain.errors import AuditUnavailable, ProtocolViolation
 from ironcurtain.http.head import HttpRequest, read_request
+from ironcurtain.http.host_patterns import HostPatterns
 from ironcurtain.http.hosts import Host
 from ironcurtain.mitm_proxy.admission import ENDED, UNRECORDED, body_fields
 from ironcurtain.mitm_proxy.answer import AnswerRelay, OpenAnswer
@@ -53,6 +54,7 @@ class OpenHosts:
     :param allowed: the hosts of providers, for messages.
     :param fake_keys: must not be sent to such a host.
     :param exhausted: returns why no further request may be made; empty if one may.
+    :param undecrypted: hosts whose connections are passed on as they are.
     """
 
     def __init__(
@@ -68,9 +70,11 @@ class OpenHosts:
         allowed: Sequence[str],
         fake_keys: Sequence[Secret],
         exhausted: Callable[[], str],
+        undecrypted: HostPatterns,
     ) -> None:
         self.judge, self._responders, self._dialer, self._authority = judge, responders, dialer, authority
         self.recorder, self._limits, self._clock, self._exhausted = recorder, limits, clock, exhausted
+        self.undecrypted = undecrypted
         self._fake_keys = [key.reveal().encode() for key in fake_keys]
         self._allowed = ", ".join(allowed)
         self._servers: OrderedDict[str, ServerSide] = OrderedDict()
@@ -91,11 +95,17 @@ class OpenHosts:
             side: Side = PlainSide()
             if scheme == "https":
                 side = _kept(self._clients, host, lambda: ClientSide(host, ""))
-            private = self.judge is not None and self.judge.may_be_private(host, port)
-            route = Route(host, port, private, side, self._limits.connect_seconds)
+            route = Route(host, port, self._may_be_private(host, port), side, self._limits.connect_seconds)
             return Deferred.fromCoroutine(dial(self._dialer, route, self._clock, keeper))
 
         return UpstreamPool(opened, self._clock, self._limits)
+
+    async def connect(self, host: str, port: int, protocol: IProtocol) -> None:
+        """Connect a protocol to a host; raises what :meth:`~ironcurtain.network.dialling.Dialer.connect` raises."""
+        await self._dialer.connect(host, port, protocol, private=self._may_be_private(host, port))
+
+    def _may_be_private(self, host: str, port: int) -> bool:
+        return self.judge is not None and self.judge.may_be_private(host, port)
 
     def closed(self) -> RequestRefusal | None:
         """:returns: why nothing may be reached; ``None`` if the judge decides."""

@@ -58,12 +58,13 @@ class StubJudge:
 class OpenBase(Base):
     """Tests with an origin at ``localhost`` that belongs to no provider."""
 
-    async def open_bench(self, limits: MitmLimits | None = None, **responders: Any) -> Bench:
+    async def open_bench(self, limits: MitmLimits | None = None, **more: Any) -> Bench:
         """:returns: a running bench with a judge; its origin answers each request with ``{}``."""
         bench = Bench(limits=limits)
         self.addCleanup(bench.stopped)
         bench.judge = StubJudge()
-        bench.responders = responders.get("responders", {})
+        bench.responders = more.get("responders", {})
+        bench.undecrypted = more.get("undecrypted", ())
         await bench.start()
         before = os.environ.get("SSL_CERT_FILE")
         os.environ["SSL_CERT_FILE"] = str(bench.top / "origin.pem")

@@ -86,6 +86,7 @@ class Bench:
         self.proxies = DIRECT
         self.port = 0
         self.judge: Any = None
+        self.undecrypted: tuple[str, ...] = ()
         self.responders: dict[tuple[str, int], Any] = {}
 
     async def start(self, **table: Any) -> Bench:
@@ -115,6 +116,7 @@ class Bench:
             exhausted=lambda: self.why,
             limits=self.limits,
             judge=self.judge,
+            undecrypted=self.undecrypted,
             responders=self.responders,
         )
         await self.proxy.start()
