@@ -220,7 +220,10 @@ ORIENTATION = "/etc/ironcurtain"
 """Where :class:`~ironcurtain.agents.adapter.File` values of the place ``orientation`` are, read-only."""
 
 CA_FILE = f"{ORIENTATION}/ca.pem"
-"""The only trusted certificate authority: the MITM proxy's."""
+"""The MITM proxy's certificate authority, for programs that add it to those of the system."""
+
+CA_BUNDLE = f"{ORIENTATION}/ca-bundle.pem"
+"""That and the system's authorities, for programs that read one file only."""
 
 PROXY_URL = "http://127.0.0.1:18080"
 """The MITM proxy's address; the container's entry point forwards it to the socket."""
@@ -232,9 +235,11 @@ MCP_COMMAND = ("socat", "STDIO", "UNIX-CONNECT:/run/ironcurtain/proxy.sock")
 """The command that connects an agent to the MCP proxy, for agents that start MCP servers as processes."""
 
 _PROXY_VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy")
-_CA_VARIABLES = (
-    *("NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "CODEX_CA_CERTIFICATE"),
-    *("CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "PIP_CERT", "REQUESTS_CA_BUNDLE"),
+_YARN_VARIABLES = ("YARN_HTTP_PROXY", "YARN_HTTPS_PROXY")
+_ADDED_CA_VARIABLES = ("NODE_EXTRA_CA_CERTS", "CODEX_CA_CERTIFICATE", "DENO_CERT")
+_CA_BUNDLE_VARIABLES = (
+    *("SSL_CERT_FILE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "PIP_CERT", "REQUESTS_CA_BUNDLE", "CARGO_HTTP_CAINFO"),
+    *("YARN_HTTPS_CA_FILE_PATH", "npm_config_cafile"),
 )
 
 
@@ -245,7 +250,9 @@ def environment() -> Mapping[str, str]:
     return {
         "HOME": HOME,
         "LANG": "C.UTF-8",
-        **dict.fromkeys(_PROXY_VARIABLES, PROXY_URL),
+        **dict.fromkeys((*_PROXY_VARIABLES, *_YARN_VARIABLES), PROXY_URL),
+        "NODE_USE_ENV_PROXY": "1",  # else fetch of Node.js ignores those variables
         **here,
-        **dict.fromkeys(_CA_VARIABLES, CA_FILE),
+        **dict.fromkeys(_ADDED_CA_VARIABLES, CA_FILE),
+        **dict.fromkeys(_CA_BUNDLE_VARIABLES, CA_BUNDLE),
     }

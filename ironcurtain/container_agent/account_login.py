@@ -159,7 +159,8 @@ class AccountLogin:
     async def _spec(self, image: str) -> ContainerSpec:
         around, program = self._around, self._program
         # Nothing is decrypted, so that the certificates of the system are the right ones.
-        everywhere = {k: v for k, v in surroundings.environment().items() if v != surroundings.CA_FILE}
+        certificates = (surroundings.CA_FILE, surroundings.CA_BUNDLE)
+        everywhere = {k: v for k, v in surroundings.environment().items() if v not in certificates}
         return describe(
             session_id=self._id,
             image=image,
@@ -168,7 +169,7 @@ class AccountLogin:
             account=around.account,
             environment={**everywhere, **TERMINAL, **program.environment},
             workspace=self._paths.sandbox,
-            repository=(),
+            further=(),
             paths=self._paths,
             run=self._run,
             resources=around.resources,

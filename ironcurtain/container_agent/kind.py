@@ -47,6 +47,7 @@ from ironcurtain.providers.keys import DEFAULT_VARIABLES, key_variable, real_key
 from ironcurtain.providers.rules import ProviderRule, provider_rules
 from ironcurtain.registries.opening import OpenRegistries, RegistrySurroundings
 from ironcurtain.registries.recording import PackageTraffic
+from ironcurtain.sandbox.certificates import bundle
 from ironcurtain.sandbox.linked_repository import linked_repository, settings_variables
 from ironcurtain.secrets.redaction import Secret
 from ironcurtain.session import events
@@ -59,6 +60,12 @@ from ironcurtain.text.display import json_line, shorten
 
 CA_NAME = "ca.pem"
 """The certificate to trust, below the orientation's directory: see :data:`ironcurtain.agents.adapter.CA_FILE`."""
+
+BUNDLE_NAME = "ca-bundle.pem"
+"""That and this system's certificates: see :data:`ironcurtain.agents.adapter.CA_BUNDLE`."""
+
+SYSTEM_BUNDLE = "/etc/ssl/certs/ca-certificates.crt"
+"""Where programs in the image look for certificates if they read no variable, such as wget and apt."""
 
 AGENT = "the agent"
 """Who wants an agent's connections, in questions and records."""
@@ -227,7 +234,7 @@ class ContainerKind:
             account=core.account,
             environment={**surroundings.environment(), **git, **environment},
             workspace=workspace,
-            repository=repository,
+            further=(*repository, Mount(str(core.paths.orientation / BUNDLE_NAME), SYSTEM_BUNDLE)),
             paths=core.paths,
             run=proxies.run,
             resources=core.services.settings.resources,
@@ -265,7 +272,9 @@ class ContainerKind:
 
     def _directories(self, core: Core, authority: bytes) -> None:
         prepare(core.paths, core.account)
-        self._placer(core.paths, core.account, "orientation").place(CA_NAME, authority)
+        placer = self._placer(core.paths, core.account, "orientation")
+        placer.place(CA_NAME, authority)
+        placer.place(BUNDLE_NAME, bundle(authority)[1])
 
     def _place(self, core: Core, facts: Facts) -> None:
         for file in self._adapter.files(facts):

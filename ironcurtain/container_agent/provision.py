@@ -97,7 +97,7 @@ def describe(
     account: Account,
     environment: Mapping[str, str],
     workspace: Path,
-    repository: Sequence[Mount],
+    further: Sequence[Mount],
     paths: SessionPaths,
     run: RunPaths,
     resources: Resources,
@@ -109,7 +109,7 @@ def describe(
     :param command: the main program; :data:`COMMAND` if programs are run one by one.
     :param tty: whether that program has a terminal.
     :param environment: environment of all programs inside.
-    :param repository: mounts for the workspace's git repository, if it is elsewhere.
+    :param further: further mounts, such as for the workspace's git repository if it is elsewhere.
     :param processors: number of processors of this machine; an Engine refuses more.
     :param home: IronCurtain's home.
     :param owner: this process.
@@ -131,7 +131,7 @@ def describe(
                 passwd=str(passwd_file(paths)),
                 group=str(group_file(paths)),
             ),
-            *repository,
+            *further,
         ),
         tmpfs_mb=min(SCRATCH_MOST_MB, resources.memory_mb // SCRATCH_SHARE),
         memory_mb=resources.memory_mb,

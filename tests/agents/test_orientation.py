@@ -65,10 +65,12 @@ class SurroundingsTests(SynchronousTestCase):
 
     def test_proxy_and_certificates(self) -> None:
         environment = surroundings.environment()
-        for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"):
+        for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy", "YARN_HTTPS_PROXY"):
             self.assertEqual(environment[name], "http://127.0.0.1:18080")
-        for name in ("NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "CODEX_CA_CERTIFICATE", "GIT_SSL_CAINFO"):
+        for name in ("NODE_EXTRA_CA_CERTS", "CODEX_CA_CERTIFICATE", "DENO_CERT"):
             self.assertEqual(environment[name], "/etc/ironcurtain/ca.pem")
+        for name in ("SSL_CERT_FILE", "GIT_SSL_CAINFO", "CARGO_HTTP_CAINFO", "npm_config_cafile"):
+            self.assertEqual(environment[name], "/etc/ironcurtain/ca-bundle.pem")
         self.assertIn("127.0.0.1", environment["NO_PROXY"].split(","))
 
     def test_they_are_where_the_container_puts_them(self) -> None:
@@ -95,6 +97,7 @@ class EveryAdapterTests(SynchronousTestCase):
             for file in files:
                 self.assertFalse(file.path.startswith("/") or ".." in file.path.split("/"))
                 self.assertNotEqual((file.place, file.path), ("orientation", "ca.pem"))
+                self.assertNotEqual((file.place, file.path), ("orientation", "ca-bundle.pem"))
 
     def test_every_session_is_told_where_it_is(self) -> None:
         for adapter in self.each():
