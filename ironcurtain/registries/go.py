@@ -122,8 +122,9 @@ class Go:
             return release
         if release.version != file.version:
             return RequestRefusal(403, "package-missing", f"{file.module} has no version {file.version}.")
-        release = release._replace(file=file.path.rpartition("/")[2], url=self._upstream.url + file.path)
-        return await self._store.deliver(release, _BYTES, installs=file.kind == "zip")
+        name, url = file.path.rpartition("/")[2], self._upstream.url + file.path
+        wanted = Release(release.name, release.version, name, release.published, None, url)
+        return await self._store.deliver(wanted, _BYTES, installs=file.kind == "zip")
 
     async def _version(self, module: str, path: str) -> Release | RequestRefusal:
         """

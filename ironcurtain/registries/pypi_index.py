@@ -59,8 +59,8 @@ class ProjectFile(NamedTuple):
         """:returns: the metadata beside the file, as a file of the same age; ``None`` if there are none."""
         if self.metadata is None:
             return None
-        release = self.release
-        return release._replace(file=f"{release.file}.metadata", digest=self.metadata, url=f"{release.url}.metadata")
+        name, version, file, published, _, url = self.release
+        return Release(name, version, f"{file}.metadata", published, self.metadata, f"{url}.metadata")
 
 
 class _File(msgspec.Struct, rename="kebab"):

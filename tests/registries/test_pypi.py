@@ -187,10 +187,10 @@ class PrivateIndexTests(PyPITestCase):
 
     def setUp(self) -> None:
         super().setUp()
-        self.private = PyPI(self.store(), "https://pip.example:8443/root/simple/")
+        self.private = PyPI(self.store(), "https://pip.example:8443/team/simple/")
         self.files[SOURCE]["url"] = f"../../+f/ab/{SOURCE}#sha256=00"
-        self.upstream.contents[f"https://pip.example:8443/root/+f/ab/{SOURCE}"] = b"source"
-        self.publish("https://pip.example:8443/root/simple/six/")
+        self.upstream.contents[f"https://pip.example:8443/team/+f/ab/{SOURCE}"] = b"source"
+        self.publish("https://pip.example:8443/team/simple/six/")
 
     def test_it_stands_in_for_the_public_one(self) -> None:
         address = self.page(self.private)[SOURCE]["url"]
@@ -200,17 +200,17 @@ class PrivateIndexTests(PyPITestCase):
     def test_it_is_answered_at_its_own_address(self) -> None:
         self.assertIn(("pip.example", 8443), self.private.hosts)
         host = "pip.example:8443"
-        files = self.page(self.private, host, "/root/simple/six/")
-        self.assertEqual(files[SOURCE]["url"], f"https://{host}/root/+f/ab/{SOURCE}")
-        self.assertEqual(self.body(self.private, host, f"/root/+f/ab/{SOURCE}"), b"source")
+        files = self.page(self.private, host, "/team/simple/six/")
+        self.assertEqual(files[SOURCE]["url"], f"https://{host}/team/+f/ab/{SOURCE}")
+        self.assertEqual(self.body(self.private, host, f"/team/+f/ab/{SOURCE}"), b"source")
         self.assertEqual(files[WHEEL]["url"], f"https://{host}/packages/six/{WHEEL}")
         self.assertEqual(
             self.refusal(self.private, host, files[WHEEL]["url"].removeprefix(f"https://{host}")).status, 403
         )
-        self.assertEqual(self.refusal(self.private, host, "/root/+api").code, "not-for-installing")
+        self.assertEqual(self.refusal(self.private, host, "/team/+api").code, "not-for-installing")
 
     def test_mirrors_keep_the_addresses_of_files(self) -> None:
         url = f"https://mirror.example/pypi{PATH}{SOURCE}"
         self.files[SOURCE]["url"] = url
-        self.publish("https://pip.example:8443/root/simple/six/")
+        self.publish("https://pip.example:8443/team/simple/six/")
         self.assertEqual(self.page(self.private)[SOURCE]["url"], f"https://{FILES}{PATH}{SOURCE}")
