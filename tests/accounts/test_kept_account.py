@@ -38,6 +38,7 @@ class RenewalTests(AccountTestCase):
     def test_callers_at_one_time_cause_one_request(self) -> None:
         account = self.account()
         waiting = [renewal(account) for _ in range(5)]
+        self.assertEqual(self.reactor.getDelayedCalls(), [])  # nobody waits for the lock
         self.server.answer()
         self.assertEqual({self.successResultOf(each).secret.reveal() for each in waiting}, {f"{CANARY}-a1"})
         self.assertEqual(len(self.server.asked), 1)

@@ -71,9 +71,10 @@ class AnswerTests(SynchronousTestCase):
         self.assertEqual((login.expires, login.owner, login.plan), (NOW + 3600, "ada@example.com", "max"))
 
     def test_refresh_token_that_is_not_replaced_is_kept(self) -> None:
-        login = answered("claude", expires_in=3600)
-        assert login.refresh is not None
-        self.assertEqual(login.refresh.reveal(), CLAUDE_REFRESH)
+        for unusable in ({}, {"refresh_token": None}, {"refresh_token": ""}, {"refresh_token": "a b"}):
+            login = answered("claude", expires_in=3600, **unusable)
+            assert login.refresh is not None
+            self.assertEqual(login.refresh.reveal(), CLAUDE_REFRESH)
 
     def test_new_refresh_token_is_kept_although_the_rest_is_unusual(self) -> None:
         for unusual in ({"expires_in": "soon"}, {"expires_in": -1}, {"account": [1]}, {"id_token": 7}):
