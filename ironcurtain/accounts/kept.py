@@ -37,6 +37,7 @@ class _Stored(msgspec.Struct):
     extra: dict[str, str]
     owner: str
     plan: str
+    ends: float | None = None
     refused: bool = False
 
 
@@ -66,6 +67,7 @@ class KeptLogin:
             {name: secret.reveal() for name, secret in login.extra.items()},
             login.owner,
             login.plan,
+            login.ends,
             login.refused,
         )
         fields = {"version": FORMAT_VERSION, **msgspec.to_builtins(stored)}
@@ -115,5 +117,6 @@ def _parsed(path: str, data: bytes) -> Login:
         extra,
         stored.owner,
         stored.plan,
+        stored.ends,
         stored.refused,
     )

@@ -39,6 +39,7 @@ class Login:
     :ivar extra: see :attr:`ironcurtain.accounts.source.Token.extra`.
     :ivar owner: whose account it is, usually an address; empty if the login does not say. Not checked by anybody.
     :ivar plan: what is paid for, such as ``max``; empty if the login does not say.
+    :ivar ends: when it can no longer be renewed, in seconds since the epoch; ``None``: never, or unknown.
     :ivar refused: whether the provider said that the login is no longer valid.
     """
 
@@ -49,6 +50,7 @@ class Login:
     extra: Mapping[str, Secret] = field(default_factory=lambda: MappingProxyType({}))
     owner: str = ""
     plan: str = ""
+    ends: float | None = None
     refused: bool = False
 
     @property

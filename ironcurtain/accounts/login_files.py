@@ -40,6 +40,7 @@ class _ClaudeLogin(msgspec.Struct, rename="camel"):
     access_token: str
     refresh_token: str | None = None
     expires_at: Milliseconds | None = None
+    refresh_token_expires_at: Milliseconds | None = None
     scopes: tuple[str, ...] | None = None
     subscription_type: str | None = None
 
@@ -101,6 +102,7 @@ def _claude(path: str, parsed: dict[str, Any]) -> Login:
         _optional(path, "refreshToken", login.refresh_token, "claude /login"),
         _seconds(login.expires_at),
         plan=short_text(login.subscription_type, 40),
+        ends=_seconds(login.refresh_token_expires_at),
     )
 
 

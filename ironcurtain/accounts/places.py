@@ -46,8 +46,8 @@ class AccountState:
     What is known of an account without asking its provider. It contains no token.
 
     :ivar title: whose and which account it is.
-    :ivar expires: when it ends, in seconds since the epoch; ``None``: it is renewed, or does not end, or nobody knows.
-    :ivar renewed: whether IronCurtain renews it.
+    :ivar expires: when it ends, in seconds since the epoch; ``None``: it does not end, or nobody knows.
+    :ivar renewed: whether IronCurtain renews its token until then.
     :ivar problem: why it cannot be used, and what to do; empty if it can.
     """
 
@@ -142,10 +142,11 @@ class Accounts:
 
 def _state(place: AccountPlace, login: Login, now: float) -> AccountState:
     renewed = place.origin == "login" and renewal_request(login) is not None
-    ended = login.expires is not None and login.expires <= now
+    expires = login.ends if renewed else login.expires
+    ended = expires is not None and expires <= now
     problem = ""
-    if place.origin == "login" and (login.refused or (ended and not renewed)):
+    if place.origin == "login" and (login.refused or ended):
         problem = f"it is no longer valid: run ironcurtain login {place.name}"
     elif place.origin == "cli" and ended:
         problem = f"it has expired: {RENEWALS[place.name]}"
-    return AccountState(login.title, None if renewed else login.expires, renewed, problem)
+    return AccountState(login.title, expires, renewed, problem)

@@ -57,6 +57,7 @@ class _Answer(msgspec.Struct):
     refresh_token: Any = None
     id_token: Any = None
     expires_in: Any = None
+    refresh_token_expires_in: Any = None
     account: Any = None
 
 
@@ -117,6 +118,8 @@ def renewed(login: Login, status: int, body: bytes, now: float, renewal: str) ->
     access = Secret(answer.access_token, origin)
     refresh = Secret(given, origin) if isinstance(given, str) and is_token(given) else login.refresh
     expires = now + answer.expires_in if _is_duration(answer.expires_in) else None
+    lasts = answer.refresh_token_expires_in
+    login = replace(login, ends=now + lasts if _is_duration(lasts) else login.ends)
     if login.kind == "chatgpt":
         id_token = answer.id_token if isinstance(answer.id_token, str) else ""
         return _chatgpt(login, access, refresh, id_token, expires)

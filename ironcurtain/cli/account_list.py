@@ -34,10 +34,8 @@ def states(found: Accounts) -> list[tuple[AccountPlace, AccountState]]:
 
 def until(state: AccountState) -> str:
     """:returns: how long an account lasts, for people."""
-    if state.renewed:
-        return "renewed"
     if state.expires is None:
-        return "-"
+        return "renewed" if state.renewed else "-"
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(state.expires))
 
 

@@ -25,6 +25,7 @@ def claude_file(**changes: Any) -> bytes:
         "accessToken": CLAUDE_ACCESS,
         "refreshToken": CLAUDE_REFRESH,
         "expiresAt": 1_800_000_000_000,
+        "refreshTokenExpiresAt": 1_802_000_000_000,
         "scopes": ["user:inference", "user:profile"],
         "subscriptionType": "max",
         "rateLimitTier": "default",

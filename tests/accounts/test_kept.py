@@ -33,7 +33,7 @@ class KeptLoginTests(SynchronousTestCase):
     def test_login_is_read_as_it_was_written(
         self, access: Secret, refresh: Secret | None, expires: float | None, owner: str
     ) -> None:
-        login = Login("chatgpt", access, refresh, expires, {ACCOUNT_ID: access}, owner, "plus")
+        login = Login("chatgpt", access, refresh, expires, {ACCOUNT_ID: access}, owner, "plus", expires)
         self.file.write(login)
         self.assertEqual(self.file.read(), login)
 

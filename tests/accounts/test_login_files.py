@@ -45,6 +45,7 @@ class ReadingTests(SynchronousTestCase):
         assert login.refresh is not None
         self.assertEqual((login.access.reveal(), login.refresh.reveal()), (CLAUDE_ACCESS, CLAUDE_REFRESH))
         self.assertEqual((login.expires, login.title), (1_800_000_000.0, "Claude subscription (max)"))
+        self.assertEqual(login.ends, 1_802_000_000.0)
 
     def test_codex_file_gives_account_owner_plan_and_the_time_in_the_token(self) -> None:
         login = read_login("chatgpt", "/f.json", codex_file())

@@ -98,10 +98,15 @@ class StateTests(PlacesTestCase):
 
     def test_kept_login_is_renewed_although_its_token_has_ended(self) -> None:
         self.keep(expiresAt=1000)
-        self.assertEqual(self.state(self.accounts()), AccountState("Claude subscription (max)", None, True))
+        title = "Claude subscription (max)"
+        self.assertEqual(self.state(self.accounts()), AccountState(title, 1_802_000_000.0, True))
+        self.keep(expiresAt=1000, refreshTokenExpiresAt=None)
+        self.assertEqual(self.state(self.accounts()), AccountState(title, None, True))
 
     def test_kept_login_that_cannot_be_renewed_says_what_to_do(self) -> None:
         self.keep(expiresAt=1000, refreshToken=None)
+        self.assertIn("run ironcurtain login claude", self.state(self.accounts()).problem)
+        self.keep(refreshTokenExpiresAt=1000)
         self.assertIn("run ironcurtain login claude", self.state(self.accounts()).problem)
         file = self.accounts().kept.of("claude")
         file.write(Login("claude", Secret(CANARY), Secret(CANARY), refused=True))

@@ -65,7 +65,11 @@ class RequestTests(SynchronousTestCase):
 
 class AnswerTests(SynchronousTestCase):
     def test_answer_gives_new_tokens_and_the_time(self) -> None:
-        login = answered("claude", refresh_token="next", expires_in=3600, account={"email_address": "ada@example.com"})
+        account = {"email_address": "ada@example.com"}
+        login = answered(
+            "claude", refresh_token="next", expires_in=3600, refresh_token_expires_in=7200, account=account
+        )
+        self.assertEqual(login.ends, NOW + 7200)
         assert login.refresh is not None
         self.assertEqual((login.access.reveal(), login.refresh.reveal()), ("new", "next"))
         self.assertEqual((login.expires, login.owner, login.plan), (NOW + 3600, "ada@example.com", "max"))
@@ -77,8 +81,14 @@ class AnswerTests(SynchronousTestCase):
             self.assertEqual(login.refresh.reveal(), CLAUDE_REFRESH)
 
     def test_new_refresh_token_is_kept_although_the_rest_is_unusual(self) -> None:
-        for unusual in ({"expires_in": "soon"}, {"expires_in": -1}, {"account": [1]}, {"id_token": 7}):
-            login = answered("claude", refresh_token="next", **unusual)
+        for field, value in (
+            ("expires_in", "soon"),
+            ("expires_in", -1),
+            ("account", [1]),
+            ("refresh_token_expires_in", []),
+            ("id_token", 7),
+        ):
+            login = answered("claude", **{"refresh_token": "next", field: value})
             assert login.refresh is not None
             self.assertEqual((login.refresh.reveal(), login.expires), ("next", None))
 
