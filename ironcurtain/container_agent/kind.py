@@ -73,6 +73,9 @@ AGENT = "the agent"
 CUT_OFF_SHOWN = 2000
 """Maximum length in characters of a message that was cut off, where the agent is told of it."""
 
+AGENT = "the agent"
+"""Who wants its connections, in words for people."""
+
 EnsureImage = Callable[[str, Callable[[str], None]], Awaitable[str]]
 """Returns a reference to an agent's image, building it if necessary; reports progress."""
 
@@ -123,7 +126,7 @@ class ContainerKind:
         run = core.services.home.session_run(core.id)
         authority = Authority.load_or_make(self._services.home.authority, self._services.now)
         make_mitm = partial(self._mitm, core, authority, mcp)
-        make_registries = partial(self._registries, core)
+        make_registries = partial(self._registries, core, mcp)
         return Proxies(core, mcp, make_mitm, make_registries, self._spent(core), run, authority.certificate_pem)
 
     def make_agent(self, core: Core, proxies: Proxies) -> ContainerAgent | ScreenAgent:
@@ -192,17 +195,18 @@ class ContainerKind:
             responders=responders,
         )
 
-    def _registries(self, core: Core, heard: Callable[[PackageTraffic], None]) -> OpenRegistries:
+    def _registries(self, core: Core, mcp: McpProxy, heard: Callable[[PackageTraffic], None]) -> OpenRegistries:
         around = RegistrySurroundings(
             self._reactor,
-            Dialer(self._reactor, self._reactor.nameResolver),
+            Dialer(self._reactor, self._reactor.nameResolver, proxies=core.services.proxies),
             core.audit,
             core.services.redactor,
             lambda where, key: configured_secret(key, where, self._environ, self._reactor),
             lambda: datetime.fromtimestamp(core.services.now(), UTC),
             heard,
         )
-        return OpenRegistries(core.services.settings.registries, around)
+        judge = partial(mcp.network_judge, AGENT, None)
+        return OpenRegistries(core.services.settings.registries, around, judge)
 
     def _spent(self, core: Core) -> Spent:
         if not core.resumed:

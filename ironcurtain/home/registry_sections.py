@@ -96,3 +96,7 @@ class Registries(Section, frozen=True):
             return None
         found = RegistrySettings() if value is True else value
         return found if found.min_age else msgspec.structs.replace(found, min_age=self.min_age)
+
+    def offered(self) -> RegistrySettings:
+        """:returns: the settings of a registry that is closed, for the case that a person opens it."""
+        return RegistrySettings(min_age=self.min_age)

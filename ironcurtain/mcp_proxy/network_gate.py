@@ -9,7 +9,7 @@ their number, and questions and records of refusals are limited per minute.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import inf
 from typing import Any, Final, NamedTuple
@@ -51,6 +51,8 @@ STOPPED_RULE: Final = "protected-path-appeared"
 
 CONFIGURED_RULE: Final = "configured-network"
 """Allows a connection of a server to a host that its settings list, if no rule is about it."""
+
+NO_OFFERS: Final[Mapping[tuple[str, int], str]] = {}
 
 Listed = Callable[[str, int], bool]
 """Returns whether a person has listed a host and port for a party; rules of the policy can still deny them."""
@@ -108,14 +110,19 @@ class NetworkGate:
         self._asking: dict[str, SharedQuestion] = {}
         self._connected: OrderedDict[tuple[str, str, int], None] = OrderedDict()
         self._listed: dict[str, Listed] = {}
+        self._offers: dict[tuple[str, str, int], str] = {}
         self._meters: dict[tuple[str, bool], Meter] = {}
 
-    def judge(self, party: str, listed: Listed | None = None) -> NetworkJudge:
+    def judge(
+        self, party: str, listed: Listed | None = None, offers: Mapping[tuple[str, int], str] = NO_OFFERS
+    ) -> NetworkJudge:
         """
         :param party: who wants the connections, in words for people: "the agent", "server NAME", "shell".
         :param listed: see :data:`Listed`.
+        :param offers: what an approval opens in place of a host and port, in words.
         :returns: what decides for it.
         """
+        self._offers.update({(party, host, port): words for (host, port), words in offers.items()})
         if listed is not None:
             self._listed[party] = listed
         return _PartyJudge(self, party)
@@ -264,7 +271,7 @@ class NetworkGate:
         answer: RequestRefusal | None = None
         try:
             self._admission.record(call, verdict)
-            shown = replace(verdict, reason=f"{verdict.reason}; {approval_words(tool)}")
+            shown = replace(verdict, reason=f"{verdict.reason}; {approval_words(tool, self._offer(tool, verdict))}")
             await self._admission.ask(call, shown, None, DEFINITIONS[tool])
             if self._judged(tool, dict(verdict.arguments)).decision is Decision.DENY:
                 raise CallRefused("denied", "changed-meanwhile", "", verdict.rule)
@@ -284,6 +291,12 @@ class NetworkGate:
         until = self._clock.seconds() + hold
         self._keep(key, Standing(call, verdict.decision, rules_of(verdict), answer, until))
         return answer
+
+    def _offer(self, tool: str, verdict: Verdict) -> str:
+        if tool != CONNECT:
+            return ""
+        party, host, port = (verdict.arguments[name] for name in ("party", "host", "port"))
+        return self._offers.get((party, host, port), "")
 
     def _meter(self, verdict: Verdict, most: int, asks: bool) -> Meter:
         party = str(verdict.arguments.get("party"))

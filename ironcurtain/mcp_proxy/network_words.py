@@ -34,8 +34,13 @@ _WAYS: dict[str, str] = {
 }
 
 
-def approval_words(tool: str) -> str:
-    """:returns: what one approval covers."""
+def approval_words(tool: str, offer: str = "") -> str:
+    """
+    :param offer: what an approval opens, in words; empty: the host and port.
+    :returns: what one approval covers.
+    """
+    if offer:
+        return f"an approval opens {offer}; once means for {_MINUTES}; [registries] in the settings opens it for good"
     what = "connections to this host and port" if tool == CONNECT else "equal requests"
     return f"once means all {what} for {_MINUTES}; a rule in the policy allows them for good"
 

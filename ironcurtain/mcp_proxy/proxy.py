@@ -30,7 +30,7 @@ from ironcurtain.mcp_proxy.listeners import AgentConnections, ListenerReactor, l
 from ironcurtain.mcp_proxy.logins import LoginFiles
 from ironcurtain.mcp_proxy.memory import CallMemory
 from ironcurtain.mcp_proxy.missing import Missing
-from ironcurtain.mcp_proxy.network_gate import Listed, NetworkGate, RefusedConnection
+from ironcurtain.mcp_proxy.network_gate import NO_OFFERS, Listed, NetworkGate, RefusedConnection
 from ironcurtain.mcp_proxy.obstacles import obstacle
 from ironcurtain.mcp_proxy.pins import PinFiles, SessionPins
 from ironcurtain.mcp_proxy.questions import Elicit, Questions
@@ -245,13 +245,16 @@ class McpProxy:
         """
         self._listeners.append(await listen_unix(path, self._connection, owner))
 
-    def network_judge(self, party: str, listed: Listed | None = None) -> NetworkJudge:
+    def network_judge(
+        self, party: str, listed: Listed | None = None, offers: Mapping[tuple[str, int], str] = NO_OFFERS
+    ) -> NetworkJudge:
         """
         :param party: who wants connections, in words for people: "the agent", "server NAME", "shell".
         :param listed: see :data:`~ironcurtain.mcp_proxy.network_gate.Listed`.
+        :param offers: what an approval opens in place of a host and port, in words.
         :returns: what decides about them.
         """
-        return self._network.judge(party, listed)
+        return self._network.judge(party, listed, offers)
 
     @property
     def alive(self) -> bool:

@@ -13,6 +13,7 @@ from ironcurtain.home.sections import KeySettings
 from ironcurtain.home.user_paths import user_path
 from ironcurtain.http.addresses import literal
 from ironcurtain.network.dialling import Dialer
+from ironcurtain.network.judge import NetworkJudge
 from ironcurtain.network.responder import Responder
 from ironcurtain.registries import crates_index, pypi_paths
 from ironcurtain.registries.allowance import Allowance
@@ -21,6 +22,7 @@ from ironcurtain.registries.debian import Debian
 from ironcurtain.registries.go import Go
 from ironcurtain.registries.http_fetcher import Credential, HttpFetcher
 from ironcurtain.registries.npm import NpmRegistry, normalised
+from ironcurtain.registries.offering import JudgedResponder
 from ironcurtain.registries.policy import Normalise, package_policy
 from ironcurtain.registries.pypi import PyPI
 from ironcurtain.registries.recording import PackageRecorder, PackageTraffic
@@ -54,6 +56,10 @@ KINDS: Final[Mapping[str, RegistryKind]] = {
 """By the name in the settings."""
 
 
+OfferJudge = Callable[[Mapping[tuple[str, int], str]], NetworkJudge]
+"""Returns what decides; takes what an approval opens, by host and port, in words."""
+
+
 @dataclass(frozen=True, slots=True)
 class RegistrySurroundings:
     """
@@ -75,16 +81,23 @@ class RegistrySurroundings:
 
 class OpenRegistries:
     """
-    The registries that the settings open, for one session. Call :meth:`start` first.
+    The registries that the settings open, and those that are offered, for one session. Call :meth:`start` first.
 
+    :param judge: decides on the hosts of registries that are closed: allowed ones are answered by the registry, too.
+        ``None``: they are not offered.
     :raises ConfigurationError: a ``ca_file`` cannot be used.
     """
 
-    def __init__(self, settings: Registries, around: RegistrySurroundings) -> None:
+    def __init__(self, settings: Registries, around: RegistrySurroundings, judge: OfferJudge | None = None) -> None:
         self._around, self._allowance = around, Allowance(settings)
         self._opened = {name: opened for name in REGISTRIES if (opened := settings.opened(name)) is not None}
-        self._fetchers = {name: self._fetcher(opened) for name, opened in self._opened.items()}
-        self.responders: Mapping[tuple[str, int], Responder] = dict(self._responders())
+        closed = [name for name in REGISTRIES if name not in self._opened and judge is not None]
+        offered = {name: settings.offered() for name in closed}
+        self._fetchers = {name: self._fetcher(each) for name, each in (self._opened | offered).items()}
+        responders = self._offered(offered, judge) if judge is not None else {}
+        for name, each in self._opened.items():
+            responders.update(self._responders(name, each))
+        self.responders: Mapping[tuple[str, int], Responder] = responders
         """What answers for the hosts and ports of registries."""
 
     async def start(self) -> None:
@@ -114,13 +127,22 @@ class OpenRegistries:
             ca_file=user_path(settings.ca_file) if settings.ca_file else "",
         )
 
-    def _responders(self) -> Iterator[tuple[tuple[str, int], Responder]]:
+    def _offered(self, offered: Mapping[str, RegistrySettings], judge: OfferJudge) -> dict[tuple[str, int], Responder]:
+        responders: dict[tuple[str, int], Responder] = {}
+        offers: dict[tuple[str, int], str] = {}
+        for name, each in offered.items():
+            words = f"the {name} registry, read-only, for versions that are at least {each.min_age} old"
+            for place, responder in self._responders(name, each):
+                responders[place], offers[place] = responder, words
+        deciding = judge(offers)
+        return {place: JudgedResponder(deciding, *place, each) for place, each in responders.items()}
+
+    def _responders(self, name: str, settings: RegistrySettings) -> Iterator[tuple[tuple[str, int], Responder]]:
         around = self._around
-        for name, settings in self._opened.items():
-            kind, recorder = KINDS[name], PackageRecorder(name, around.audit, around.events)
-            policy = package_policy(name, settings, kind.normalise)
-            store = PackageStore(policy, self._fetchers[name], recorder, self._allowance, around.now)
-            registry = kind.make(store, literal(settings.url))
-            for host, port in registry.hosts:
-                shown = host if port == HTTPS_PORT else f"{host}:{port}"
-                yield (host, port), RegistryResponder(name, registry, shown, recorder)
+        kind, recorder = KINDS[name], PackageRecorder(name, around.audit, around.events)
+        policy = package_policy(name, settings, kind.normalise)
+        store = PackageStore(policy, self._fetchers[name], recorder, self._allowance, around.now)
+        registry = kind.make(store, literal(settings.url))
+        for host, port in registry.hosts:
+            shown = host if port == HTTPS_PORT else f"{host}:{port}"
+            yield (host, port), RegistryResponder(name, registry, shown, recorder)

@@ -108,6 +108,18 @@ class QuestionTests(NetworkGateCase):
         self.escalations.decide(1, Outcome.APPROVED, "ada")
         self.assertIsNone(self.successResultOf(answer))
 
+    def test_question_says_what_an_approval_opens_in_place_of_a_host(self) -> None:
+        self.make()
+        judge = self.gate.judge(AGENT, None, {("a.test", 443): "the npm registry, read-only"})
+        answer = self.start(judge.connect("a.test", 443))
+        self.assertIn(
+            "an approval opens the npm registry, read-only; once means for 5 min", self.pending().request.reason
+        )
+        self.escalations.decide(1, Outcome.DENIED, "ada")
+        self.assertEqual(self.code(answer), "denied-by-person")
+        self.connect("a.test", 8443)
+        self.assertIn("all connections to this host and port", self.pending().request.reason)
+
     def test_equal_questions_are_one_and_one_record_answers_all(self) -> None:
         self.make()
         answers = [self.connect() for _ in range(85)]
