@@ -171,7 +171,7 @@ class ConnectProtocol(Protocol):
             self._deny(f"{asked.host}:{asked.port}", RequestRefusal(403, "unclear-host", f"the host is unclear: {e}"))
             return
         hosts = self._shared.open_hosts
-        if hosts.undecrypted.matches(host.name):
+        if hosts.undecrypted.matches(host.name) and hosts.responder(host.name, asked.port) is None:
             self._pass_on(UndecryptedTunnel(self._shared, host, asked.port), rest)
             return
         self.transport.write(ESTABLISHED)

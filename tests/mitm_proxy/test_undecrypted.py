@@ -6,6 +6,7 @@ from tests.mitm_proxy.client import Client
 from tests.mitm_proxy.messages import reply
 from tests.mitm_proxy.open_hosts import DENIED, OpenBase, get, port_of
 from tests.mitm_proxy.support import Bench
+from tests.mitm_proxy.test_responders import StubResponder
 from tests.mitm_proxy.waiting import until
 
 
@@ -43,6 +44,14 @@ class TunnelTests(OpenBase):
         self.assertEqual((status, body), (403, b"IronCurtain: localhost is not open: ask the user\n"))
         await client.closed()
         self.assertEqual(bench.origin.connections, [])
+
+    async def test_registry_stays_answered_here_although_a_pattern_covers_its_host(self) -> None:
+        responder = StubResponder(b"filtered")
+        bench = await self.open_bench(undecrypted=("*.example",), responders={("packages.example", 443): responder})
+        client = await bench.tunnel(authority="packages.example:443", name="packages.example")
+        client.send(get("packages.example"))
+        self.assertEqual((await client.response())[2], b"filtered")
+        self.assertEqual(bench.judge.asked, [])
 
     async def test_other_names_in_the_handshake_reset_the_connection(self) -> None:
         bench, host = await self.start()
