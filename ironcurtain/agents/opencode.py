@@ -66,6 +66,8 @@ class OpenCode:
         return (
             File("orientation", _CONFIG_FILE, json_text(configuration)),
             File("orientation", _ORIENTATION_FILE, facts.orientation),
+            # Else it would connect to the package registry at each start, for types that only authors of plugins need.
+            File("home", ".config/opencode/.npmrc", "offline=true\n", replace=False),
         )
 
     def _model(self, facts: Facts) -> dict[str, Any]:

@@ -52,6 +52,9 @@ class FileTests(SynchronousTestCase):
         self.assertEqual(next(iter(permission)), "*", "what comes later wins")
         self.assertEqual((permission["*"], permission["webfetch"]), ("allow", "deny"))
 
+    def test_its_own_packages_are_not_fetched(self) -> None:
+        self.assertEqual(content(OPENCODE.files(facts()), "home", ".config/opencode/.npmrc"), "offline=true\n")
+
     def test_a_model_is_named_with_its_provider(self) -> None:
         self.assertNotIn("model", self.configuration())
         self.assertEqual(self.configuration()["disabled_providers"], ["google"])
