@@ -21,7 +21,7 @@ from ironcurtain.mcp_proxy.catalogue import KINDS, TOOLS, Catalogue, CatalogueKi
 from ironcurtain.mcp_proxy.faults import ServerFaults
 from ironcurtain.mcp_proxy.pins import SessionPins, withheld_notice
 from ironcurtain.mcp_proxy.questions import AgentLink, Questions
-from ironcurtain.mcp_proxy.servers_config import AgentRequest
+from ironcurtain.mcp_proxy.server_fields import AgentRequest
 
 REFRESH_SECONDS = 0.2
 """Minimum seconds between two fetches of the same list, however often the server reports a change."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 import os
 import signal
 import socket
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 
 from twisted.internet.defer import Deferred
 from twisted.internet.error import ProcessExitedAlready
@@ -230,17 +230,16 @@ class Child:
         self._exited: Deferred[None] = Deferred()
         self._stream, self._errors = _Stream(self), _Errors(self)
         self._ours, theirs = socket.socketpair()
-        with theirs, opened(launch.inputs) as inputs, ExitStack() as handed:
-            further = dict[int, int]()
+        with theirs, opened(launch.inputs) as inputs:
             if gateway is not None:
-                further[HANDOVER_DESCRIPTOR] = handed.enter_context(gateway.handover().theirs).fileno()
+                inputs[HANDOVER_DESCRIPTOR] = gateway.handover().theirs.detach()  # closed like the others
             self._process = reactor.spawnProcess(
                 self._errors,
                 launch.argv[0],
                 list(launch.argv),
                 dict(launch.environment),
                 launch.cwd,
-                childFDs={0: theirs.fileno(), 1: theirs.fileno(), 2: "r", **inputs, **further},
+                childFDs={0: theirs.fileno(), 1: theirs.fileno(), 2: "r", **inputs},
             )
         self.pid = int(self._process.pid or 0)
 

@@ -291,6 +291,8 @@ def _sandbox(
     ground: Ground,
     installed: Sequence[str] | None,
 ) -> Sandbox:
+    if config.access.anything and ground.authority is None:
+        raise Unavailable(f'MCP server {name}: list the hosts that it needs: {{"network": ["HOST", "HOST:PORT"]}}')
     for path in (*config.read, *config.write):
         if not os.path.exists(path):
             raise Unavailable(f"MCP server {name}: its sandbox names {path}, which does not exist")

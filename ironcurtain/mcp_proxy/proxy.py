@@ -43,6 +43,7 @@ from ironcurtain.network.judge import NetworkJudge
 from ironcurtain.network.listed import ListedJudge
 from ironcurtain.policy import PolicyEngine
 from ironcurtain.policy.history import NO_HISTORY, CallHistory
+from ironcurtain.policy.network import server_party
 from ironcurtain.policy.pathmap import PathMap
 from ironcurtain.secrets.redaction import Redactor, Secret, may_be_secret
 from ironcurtain.services.unix_socket import UnixListener
@@ -324,7 +325,7 @@ class McpProxy:
         if server.sandbox is None or not server.sandbox.access:
             return None
         where = f'"network" of server {server.name} in mcp-servers.json'
-        judge = ListedJudge(server.sandbox.access, where)
+        judge = ListedJudge(server.sandbox.access, where, self.network_judge(server_party(server.name)))
         return self._around.way_out.gateway(server.sandbox.access, judge, partial(self._log_line, server.name))
 
     async def _by_http(self, server: HttpServer) -> MakeChannel:

@@ -17,7 +17,7 @@ from ironcurtain.audit import AuditLog
 from ironcurtain.jsonrpc import codec
 from ironcurtain.mcp_proxy.backend import RpcError
 from ironcurtain.mcp_proxy.calls import PathRewriter
-from ironcurtain.mcp_proxy.servers_config import AgentRequest
+from ironcurtain.mcp_proxy.server_fields import AgentRequest
 
 Elicit = Callable[[str, Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
 """

@@ -21,7 +21,7 @@ from ironcurtain.mcp_proxy.channel import MakeChannel
 from ironcurtain.mcp_proxy.envelope import DISCOVER, IDENTITY, UNSUPPORTED_PROTOCOL_VERSION
 from ironcurtain.mcp_proxy.link import Link
 from ironcurtain.mcp_proxy.modern_link import CONFIRMED, ModernLink, error_code
-from ironcurtain.mcp_proxy.servers_config import START_SECONDS
+from ironcurtain.mcp_proxy.server_fields import START_SECONDS
 from ironcurtain.mcp_proxy.session import INITIALIZE, NEWEST_VERSION, VERSIONS
 
 FIRST_DELAY = 0.5

@@ -17,10 +17,8 @@ import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Any
 from urllib.parse import urlsplit
-
-import msgspec
 
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.home.faults import wrong
@@ -32,17 +30,12 @@ from ironcurtain.http.addresses import keeps_secrets, literal
 from ironcurtain.mcp_proxy.client_fields import SERVERS, FieldError, servers_place, translated
 from ironcurtain.mcp_proxy.names import taken, usable_name
 from ironcurtain.mcp_proxy.references import References
-from ironcurtain.network.access import Access, conflict, read_entry
+from ironcurtain.mcp_proxy.server_fields import START_SECONDS, AgentRequest, SandboxFields, ServerFields
+from ironcurtain.network.access import Access, read_access
 from ironcurtain.secrets.redaction import Secret
-
-START_SECONDS = 60.0
-"""Default time limit in seconds from a server's start until it is ready (some download themselves first)."""
 
 FORMAT_VERSION = 1
 """The newest readable version of the file's format; a file without a version has this one."""
-
-AgentRequest = Literal["sampling", "elicitation"]
-"""Requests to the agent that a server's configuration can permit."""
 
 URL = (
     "must look like https://host[:port]/path; without TLS only an address of this machine is reached, as in "
@@ -97,7 +90,7 @@ class SandboxConfig:
     @property
     def domains(self) -> tuple[str, ...]:
         """The patterns of the hosts that its calls may name; empty: policy alone decides."""
-        return () if self.access.anything else tuple(entry.pattern for entry in self.access.entries)
+        return () if self.access.anything else tuple(entry.text for entry in self.access.entries)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,30 +173,6 @@ class HttpServer:
 ServerConfig = CommandServer | HttpServer
 
 
-class _Sandbox(msgspec.Struct, forbid_unknown_fields=True):
-    read: list[str] = []
-    write: list[str] = []
-    network: bool | list[str] = False
-
-
-class _Server(msgspec.Struct, forbid_unknown_fields=True):
-    command: str | None = None
-    args: list[str] = []
-    env: dict[str, str] = {}
-    cwd: str | None = None
-    url: str | None = None
-    headers: dict[str, str] = {}
-    type: str | None = None
-    disabled: bool = False
-    timeout: Annotated[float, msgspec.Meta(ge=0)] = 0
-    sandbox: _Sandbox | Literal["none"] | None = None
-    env_command: dict[str, str] = {}
-    headers_command: dict[str, str] = {}
-    ca_file: str = ""
-    agent_requests: list[AgentRequest] = []
-    startup_timeout_sec: Annotated[float, msgspec.Meta(gt=0, le=86_400)] = START_SECONDS
-
-
 def read_servers(
     text: str, source: str, *, workspace: str, home: str, environ: Mapping[str, str]
 ) -> tuple[ServerConfig, ...]:
@@ -244,10 +213,10 @@ def _entry(
     """:returns: one server; ``None`` for a disabled one."""
     table: dict[str, Any] = convert(source, entry, dict[str, Any], written, place)
     try:
-        fields, ignored = translated(table, _Server.__struct_fields__)
+        fields, ignored = translated(table, ServerFields.__struct_fields__)
     except FieldError as e:
         raise wrong(source, e.detail, written, (*place, e.field)) from None
-    server: _Server = convert(source, fields, _Server, written, place)
+    server: ServerFields = convert(source, fields, ServerFields, written, place)
     if server.disabled:
         return None
     references = References(*context, {*server.env, *server.env_command})
@@ -298,7 +267,7 @@ class _Reader:
     """
 
     name: str
-    entry: _Server
+    entry: ServerFields
     source: str
     written: str
     place: Place
@@ -390,7 +359,7 @@ class _Reader:
         )
 
     def _sandbox(self) -> SandboxConfig | None:
-        sandbox = self.entry.sandbox or _Sandbox()
+        sandbox = self.entry.sandbox or SandboxFields()
         if sandbox == "none":
             return None
         paths = {member: tuple(map(self.references.path, getattr(sandbox, member))) for member in ("read", "write")}
@@ -398,20 +367,10 @@ class _Reader:
             for index, path in enumerate(expanded):
                 if not path.startswith("/"):
                     raise self._wrong(f"{path!r} is not an absolute path", "sandbox", member, index)
-        return SandboxConfig(paths["read"], paths["write"], self._access(sandbox.network))
-
-    def _access(self, network: bool | list[str]) -> Access:
-        if isinstance(network, bool):
-            return Access(anything=network)
-        entries = []
-        for index, text in enumerate(network):
-            try:
-                entries.append(read_entry(text))
-            except ValueError as e:
-                raise self._wrong(str(e), "sandbox", "network", index) from None
-        if (problem := conflict(entries)) is not None:
-            raise self._wrong(problem, "sandbox", "network")
-        return Access(tuple(entries))
+        try:
+            return SandboxConfig(paths["read"], paths["write"], read_access(sandbox.network))
+        except ValueError as e:
+            raise self._wrong(e.args[0], "sandbox", "network", *e.args[1:]) from None
 
     def _wrong(self, detail: str, *place: str | int) -> ConfigurationError:
         return wrong(self.source, detail, self.written, (*self.place, *place))

@@ -56,6 +56,13 @@ class Entry:
     def _patterns(self) -> DomainPatterns:
         return DomainPatterns((self.pattern,))
 
+    @property
+    def text(self) -> str:
+        """The entry, as a pattern of a policy."""
+        if self.ports == WEB_PORTS:
+            return self.pattern
+        return f"{f'[{self.pattern}]' if ':' in self.pattern else self.pattern}:{self.ports[0]}"
+
     def permits(self, host: str, port: int) -> bool:
         """:returns: whether it covers a connection; the host is in canonical form."""
         return port in self.ports and (host == self.pattern or self._patterns.match_host(host))
@@ -137,6 +144,24 @@ class Access:
         lines += [f"{address} {name}" for name, address in self.addresses.items() if not _loopback(name)]
         yield "/etc/hosts", "".join(f"{line}\n" for line in lines).encode()
         yield "/etc/resolv.conf", b"nameserver 127.0.0.1\noptions timeout:2 attempts:1\n"
+
+
+def read_access(network: bool | Sequence[str]) -> Access:
+    """
+    :param network: the value in ``mcp-servers.json``.
+    :raises ValueError: it is wrong; its message says what, and its second argument is the index of the entry, if any.
+    """
+    if isinstance(network, bool):
+        return Access(anything=network)
+    entries = list[Entry]()
+    for index, text in enumerate(network):
+        try:
+            entries.append(read_entry(text))
+        except ValueError as e:
+            raise ValueError(str(e), index) from None
+    if (problem := conflict(entries)) is not None:
+        raise ValueError(problem)
+    return Access(tuple(entries))
 
 
 def conflict(entries: Sequence[Entry]) -> str | None:

@@ -25,6 +25,7 @@ from ironcurtain.network.name_answers import QUERY_LIMIT, answer
 from ironcurtain.network.relay import Dialer, Relay
 from ironcurtain.sandbox.handover import Handover, Sockets
 from ironcurtain.sandbox.spec import Listener
+from ironcurtain.services.client_limits import ClientAdmission
 from ironcurtain.services.stream import serve
 
 PROXY_URL = f"http://{PROXY.address}:{PROXY.port}"
@@ -138,11 +139,11 @@ class Gateway:
                     self._reactor.adoptDatagramPort(listening.fileno(), socket.AF_INET, names, QUERY_LIMIT)
                 )
         elif listener in NAMES:
-            self._servers.append(await serve(listening, _NamesByStream(self._access.addresses)))
+            self._servers.append(await serve(listening, _NamesByStream(self._access.addresses), ClientAdmission()))
         else:
             relay = Relay(self._access.relayed[listener], self._judge, self._dialer, self._tell)
             self._relays.append(relay)
-            self._servers.append(await serve(listening, relay))
+            self._servers.append(await serve(listening, relay, ClientAdmission()))
 
     def _failed(self, failure: Any) -> None:
         if self._stopped:

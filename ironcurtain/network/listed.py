@@ -45,4 +45,4 @@ class ListedJudge:
         return self.access.names(host, port)
 
     def _unlisted(self, what: str) -> RequestRefusal:
-        return RequestRefusal(403, "not-listed", f"{self.where} does not list {what}")
+        return RequestRefusal(403, "not-listed", f"the connection to {what} is refused: {self.where} does not list it")

@@ -226,7 +226,7 @@ class Relay(Factory):
         host, port = self._destination.host, self._destination.port
         refusal = await self._judge.connect(host, port)
         if refusal is not None:
-            self._tell(f"IronCurtain: the connection to {self._destination} is refused: {refusal.reason}")
+            self._tell(f"IronCurtain: {refusal.reason}")
             splice.reset()
         else:
             await self._dialer.connect(host, port, splice.far, private=self._destination.private)

@@ -339,7 +339,8 @@ class PolicyEngine:
             return self._check_rights(judgement, outside)
         ruling = judgement.by_rules(free)
         if call.server == network.SERVER:
-            ruling = network.decide(judgement, ruling)
+            listed = self._domains.get(network.server_of(judgement.arguments))
+            ruling = network.decide(judgement, ruling, listed)
         return self._check_rights(judgement, ruling)
 
     def _check_rights(self, judgement: Judgement, ruling: Ruling) -> Ruling:

@@ -20,6 +20,7 @@ from ironcurtain.http.public import is_public
 from ironcurtain.http.urls import UnclearAddress, bracketed, read_host, read_web_address
 from ironcurtain.policy import telemetry
 from ironcurtain.policy.judgement import Judgement, Refusal, Ruling
+from ironcurtain.policy.lists import DomainPatterns
 from ironcurtain.policy.matching import PreparedRule
 from ironcurtain.policy.plans import Plan
 from ironcurtain.policy.targets import Target
@@ -39,6 +40,12 @@ ASK_RULE: Final = "structural-network-ask"
 
 PRIVATE_RULE: Final = "structural-private-address"
 """Denies a connection to a host that is not public and that no rule names exactly."""
+
+LISTED_RULE: Final = "structural-server-network"
+"""
+Allows a connection or a request of a server to a host that its ``"network"`` lists, if no rule is about it; denies
+those to others, whatever the rules say.
+"""
 
 TELEMETRY_RULE: Final = "structural-telemetry"
 """Denies a connection to a host that only gathers reports, if no rule is about it."""
@@ -66,6 +73,8 @@ SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
     },
 }
 """The input schema of each tool."""
+
+_SERVER_PARTY = "server "
 
 _LOCAL_NAMES = frozenset(("localhost", "ip6-localhost", "ip6-loopback", "localhost.localdomain"))
 _LOCAL_SUFFIXES = (".localhost", ".localhost.localdomain")
@@ -107,12 +116,32 @@ def prepare(judgement: Judgement) -> None:
     judgement.plan = _narrowed(judgement.plan, judgement.call.tool, target)
 
 
-def decide(judgement: Judgement, ruling: Ruling) -> Ruling:
-    """:returns: the ruling of the rules, or what becomes of a call that none of them is about."""
-    if not ruling.default:
-        return ruling
+def server_party(server: str) -> str:
+    """:returns: how a server is called that wants a connection."""
+    return f"{_SERVER_PARTY}{server}"
+
+
+def server_of(arguments: Mapping[str, Any]) -> str:
+    """:returns: the server that wants a connection; empty if it is not a server."""
+    party = str(arguments.get("party") or "")
+    return party.removeprefix(_SERVER_PARTY) if party.startswith(_SERVER_PARTY) else ""
+
+
+def decide(judgement: Judgement, ruling: Ruling, listed: DomainPatterns | None = None) -> Ruling:
+    """
+    :param listed: the only hosts that a server may reach, which a person listed for it.
+    :returns: the ruling of the rules, or what becomes of a call that none of them is about.
+    """
     (target,) = judgement.targets.values()
-    if judgement.call.tool == REQUEST:
+    if listed is not None and not listed.match(target):
+        why = f'"network" in mcp-servers.json does not list {target.text} for this server'
+        ruling = Ruling(Decision.DENY, LISTED_RULE, why)
+    elif not ruling.default:
+        return ruling
+    elif listed is not None:
+        why = f'"network" in mcp-servers.json lists {target.text} for this server, and no rule is about it'
+        ruling = Ruling(Decision.ALLOW, LISTED_RULE, why)
+    elif judgement.call.tool == REQUEST:
         ruling = Ruling(Decision.ALLOW, REQUEST_RULE, "its connection was allowed, and no rule is about the request")
     elif target.host is not None and is_local(target.host):
         why = f"{target.text} is not on the public network, and no rule for the server network names it exactly"

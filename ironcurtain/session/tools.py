@@ -253,7 +253,7 @@ def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy
         tell=tell,
         server_down=lambda server, why: core.emit(events.ServerDown(server=server, reason=why)),
         log_line=core.log_line,
-        way_out=WayOut(reactor, Dialer(reactor, reactor.nameResolver)),
+        way_out=WayOut(reactor, Dialer(reactor, reactor.nameResolver, proxies=services.proxies)),
     )
     if services.settings.auto_approver.enabled:
         start_auto_approver(core, KnownDirectories(engine.home, paths.host), reactor, environ)

@@ -32,16 +32,19 @@ from ironcurtain.mcp_proxy.logins import LoginFiles
 from ironcurtain.mcp_proxy.pins import PinFiles
 from ironcurtain.mcp_proxy.proxy import McpProxy, McpSurroundings
 from ironcurtain.mcp_proxy.questions import Elicit
-from ironcurtain.mcp_proxy.servers_config import AgentRequest, CommandServer, ServerConfig
+from ironcurtain.mcp_proxy.server_fields import AgentRequest
+from ironcurtain.mcp_proxy.servers_config import CommandServer, ServerConfig
 from ironcurtain.network.dialling import Dialer
 from ironcurtain.network.gateway import WayOut
 from ironcurtain.policy import Annotations, Policy, PolicyEngine
 from ironcurtain.policy.annotations import ServerAnnotations, ToolAnnotation
+from ironcurtain.policy.engine import ServerBounds
 from ironcurtain.policy.history import NO_HISTORY, CallHistory
 from ironcurtain.policy.loading import default_annotations
 from ironcurtain.policy.pathmap import PathMap
 from ironcurtain.policy.rules import Conditions, Rule
 from ironcurtain.secrets.redaction import Redactor, Secret
+from ironcurtain.session.tools import server_bounds
 from tests.http.direct import DIRECT
 from tests.mcp_proxy.fake_server import TOOLS
 
@@ -323,5 +326,7 @@ def _engine(
         *(Rule(f"ask-{tool}", Conditions(tool=(tool,)), "escalate", "a person decides") for tool in escalate),
         *([Rule("rest", Conditions(), "allow", "tests")] if rest else []),
     ]
-    annotations["network"] = default_annotations().servers["network"]
-    return PolicyEngine(Policy(tuple(mine)), Annotations(annotations), paths=paths, home="/home/nobody")
+    known = default_annotations().merged(Annotations(annotations))
+    bounds = server_bounds(servers, paths.host)
+    listed = {name: ServerBounds(bound.domains) for name, bound in bounds.items()}
+    return PolicyEngine(Policy(tuple(mine)), known, paths=paths, home="/home/nobody", servers=listed)

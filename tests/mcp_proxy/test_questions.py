@@ -8,7 +8,7 @@ from typing import Any
 
 from twisted.internet.defer import Deferred
 
-from ironcurtain.mcp_proxy.servers_config import AgentRequest
+from ironcurtain.mcp_proxy.server_fields import AgentRequest
 from tests.mcp_proxy.support import RawAgent, fake_server, until
 from tests.mcp_proxy.test_calls import text
 from tests.mcp_proxy.test_protocol import Base

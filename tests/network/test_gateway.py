@@ -155,7 +155,7 @@ class GatewayTests(TestCase):
     async def test_a_connection_that_policy_denies_is_reset_and_told(self) -> None:
         printed = await self.run_inside(PROGRAM + "attempt('denied.example.com', 443)\n", "denied.example.com")
         self.assertEqual(printed, "denied.example.com 443 ConnectionResetError\n")
-        self.assertEqual(self.said, ["IronCurtain: the connection to denied.example.com:443 is refused: rule says no"])
+        self.assertEqual(self.said, ["IronCurtain: rule says no"])
 
     async def test_services_of_this_machine_are_reached_only_where_they_are_listed(self) -> None:
         call = f"attempt('localhost', {self.port})\n"

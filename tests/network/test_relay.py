@@ -173,10 +173,12 @@ class RelayTests(SynchronousTestCase):
 
     def test_a_refused_connection_is_reset_and_never_dialled(self) -> None:
         self.client()
-        self.judge.answer.callback(RequestRefusal(403, "denied", "rule no-databases denies it"))
+        self.judge.answer.callback(
+            RequestRefusal(403, "denied", "the connection to db.example.com:5432 is refused: no")
+        )
         self.assertTrue(self.near.disconnected)
         self.assertEqual(self.dialer.dialled, [])
-        self.assertIn("db.example.com:5432 is refused: rule no-databases", self.said[0])
+        self.assertEqual(self.said, ["IronCurtain: the connection to db.example.com:5432 is refused: no"])
 
     def test_a_connection_that_cannot_be_made_is_reset(self) -> None:
         def fail(protocol: IProtocol) -> None:
