@@ -1,8 +1,9 @@
 """
 Install programs that ``npx`` and ``uvx`` would download at each start, since sandboxes have no network.
 
-A program is installed once, into a directory of the home. The installation runs in a sandbox with network access and
-that directory, but without the workspace and without credentials. Afterwards the program runs without network.
+A program is installed once, into a directory of the home. The installation runs in a sandbox that reaches the
+registries and has that directory, but without the workspace and without credentials, and runs no scripts of packages
+unless a person asks for them. Afterwards the program runs without network.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from threading import Thread
 from typing import TypeVar
@@ -26,10 +28,15 @@ from twisted.python.failure import Failure
 from ironcurtain.errors import Unavailable
 from ironcurtain.files.atomic import write_atomically
 from ironcurtain.files.locks import locked
+from ironcurtain.mcp_proxy.download_hosts import Registries, npm_registries, uv_registries
 from ironcurtain.mcp_proxy.servers_config import CommandServer
+from ironcurtain.network.access import Access
+from ironcurtain.network.gateway import WayOut, listeners
+from ironcurtain.network.listed import ListedJudge
 from ironcurtain.process.accounts import Account
 from ironcurtain.process.bounded import Bounds, Unfinished
 from ironcurtain.sandbox import programs
+from ironcurtain.sandbox.handover import Handover
 from ironcurtain.sandbox.installation import Installation
 from ironcurtain.sandbox.spec import Kind, Sandbox
 from ironcurtain.text.display import one_line
@@ -57,17 +64,20 @@ class Download:
     :param package: the package, with its version if given.
     :param program: the package's command; empty: its only one.
     :param arguments: arguments of the program.
+    :param scripts: whether packages may run programs of theirs while they are installed.
     """
 
     tool: str
     package: str
     program: str
     arguments: tuple[str, ...]
+    scripts: bool = False
 
     @property
     def key(self) -> str:
         """Name of the installation's directory."""
-        return f"{self.tool}-{hashlib.sha256(self.package.encode()).hexdigest()[:16]}"
+        what = f"{self.package}{' with its scripts' if self.scripts else ''}"
+        return f"{self.tool}-{hashlib.sha256(what.encode()).hexdigest()[:16]}"
 
 
 def download_of(server: CommandServer) -> Download | None:
@@ -92,7 +102,8 @@ def download_of(server: CommandServer) -> Download | None:
         return None
     first, *arguments = words
     program = first if package or tool == "uvx" else ""
-    found = Download(tool, package or first, re.split("@|==", program)[0], tuple(arguments))
+    name = re.split("@|==", program)[0]
+    found = Download(tool, package or first, name, tuple(arguments), server.install_scripts)
     fits = _PACKAGE.match(found.package) and (not found.program or _NAME.match(found.program))
     return found if fits else None
 
@@ -130,24 +141,74 @@ def in_background(reactor: IReactorFromThreads, work: Callable[[], T]) -> Deferr
     return done
 
 
-def installed(
+async def install(
     download: Download,
     server: CommandServer,
-    top: Path,
-    environ: Mapping[str, str],
-    account: Account | None,
-    kind: Kind | None = None,
+    place: Place,
+    reactor: IReactorFromThreads,
+    way_out: WayOut,
+    tell: Callable[[str], None],
 ) -> tuple[CommandServer, tuple[str, ...]]:
     """
-    Install a program, unless it is installed. This blocks.
+    Install a program, unless it is installed.
+
+    :param way_out: to the registries.
+    :param tell: called with a sentence about each connection that is not made.
+    :returns: as :func:`installed` does.
+    :raises Unavailable: it could not be installed.
+    """
+    if (place.top / download.key / DONE).exists():
+        return await in_background(reactor, partial(installed, download, server, place))
+    registries = await in_background(reactor, partial(_registries, download, server, place.environ))
+    judge = ListedJudge(registries.access, "the configuration of registries")
+    gateway = way_out.without_proxy(registries.access, judge, tell)
+    handover = gateway.handover()
+    try:
+        return await in_background(reactor, partial(installed, download, server, place, registries, handover))
+    finally:
+        handover.theirs.close()
+        await gateway.stop()
+
+
+def _registries(download: Download, server: CommandServer, environ: Mapping[str, str]) -> Registries:
+    if download.tool == "npx":
+        return npm_registries(installer(download, server, environ), download.package, environ)
+    return uv_registries(environ)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """
+    Where and how programs are installed.
 
     :param top: an existing directory of the home, for all such programs.
     :param environ: the environment of this process.
     :param account: the account that servers run as, if not that of this process, which is root then.
     :param kind: what implements sandboxes; ``None``: the strongest kind that works.
+    """
+
+    top: Path
+    environ: Mapping[str, str]
+    account: Account | None = None
+    kind: Kind | None = None
+
+
+def installed(
+    download: Download,
+    server: CommandServer,
+    place: Place,
+    registries: Registries | None = None,
+    handover: Handover | None = None,
+) -> tuple[CommandServer, tuple[str, ...]]:
+    """
+    Install a program, unless it is installed. This blocks.
+
+    :param registries: what the installation may connect to; ``None``: nothing.
+    :param handover: takes the sockets for this.
     :returns: the server with the program's path instead of ``npx`` or ``uvx``, and the paths that its sandbox needs.
     :raises Unavailable: it could not be installed.
     """
+    environ, account, top = place.environ, place.account, place.top
     path, tool = environ.get("PATH", os.defpath), installer(download, server, environ)
     directory = top / download.key
     needed = Installation([environ.get("HOME", "/")], path, str(directory)).of(tool, (), "/usr")
@@ -157,7 +218,8 @@ def installed(
             directory.mkdir(mode=0o700)
             if account is not None:
                 os.chown(directory, account.uid, account.gid)
-            _install(download, server.name, tool, directory, needed, environ, account, kind)
+            work = _Installation(download, server.name, tool, directory, needed, place, registries, handover)
+            work.run()
             write_atomically(directory / DONE, download.package.encode())
     return replace(server, command=str(_program(download, directory)), args=download.arguments), (
         *needed,
@@ -165,40 +227,63 @@ def installed(
     )
 
 
-def _install(
-    download: Download,
-    name: str,
-    tool: str,
-    directory: Path,
-    needed: Sequence[str],
-    environ: Mapping[str, str],
-    account: Account | None,
-    kind: Kind | None,
-) -> None:
-    place = str(directory)
-    if download.tool == "npx":
-        line = [tool, "install", "--prefix", place, "--no-audit", "--no-fund", "--no-save", download.package]
-    else:
-        line = [tool, "tool", "install", download.package.replace("@", "==")]
-    names = {"UV_TOOL_DIR": "tools", "UV_TOOL_BIN_DIR": "bin", "UV_CACHE_DIR": "cache", "npm_config_cache": "cache"}
-    environment = {
-        "PATH": environ.get("PATH", os.defpath),
-        "HOME": "/tmp",
-        **{variable: f"{place}/{below}" for variable, below in names.items()},
-        **{variable: environ[variable] for variable in _CERTIFICATES if variable in environ},
-    }
-    sandbox = Sandbox(tuple(needed), (place,), network=True, cwd=place, account=account, kind=kind)
-    try:
-        done = programs.run(sandbox, line, environment, Bounds(DOWNLOAD_SECONDS))
-    except Unavailable as e:
-        raise Unavailable(f"MCP server {name}: {download.package} is downloaded in a sandbox, and {e}") from None
-    except Unfinished:
-        raise Unavailable(
-            f"MCP server {name}: {download.package} was not installed within {DOWNLOAD_SECONDS:.0f} s"
-        ) from None
-    if done.status:
-        said = one_line((done.output + done.errors).decode(errors="replace")[-600:], 600)
-        raise Unavailable(f"MCP server {name}: {download.package} could not be installed: {said}")
+@dataclass(frozen=True, slots=True)
+class _Installation:
+    download: Download
+    name: str
+    tool: str
+    directory: Path
+    needed: Sequence[str]
+    place: Place
+    registries: Registries | None
+    handover: Handover | None
+
+    def run(self) -> None:
+        package = self.download.package
+        try:
+            done = programs.run(
+                self._sandbox(), self._line(), self._environment(), Bounds(DOWNLOAD_SECONDS), handover=self.handover
+            )
+        except Unavailable as e:
+            raise Unavailable(f"MCP server {self.name}: {package} is downloaded in a sandbox, and {e}") from None
+        except Unfinished:
+            raise Unavailable(
+                f"MCP server {self.name}: {package} was not installed within {DOWNLOAD_SECONDS:.0f} s"
+            ) from None
+        if done.status:
+            said = one_line((done.output + done.errors).decode(errors="replace")[-600:], 600)
+            raise Unavailable(f"MCP server {self.name}: {package} could not be installed: {said}")
+
+    def _line(self) -> list[str]:
+        package, scripts = self.download.package, self.download.scripts
+        if self.download.tool != "npx":
+            return [self.tool, "tool", "install", *([] if scripts else ["--no-build"]), package.replace("@", "==")]
+        options = ["--prefix", str(self.directory), "--no-audit", "--no-fund", "--no-save"]
+        named = self.registries.options if self.registries is not None else ()
+        return [self.tool, "install", *options, *([] if scripts else ["--ignore-scripts"]), *named, package]
+
+    def _environment(self) -> dict[str, str]:
+        place, environ = str(self.directory), self.place.environ
+        below = {"UV_TOOL_DIR": "tools", "UV_TOOL_BIN_DIR": "bin", "UV_CACHE_DIR": "cache", "npm_config_cache": "cache"}
+        return {
+            "PATH": environ.get("PATH", os.defpath),
+            "HOME": "/tmp",
+            **{variable: f"{place}/{name}" for variable, name in below.items()},
+            **{variable: environ[variable] for variable in _CERTIFICATES if variable in environ},
+            **((self.registries.variables or {}) if self.registries is not None else {}),
+        }
+
+    def _sandbox(self) -> Sandbox:
+        access, place = Access() if self.registries is None else self.registries.access, str(self.directory)
+        return Sandbox(
+            tuple(self.needed),
+            (place,),
+            listeners=listeners(access, proxy=False),
+            cwd=place,
+            account=self.place.account,
+            files=tuple(access.files()) if access else (),
+            kind=self.place.kind,
+        )
 
 
 def _program(download: Download, directory: Path) -> Path:

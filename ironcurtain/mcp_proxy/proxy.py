@@ -22,7 +22,7 @@ from ironcurtain.mcp_proxy.backends import Backends
 from ironcurtain.mcp_proxy.calls import CallEvent, PathRewriter
 from ironcurtain.mcp_proxy.channel import Child, ChildReactor, MakeChannel, way_to
 from ironcurtain.mcp_proxy.connection import AgentConnection
-from ironcurtain.mcp_proxy.downloads import in_background, installed
+from ironcurtain.mcp_proxy.downloads import Place, install
 from ironcurtain.mcp_proxy.faults import ServerFaults
 from ironcurtain.mcp_proxy.gate import Gate, GateLimits
 from ironcurtain.mcp_proxy.launch import OWN_SERVERS, Ground, is_own, needed_download, prepare
@@ -312,9 +312,9 @@ class McpProxy:
             revealed |= await self._around.proxies.variables()
         download, needed = needed_download(server, ground), None
         if download is not None and ground.downloads is not None:
-            place = (ground.downloads, ground.environ, ground.account, ground.kind)
-            work = partial(installed, download, server, *place)
-            server, needed = await in_background(self._around.reactor, work)
+            place = Place(ground.downloads, ground.environ, ground.account, ground.kind)
+            tell = partial(self._log_line, server.name)
+            server, needed = await install(download, server, place, self._around.reactor, self._around.way_out, tell)
         launch = prepare(server, revealed, ground, needed)
         self._missing.pop(server.name, None)
         if launch.sandbox is not None:

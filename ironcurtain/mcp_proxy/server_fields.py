@@ -34,6 +34,7 @@ class ServerFields(msgspec.Struct, forbid_unknown_fields=True):
     disabled: bool = False
     timeout: Annotated[float, msgspec.Meta(ge=0)] = 0
     sandbox: SandboxFields | Literal["none"] | None = None
+    install_scripts: bool = False
     env_command: dict[str, str] = {}
     headers_command: dict[str, str] = {}
     ca_file: str = ""

@@ -67,7 +67,7 @@ RESERVED_HEADERS = frozenset(
 )
 """Headers that the transport sets, in lower case."""
 
-_COMMAND_FIELDS = ("command", "args", "env_command", "cwd", "sandbox")
+_COMMAND_FIELDS = ("command", "args", "env_command", "cwd", "sandbox", "install_scripts")
 _HTTP_FIELDS = ("url", "headers", "headers_command", "ca_file")
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
 _SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "fish")
@@ -125,6 +125,7 @@ class CommandServer:
     :param agent_requests: which of its requests are forwarded to the agent; others never reach the agent.
     :param start_seconds: time limit in seconds from its start until it is ready.
     :param call_seconds: time limit in seconds for an answer or a sign of progress; ``None``: the usual one.
+    :param install_scripts: whether packages that are downloaded for it may run programs while they are installed.
     """
 
     name: str
@@ -137,6 +138,7 @@ class CommandServer:
     agent_requests: frozenset[AgentRequest] = frozenset()
     start_seconds: float = START_SECONDS
     call_seconds: float | None = None
+    install_scripts: bool = False
     reading: Reading = Reading()
 
 
@@ -305,6 +307,7 @@ class _Reader:
             agent_requests=frozenset(entry.agent_requests),
             start_seconds=entry.startup_timeout_sec,
             call_seconds=entry.timeout or None,
+            install_scripts=entry.install_scripts,
             reading=self._reading(),
         )
 

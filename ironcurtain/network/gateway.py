@@ -170,6 +170,10 @@ class WayOut:
         proxy = None if self.proxy is None else self.proxy(judge)
         return Gateway(access, judge, self.dialer, self.reactor, proxy=proxy, tell=tell)
 
+    def without_proxy(self, access: Access, judge: NetworkJudge, tell: Callable[[str], None]) -> Gateway:
+        """:returns: a gateway by which listed hosts are reached only as hosts."""
+        return Gateway(access, judge, self.dialer, self.reactor, tell=tell)
+
 
 def listeners(access: Access, proxy: bool) -> tuple[Listener, ...]:
     """:returns: what a sandbox listens on that may reach something; see :class:`~ironcurtain.sandbox.spec.Sandbox`."""

@@ -6,16 +6,23 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
+from typing import Any
 
+from twisted.internet import reactor as _reactor
+from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
 from ironcurtain.errors import Unavailable
-from ironcurtain.mcp_proxy.downloads import DONE, Download, download_of, installed
+from ironcurtain.mcp_proxy.downloads import DONE, Download, Place, download_of, install
 from ironcurtain.mcp_proxy.launch import Ground
 from ironcurtain.mcp_proxy.servers_config import CommandServer
+from ironcurtain.network.dialling import Dialer
+from ironcurtain.network.gateway import WayOut
 from ironcurtain.sandbox import bubblewrap
 from tests.mcp_proxy.test_protocol import Base
 from tests.programs import program
+
+reactor: Any = _reactor
 
 EVERYTHING = "@modelcontextprotocol/server-everything@2026.8.31"
 
@@ -70,10 +77,13 @@ class InstallTests(Base):
         (directory,) = self.place.glob("npx-*")
         self.assertTrue((directory / DONE).exists())
 
-    def test_what_cannot_be_had_is_said(self) -> None:
+    async def test_what_cannot_be_had_is_said(self) -> None:
         wanted = download_of(server("npx", "-y", "is-number@99.0.0"))
         assert wanted is not None
-        error = self.assertRaises(Unavailable, installed, wanted, server("npx"), self.place, os.environ, None)
+        way_out = WayOut(reactor, Dialer(reactor, reactor.nameResolver))
+        place = Place(self.place, os.environ)
+        installing = Deferred.fromCoroutine(install(wanted, server("npx"), place, reactor, way_out, print))
+        error = await self.assertFailure(installing, Unavailable)
         self.assertIn("is-number@99.0.0 could not be installed", str(error))
         self.assertIn("No matching version", str(error))
         self.assertEqual([path.name for path in self.place.glob(f"*/{DONE}")], [])
