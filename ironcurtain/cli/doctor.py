@@ -302,8 +302,8 @@ def _running(where: Home) -> Iterator[Finding]:
     """Query the processes of this home and the Docker Engine. Uses the reactor, which runs only once."""
     from ironcurtain.cli.run import run
 
-    sessions, engine, witnesses = run(lambda reactor: _ask(reactor, where))
-    yield from witnesses
+    sessions, engine, reached = run(lambda reactor: _ask(reactor, where))
+    yield from reached
     for info in sessions:
         for server, why in info.servers_down.items():
             mend = f"See its log: ironcurtain logs {info.number}"
@@ -317,15 +317,17 @@ def _running(where: Home) -> Iterator[Finding]:
 async def _ask(
     reactor: Any, where: Home
 ) -> tuple[list[SessionInfo], Mapping[str, Any] | EngineUnavailable, list[Finding]]:
+    from ironcurtain.cli.doctor_proxies import proxy_findings
     from ironcurtain.container.engine import Engine
     from ironcurtain.container.errors import EngineUnavailable
     from ironcurtain.control.owners import Owners
 
-    sessions, witnesses = await Owners(reactor, where).sessions(), await _https_witnesses(reactor, where)
+    sessions = await Owners(reactor, where).sessions()
+    reached = [*await proxy_findings(reactor, where), *await _https_witnesses(reactor, where)]
     try:
-        return sessions, await Engine.find(reactor, os.environ).info(), witnesses
+        return sessions, await Engine.find(reactor, os.environ).info(), reached
     except EngineUnavailable as e:
-        return sessions, e, witnesses
+        return sessions, e, reached
 
 
 async def _https_witnesses(reactor: Any, where: Home) -> list[Finding]:

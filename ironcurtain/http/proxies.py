@@ -115,7 +115,7 @@ class Proxies:
         """
         proxy = self.by_scheme.get(scheme)
         parsed = parse_host(f"[{host}]" if ":" in host and not host.startswith("[") else host)
-        if proxy is None or parsed is None or _is_this_machine(parsed):
+        if proxy is None or parsed is None or is_this_machine(parsed):
             return None
         if any(entry.covers(parsed, port) for entry in self.exceptions):
             return None
@@ -196,7 +196,8 @@ def _variable(name: str, environ: Mapping[str, str]) -> tuple[str, str]:
     return name.upper(), ""
 
 
-def _is_this_machine(host: Host) -> bool:
+def is_this_machine(host: Host) -> bool:
+    """:returns: whether a host is ``localhost`` or a loopback address."""
     return is_loopback(host.name) if host.is_address else host.name == "localhost"
 
 

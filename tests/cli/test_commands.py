@@ -254,6 +254,15 @@ class DoctorTests(CommandCase):
         (self.home / "config.toml").write_text('[providers.anthropic]\nkey = { file = "~/open key" }\n')
         self.assertEqual(self.states()["model"], ("ok", ""))
 
+    def test_upstream_proxy_is_named_and_tried(self) -> None:
+        found = json.loads(self.doctor("--json", HTTPS_PROXY="http://me:CANARY@127.0.0.1:1", NO_PROXY="").stdout)
+        (proxy,) = (f for f in found if f["what"] == "proxy")
+        self.assertEqual(proxy["state"], "wrong")
+        said = (
+            "the proxy http://127.0.0.1:1 (environment variable HTTPS_PROXY) cannot be reached: nothing listens there"
+        )
+        self.assertEqual(proxy["detail"], said)
+
     def test_a_model_behind_a_command_needs_its_program(self) -> None:
         self.home.mkdir(mode=0o700)
         for command, state in (("cat -", "ok"), ("no-such-model run", "hint"), ("", "hint"), ("cat 'x", "wrong")):
