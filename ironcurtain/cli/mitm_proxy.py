@@ -19,10 +19,14 @@ from ironcurtain.home.user_paths import absolute_path
 
 if TYPE_CHECKING:
     from ironcurtain.home.network_section import Network
+    from ironcurtain.home.registry_sections import Registries
     from ironcurtain.home.sections import Provider
+    from ironcurtain.http.upstream_proxies import UpstreamProxies
     from ironcurtain.mitm_proxy.authority import Authority
     from ironcurtain.mitm_proxy.proxy import MitmProxy
     from ironcurtain.mitm_proxy.recording import ModelTraffic
+    from ironcurtain.network.responder import Responder
+    from ironcurtain.registries.opening import OpenRegistries
     from ironcurtain.secrets.redaction import Secret
 
 USUAL = "anthropic"
@@ -75,6 +79,7 @@ class _Serving:
     source: str
     tables: Mapping[str, Provider]
     network: Network
+    registries: Registries
 
     async def run(self, reactor: Any, json_output: bool) -> None:
         """Serve until cancelled, or until agents can no longer connect."""
@@ -86,6 +91,7 @@ class _Serving:
         from ironcurtain.audit.signing import SigningKey
         from ironcurtain.errors import Unavailable
         from ironcurtain.home.layout import private_directory
+        from ironcurtain.http.upstream_proxies import UpstreamProxies
         from ironcurtain.mitm_proxy.authority import Authority
         from ironcurtain.secrets.redaction import Redactor
 
@@ -101,23 +107,57 @@ class _Serving:
             SigningKey.load_or_make(self.records),
         )
         try:
+            proxies = UpstreamProxies(reactor, self.network, os.environ)
+            registries = self._registries(reactor, proxies, audit, redactor)
             proxy = self._proxy(
-                reactor, authority, audit, redactor, lambda why: down.errback(Failure(Unavailable(why)))
+                reactor,
+                proxies,
+                registries.responders,
+                authority,
+                audit,
+                redactor,
+                lambda why: down.errback(Failure(Unavailable(why))),
             )
             try:
+                await registries.start()
                 await proxy.start()
                 await proxy.listen(self.socket)
                 self._tell(proxy, authority, json_output)
                 await down
             finally:
                 await proxy.stop()
+                await registries.stop()
         finally:
             await audit.close()
 
+    def _registries(self, reactor: Any, proxies: UpstreamProxies, audit: Any, redactor: Any) -> OpenRegistries:
+        from datetime import UTC, datetime
+
+        from ironcurtain.network.dialling import Dialer
+        from ironcurtain.process.configured_secret import configured_secret
+        from ironcurtain.registries.opening import OpenRegistries, RegistrySurroundings
+
+        around = RegistrySurroundings(
+            reactor,
+            Dialer(reactor, reactor.nameResolver, proxies=proxies),
+            audit,
+            redactor,
+            lambda where, key: configured_secret(key, where, os.environ, reactor),
+            lambda: datetime.now(UTC),
+            lambda _: None,
+        )
+        return OpenRegistries(self.registries, around)
+
     def _proxy(
-        self, reactor: Any, authority: Authority, audit: Any, redactor: Any, down: Callable[[str], None]
+        self,
+        reactor: Any,
+        proxies: UpstreamProxies,
+        responders: Mapping[tuple[str, int], Responder],
+        authority: Authority,
+        audit: Any,
+        redactor: Any,
+        down: Callable[[str], None],
     ) -> MitmProxy:
-        from ironcurtain.http.upstream_proxies import UpstreamProxies
         from ironcurtain.mitm_proxy.proxy import MitmProxy, MitmSurroundings
         from ironcurtain.providers.keys import real_key
         from ironcurtain.providers.rules import provider_rules
@@ -137,8 +177,9 @@ class _Serving:
                 reactor.nameResolver,
                 os.urandom,
                 lambda: uuid.uuid4().hex,
-                UpstreamProxies(reactor, self.network, os.environ),
+                proxies,
             ),
+            responders=responders,
             events=_heard,
             down=down,
         )
@@ -179,7 +220,7 @@ def _variable(provider: str) -> str:
     return DEFAULT_VARIABLES.get(provider) or f"{made}_API_KEY"
 
 
-def _read(source: Path, named: Path | None) -> tuple[Mapping[str, Provider], Network]:
+def _read(source: Path, named: Path | None) -> tuple[Mapping[str, Provider], Network, Registries]:
     """
     :param named: the file that the user named, if any; it must exist.
     :raises ConfigurationError: it cannot be read, or has no provider.
@@ -192,4 +233,4 @@ def _read(source: Path, named: Path | None) -> tuple[Mapping[str, Provider], Net
     tables = settings.providers
     if named is not None and not tables:
         raise ConfigurationError(str(source), f"has no provider: add a table [providers.{USUAL}]")
-    return tables or {USUAL: Provider()}, settings.network
+    return tables or {USUAL: Provider()}, settings.network, settings.registries
