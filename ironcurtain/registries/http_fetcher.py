@@ -12,7 +12,12 @@ from urllib.parse import urldefrag, urljoin
 from twisted.internet.address import IPv4Address
 from twisted.internet.defer import Deferred, DeferredSemaphore, TimeoutError
 from twisted.internet.endpoints import wrapClientTLS
-from twisted.internet.interfaces import IProtocolFactory, IReactorTime, IStreamClientEndpoint
+from twisted.internet.interfaces import (
+    IOpenSSLClientConnectionCreator,
+    IProtocolFactory,
+    IReactorTime,
+    IStreamClientEndpoint,
+)
 from twisted.internet.task import deferLater
 from twisted.web.client import URI, Agent
 from twisted.web.http_headers import Headers
@@ -45,6 +50,9 @@ CONNECTIONS_KEPT: Final = 32
 
 KEPT_SECONDS: Final = 30
 """How long an unused connection is kept, in seconds."""
+
+HOSTS_KEPT: Final = 16
+"""Maximum number of hosts whose TLS contexts are kept."""
 
 _REDIRECTING = (301, 302, 303, 307, 308)
 
@@ -238,6 +246,7 @@ class _Endpoints:
     def __init__(self, dialer: Dialer, origin: str, private: Collection[str], ca_file: str) -> None:
         self._dialer, self._origin, self._private = dialer, origin, private
         self._own, self._public = VerifyingPolicy(ca_file), VerifyingPolicy("")
+        self._creators: dict[tuple[str, bool], IOpenSSLClientConnectionCreator] = {}
 
     def endpointForURI(self, uri: URI) -> IStreamClientEndpoint:
         host = uri.host.decode("ascii").strip("[]").lower()
@@ -246,7 +255,12 @@ class _Endpoints:
         if uri.scheme != b"https":
             return endpoint
         policy = self._own if own else self._public
-        wrapped: IStreamClientEndpoint = wrapClientTLS(policy.creatorForNetloc(host.encode(), uri.port), endpoint)
+        if (creator := self._creators.get((host, own))) is None:
+            # The system's authorities are loaded for each of them, which takes longer than a request.
+            if len(self._creators) >= HOSTS_KEPT:
+                self._creators.clear()
+            creator = self._creators[host, own] = policy.creatorForNetloc(host.encode(), uri.port)
+        wrapped: IStreamClientEndpoint = wrapClientTLS(creator, endpoint)
         return wrapped
 
 
