@@ -122,16 +122,15 @@ def _sha256(file: ProjectFile) -> str:
 
 
 def _json_file(file: ProjectFile, reason: str, address: str) -> dict[str, Any]:
-    metadata = False if file.metadata is None else {"sha256": file.metadata.value.hex()}
     known: dict[str, Any] = {
         "filename": file.filename,
         "url": address,
         "hashes": {"sha256": _sha256(file)},
         "requires-python": file.requires_python or None,
-        "core-metadata": metadata,
-        "dist-info-metadata": metadata,  # what it was called before PEP 714
         "yanked": _yanked(file, reason),
     }
+    if file.metadata is not None:  # by its older name, dist-info-metadata, pip before 23.1 fails (PEP 714)
+        known["core-metadata"] = {"sha256": file.metadata.value.hex()}
     if file.size is not None:
         known["size"] = file.size
     if file.uploaded:

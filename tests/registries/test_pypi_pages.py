@@ -82,6 +82,7 @@ class PageTests(SynchronousTestCase):
         self.assertEqual((page["files"][0]["size"], page["files"][0]["requires-python"]), (7, ">=3"))
         self.assertEqual(page["files"][0]["upload-time"], "2026-01-01T00:00:00.123456Z")
         self.assertEqual(page["files"][3]["core-metadata"], {"sha256": DIGEST})
+        self.assertFalse([file for file in page["files"] if "dist-info-metadata" in file])
 
     def test_what_is_written_is_read_again(self) -> None:
         page = json.loads(write_json("six", FILES, lambda _: "", lambda file: file.release.url))
