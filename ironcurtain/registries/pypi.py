@@ -8,7 +8,6 @@ from typing import Final
 
 from ironcurtain.http.fields import pick
 from ironcurtain.http.head import RequestHead
-from ironcurtain.http.urls import read_web_address
 from ironcurtain.network.responder import LocalResponse
 from ironcurtain.providers.provider import RequestRefusal
 from ironcurtain.registries.fetching import Unusable
@@ -16,6 +15,7 @@ from ironcurtain.registries.location import read_location
 from ironcurtain.registries.pypi_index import JSON, NoIndex, ProjectFile, read_index
 from ironcurtain.registries.pypi_pages import Address, chosen_format, write_html, write_json, write_release
 from ironcurtain.registries.pypi_paths import (
+    FOLDER,
     FileRequest,
     ProjectPage,
     PyPIRequest,
@@ -150,9 +150,8 @@ class PyPI:
             url = file.release.url
             if private and url.startswith(f"{origin}/"):
                 return url
-            path = read_web_address(url).path.partition("?")[0]
-            layout = path[max(path.rfind("/packages/"), 0) :]
-            known = read_file_path(layout) is not None and not private
-            return f"{origin}{layout if known else f'/packages/{file.release.name}/{file.filename}'}"
+            _, folder, rest = url.partition("?")[0].rpartition(FOLDER)
+            known = bool(folder) and not private and read_file_path(folder + rest) is not None
+            return f"{origin}{FOLDER}{rest if known else f'{file.release.name}/{file.filename}'}"
 
         return address
