@@ -13,6 +13,7 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from ironcurtain.errors import ProtocolViolation
+from ironcurtain.http.client_hello import ClientHelloReader
 from ironcurtain.http.head import HeadReader
 from ironcurtain.mitm_proxy.connection import CONNECT_LIMIT, ConnectRequest, read_connect
 from ironcurtain.mitm_proxy.undecrypted import ESTABLISHED
@@ -57,13 +58,18 @@ class _Connection(Protocol):
 
     def __init__(self, door: LoginDoor, ended: Callable[[_Connection], None]) -> None:
         self._door, self._ended, self._reader = door, ended, HeadReader(CONNECT_LIMIT)
-        self._splice = Splice()
+        self._splice, self._hello, self._ahead = Splice(), ClientHelloReader(), b""
         self._dialling: Deferred[None] | None = None
+        self._host = ""
+        """To which it is connected."""
         self._tunnel = self._refused = False
 
     def dataReceived(self, data: bytes) -> None:
         if self._tunnel:
             self._splice.near.dataReceived(data)
+            return
+        if self._host:
+            self._read_hello(data)
             return
         if self._refused or self._dialling is not None:
             self.abort()  # a client waits for the answer
@@ -106,9 +112,28 @@ class _Connection(Protocol):
 
     async def _connect(self, asked: ConnectRequest) -> None:
         await self._door.dialer.connect(asked.host, asked.port, self._splice.far)
+        self._host = asked.host
         self.transport.write(ESTABLISHED)
+
+    def _read_hello(self, data: bytes) -> None:
+        """Nothing passes before the TLS handshake names the same host: one address can serve many."""
+        self._ahead += data
+        try:
+            name = self._hello.feed(data)
+        except ProtocolViolation as e:
+            self._door.log.info("a login to {host} was ended: {why}", host=self._host, why=e.detail)
+            self.abort()
+            return
+        if name is None:
+            return
+        if name != self._host:
+            self._door.log.info("a login to {host} named {name}", host=self._host, name=one_line(name))
+            self.abort()
+            return
         self._tunnel = True
         self._splice.near.makeConnection(self.transport)
+        self._splice.near.dataReceived(self._ahead)
+        self._ahead = b""
 
     def _failed(self, failure: Failure, asked: ConnectRequest) -> None:
         if failure.check(CancelledError) is not None:

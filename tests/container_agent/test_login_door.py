@@ -21,6 +21,7 @@ from twisted.trial.unittest import SynchronousTestCase, TestCase
 
 from ironcurtain.container_agent.login_door import LoginDoor
 from ironcurtain.services import unix_socket
+from tests.http.test_client_hello import hello
 from tests.mitm_proxy.waiting import the_reactor, until
 
 HOSTS = ("auth.example.com", "api.example.com")
@@ -90,8 +91,9 @@ class DoorTests(TestCase):
         await until(lambda: b"\r\n\r\n" in client.got)
         self.assertTrue(client.got.startswith(b"HTTP/1.1 200 "))
         client.got = b""
-        data = bytes(range(256)) * 4096
-        client.transport.write(data)
+        data = hello("auth.example.com") + bytes(range(256)) * 4096
+        client.transport.write(data[:50])
+        client.transport.write(data[50:])
         await until(lambda: len(client.got) == len(data))
         self.assertEqual((client.got, self.dialer.asked), (data, [("auth.example.com", 443)]))
         client.transport.loseConnection()
@@ -117,6 +119,18 @@ class DoorTests(TestCase):
             self.assertTrue((await self.refused(sent)).startswith("HTTP/1.1 400 "), sent[:20])
         early = b"CONNECT auth.example.com:443 HTTP/1.1\r\n\r\nearly"
         self.assertTrue((await self.refused(early)).startswith("HTTP/1.1 403 "))
+
+    async def test_handshake_that_names_another_host_or_none_reaches_nobody(self) -> None:
+        for sent in (hello("evil.example.com"), hello("api.example.com"), hello(None), b"GET / HTTP/1.1\r\n\r\n"):
+            self.assertEqual(await self.echoed(sent), b"")
+
+    async def echoed(self, sent: bytes) -> bytes:
+        """:returns: what the server sent back before the connection ended."""
+        client = await self.client(b"CONNECT auth.example.com:443 HTTP/1.1\r\n\r\n")
+        await until(lambda: b"\r\n\r\n" in client.got)
+        client.transport.write(sent)
+        await until(lambda: client.lost)
+        return client.got.partition(b"\r\n\r\n")[2]
 
     async def test_host_that_cannot_be_reached_is_told(self) -> None:
         self.dialer.port = 1
