@@ -244,7 +244,7 @@ class Proxies:
     @property
     def registry_hosts(self) -> list[str]:
         """The hosts of the package registries that are open."""
-        return sorted({host for host, _ in self._registries.responders})
+        return self._registries.hosts
 
     @property
     def sandbox(self) -> str:

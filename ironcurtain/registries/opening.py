@@ -95,8 +95,10 @@ class OpenRegistries:
         offered = {name: settings.offered() for name in closed}
         self._fetchers = {name: self._fetcher(each) for name, each in (self._opened | offered).items()}
         responders = self._offered(offered, judge) if judge is not None else {}
-        for name, each in self._opened.items():
-            responders.update(self._responders(name, each))
+        own = {place: each for name, its in self._opened.items() for place, each in self._responders(name, its)}
+        responders.update(own)
+        self.hosts = sorted({host for host, _ in own})
+        """The hosts that the settings open."""
         self.responders: Mapping[tuple[str, int], Responder] = responders
         """What answers for the hosts and ports of registries."""
 

@@ -132,5 +132,7 @@ class OpeningTests(TestCase):
         offered = {place for place, each in opened.responders.items() if isinstance(each, JudgedResponder)}
         self.assertEqual(offered, set(self.judge.offers))
         self.assertNotIn(PUBLIC, offered)
+        self.assertIn(PUBLIC[0], opened.hosts)
+        self.assertEqual(offered & {place for place in opened.responders if place[0] in opened.hosts}, set())
         named = {words.split()[1] for words in self.judge.offers.values()}
         self.assertEqual(named, set(REGISTRIES) - {"npm", "go"})
