@@ -110,11 +110,11 @@ class RealAgentCase(SynchronousTestCase):
         self.assertEqual(done.returncode, status, done.stderr)
         return done
 
-    def waiting(self, command: str) -> list[dict[str, Any]]:
-        """:returns: what a command lists, once it lists something."""
+    def waiting(self, command: str, **wanted: str) -> list[dict[str, Any]]:
+        """:returns: what a command lists with these members, once there is something."""
         for _ in range(int(PATIENCE)):
-            if found := self.product.json(command):
-                return list(found)
+            if found := [each for each in self.product.json(command) if wanted.items() <= each.items()]:
+                return found
             time.sleep(0.2)
         raise self.fail(f"nothing came of {command}")
 
