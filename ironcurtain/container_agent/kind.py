@@ -35,6 +35,7 @@ from ironcurtain.errors import ConfigurationError, UsageError
 from ironcurtain.home.sections import Provider
 from ironcurtain.home.session_paths import SessionPaths
 from ironcurtain.home.settings import Settings
+from ironcurtain.http.host_patterns import HostPatterns
 from ironcurtain.mcp_proxy.proxy import McpProxy
 from ironcurtain.mitm_proxy.authority import Authority
 from ironcurtain.mitm_proxy.proxy import MitmProxy, MitmSurroundings
@@ -191,7 +192,7 @@ class ContainerKind:
             exhausted=lambda: mcp.guard.look() or traffic.refusal(),
             down=down,
             judge=mcp.network_judge(AGENT),
-            undecrypted=core.services.settings.network.undecrypted,
+            undecrypted=HostPatterns(core.services.settings.network.undecrypted),
             responders=responders,
         )
 

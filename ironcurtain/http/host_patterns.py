@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final, Protocol
 
 from ironcurtain.http.urls import UnclearAddress, read_host
+
+
+class HostSet(Protocol):
+    """Some hosts, by their names."""
+
+    def matches(self, name: str) -> bool:
+        """:param name: in canonical form."""
 
 
 class HostPatterns:
@@ -30,3 +38,7 @@ class HostPatterns:
     def matches(self, name: str) -> bool:
         """:param name: in canonical form."""
         return name in self._names or name.endswith(self._endings)
+
+
+NOTHING: Final = HostPatterns(())
+"""No host."""

@@ -18,9 +18,9 @@ from zope.interface import implementer
 from ironcurtain.jsonrpc import codec
 from ironcurtain.jsonrpc.framing import INBOUND_LIMIT, Framer
 from ironcurtain.mcp_proxy.backend import OnProgress, RpcError
-from ironcurtain.mcp_proxy.channel import MessageSender, MessageTransport
 from ironcurtain.mcp_proxy.envelope import ChangeFilter
 from ironcurtain.mcp_proxy.router import Router
+from ironcurtain.mcp_proxy.sending import MessageSender, MessageTransport
 from ironcurtain.mcp_proxy.session import AgentSession, Answered, Cancel, Initialized, SendLine, Start
 
 STEP = 1e-6

@@ -17,7 +17,7 @@ from twisted.internet.interfaces import IProtocol, IReactorTime
 
 from ironcurtain.errors import AuditUnavailable, ProtocolViolation
 from ironcurtain.http.head import HttpRequest, read_request
-from ironcurtain.http.host_patterns import HostPatterns
+from ironcurtain.http.host_patterns import HostSet
 from ironcurtain.http.hosts import Host
 from ironcurtain.mitm_proxy.admission import ENDED, UNRECORDED, body_fields
 from ironcurtain.mitm_proxy.answer import AnswerRelay, OpenAnswer
@@ -70,7 +70,7 @@ class OpenHosts:
         allowed: Sequence[str],
         fake_keys: Sequence[Secret],
         exhausted: Callable[[], str],
-        undecrypted: HostPatterns,
+        undecrypted: HostSet,
     ) -> None:
         self.judge, self._responders, self._dialer, self._authority = judge, responders, dialer, authority
         self.recorder, self._limits, self._clock, self._exhausted = recorder, limits, clock, exhausted

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import socket
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from inspect import isawaitable
@@ -19,7 +19,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from ironcurtain.audit import AuditLog
-from ironcurtain.http.host_patterns import HostPatterns
+from ironcurtain.http.host_patterns import NOTHING, HostSet
 from ironcurtain.http.upstream_proxies import UpstreamProxies
 from ironcurtain.mitm_proxy.authority import Authority
 from ironcurtain.mitm_proxy.connection import ConnectionFactory
@@ -93,7 +93,7 @@ class MitmProxy:
     :param events: called with each request and each response; it must not raise.
     :param exhausted: returns why no further request may be made; empty if one may. Called before each request.
     :param judge: decides on connections to hosts that belong to no provider; ``None``: none may be reached.
-    :param undecrypted: hosts, or ``*.host``, whose connections are judged and passed on as they are.
+    :param undecrypted: hosts whose connections are judged and passed on as they are.
     :param responders: what answers for hosts, by host in lower case, and port; their requests are not judged.
     :param down: called once with the reason if agents can no longer connect although the proxy was not stopped.
     """
@@ -115,7 +115,7 @@ class MitmProxy:
         exhausted: Callable[[], str] = lambda: "",
         limits: MitmLimits | None = None,
         judge: NetworkJudge | None = None,
-        undecrypted: Iterable[str] = (),
+        undecrypted: HostSet = NOTHING,
         responders: Mapping[tuple[str, int], Responder] = MappingProxyType({}),
     ) -> None:
         self._session_id, self._rules, self._real_key = session_id, rules, real_key
@@ -124,7 +124,7 @@ class MitmProxy:
         self._dialer = Dialer(
             surroundings.reactor, surroundings.resolver, self._limits.connect_seconds, surroundings.proxies
         )
-        self._judge, self._responders, self._undecrypted = judge, responders, HostPatterns(undecrypted)
+        self._judge, self._responders, self._undecrypted = judge, responders, undecrypted
         self._recorder = Recorder(audit, events, surroundings.new_id, surroundings.reactor)
         self.fake_keys: Mapping[str, Secret] = {
             rule.name: fake_key(rule, surroundings.random_bytes) for rule in self._rules

@@ -112,6 +112,10 @@ class Access:
         """:returns: whether an entry names exactly this host, so that it may have a private address."""
         return any(entry.is_exact and entry.permits(host, port) for entry in self.entries)
 
+    def matches(self, name: str) -> bool:
+        """:returns: whether a host can be permitted; the others are refused in words that programs show."""
+        return self.anything or any(entry.permits(name, port) for entry in self.entries for port in entry.ports)
+
     @cached_property
     def addresses(self) -> Mapping[str, str]:
         """The address inside of each listed host. Other addresses than those of loopback cannot be had inside."""

@@ -158,16 +158,17 @@ class WayOut:
     """
     How connections of sandboxes leave this machine.
 
-    :param proxy: makes a proxy for programs that know one, which asks a judge; ``None``: there is none.
+    :param proxy: makes a proxy for programs that know one, which asks a judge about what is permitted; ``None``: there
+        is none.
     """
 
     reactor: GatewayReactor
     dialer: Dialer
-    proxy: Callable[[NetworkJudge], HttpProxy] | None = None
+    proxy: Callable[[NetworkJudge, Access], HttpProxy] | None = None
 
     def gateway(self, access: Access, judge: NetworkJudge, tell: Callable[[str], None]) -> Gateway:
         """:returns: a gateway for one run of a sandbox."""
-        proxy = None if self.proxy is None else self.proxy(judge)
+        proxy = None if self.proxy is None else self.proxy(judge, access)
         return Gateway(access, judge, self.dialer, self.reactor, proxy=proxy, tell=tell)
 
     def without_proxy(self, access: Access, judge: NetworkJudge, tell: Callable[[str], None]) -> Gateway:

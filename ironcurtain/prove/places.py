@@ -86,7 +86,7 @@ def _sandboxed(subject: str, server: CommandServer, machine: Machine) -> Iterato
     with machine.workspace() as workspace, machine.outside() as outside:
         writers = default_annotations().writers() | {server.name}  # the program needs a directory for its links
         environ, account = {**machine.environ, VARIABLE: outside.secret}, machine.account.switched
-        ground = Ground(environ, str(workspace), account=account, writers=writers)
+        ground = Ground(environ, str(workspace), account=account, writers=writers, authority=b"")
         server = replace(server, environment={})  # which the program does not need
         for kind in machine.kinds:
             try:

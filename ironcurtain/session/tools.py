@@ -24,8 +24,6 @@ from ironcurtain.mcp_proxy.launch import Ground, account_notice, is_for_root, is
 from ironcurtain.mcp_proxy.logins import LoginFiles
 from ironcurtain.mcp_proxy.pins import PinFiles
 from ironcurtain.mcp_proxy.servers_config import CommandServer, ServerConfig, read_servers, server_names
-from ironcurtain.network.dialling import Dialer
-from ironcurtain.network.gateway import WayOut
 from ironcurtain.policy import Annotations, Policy, PolicyEngine
 from ironcurtain.policy.check import require_right
 from ironcurtain.policy.engine import ServerBounds
@@ -45,6 +43,7 @@ from ironcurtain.session.model import SessionRequest
 from ironcurtain.session.parts import Core
 from ironcurtain.session.past_calls import past_calls
 from ironcurtain.session.refused_requests import RefusedRequests
+from ironcurtain.session.server_network import authority_for, way_out
 from ironcurtain.session.workspace import git_identity
 
 if TYPE_CHECKING:
@@ -232,6 +231,7 @@ def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy
             core.log_line("session", said)
         else:
             tell(said)
+    authority = authority_for(servers, core)
     around = McpSurroundings(
         reactor=reactor,
         ground=Ground(
@@ -244,6 +244,7 @@ def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy
             downloads=private_directory(services.home.downloads),
             kind=kind or core.sandbox_kind,
             repository=_told_repository(core, protected, kind, tell),
+            authority=None if authority is None else authority.certificate_pem,
         ),
         secret_command=lambda command: secret_from_command(reactor, ("/bin/sh", "-c", command), environ, command),
         new_id=lambda: uuid.uuid4().hex,
@@ -253,7 +254,7 @@ def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy
         tell=tell,
         server_down=lambda server, why: core.emit(events.ServerDown(server=server, reason=why)),
         log_line=core.log_line,
-        way_out=WayOut(reactor, Dialer(reactor, reactor.nameResolver, proxies=services.proxies)),
+        way_out=way_out(core, authority, reactor),
     )
     if services.settings.auto_approver.enabled:
         start_auto_approver(core, KnownDirectories(engine.home, paths.host), reactor, environ)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from twisted.internet.testing import StringTransport
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.mcp_proxy.channel import MessageSender
+from ironcurtain.mcp_proxy.sending import MessageSender
 
 
 class Narrow(StringTransport):

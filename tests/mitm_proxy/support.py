@@ -17,6 +17,7 @@ from twisted.trial.unittest import TestCase
 
 from ironcurtain.audit import AuditLog
 from ironcurtain.home.sections import Provider
+from ironcurtain.http.host_patterns import HostPatterns
 from ironcurtain.mitm_proxy.authority import Authority
 from ironcurtain.mitm_proxy.limits import MitmLimits
 from ironcurtain.mitm_proxy.proxy import MitmProxy, MitmSurroundings
@@ -116,7 +117,7 @@ class Bench:
             exhausted=lambda: self.why,
             limits=self.limits,
             judge=self.judge,
-            undecrypted=self.undecrypted,
+            undecrypted=HostPatterns(self.undecrypted),
             responders=self.responders,
         )
         await self.proxy.start()
