@@ -51,6 +51,9 @@ CONNECTIONS_KEPT: Final = 32
 KEPT_SECONDS: Final = 30
 """How long an unused connection is kept, in seconds."""
 
+DIALS: Final = 4
+"""Maximum number of connections that are opened at a time: name servers drop bursts of equal questions."""
+
 HOSTS_KEPT: Final = 16
 """Maximum number of hosts whose TLS contexts are kept."""
 
@@ -246,12 +249,13 @@ class _Endpoints:
     def __init__(self, dialer: Dialer, origin: str, private: Collection[str], ca_file: str) -> None:
         self._dialer, self._origin, self._private = dialer, origin, private
         self._own, self._public = VerifyingPolicy(ca_file), VerifyingPolicy("")
+        self._dials = DeferredSemaphore(DIALS)
         self._creators: dict[tuple[str, bool], IOpenSSLClientConnectionCreator] = {}
 
     def endpointForURI(self, uri: URI) -> IStreamClientEndpoint:
         host = uri.host.decode("ascii").strip("[]").lower()
         own = read_web_address(uri.toBytes().decode("ascii")).origin == self._origin
-        endpoint = _DialledEndpoint(self._dialer, host, uri.port, own or host in self._private)
+        endpoint = _DialledEndpoint(self._dialer, self._dials, host, uri.port, own or host in self._private)
         if uri.scheme != b"https":
             return endpoint
         policy = self._own if own else self._public
@@ -266,8 +270,8 @@ class _Endpoints:
 
 @implementer(IStreamClientEndpoint)
 class _DialledEndpoint:
-    def __init__(self, dialer: Dialer, host: str, port: int, private: bool) -> None:
-        self._dialer, self._host, self._port, self._private = dialer, host, port, private
+    def __init__(self, dialer: Dialer, dials: DeferredSemaphore, host: str, port: int, private: bool) -> None:
+        self._dialer, self._dials, self._host, self._port, self._private = dialer, dials, host, port, private
 
     def connect(self, protocolFactory: IProtocolFactory) -> Deferred[Any]:
         return Deferred.fromCoroutine(self._connect(protocolFactory))
@@ -275,5 +279,9 @@ class _DialledEndpoint:
     async def _connect(self, factory: IProtocolFactory) -> Any:
         protocol = factory.buildProtocol(IPv4Address("TCP", self._host, self._port))
         assert protocol is not None  # the agent's factories accept every connection
-        await self._dialer.connect(self._host, self._port, protocol, private=self._private)
+        await self._dials.acquire()
+        try:
+            await self._dialer.connect(self._host, self._port, protocol, private=self._private)
+        finally:
+            self._dials.release()
         return protocol
