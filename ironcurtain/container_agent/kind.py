@@ -74,9 +74,6 @@ AGENT = "the agent"
 CUT_OFF_SHOWN = 2000
 """Maximum length in characters of a message that was cut off, where the agent is told of it."""
 
-AGENT = "the agent"
-"""Who wants its connections, in words for people."""
-
 EnsureImage = Callable[[str, Callable[[str], None]], Awaitable[str]]
 """Returns a reference to an agent's image, building it if necessary; reports progress."""
 
