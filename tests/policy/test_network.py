@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.policy import PolicyEngine, ToolCall, Verdict
-from ironcurtain.policy.engine import ServerBounds
 from ironcurtain.policy.history import NO_HISTORY, CallHistory
 from ironcurtain.policy.lists import DomainPatterns
 from ironcurtain.policy.loading import compiled_policy, default_annotations, default_policy
-from ironcurtain.policy.network import ASK_RULE, SCHEMAS, canonical_host
+from ironcurtain.policy.network import SCHEMAS, canonical_host
 from ironcurtain.policy.pathmap import PathMap
 from ironcurtain.policy.telemetry import entries
 from ironcurtain.policy.verdict import Reversal
@@ -34,13 +33,6 @@ def engine(*rules: dict[str, Any], lists: dict[str, Any] | None = None) -> Polic
     return PolicyEngine(policy, default_annotations(), paths=PATHS, home=HOME)
 
 
-def listing(*rules: dict[str, Any]) -> PolicyEngine:
-    """:returns: an engine for a server that may reach some hosts."""
-    bounds = {"db": ServerBounds(("db.example.com:5432", "10.0.0.5:5432", "*.example.org")), "free": ServerBounds()}
-    policy = compiled_policy({"rules": list(rules)})
-    return PolicyEngine(policy, default_annotations(), paths=PATHS, home=HOME, servers=bounds)
-
-
 def connect(
     judge: PolicyEngine, host: str, port: Any = 443, party: str = "the agent", history: CallHistory = NO_HISTORY
 ) -> Verdict:
@@ -58,34 +50,6 @@ def request(judge: PolicyEngine, url: str, method: str = "GET") -> Verdict:
 def said(verdict: Verdict) -> str:
     """:returns: decision and rule."""
     return f"{verdict.decision} {verdict.rule}"
-
-
-class ListedTests(SynchronousTestCase):
-    """What a person listed for a server in ``mcp-servers.json``."""
-
-    def test_listed_hosts_are_allowed_on_their_ports_and_others_denied(self) -> None:
-        for host, port, expected in (
-            ("db.example.com", 5432, "allow"),
-            ("10.0.0.5", 5432, "allow"),
-            ("a.example.org", 443, "allow"),
-            ("db.example.com", 443, "deny"),
-            ("10.0.0.6", 5432, "deny"),
-            ("badexample.org", 443, "deny"),
-            ("api.example.com", 443, "deny"),
-        ):
-            verdict = connect(listing(), host, port, "server db")
-            self.assertEqual(said(verdict), f"{expected} structural-server-network", host)
-
-    def test_rules_can_deny_and_ask_but_not_add(self) -> None:
-        judge = listing(rule("no", "deny", "db.example.com:5432"), rule("yes", "allow", "*"))
-        self.assertEqual(said(connect(judge, "db.example.com", 5432, "server db")), "deny no")
-        self.assertEqual(said(connect(judge, "api.example.com", 443, "server db")), "deny structural-server-network")
-        judge = listing(rule("ask", "escalate", "*.example.org"))
-        self.assertEqual(said(connect(judge, "a.example.org", 443, "server db")), "escalate ask")
-
-    def test_the_list_of_one_server_is_for_this_server_only(self) -> None:
-        for party in ("the agent", "server free", "server db2", "shell"):
-            self.assertEqual(connect(listing(), "db.example.com", 5432, party).rule, ASK_RULE)
 
 
 class ConnectTests(SynchronousTestCase):
