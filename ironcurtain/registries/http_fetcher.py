@@ -125,6 +125,13 @@ class HttpFetcher:
         host = read_web_address(found).host.name
         return FileStream(response.code, _fields(response), length, self._stream(response, host))
 
+    def credential_for(self, origin: str) -> Credential | None:
+        """
+        :param origin: scheme, host and port.
+        :returns: what is sent there as proof of who asks; ``None``: nothing.
+        """
+        return self.credential if origin == self._origin else None
+
     async def close(self) -> None:
         """Close unused connections."""
         await self._pool.closeCachedConnections()
@@ -160,8 +167,8 @@ class HttpFetcher:
     async def _request(self, url: str, address: WebAddress, fields: Fields) -> IResponse:
         headers = Headers({name: [value] for name, value in fields})
         headers.setRawHeaders("user-agent", ["IronCurtain"])
-        if self.credential is not None and address.origin == self._origin:
-            headers.setRawHeaders(self.credential.header, [self.credential.value()])
+        if (credential := self.credential_for(address.origin)) is not None:
+            headers.setRawHeaders(credential.header, [credential.value()])
         watch = Watch(self._clock, SILENCE_SECONDS)
         try:
             requesting = self._agent.request(b"GET", url.encode("ascii"), headers)

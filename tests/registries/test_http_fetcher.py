@@ -134,6 +134,9 @@ class RedirectTests(FetcherTestCase):
         self.redirect("/a", other.url + "/a")
         await self.why("/a")
         self.assertEqual(other.heads, [])
+        self.assertIsNotNone(self.fetcher.credential_for(self.registry.url))
+        for origin in (self.registry.url.replace("http:", "https:"), "https://storage.example:443", other.url):
+            self.assertIsNone(self.fetcher.credential_for(origin))
 
     async def test_a_password_is_sent_as_basic(self) -> None:
         self.fetcher.credential = Credential("authorization", Secret("ada:secret", "a test"))
