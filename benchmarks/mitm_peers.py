@@ -242,6 +242,7 @@ def serve(top: Path, ca_file: str, provider: int) -> None:
     from twisted.internet.defer import Deferred
     from twisted.internet.threads import deferToThread
 
+    from ironcurtain.accounts.source import api_key
     from ironcurtain.audit import AuditLog
     from ironcurtain.home.sections import Provider
     from ironcurtain.mitm_proxy.authority import Authority
@@ -257,7 +258,7 @@ def serve(top: Path, ca_file: str, provider: int) -> None:
     proxy = MitmProxy(
         session_id="bench",
         rules=provider_rules(tables, ["anthropic"]),
-        real_key=lambda name: Secret(REAL_KEY),
+        account=lambda name: api_key(Secret(REAL_KEY)),
         authority=Authority.load_or_make(top / "ca", time.time),
         audit=AuditLog(top / "audit.jsonl", "bench", redactor, reactor, time.time, deferToThread),
         redactor=redactor,
@@ -270,7 +271,7 @@ def serve(top: Path, ca_file: str, provider: int) -> None:
     async def start() -> None:
         await proxy.start()
         await proxy.listen(top / "mitm.sock")
-        print(proxy.fake_keys["anthropic"].reveal(), flush=True)
+        print(proxy.fakes["anthropic"].secret.reveal(), flush=True)
 
     reactor.callWhenRunning(lambda: Deferred.fromCoroutine(start()).addErrback(lambda f: f.printTraceback()))
     reactor.run()

@@ -85,7 +85,7 @@ class ReadTests(SynchronousTestCase):
             ('[providers.openai.key]\nprefix = "a b"\n', "2: providers.openai.key.prefix: contains characters"),
             ('[providers.x]\nport = 1\nbase_url = "file:///etc/x"\n', "1: providers.x.host: is missing"),
             ('[providers.openai]\nbase_url = "file:///etc/x"\n', "2: providers.openai.base_url: must look"),
-            ('[providers.openai]\nbase_url = "http://10.0.0.1"\n', "2: providers.openai.base_url: must look"),
+            ('[providers.openai]\nbase_url = "http://203.0.113.1"\n', "2: providers.openai.base_url: must look"),
             ('[providers.openai]\nbase_url = "https://a.example/../x"\n', "2: providers.openai.base_url: must look"),
         ):
             words = self.refusal(text)

@@ -75,7 +75,7 @@ class FixedToken:
     """
 
     def __init__(self, kind: Kind, token: Token, description: str, renewal: str) -> None:
-        self.kind, self.description, self._token, self._renewal = kind, description, token, renewal
+        self.kind, self.description, self.renewal, self._token = kind, description, renewal, token
 
     def current(self) -> Token:
         """See :class:`TokenSource`."""
@@ -83,4 +83,19 @@ class FixedToken:
 
     async def refreshed(self, stale: Token) -> Token:
         """:raises Unavailable: always."""
-        raise Unavailable(f"{self.description} is not accepted, or has expired: {self._renewal}")
+        raise Unavailable(f"{self.description} is not accepted, or has expired: {self.renewal}")
+
+
+def fixed(kind: Kind, secret: Secret, what: str, extra: Mapping[str, Secret] | None = None) -> FixedToken:
+    """
+    :param secret: from the settings or the environment; its origin says from where.
+    :param what: what it is, in words: "the API key".
+    """
+    origin = secret.origin or "settings"
+    renewal = "put a valid one there, and start again"
+    return FixedToken(kind, Token(secret, None, extra or {}), f"{what} from the {origin}", renewal)
+
+
+def api_key(secret: Secret) -> FixedToken:
+    """:returns: the account of an API key."""
+    return fixed("api-key", secret, "the API key")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import ceil
 from typing import Any, Literal, Protocol
 
 from ironcurtain.errors import SessionError, UsageError
 from ironcurtain.llm.model import TokenUsage
-from ironcurtain.providers.registry import KNOWN_PROVIDERS
+from ironcurtain.providers.registry import KNOWN_PROVIDERS, family
 
 CALL_SECONDS = 3600
 """Seconds allowed for a tool call in addition to the wait for a person (the limit of a turn ends it earlier)."""
@@ -42,11 +42,14 @@ class Facts:
     """
     The facts about a session for an adapter.
 
-    :ivar fake_keys: by name of the provider: the adapter's providers that this session can reach.
+    :ivar fake_keys: by name of the provider: fake keys and tokens of the adapter's providers that this session can
+        reach.
     :ivar model: as the user gave it; empty: the agent's default.
     :ivar orientation: the text for the agent about its environment (:mod:`ironcurtain.agents.orientation`).
     :ivar escalation_seconds: how long a tool call may wait for a person.
     :ivar resumed: whether the session was resumed, so that its home has the agent's own files.
+    :ivar fake_accounts: by name of the provider: what stands for the id of the account, where requests name one.
+    :ivar places: by name of the provider: the settings that name its place in a cloud.
     """
 
     fake_keys: Mapping[str, str]
@@ -54,6 +57,12 @@ class Facts:
     orientation: str
     escalation_seconds: float
     resumed: bool
+    fake_accounts: Mapping[str, str] = field(default_factory=dict)
+    places: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    def paid(self, providers: Sequence[str]) -> str:
+        """:returns: the first of these providers that this session can reach; empty if it can reach none."""
+        return next((name for name in providers if name in self.fake_keys), "")
 
     @property
     def tool_seconds(self) -> int:
@@ -167,7 +176,12 @@ def json_text(value: Any) -> str:
     return json.dumps(value, indent=2) + "\n"
 
 
-KEY_VARIABLES = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY", "google": "GOOGLE_API_KEY"}
+KEY_VARIABLES = {
+    "anthropic": "ANTHROPIC_API_KEY",
+    "openai": "OPENAI_API_KEY",
+    "google": "GOOGLE_API_KEY",
+    "openrouter": "OPENROUTER_API_KEY",
+}
 """The usual environment variables for each provider's key."""
 
 
@@ -179,7 +193,10 @@ def fake_key(facts: Facts, provider: str, agent: str) -> str:
     """
     key = facts.fake_keys.get(provider, "")
     if not key:
-        raise UsageError(f"{agent} needs a key for {provider}: configure [providers.{provider}] in config.toml")
+        raise UsageError(
+            f"{agent} needs an account for {provider}: configure [providers.{provider}] in config.toml, or log in with "
+            "ironcurtain login; or name another model"
+        )
     return key
 
 
@@ -187,21 +204,21 @@ def provider_and_model(facts: Facts, providers: tuple[str, ...], agent: str) -> 
     """
     Split the model's name for an agent that supports several providers.
 
-    ``PROVIDER/MODEL`` is explicit; else the provider is found by the beginning of the name, or is the first one with a
-    key.
+    ``PROVIDER/MODEL`` is explicit, of which another account of the same models can pay. Else the provider is found by
+    the beginning of the name, or is the first one with a key.
 
     :param providers: those that the agent can use, the preferred one first.
     :param agent: its display name, for messages.
     :returns: the provider, and the provider's name of the model, empty for the agent's default.
     :raises UsageError: the session has no key for that provider.
     """
+    keyed = [name for name in providers if facts.fake_keys.get(name)]
     named, slash, model = facts.model.partition("/")
-    if slash and named in providers:
-        provider = named
-    else:
-        model = facts.model
-        keyed = [name for name in providers if facts.fake_keys.get(name)]
-        provider = _family(model) or (keyed or providers)[0]
+    if not slash or named not in providers:
+        named, model = _family(facts.model), facts.model
+    # Another account can pay for the same models.
+    fitting = [name for name in keyed if not named or family(name) == named]
+    provider = named if named in keyed else (fitting or ([named] if named else providers))[0]
     fake_key(facts, provider, agent)
     return provider, model
 

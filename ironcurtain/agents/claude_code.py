@@ -45,13 +45,13 @@ class ClaudeCode:
     id = "claude-code"
     display_name = "Claude Code"
     image = "claude-code"
-    providers = ("anthropic",)
+    providers = ("anthropic", "claude", "bedrock", "vertex", "foundry")
     supports_pty = True
 
     def environment(self, facts: Facts) -> Mapping[str, str]:
-        """:returns: the key; no telemetry, no updates; and tools that the model sees from the start."""
+        """:returns: the key or token; no telemetry, no updates; and tools that the model sees from the start."""
         return {
-            "ANTHROPIC_API_KEY": fake_key(facts, "anthropic", self.display_name),
+            **self._paying(facts),
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             "CLAUDE_CODE_DISABLE_OFFICIAL_MARKETPLACE_AUTOINSTALL": "1",
             "DISABLE_AUTOUPDATER": "1",
@@ -71,11 +71,32 @@ class ClaudeCode:
             File("home", ".claude/settings.json", json_text(_SETTINGS)),
         )
 
+    def _paying(self, facts: Facts) -> Mapping[str, str]:
+        provider = facts.paid(self.providers) or "anthropic"
+        token, place = fake_key(facts, provider, self.display_name), facts.places.get(provider, {})
+        if provider == "claude":
+            return {"CLAUDE_CODE_OAUTH_TOKEN": token}
+        if provider == "bedrock":
+            region = {"AWS_REGION": place["region"]}
+            return {"CLAUDE_CODE_USE_BEDROCK": "1", "AWS_BEARER_TOKEN_BEDROCK": token, **region}
+        if provider == "vertex":
+            return {
+                "CLAUDE_CODE_USE_VERTEX": "1",
+                "CLAUDE_CODE_SKIP_VERTEX_AUTH": "1",
+                "CLOUD_ML_REGION": place["region"],
+                "ANTHROPIC_VERTEX_PROJECT_ID": place["project"],
+                "ANTHROPIC_CUSTOM_HEADERS": f"Authorization: Bearer {token}",
+            }
+        if provider == "foundry":
+            resource = {"ANTHROPIC_FOUNDRY_RESOURCE": place["resource"]}
+            return {"CLAUDE_CODE_USE_FOUNDRY": "1", "ANTHROPIC_FOUNDRY_API_KEY": token, **resource}
+        return {"ANTHROPIC_API_KEY": token}
+
     def _answers(self, facts: Facts) -> dict[str, Any]:
-        key = fake_key(facts, "anthropic", self.display_name)
+        key = facts.fake_keys.get("anthropic", "")
         return {
             "hasCompletedOnboarding": True,
-            "customApiKeyResponses": {"approved": [key[-KEY_SUFFIX:]], "rejected": []},
+            "customApiKeyResponses": {"approved": [key[-KEY_SUFFIX:]] if key else [], "rejected": []},
             "projects": {WORKSPACE: {"hasTrustDialogAccepted": True}},
         }
 

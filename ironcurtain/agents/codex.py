@@ -27,6 +27,8 @@ START_SECONDS = 120
 
 _TOOLS_LOST = "required MCP servers failed to initialize"
 
+_ADDRESS = "https://api.openai.com/v1"
+_PLAN_ADDRESS = "https://chatgpt.com/backend-api/codex"
 _CONFIGURATION = """\
 # The built-in provider would speak over WebSockets, and with other hosts.
 model_provider = "openai-http"
@@ -35,11 +37,11 @@ web_search = "disabled"
 
 [model_providers.openai-http]
 name = "OpenAI"
-base_url = "https://api.openai.com/v1"
+base_url = {address}
 env_key = "OPENAI_API_KEY"
 wire_api = "responses"
 supports_websockets = false
-
+{headers}
 [analytics]
 enabled = false
 
@@ -69,12 +71,12 @@ class Codex:
     id = "codex"
     display_name = "Codex"
     image = "codex"
-    providers = ("openai",)
+    providers = ("openai", "chatgpt")
     supports_pty = True
 
     def environment(self, facts: Facts) -> Mapping[str, str]:
-        """:returns: the key."""
-        return {"OPENAI_API_KEY": fake_key(facts, "openai", self.display_name)}
+        """:returns: the key or token."""
+        return {"OPENAI_API_KEY": fake_key(facts, facts.paid(self.providers) or "openai", self.display_name)}
 
     def files(self, facts: Facts) -> Sequence[File]:
         """
@@ -82,7 +84,10 @@ class Codex:
             it resumes a conversation, but not instructions in the configuration.
         """
         program, *arguments = MCP_COMMAND
+        account = facts.fake_accounts.get("chatgpt", "")
         text = _CONFIGURATION.format(
+            address=toml_string(_PLAN_ADDRESS if account else _ADDRESS),
+            headers=f"http_headers = {{ chatgpt-account-id = {toml_string(account)} }}\n" if account else "",
             workspace=toml_string(WORKSPACE),
             namespace=toml_string(f"mcp__{SERVER}"),
             server=SERVER,

@@ -42,15 +42,16 @@ class Gemini:
     id = "gemini"
     display_name = "Gemini CLI"
     image = "gemini"
-    providers = ("google",)
+    providers = ("google", "google-login")
     supports_pty = True
 
     def environment(self, facts: Facts) -> Mapping[str, str]:
-        """:returns: the key, and that the workspace is trusted."""
-        return {
-            "GEMINI_API_KEY": fake_key(facts, "google", self.display_name),
-            "GEMINI_CLI_TRUST_WORKSPACE": "true",
-        }
+        """:returns: the key or token, and that the workspace is trusted."""
+        trusted = {"GEMINI_CLI_TRUST_WORKSPACE": "true"}
+        if facts.paid(self.providers) == "google-login":
+            token = fake_key(facts, "google-login", self.display_name)
+            return {"GOOGLE_GENAI_USE_GCA": "true", "GOOGLE_CLOUD_ACCESS_TOKEN": token, **trusted}
+        return {"GEMINI_API_KEY": fake_key(facts, "google", self.display_name), **trusted}
 
     def files(self, facts: Facts) -> Sequence[File]:
         """
@@ -58,7 +59,9 @@ class Gemini:
         """
         program, *arguments = MCP_COMMAND
         server = {"command": program, "args": arguments, "timeout": facts.tool_seconds * 1000, "trust": True}
-        settings = {**_SETTINGS, "mcpServers": {SERVER: server}}
+        kind = "oauth-personal" if facts.paid(self.providers) == "google-login" else "gemini-api-key"
+        security = {"auth": {"selectedType": kind}, "folderTrust": {"enabled": False}}
+        settings = {"security": security, **_SETTINGS, "mcpServers": {SERVER: server}}
         extension = {"name": "ironcurtain", "version": "1.0.0", "contextFileName": _ORIENTATION_FILE}
         return (
             File("home", ".gemini/settings.json", json_text(settings)),
@@ -106,7 +109,6 @@ class Gemini:
 
 
 _SETTINGS: dict[str, Any] = {
-    "security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": False}},
     "privacy": {"usageStatisticsEnabled": False},
     # By default conversations are deleted after 30 days, but sessions can be resumed later.
     "general": {

@@ -34,7 +34,7 @@ class Goose:
     id = "goose"
     display_name = "Goose"
     image = "goose"
-    providers = ("anthropic", "openai", "google")
+    providers = ("anthropic", "openai", "google", "openrouter")
     supports_pty = True
 
     def environment(self, facts: Facts) -> Mapping[str, str]:

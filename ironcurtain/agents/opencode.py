@@ -26,7 +26,16 @@ from ironcurtain.agents.output import count_at, failure, objects, status_at, tex
 from ironcurtain.errors import UsageError
 from ironcurtain.llm.model import TokenUsage
 
-_KEY_VARIABLES = {**KEY_VARIABLES, "google": "GOOGLE_GENERATIVE_AI_API_KEY"}
+_KEY_VARIABLES = {
+    **KEY_VARIABLES,
+    "google": "GOOGLE_GENERATIVE_AI_API_KEY",
+}
+_LOGINS = {"chatgpt": "openai", "copilot": "github-copilot"}
+"""Its own names of providers that a login pays for."""
+
+_FAR_MS = 4_102_444_800_000
+"""When the logins expire: the year 2100, in milliseconds since the epoch, so that none is renewed."""
+
 _CONFIG_FILE = "opencode.json"
 _ORIENTATION_FILE = "orientation.md"
 _TOOLS_LOST = f'message="server unavailable" key={SERVER} '.encode()
@@ -38,13 +47,13 @@ class OpenCode:
     id = "opencode"
     display_name = "OpenCode"
     image = "opencode"
-    providers = ("anthropic", "openai", "google")
+    providers = ("anthropic", "openai", "chatgpt", "google", "openrouter", "copilot")
     supports_pty = True
 
     def environment(self, facts: Facts) -> Mapping[str, str]:
         """:returns: the keys; nothing downloaded, shared or updated."""
         self._model(facts)
-        keys = {_KEY_VARIABLES[name]: key for name, key in facts.fake_keys.items() if name in self.providers}
+        keys = {_KEY_VARIABLES[name]: key for name, key in facts.fake_keys.items() if name in _KEY_VARIABLES}
         off = ("AUTOUPDATE", "LSP_DOWNLOAD", "MODELS_FETCH", "SHARE")
         switches = {f"OPENCODE_DISABLE_{what}": "1" for what in off}
         return {**keys, **switches, "OPENCODE_CONFIG": f"{ORIENTATION}/{_CONFIG_FILE}"}
@@ -68,12 +77,15 @@ class OpenCode:
             File("orientation", _ORIENTATION_FILE, facts.orientation),
             # Else it would connect to the package registry at each start, for types that only authors of plugins need.
             File("home", ".config/opencode/.npmrc", "offline=true\n", replace=False),
+            *_logins(facts),
         )
 
     def _model(self, facts: Facts) -> dict[str, Any]:
         provider, model = provider_and_model(facts, self.providers, self.display_name)
         if model:
-            return {"model": f"{provider}/{model}"}
+            return {"model": f"{_LOGINS.get(provider, provider)}/{model}"}
+        if provider in ("copilot", "openrouter"):
+            raise UsageError(f"OpenCode has no default model for {provider}: give one with --model {provider}/MODEL")
         if provider == "google":
             example = "--model google/gemini-2.5-pro"
             raise UsageError(f"OpenCode's default for google is a model for images: give one, such as {example}")
@@ -110,6 +122,19 @@ class OpenCode:
         if not text:
             raise failure(self.display_name, outcome, kind="empty")
         return AgentAnswer(text, _usage(events))
+
+
+def _logins(facts: Facts) -> Sequence[File]:
+    entries = {}
+    for provider, name in _LOGINS.items():
+        if token := facts.fake_keys.get(provider, ""):
+            account = facts.fake_accounts.get(provider, "")
+            entries[name] = {
+                **{"type": "oauth", "access": token, "refresh": token},
+                "expires": _FAR_MS if account else 0,  # GitHub's do not expire
+                **({"accountId": account} if account else {}),
+            }
+    return (File("home", ".local/share/opencode/auth.json", json_text(entries)),) if entries else ()
 
 
 def _last_text(events: list[dict[str, Any]]) -> str:

@@ -50,9 +50,9 @@ def check(json_output: bool) -> None:
     doctor' make the same checks. 'ironcurtain policy check' also finds probable mistakes in rules. Exits with status 78
     if a file is wrong.
 
-    Notes say which accounts pay for models and which have expired, which fields of other MCP clients are ignored, and
-    which servers cannot start. A server whose entry is
-    wrong is left out; the others start.
+    Notes say which accounts pay for each agent, which have expired and which no agent can use; which fields of other
+    MCP clients are ignored, and which servers cannot start. A server whose entry is wrong is left out; the others
+    start.
     """
     from ironcurtain.configuration import check_files, examine_servers
 
@@ -93,8 +93,10 @@ def check(json_output: bool) -> None:
 
 def _account_notes(where: Home) -> Iterator[str]:
     from ironcurtain.cli.account_list import findings
+    from ironcurtain.cli.payer_list import payer_notes
 
-    return (f"{found.what}: {found.detail}" for found in findings(where))
+    yield from (f"{found.what}: {found.detail}" for found in findings(where))
+    yield from payer_notes(where)
 
 
 def _notes(servers: Iterable[tuple[ServerConfig, str | None]]) -> Iterator[str]:

@@ -18,6 +18,7 @@ from ironcurtain.cli.paths import UserPath
 from ironcurtain.home.user_paths import absolute_path
 
 if TYPE_CHECKING:
+    from ironcurtain.accounts.source import TokenSource
     from ironcurtain.home.network_section import Network
     from ironcurtain.home.registry_sections import Registries
     from ironcurtain.home.sections import Provider
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from ironcurtain.mitm_proxy.recording import ModelTraffic
     from ironcurtain.network.responder import Responder
     from ironcurtain.registries.opening import OpenRegistries
-    from ironcurtain.secrets.redaction import Secret
 
 USUAL = "anthropic"
 """The default provider."""
@@ -158,17 +158,18 @@ class _Serving:
         redactor: Any,
         down: Callable[[str], None],
     ) -> MitmProxy:
+        from ironcurtain.accounts.source import api_key
         from ironcurtain.mitm_proxy.proxy import MitmProxy, MitmSurroundings
         from ironcurtain.providers.keys import real_key
         from ironcurtain.providers.rules import provider_rules
 
-        async def key(name: str) -> Secret:
-            return await real_key(name, self.tables[name].key, os.environ, reactor)
+        async def account(name: str) -> TokenSource:
+            return api_key(await real_key(name, self.tables[name].key, os.environ, reactor))
 
         return MitmProxy(
             session_id=self.session_id,
             rules=provider_rules(self.tables, self.tables, source=self.source),
-            real_key=key,
+            account=account,
             authority=authority,
             audit=audit,
             redactor=redactor,
@@ -186,7 +187,7 @@ class _Serving:
 
     def _tell(self, proxy: MitmProxy, authority: Authority, json_output: bool) -> None:
         certificate, audit = str(authority.certificate_path), str(self.directory / "audit.jsonl")
-        keys = {name: key.reveal() for name, key in proxy.fake_keys.items()}
+        keys = {name: fake.secret.reveal() for name, fake in proxy.fakes.items()}
         if json_output:
             facts = {"socket": str(self.socket), "certificate": certificate, "keys": keys, "audit": audit}
             click.echo(json.dumps(facts))

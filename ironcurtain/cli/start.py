@@ -34,6 +34,7 @@ _OTHERS = {
 @click.option("--pty", is_flag=True, help="Show the agent's own full-screen interface.")
 @click.option("--list-agents", is_flag=True, help="List the agents, and exit.")
 @click.option("--model", help="The model, by its provider's name for it.")
+@click.option("--account", metavar="NAME", help="The account that pays for an agent in a container, such as claude.")
 @click.option(
     "--backend",
     type=BackendOption(),
@@ -62,6 +63,7 @@ def start(
     pty: bool,
     list_agents: bool,
     model: str | None,
+    account: str | None,
     backend: tuple[str, ...],
     workspace: Path | None,
     repo: str | None,
@@ -108,7 +110,10 @@ def start(
     if context.args:
         raise click.UsageError('TASK is one argument: put it in quotes, as in ironcurtain start "Fix the tests"')
     where = home()
-    given = {"model": model, "backend": absolute(backend), "repo": repo, "policy": path_text(policy)}
+    given = {
+        **{"model": model, "account": account, "backend": absolute(backend), "repo": repo},
+        "policy": path_text(policy),
+    }
     options = {name: value for name, value in given.items() if value}
     check_task(task, pty, stdin, json_output)
     place = absolute_path(workspace) if workspace is not None else None
@@ -198,6 +203,8 @@ def check(agent: str, options: dict[str, Any], workspace: Path | None, *, resumi
     """:raises click.UsageError: the options cannot be combined."""
     if agent != BUILT_IN and "backend" in options:
         raise click.UsageError("--backend is for the built-in agent: other agents reach the models of their providers")
+    if agent == BUILT_IN and "account" in options:
+        raise click.UsageError("--account is for agents in containers: --backend chooses the built-in agent's model")
     if workspace is not None and "repo" in options:
         raise click.UsageError("give either --workspace or --repo")
     if resuming and (workspace is not None or "repo" in options):

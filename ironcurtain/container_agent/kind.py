@@ -12,6 +12,12 @@ from typing import Any
 
 from twisted.internet.defer import Deferred
 
+from ironcurtain.accounts.keys import open_key
+from ironcurtain.accounts.opening import AccountSurroundings, open_account
+from ironcurtain.accounts.payers import Payer, Payers
+from ironcurtain.accounts.places import Accounts
+from ironcurtain.accounts.source import TokenSource
+from ironcurtain.accounts.token_endpoint import verified_endpoint
 from ironcurtain.agents import adapter as surroundings
 from ironcurtain.agents.adapter import Adapter, Facts
 from ironcurtain.agents.orientation import Reach, orientation
@@ -34,7 +40,6 @@ from ironcurtain.container_agent.screen import ScreenAgent, ScreenMaking
 from ironcurtain.errors import ConfigurationError, UsageError
 from ironcurtain.home.sections import Provider
 from ironcurtain.home.session_paths import SessionPaths
-from ironcurtain.home.settings import Settings
 from ironcurtain.http.host_patterns import HostPatterns
 from ironcurtain.mcp_proxy.proxy import McpProxy
 from ironcurtain.mitm_proxy.authority import Authority
@@ -44,13 +49,11 @@ from ironcurtain.network.responder import Responder
 from ironcurtain.process.accounts import SEARCH, WRITE, Account
 from ironcurtain.process.configured_secret import configured_secret
 from ironcurtain.process.identity import identify
-from ironcurtain.providers.keys import DEFAULT_VARIABLES, key_variable, real_key
 from ironcurtain.providers.rules import ProviderRule, provider_rules
 from ironcurtain.registries.opening import OpenRegistries, RegistrySurroundings
 from ironcurtain.registries.recording import PackageTraffic
 from ironcurtain.sandbox.certificates import bundle
 from ironcurtain.sandbox.linked_repository import linked_repository, settings_variables
-from ironcurtain.secrets.redaction import Secret
 from ironcurtain.session import events
 from ironcurtain.session.history import INTERRUPTED, read_turns
 from ironcurtain.session.model import SessionRequest, Turn
@@ -111,12 +114,13 @@ class ContainerKind:
         Check all requirements of a session.
 
         :raises EngineUnavailable: there is no Docker Engine.
-        :raises ConfigurationError: there is no key, or no account for the container.
+        :raises ConfigurationError: nobody pays for the agent's model, or it is unclear who does; or there is no account
+            for the container.
         :raises UsageError: the account cannot write to the workspace.
         """
         await self._engine().ping()
         check_account(self._services.choose_account(request.workspace), request)
-        self._rules()
+        self._rules(self._payers(request))
 
     def make_tools(self, core: Core) -> Proxies:
         """:returns: both proxies, not started."""
@@ -129,9 +133,12 @@ class ContainerKind:
 
     def make_agent(self, core: Core, proxies: Proxies) -> ContainerAgent | ScreenAgent:
         """:returns: the agent, not started."""
-        keys = {name: key.reveal() for name, key in proxies.mitm.fake_keys.items()}
+        fakes = proxies.mitm.fakes
+        keys = {name: fake.secret.reveal() for name, fake in fakes.items()}
+        accounts = {name: fake.account.reveal() for name, fake in fakes.items() if fake.account is not None}
+        places = {rule.name: rule.places for rule in proxies.mitm.rules}
         options, timeout = core.request.options, core.services.settings.escalation.timeout_seconds
-        facts = Facts(keys, str(options.get("model") or ""), "", timeout, core.resumed)
+        facts = Facts(keys, str(options.get("model") or ""), "", timeout, core.resumed, accounts, places)
         turns = read_turns(core.paths.history) if core.resumed else []
         answered = any(not turn.error for turn in turns)
         place, orient = partial(self._place, core), partial(self._orientation, core, proxies)
@@ -144,19 +151,19 @@ class ContainerKind:
         notice = cut_off(turns)
         return ContainerAgent(core, proxies, self._adapter, facts, making, proxies.traffic, answered, notice)
 
-    def _rules(self) -> tuple[ProviderRule, ...]:
-        """:returns: the rules of the agent's providers that have a key; none for an agent without a model."""
-        settings, names = self._services.settings, self._adapter.providers
-        usable = [name for name in names if has_key(name, settings, self._environ)]
-        if names and not usable:
-            variables = " or ".join(DEFAULT_VARIABLES[name] for name in names if name in DEFAULT_VARIABLES)
-            hint = f"set {variables}, or " if variables else ""
-            raise ConfigurationError(
-                "config.toml",
-                f"{self._adapter.display_name} has no key for its model: {hint}set its source here",
-                field=f"providers.{names[0]}.key",
-            )
-        return provider_rules(settings.providers, usable)
+    @property
+    def _accounts(self) -> Accounts:
+        return Accounts(self._services.home, self._services.settings.accounts, self._environ)
+
+    def _payers(self, request: SessionRequest) -> tuple[Payer, ...]:
+        """:returns: the accounts that pay; none for an agent without a model."""
+        settings, adapter = self._services.settings, self._adapter
+        payers = Payers(adapter.display_name, adapter.providers, settings.providers, self._accounts)
+        return payers.chosen(str(request.options.get("account") or ""), settings.agents.accounts)
+
+    def _rules(self, payers: Sequence[Payer]) -> tuple[ProviderRule, ...]:
+        """:returns: the rules of the providers that these accounts pay for."""
+        return provider_rules(self._services.settings.providers, [payer.provider for payer in payers])
 
     def _mitm(
         self,
@@ -167,14 +174,23 @@ class ContainerKind:
         responders: Mapping[tuple[str, int], Responder],
         down: Callable[[str], None],
     ) -> MitmProxy:
-        async def key(name: str) -> Secret:
+        payers = {payer.provider: payer for payer in self._payers(core.request)}
+        core.payers[:] = [payer.words for payer in payers.values()]
+        if payers:
+            core.emit(events.Notice(text=f"paid by {'; '.join(core.payers)}", routine=True))
+        post = verified_endpoint(self._reactor, core.services.proxies).post
+        around = AccountSurroundings(self._reactor, post, core.services.now, self._services.redactor)
+
+        async def account(name: str) -> TokenSource:
+            if (place := payers[name].place) is not None:
+                return await open_account(self._accounts, place, around)
             source = core.services.settings.providers.get(name, Provider()).key
-            return await real_key(name, source, self._environ, self._reactor)
+            return await open_key(name, source, self._environ, self._reactor)
 
         return MitmProxy(
             session_id=core.id,
-            rules=self._rules(),
-            real_key=key,
+            rules=self._rules(list(payers.values())),
+            account=account,
             authority=authority,
             audit=core.audit,
             redactor=core.services.redactor,
@@ -290,7 +306,7 @@ class ContainerKind:
     async def _orientation(self, core: Core, proxies: Proxies) -> str:
         gate = proxies.mcp.gate
         await wait_for_servers(proxies.mcp, core.request, core.emit)
-        reach = Reach([rule.host for rule in self._rules()], proxies.registry_hosts, proxies.mcp.open_hosts)
+        reach = Reach([rule.host for rule in proxies.mitm.rules], proxies.registry_hosts, proxies.mcp.open_hosts)
         names = [tool.public_name for tool in gate.tools()]
         return orientation(names, reach, core.services.settings.escalation.timeout_seconds)
 
@@ -321,9 +337,3 @@ def check_account(account: Account, request: SessionRequest) -> None:
             f"the agent runs as {account}, which cannot write to {workspace}: give it the directory (chown), or "
             "name its owner as run_as in config.toml"
         )
-
-
-def has_key(provider: str, settings: Settings, environ: Mapping[str, str]) -> bool:
-    """:returns: whether the settings or the environment have a source for a provider's key."""
-    key = settings.providers.get(provider, Provider()).key
-    return bool(key.file or key.command or environ.get(key_variable(provider, key, environ)))

@@ -25,6 +25,7 @@ from ironcurtain.home.settings import Settings
 from ironcurtain.llm import prices
 from ironcurtain.llm.model import TokenUsage as Tokens
 from ironcurtain.mcp_proxy.proxy import McpProxy
+from ironcurtain.mitm_proxy.judgement import ABSENT
 from ironcurtain.mitm_proxy.proxy import MitmProxy
 from ironcurtain.mitm_proxy.recording import (
     USAGE_MEMBERS,
@@ -133,7 +134,7 @@ class Traffic:
             self._answered(event)
         elif isinstance(event, ProviderNotice):
             self._emit(events.Notice(text=event.text))
-        elif event.decision != "allow":
+        elif event.decision != "allow" and event.rule != ABSENT:
             reason = event.reason or event.rule
             refused = events.RequestRefused(host=event.host, method=event.method, path=event.path, reason=reason)
             self._refused.add(refused, event.rule)

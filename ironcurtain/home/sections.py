@@ -21,6 +21,8 @@ loop exceeds the limit at once.
 Positive = Annotated[float, msgspec.Meta(gt=0, lt=1e15)]
 NotNegative = Annotated[float, msgspec.Meta(ge=0, lt=1e15)]
 Count = Annotated[int, msgspec.Meta(ge=1)]
+CloudName = Annotated[str, msgspec.Meta(pattern=r"^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)?\Z")]
+"""A name that clouds put into names of hosts and into paths."""
 
 
 class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -61,6 +63,9 @@ class Provider(Section, frozen=True):
     :param base_url: a gateway to use instead of the provider's own address. Only this may be in a private network or on
         this machine.
     :param ca_file: PEM certificates to trust besides the system's.
+    :param region: of the cloud, for ``bedrock`` and ``vertex``.
+    :param project: of the cloud, for ``vertex``.
+    :param resource: name of the resource, for ``foundry``.
     """
 
     host: str = ""
@@ -69,6 +74,9 @@ class Provider(Section, frozen=True):
     key: KeySettings = KeySettings()
     base_url: str = ""
     ca_file: str = ""
+    region: CloudName = ""
+    project: CloudName = ""
+    resource: CloudName = ""
 
 
 class Model(Section, frozen=True):
@@ -105,9 +113,12 @@ class Agents(Section, frozen=True):
 
     :param turn_seconds: time limit for a message, including waits for people; then the program is ended. An hour: real
         tasks take many minutes, and a program that hangs must be ended.
+    :param accounts: where several accounts could pay for an agent's model, the first of these that can; without one of
+        them, nothing is chosen.
     """
 
     turn_seconds: Positive = 3600.0
+    accounts: tuple[str, ...] = ()
 
 
 class EscalationSettings(Section, frozen=True):

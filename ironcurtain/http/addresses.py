@@ -7,8 +7,8 @@ import re
 _LOCALHOST = re.compile(r"(?i)\A(http://)localhost(?=[:/?#]|\Z)")
 
 BASE_URL = (
-    "must look like https://host[:port][/path]; without TLS a key is only sent to an address of this machine, as in "
-    "http://127.0.0.1:11434"
+    "must look like https://host[:port][/path]; without TLS a key is only sent to an address of this machine or of a "
+    "private network, as in http://127.0.0.1:11434 or http://192.168.1.20:11434"
 )
 """What is said of a ``base_url`` that does not."""
 
@@ -40,6 +40,33 @@ def keeps_secrets(url: str) -> bool:
         return False
     safe = address.scheme == "https" or is_loopback(address.host.name)
     return safe and not address.authority.user and "#" not in url
+
+
+PRIVATE_NETWORKS = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7")
+"""RFC 1918, RFC 6598 and RFC 4193. Link-local addresses are not among them: there clouds serve credentials."""
+
+
+def is_model_url(url: str) -> bool:
+    """
+    :returns: whether a model's key may be sent to an address: see :func:`is_base_url`; or it names a machine of a
+        private network by its number. Without TLS, a key can be read there, which a person accepts who writes such an
+        address. A name could turn into another one.
+    """
+    return is_base_url(url) or _is_private(url)
+
+
+def _is_private(url: str) -> bool:
+    from ipaddress import ip_address, ip_network
+
+    from ironcurtain.http.urls import UnclearAddress, read_web_address
+
+    try:
+        found = read_web_address(url)
+        address = ip_address(found.host.name)
+    except (UnclearAddress, ValueError):
+        return False
+    private = any(address in ip_network(network) for network in PRIVATE_NETWORKS)
+    return private and found.scheme == "http" and not found.authority.user and "#" not in url and "?" not in url
 
 
 def is_loopback(host: str) -> bool:

@@ -11,7 +11,7 @@ import msgspec
 
 from ironcurtain.errors import ConfigurationError, UsageError
 from ironcurtain.home.sections import Model
-from ironcurtain.http.addresses import BASE_URL, is_base_url, literal
+from ironcurtain.http.addresses import BASE_URL, is_model_url, literal
 from ironcurtain.llm.dialects import DIALECTS, family_of
 from ironcurtain.llm.fallback import FallbackClient
 from ironcurtain.llm.model import ModelClient
@@ -250,6 +250,6 @@ def _base_url(table: ProviderTable, default: str, source: str, name: str) -> str
         raise ConfigurationError(
             source, "is missing: name the server, as in http://127.0.0.1:11434/v1", field=f"providers.{name}.base_url"
         )
-    if not is_base_url(url):
+    if not is_model_url(url):
         raise ConfigurationError(source, BASE_URL, field=f"providers.{name}.base_url")
     return url

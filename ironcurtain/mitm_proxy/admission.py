@@ -13,6 +13,7 @@ from ironcurtain.mitm_proxy.answer import AnswerRelay
 from ironcurtain.mitm_proxy.dialling import explain
 from ironcurtain.mitm_proxy.exchange import Exchange, ExchangeClient, Outgoing
 from ironcurtain.mitm_proxy.judgement import ForwardedRequest, judge
+from ironcurtain.mitm_proxy.reached_limit import wait_words
 from ironcurtain.mitm_proxy.recording import ProxiedResponse, Recorder
 from ironcurtain.mitm_proxy.scrub import Scrubber
 from ironcurtain.mitm_proxy.shared import Destination, Shared
@@ -73,6 +74,7 @@ class ProviderObserver:
     def __init__(self, recorder: Recorder, destination: Destination) -> None:
         rule = destination.credentials.rule
         self._recorder, self._name, self._troubles = recorder, rule.name, destination.troubles
+        self._tokens = destination.credentials.tokens
         self.host = rule.upstream_host
         self.now = recorder.now
 
@@ -93,7 +95,9 @@ class ProviderObserver:
                 request_id, self._name, answer.status, duration, answer.size, usage, estimated, answer.model, error
             )
         )
-        if text := self._troubles.after(answer.status, fault):
+        now = self._tokens.now()
+        wait = answer.limit.seconds(now) if answer.limit is not None else None
+        if text := self._troubles.after(answer.status, fault, "" if wait is None else wait_words(wait, now)):
             self._recorder.tell(self._name, text)
 
 
@@ -106,7 +110,6 @@ class RequestAdmission:
     def __init__(self, shared: Shared, destination: Destination, name: str) -> None:
         self._shared, self._destination, self._name = shared, destination, name
         self._observer = ProviderObserver(shared.recorder, destination)
-        self._scrubber = Scrubber(destination.key_forms)
 
     def take(self, head: bytes) -> tuple[HttpRequest, ForwardedRequest | RequestRefusal]:
         """
@@ -164,7 +167,7 @@ class RequestAdmission:
         :param fields: names of fields of the body that are not sent.
         """
         credentials, head = self._destination.credentials, request.head
-        rule, dropped = credentials.rule, _names(forward.dropped, fields)
+        rule, tokens, dropped = credentials.rule, credentials.tokens, _names(forward.dropped, fields)
         if why := self._shared.exhausted():  # the body may have taken a while
             return self.denied(request, RequestRefusal(403, ENDED, why))
         try:
@@ -181,9 +184,14 @@ class RequestAdmission:
             return UNRECORDED
         if dropped and (text := self._destination.omissions.after(dropped)):
             self._shared.recorder.tell(rule.name, text)
-        outgoing = Outgoing(request_id, forward.lines + body_fields(head.method, length), length is None)
-        answer = AnswerRelay(head.method, self._scrubber, UsageReader(rule.provider.count), request.last)
-        return Exchange(client, outgoing, answer, self._destination.pool, self._observer)
+        end = body_fields(head.method, length)
+        outgoing = Outgoing(request_id, lambda token: forward.lines(token) + end, length is None)
+
+        def answer() -> AnswerRelay:
+            scrubber = Scrubber(tokens.forms)
+            return AnswerRelay(head.method, scrubber, UsageReader(rule.provider.count), request.last)
+
+        return Exchange(client, outgoing, answer, self._destination.pool, self._observer, tokens)
 
     def response(self, refusal: RequestRefusal, request: HttpRequest | None, close: bool) -> bytes:
         """See :class:`~ironcurtain.mitm_proxy.interfaces.Admission`."""

@@ -10,6 +10,7 @@ from ironcurtain.http.fields import words
 from ironcurtain.http.framing import Counted
 from ironcurtain.http.head import HeadReader, HttpResponse, read_response
 from ironcurtain.llm.model import TokenUsage
+from ironcurtain.mitm_proxy.reached_limit import ReachedLimit
 
 _DROPPED = frozenset(
     (
@@ -82,6 +83,8 @@ class AnswerRelay:
         self._reader, self._scrubber = HeadReader(), scrubber
         self._response: HttpResponse | None = None
         self._chunked = self._is_stream = False
+        self.limit: ReachedLimit | None = None
+        """Says until when, if a limit of the account is reached."""
         self.status = 0
         """Zero until the response's head has arrived."""
         self.size = 0
@@ -150,6 +153,8 @@ class AnswerRelay:
         if not (self.may_be_encoded or _PLAIN.issuperset(words(named.get("content-encoding", _NONE)))):
             raise ProtocolViolation("http", "the answer is compressed although the request does not accept that")
         self._response, self.status = response, response.status
+        if response.status == HTTPStatus.TOO_MANY_REQUESTS:
+            self.limit = ReachedLimit(response.fields)
         self._is_stream = any(map(_is_stream, words(named.get("content-type", _NONE))))
         self._chunked = not isinstance(response.framing, Counted)
         return self._head(response, words(named.get("connection", _NONE))), rest
@@ -160,6 +165,8 @@ class AnswerRelay:
         self.size += len(payload)
         self.done, self.beyond = framing.done, used < len(data)
         if payload:
+            if self.limit is not None:
+                self.limit.feed(payload)
             self._usage.feed(payload)
             payload = self._scrubber.feed(payload, self.done)
         elif self.done:
@@ -213,4 +220,4 @@ class _Uncounted:
 
 
 def _is_stream(content_type: str) -> bool:
-    return content_type.startswith("text/event-stream")
+    return content_type.startswith(("text/event-stream", "application/vnd.amazon.eventstream"))

@@ -18,10 +18,13 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 from urllib.parse import unquote_plus
 
+from ironcurtain.accounts.source import ACCOUNT_ID, Token
 from ironcurtain.http.fields import Fields
 from ironcurtain.http.head import RequestHead
 from ironcurtain.llm.api_paths import request_path
 from ironcurtain.llm.dialect import key_scheme, key_value
+from ironcurtain.mitm_proxy.account_tokens import AccountTokens
+from ironcurtain.mitm_proxy.fake_tokens import FakeToken
 from ironcurtain.providers import bodies
 from ironcurtain.providers.endpoints import BadPath, Endpoint, canonical, find
 from ironcurtain.providers.headers import HeaderRole, names_credential, role
@@ -64,6 +67,9 @@ HTTP_PORT: Final = 80
 HTTPS_PORT: Final = 443
 """Ports to omit from the Host header (RFC 9110 sections 4.2.1 and 4.2.2)."""
 
+ABSENT: Final = "not-needed"
+"""Code of the response to a request that clients make and can do without: 404, and nobody is told."""
+
 _SHOWN = 100
 """Maximum length in characters of an agent's path in a reason."""
 
@@ -71,15 +77,15 @@ _SHOWN = 100
 @dataclass(frozen=True, slots=True)
 class Credentials:
     """
-    The keys of one session for one provider.
+    What a session has for one provider.
 
-    :ivar fake: the agent's key.
-    :ivar real: the provider's key.
+    :ivar fake: the agent's key or token, and what the agent takes for the account's id, if requests name one.
+    :ivar tokens: the provider's.
     """
 
     rule: ProviderRule
-    fake: Secret
-    real: Secret
+    fake: FakeToken
+    tokens: AccountTokens
 
 
 class ForwardedRequest(NamedTuple):
@@ -88,18 +94,20 @@ class ForwardedRequest(NamedTuple):
 
     :ivar endpoint: the endpoint that allows it.
     :ivar target: path and query, including a gateway's path.
-    :ivar headers: all headers except Connection and those that frame the body (Content-Length, Transfer-Encoding),
-        which belong to the connection. They contain the real key, so they must not be shown.
+    :ivar kept: all headers except the real key, Connection and those that frame the body (Content-Length,
+        Transfer-Encoding), which belong to the connection.
     :ivar bodies: the rules by which :func:`~ironcurtain.providers.bodies.judge_body` has to judge the body before it is
         sent; ``None`` if it is not judged.
     :ivar dropped: names of unknown headers that are not sent.
+    :ivar payment: says which headers carry the token and the account's id; ``None`` if nobody pays.
     """
 
     endpoint: Endpoint
     target: str
-    headers: Fields
+    kept: Fields
     bodies: BodyRules | None
     dropped: tuple[str, ...]
+    payment: ProviderRule | None = None
 
     def __repr__(self) -> str:
         return f"ForwardedRequest({self.endpoint!r}, {self.target!r}, ...)"
@@ -109,10 +117,19 @@ class ForwardedRequest(NamedTuple):
         """The endpoint that allows it, as written in records."""
         return str(self.endpoint)
 
-    @property
-    def lines(self) -> bytes:
-        """The request line and the headers, each with its line end. They contain the real key."""
-        written = [f"{name}: {value}\r\n" for name, value in self.headers]
+    def headers(self, token: Token | None) -> Fields:
+        """:returns: all headers, with the token, so they must not be shown."""
+        payment = self.payment
+        if payment is None or token is None:
+            return self.kept
+        paying = [(payment.key_header, key_value(payment.key_header, token.secret.reveal()))]
+        if payment.account_header and (account := token.extra.get(ACCOUNT_ID)) is not None:
+            paying.append((payment.account_header, account.reveal()))
+        return (*self.kept, *paying)
+
+    def lines(self, token: Token | None) -> bytes:
+        """:returns: the request line and the headers, each with its line end. They contain the token."""
+        written = [f"{name}: {value}\r\n" for name, value in self.headers(token)]
         return f"{self.endpoint.method} {self.target} HTTP/1.1\r\n{''.join(written)}".encode("latin-1")
 
 
@@ -136,10 +153,12 @@ def judge(head: RequestHead, credentials: Credentials) -> ForwardedRequest | Req
 def _judge(head: RequestHead, credentials: Credentials) -> ForwardedRequest:
     rule = credentials.rule
     path = _path(head)
-    found = _sort(head.headers, (rule.key_header, rule.provider.key_header), rule.provider.headers)
+    found = _sort(head.headers, rule)
     _check_host(found.hosts, rule)
     endpoint = find(rule.endpoints, head.method, path)
     if endpoint is None:
+        if find(rule.absent, head.method, path) is not None:
+            raise _Refused(404, ABSENT, f"nothing needs {path[:_SHOWN]} here")
         request = f"{head.method} {path[:_SHOWN]}"
         raise _Refused(403, "endpoint-not-allowed", f"{request} is not among the requests allowed to {rule.name}")
     if (name := unwanted(head.query, rule.provider.query)) is not None:
@@ -150,9 +169,7 @@ def _judge(head: RequestHead, credentials: Credentials) -> ForwardedRequest:
         _check_content(found)
     query = f"?{head.query}" if head.query else ""
     target = f"{request_path(rule.upstream_path, path)}{query}"
-    return ForwardedRequest(
-        endpoint, target, _outgoing(found, rule, credentials.real), rules, tuple(dict.fromkeys(found.unknown))
-    )
+    return ForwardedRequest(endpoint, target, _outgoing(found, rule), rules, tuple(dict.fromkeys(found.unknown)), rule)
 
 
 def _path(head: RequestHead) -> str:
@@ -169,9 +186,10 @@ class _Found:
     :ivar unknown: names of headers that are not sent.
     """
 
-    __slots__ = ("codings", "content_types", "hosts", "kept", "keys", "other_credential", "unknown")
+    __slots__ = ("accounts", "codings", "content_types", "hosts", "kept", "keys", "other_credential", "unknown")
 
     def __init__(self) -> None:
+        self.accounts: list[str] = []
         self.kept: list[tuple[str, str]] = []
         self.keys: list[tuple[str, str]] = []
         self.hosts: list[str] = []
@@ -181,13 +199,16 @@ class _Found:
         self.other_credential = ""
 
 
-def _sort(headers: Fields, key_headers: tuple[str, str], known: frozenset[str]) -> _Found:
-    found = _Found()
+def _sort(headers: Fields, rule: ProviderRule) -> _Found:
+    found, known = _Found(), rule.provider.headers
+    key_headers, account_header = (rule.key_header, rule.provider.key_header), rule.account_header
     connection: list[str] = []
     for header in headers:
         name, value = header
         if name in key_headers:
             found.keys.append(header)
+        elif name == account_header:
+            found.accounts.append(value)
         elif name in known:
             found.kept.append(header)
         elif (what := role(name)) is HeaderRole.CONTENT_TYPE:
@@ -238,9 +259,18 @@ def _check_key(found: _Found, credentials: Credentials) -> None:
     if expected := key_scheme(name):
         scheme, _, value = value.partition(" ")
         value = value if scheme.lower() == expected.lower() else ""
-    # Header values are bytes, one character each; compare_digest accepts non-ASCII characters only as bytes.
-    if not hmac.compare_digest(value.encode("latin-1", "replace"), credentials.fake.reveal().encode("ascii")):
+    if not _equal(value, credentials.fake.secret):
         raise _Refused(403, "wrong-key", f"the key is not the one that this session was given for {rule.name}")
+    account = credentials.fake.account
+    if any(account is None or not _equal(named, account) for named in found.accounts):
+        raise _Refused(
+            403, "other-account", f"the header {rule.account_header} does not name the account of this session"
+        )
+
+
+def _equal(value: str, expected: Secret) -> bool:
+    # Header values are bytes, one character each; compare_digest accepts non-ASCII characters only as bytes.
+    return hmac.compare_digest(value.encode("latin-1", "replace"), expected.reveal().encode("ascii"))
 
 
 def _check_content(found: _Found) -> None:
@@ -250,7 +280,7 @@ def _check_content(found: _Found) -> None:
         raise _Refused(415, "content-encoding", "the body of this request must not be compressed")
 
 
-def _outgoing(found: _Found, rule: ProviderRule, real: Secret) -> Fields:
+def _outgoing(found: _Found, rule: ProviderRule) -> Fields:
     port = "" if rule.upstream_port == (HTTPS_PORT if rule.tls else HTTP_PORT) else f":{rule.upstream_port}"
     host = f"[{rule.upstream_host}]" if ":" in rule.upstream_host else rule.upstream_host
     # The response must not be compressed, since it is searched for token counts and the key.
@@ -258,5 +288,4 @@ def _outgoing(found: _Found, rule: ProviderRule, real: Secret) -> Fields:
         ("host", f"{host}{port}"),
         *found.kept,
         ("accept-encoding", "identity"),
-        (rule.key_header, key_value(rule.key_header, real.reveal())),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from ironcurtain.providers.bodies import BODY_LIMIT, too_large
@@ -83,6 +84,15 @@ class BufferedBody:
     def whole(self) -> bytes:
         """:returns: the complete body."""
         return self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
+
+    def hand_over(self) -> Callable[[], None]:
+        """
+        Somebody else keeps the body.
+
+        :returns: a function that stops counting it.
+        """
+        self._pieces.clear()
+        return self.release
 
     def release(self) -> None:
         """Stop counting the body: it was sent or discarded."""

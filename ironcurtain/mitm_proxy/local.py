@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from http import HTTPStatus
 from typing import Final
 
@@ -39,8 +39,10 @@ class LocalExchange:
         """Start time in seconds of the clock."""
         return self._began
 
-    def send(self, payload: bytes, last: bool) -> None:
+    def send(self, payload: bytes, last: bool, release: Callable[[], None] | None = None) -> None:
         """See :class:`~ironcurtain.mitm_proxy.exchange.ActiveRequest`."""
+        if release is not None:
+            release()
         if last and self._work is None:
             self._work = Deferred.fromCoroutine(self._answer()).addErrback(self._failed)
 

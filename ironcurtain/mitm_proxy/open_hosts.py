@@ -284,8 +284,9 @@ class _Target:
         method = request.head.method
         if self._responder is not None:
             return LocalExchange(client, self._responder, request, self._observer)
-        outgoing = Outgoing("", found.lines + body_fields(method, length), length is None)
-        return Exchange(client, outgoing, OpenAnswer(method, request.last), self.pool, self._observer)
+        head = found.lines(None) + body_fields(method, length)
+        outgoing = Outgoing("", lambda _: head, length is None)
+        return Exchange(client, outgoing, lambda: OpenAnswer(method, request.last), self.pool, self._observer)
 
 
 class _Observer:

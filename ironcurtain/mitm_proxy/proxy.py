@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import socket
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -18,17 +18,19 @@ from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from ironcurtain.accounts.source import TokenSource
 from ironcurtain.audit import AuditLog
 from ironcurtain.http.host_patterns import NOTHING, HostSet
 from ironcurtain.http.upstream_proxies import UpstreamProxies
+from ironcurtain.mitm_proxy.account_tokens import AccountTokens
 from ironcurtain.mitm_proxy.authority import Authority
 from ironcurtain.mitm_proxy.connection import ConnectionFactory
 from ironcurtain.mitm_proxy.dialling import Route, dial
+from ironcurtain.mitm_proxy.fake_tokens import FakeToken, fake_token
 from ironcurtain.mitm_proxy.judgement import Credentials
 from ironcurtain.mitm_proxy.limits import BufferedBytes, MitmLimits
 from ironcurtain.mitm_proxy.open_hosts import OpenHosts
 from ironcurtain.mitm_proxy.recording import ModelTraffic, Omissions, Recorder, Troubles
-from ironcurtain.mitm_proxy.scrub import KeyForms
 from ironcurtain.mitm_proxy.shared import Destination, ProxyConnections, Shared
 from ironcurtain.mitm_proxy.tls import ClientSide, PlainSide, ServerSide
 from ironcurtain.mitm_proxy.upstream import Upstream, UpstreamOwner, UpstreamPool
@@ -36,25 +38,10 @@ from ironcurtain.network.dialling import Dialer, DiallingReactor
 from ironcurtain.network.judge import NetworkJudge
 from ironcurtain.network.responder import Responder
 from ironcurtain.providers.rules import ProviderRule
-from ironcurtain.secrets.redaction import Redactor, Secret
+from ironcurtain.secrets.redaction import Redactor
 from ironcurtain.services.client_limits import ClientAdmission
 from ironcurtain.services.stream import serve
 from ironcurtain.services.unix_socket import UnixListener, listen
-
-FAKE_BYTES = 24
-"""Random bytes of a fake key: 192 bits, which cannot be guessed."""
-
-
-def fake_key(rule: ProviderRule, random_bytes: Callable[[int], bytes]) -> Secret:
-    """
-    Create a fake key for one session.
-
-    :param random_bytes: returns so many unpredictable bytes, as ``secrets.token_bytes`` does.
-    :returns: the prefix of the provider's keys, followed by the characters that such keys consist of.
-    """
-    text = base64.urlsafe_b64encode(random_bytes(FAKE_BYTES)).decode("ascii")
-    return Secret(rule.key_prefix + text, f"made for provider {rule.name}")
-
 
 SWEEP_SECONDS = 0.5
 """Seconds between checks of time limits and of the socket."""
@@ -73,6 +60,7 @@ class MitmSurroundings:
     :param random_bytes: returns so many unpredictable bytes, for the fake keys.
     :param new_id: returns an id, unique in the session's audit log; called once.
     :param proxies: upstream proxies; ``None``: none.
+    :param now: seconds since the epoch, by which tokens expire.
     """
 
     reactor: MitmReactor
@@ -80,6 +68,7 @@ class MitmSurroundings:
     random_bytes: Callable[[int], bytes]
     new_id: Callable[[], str]
     proxies: UpstreamProxies | None = None
+    now: Callable[[], float] = time.time
 
 
 class MitmProxy:
@@ -87,9 +76,9 @@ class MitmProxy:
     One session's proxy.
 
     :param rules: the rules of the providers that the agent may reach; it can reach nothing else.
-    :param real_key: returns the key of a provider, by name. Called only for those of ``rules``.
+    :param account: returns the account that pays for a provider, by name. Called only for those of ``rules``.
     :param authority: signs the certificates with which the proxy impersonates providers.
-    :param redactor: learns the real keys, and in a copy the fake ones.
+    :param redactor: learns the real tokens, and in a copy the fake ones.
     :param events: called with each request and each response; it must not raise.
     :param exhausted: returns why no further request may be made; empty if one may. Called before each request.
     :param judge: decides on connections to hosts that belong to no provider; ``None``: none may be reached.
@@ -105,7 +94,7 @@ class MitmProxy:
         *,
         session_id: str,
         rules: Sequence[ProviderRule],
-        real_key: Callable[[str], Awaitable[Secret] | Secret],
+        account: Callable[[str], Awaitable[TokenSource] | TokenSource],
         authority: Authority,
         audit: AuditLog,
         redactor: Redactor,
@@ -118,7 +107,9 @@ class MitmProxy:
         undecrypted: HostSet = NOTHING,
         responders: Mapping[tuple[str, int], Responder] = MappingProxyType({}),
     ) -> None:
-        self._session_id, self._rules, self._real_key = session_id, rules, real_key
+        self._session_id, self._account = session_id, account
+        self.rules = tuple(rules)
+        """The rules of the providers."""
         self._authority, self._redactor, self._around, self._down = authority, redactor, surroundings, down
         self._limits, self._exhausted = limits or MitmLimits(), exhausted
         self._dialer = Dialer(
@@ -126,12 +117,13 @@ class MitmProxy:
         )
         self._judge, self._responders, self._undecrypted = judge, responders, undecrypted
         self._recorder = Recorder(audit, events, surroundings.new_id, surroundings.reactor)
-        self.fake_keys: Mapping[str, Secret] = {
-            rule.name: fake_key(rule, surroundings.random_bytes) for rule in self._rules
+        self.fakes: Mapping[str, FakeToken] = {
+            rule.name: fake_token(rule, surroundings.random_bytes) for rule in self.rules
         }
-        """The fake key of each provider, by name."""
-        for key in self.fake_keys.values():
-            redactor.add_own(key)
+        """The fake key or token of each provider, by name."""
+        for fake in self.fakes.values():
+            for secret in filter(None, (fake.secret, fake.account)):
+                redactor.add_own(secret)
         self._shared: Shared | None = None
         self._listeners: list[UnixListener] = []
         self._servers: list[asyncio.Server] = []
@@ -141,11 +133,11 @@ class MitmProxy:
 
     async def start(self) -> None:
         """
-        Fetch the keys and create the certificates, so that no request waits for them.
+        Fetch the tokens and create the certificates, so that no request waits for them.
 
-        :raises ConfigurationError: a provider has no key, or its ``ca_file`` cannot be used.
+        :raises ConfigurationError: a provider has no key or token, or its ``ca_file`` cannot be used.
         """
-        destinations = {(rule.host, rule.port): await self._destination(rule) for rule in self._rules}
+        destinations = {(rule.host, rule.port): await self._destination(rule) for rule in self.rules}
         buffered = BufferedBytes(self._limits.buffered_bytes)
         connections = ProxyConnections(self._limits.connections, self._limits.waiting)
         hosts = OpenHosts(
@@ -157,7 +149,7 @@ class MitmProxy:
             limits=self._limits,
             clock=self._around.reactor,
             allowed=[f"{host}:{port}" for host, port in destinations],
-            fake_keys=list(self.fake_keys.values()),
+            fake_keys=[fake.secret for fake in self.fakes.values()],
             exhausted=self._exhausted,
             undecrypted=self._undecrypted,
         )
@@ -204,17 +196,16 @@ class MitmProxy:
                 destination.pool.close()
 
     async def _destination(self, rule: ProviderRule) -> Destination:
-        found = self._real_key(rule.name)
-        real = await found if isawaitable(found) else found
-        self._redactor.add(real)
+        found = self._account(rule.name)
+        tokens = AccountTokens(await found if isawaitable(found) else found, self._redactor, self._around.now)
         side = ClientSide(rule.upstream_host, rule.ca_file) if rule.tls else PlainSide()
         route = Route(rule.upstream_host, rule.upstream_port, rule.gateway, side, self._limits.connect_seconds)
         pool = UpstreamPool(partial(self._dial, route), self._around.reactor, self._limits)
-        credentials = Credentials(rule, self.fake_keys[rule.name], real)
+        credentials = Credentials(rule, self.fakes[rule.name], tokens)
         serving = ServerSide(partial(self._authority.leaf, rule.host))
-        troubles = Troubles(rule.upstream_host, real.origin or "settings")
+        troubles = Troubles(rule.upstream_host, tokens.description, tokens.advice)
         omissions = Omissions(rule.upstream_host)
-        return Destination(credentials, serving, pool, KeyForms(real), troubles, omissions)
+        return Destination(credentials, serving, pool, troubles, omissions)
 
     def _dial(self, route: Route, keeper: UpstreamOwner) -> Deferred[Upstream]:
         return Deferred.fromCoroutine(dial(self._dialer, route, self._around.reactor, keeper))

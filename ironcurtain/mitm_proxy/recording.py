@@ -84,22 +84,24 @@ class Troubles:
     Describes the failures of one provider. Each status is reported once until a request succeeds.
 
     :param host: the provider's host.
-    :param key: where its key came from, in words for people.
+    :param payer: which key or account is used, in words for people.
+    :param advice: what to do if it is refused, as the end of a sentence.
     """
 
-    def __init__(self, host: str, key: str) -> None:
-        self._host, self._key = host, key
+    def __init__(self, host: str, payer: str, advice: str) -> None:
+        self._host, self._payer, self._advice = host, payer, advice
         self._reported: set[int] = set()
 
-    def after(self, status: int, fault: str) -> str:
+    def after(self, status: int, fault: str, wait: str = "") -> str:
         """
         A request ended.
 
         :param status: status of the response, zero if there is none.
         :param fault: why the provider gave no complete response; empty if it did, or if the agent was the cause.
+        :param wait: until when a limit is reached, for people; empty if unknown.
         :returns: a message for the user; empty if there is nothing new to report.
         """
-        text = fault or self._words(status)
+        text = fault or self._words(status, wait)
         if not text:
             if HTTPStatus.OK <= status < HTTPStatus.BAD_REQUEST:
                 self._reported.clear()
@@ -110,13 +112,14 @@ class Troubles:
         self._reported.add(kind)
         return text
 
-    def _words(self, status: int) -> str:
+    def _words(self, status: int, wait: str) -> str:
         if status == HTTPStatus.UNAUTHORIZED:
-            return f"{self._host} refuses the API key (401): put a valid one into the {self._key}, and start again"
+            return f"{self._host} refuses {self._payer} (401): {self._advice}"
         if status == HTTPStatus.FORBIDDEN:
-            return f"{self._host} refuses a request (403): the API key from the {self._key} does not permit this"
+            return f"{self._host} refuses a request (403): {self._payer} does not permit this"
         if status == HTTPStatus.TOO_MANY_REQUESTS:
-            return f"{self._host} refuses further requests (429): a limit of the account is reached"
+            limit = f"a limit of the account is reached{wait and f', {wait}'}"
+            return f"{self._host} refuses further requests (429): {limit}"
         if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             return f"{self._host} fails (HTTP {status}): it is overloaded or broken; the agent may try again"
         return ""

@@ -47,16 +47,17 @@ class _Forms:
 
 class KeyForms:
     """
-    The forms in which a key can occur in bytes: computed once, for many streams.
+    The forms in which keys can occur in bytes: computed once, for many streams.
 
-    :ivar literal: the key itself, in base64, in hexadecimal and in UTF-16.
+    :ivar literal: each key itself, in base64, in hexadecimal and in UTF-16.
     :ivar unescaped: the same without escapes, since a key can itself look escaped.
     """
 
     __slots__ = ("literal", "unescaped")
 
-    def __init__(self, secret: Secret) -> None:
-        forms = _forms(secret)
+    def __init__(self, *secrets: Secret) -> None:
+        # Of two forms that begin alike, the longer one is searched first.
+        forms = sorted({form for secret in secrets for form in _forms(secret)}, key=len, reverse=True)
         self.literal = _Forms(forms)
         self.unescaped = _Forms([_unescaped(form)[0] for form in forms])
 

@@ -13,7 +13,6 @@ from twisted.internet.defer import Deferred, succeed
 from ironcurtain.mitm_proxy.judgement import Credentials
 from ironcurtain.mitm_proxy.limits import BufferedBytes, MitmLimits
 from ironcurtain.mitm_proxy.recording import Omissions, Recorder, Troubles
-from ironcurtain.mitm_proxy.scrub import KeyForms
 from ironcurtain.mitm_proxy.tls import ServerSide
 from ironcurtain.mitm_proxy.upstream import UpstreamPool
 
@@ -28,7 +27,6 @@ class Destination:
 
     :param side: the server's side of TLS, with the certificate for the provider's host.
     :param pool: the session's connections to it.
-    :param key_forms: forms of the real key, which is removed from responses.
     :param troubles: describes its failures.
     :param omissions: describes what is left out of requests to it.
     """
@@ -36,7 +34,6 @@ class Destination:
     credentials: Credentials
     side: ServerSide
     pool: UpstreamPool
-    key_forms: KeyForms
     troubles: Troubles
     omissions: Omissions
 

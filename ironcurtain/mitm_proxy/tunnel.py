@@ -269,8 +269,8 @@ class Tunnel(Protocol):
         if isinstance(judged, RequestRefusal):
             self._deny(judged)
         elif self._start(forward, len(judged.data), judged.dropped) and self._exchange is not None:
-            self._drop_body()
-            self._exchange.send(judged.data, True)
+            self._body = None
+            self._exchange.send(judged.data, True, buffered.hand_over())
 
     def _start(self, forward: ForwardedRequest, length: int | None, fields: tuple[str, ...] = ()) -> bool:
         """:param fields: names of fields of the body that are not sent."""

@@ -36,7 +36,9 @@ def _fallbacks(fallbacks: Any) -> str | None:
 _OWN: Final = r"custom|(?:bash|computer|memory|text_editor|tool_search_tool_(?:bm25|regex))_\d{8}"
 """Types of tools that the agent runs."""
 
-_OF_TOOLS: Final = frozenset(("allowed_callers", "cache_control", "definition", "input_examples", "input_schema"))
+_OF_TOOLS: Final = frozenset(
+    ("allowed_callers", "cache_control", "definition", "input_examples", "input_schema", "ownership_metadata")
+)
 
 _tools: Final = kinds(re.compile(_OWN), _OF_TOOLS, untyped=True)
 _added_tools: Final = kinds(re.compile(rf"tool_definition|tool_reference|{_OWN}"), _OF_TOOLS, untyped=True)

@@ -28,7 +28,7 @@ def _google_tools(tools: Any) -> str | None:
     return None
 
 
-_FIELDS: Final = frozenset(
+FIELDS: Final = frozenset(
     (
         "cachedContent",
         "cached_content",
@@ -48,11 +48,11 @@ _FIELDS: Final = frozenset(
         "tools",
     )
 )
-"""Google's APIs accept both spellings."""
+"""The fields of a request to a model; Google's APIs accept both spellings."""
 
 
 def _nested(request: Any) -> str | None:
-    unknown = [] if not isinstance(request, dict) else sorted(request.keys() - _FIELDS - {"model"})
+    unknown = [] if not isinstance(request, dict) else sorted(request.keys() - FIELDS - {"model"})
     return f"take {cut(unknown[0])}, which is unknown" if unknown else None
 
 
@@ -87,9 +87,9 @@ _BODIES: Final = BodyRules(
         )
     ),
 )
-_GENERATE: Final = replace(_BODIES, fields=_FIELDS, acting=GATEWAYS)
+_GENERATE: Final = replace(_BODIES, fields=FIELDS, acting=GATEWAYS)
 _COUNT: Final = replace(
-    _BODIES, fields=_FIELDS | {"generateContentRequest", "generate_content_request"}, acting=GATEWAYS
+    _BODIES, fields=FIELDS | {"generateContentRequest", "generate_content_request"}, acting=GATEWAYS
 )
 
 

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple
 
 import msgspec
 
+from ironcurtain.home.account_sections import AccountName
 from ironcurtain.llm.model import TokenUsage
 
 KEY_LIMIT: Final = 64
@@ -98,8 +99,9 @@ class ModelProvider:
     The built-in facts about a provider, without any settings.
 
     :ivar name: name of its table in the settings.
-    :ivar host: host of its API, in lower case.
-    :ivar endpoints: the endpoints that agents may request, as written in settings.
+    :ivar host: host of its API, in lower case. In ``{}`` are names of settings of its table, without which it cannot be
+        used.
+    :ivar endpoints: the endpoints that agents may request, as written in settings, with the same names.
     :ivar calls: the rules for bodies of requests to a model, by the ending of the path. A provider of the settings
         whose endpoints all end so uses the same formats.
     :ivar headers: the known headers, in lower case. Others are not sent, except those with a role of their own
@@ -115,6 +117,12 @@ class ModelProvider:
     :ivar error: returns the body of a refusal in the provider's error format, from the refusal and the text for people.
     :ivar count: reads the token counts from a JSON text of a response; takes the counts so far. For an unexpected text
         it may raise what msgspec raises.
+    :ivar absent: requests of its agents that nothing needs, written like ``endpoints``; they get 404, which agents take
+        better than 403.
+    :ivar account_header: the header with the account's id, in lower case; empty: requests name none.
+    :ivar family: name of the provider whose models it serves; empty: its own. One account of a family pays at a time.
+    :ivar account: the login that pays for it; ``None``: a key.
+    :ivar signed_tokens: whether its tokens are JSON Web Tokens, whose claims agents read.
     """
 
     name: str
@@ -131,3 +139,14 @@ class ModelProvider:
     bodies: BodyRules | None
     error: Callable[[RequestRefusal, str], dict[str, Any]]
     count: Count
+    absent: tuple[str, ...] = ()
+    account_header: str = ""
+    family: str = ""
+    account: AccountName | None = None
+    signed_tokens: bool = False
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """Names of the settings that its host and endpoints contain."""
+        texts = " ".join((self.host, *self.endpoints))
+        return tuple(dict.fromkeys(re.findall(r"\{(\w+)\}", texts)))

@@ -6,46 +6,24 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-import msgspec
-
-from ironcurtain.llm.model import TokenUsage
 from ironcurtain.providers.anthropic import ANTHROPIC
 from ironcurtain.providers.bodies import is_json
+from ironcurtain.providers.clouds import BEDROCK, CLOUD_CALLS, FOUNDRY, OPENROUTER, VERTEX
+from ironcurtain.providers.code_assist import CODE_ASSIST_CALLS
+from ironcurtain.providers.detection import count
 from ironcurtain.providers.endpoints import Endpoint
 from ironcurtain.providers.google import GOOGLE
+from ironcurtain.providers.logins import CHATGPT, CLAUDE, COPILOT, GOOGLE_LOGIN
 from ironcurtain.providers.openai import OPENAI
-from ironcurtain.providers.provider import BodyRules, CountedTokens, ModelProvider, RequestRefusal
+from ironcurtain.providers.provider import BodyRules, ModelProvider, RequestRefusal
 
-KNOWN_PROVIDERS: Final[Mapping[str, ModelProvider]] = {known.name: known for known in (ANTHROPIC, OPENAI, GOOGLE)}
+_FORMATS: Final = (ANTHROPIC, OPENAI, GOOGLE)
+_OTHERS: Final = (CLAUDE, CHATGPT, GOOGLE_LOGIN, COPILOT, OPENROUTER, BEDROCK, VERTEX, FOUNDRY)
+KNOWN_PROVIDERS: Final[Mapping[str, ModelProvider]] = {known.name: known for known in (*_FORMATS, *_OTHERS)}
 """By the name of the provider's table in the settings."""
 
-_CALLS: Final = {ending: rules for known in KNOWN_PROVIDERS.values() for ending, rules in known.calls.items()}
-_ENDINGS: Final = tuple(_CALLS)
-
-
-class _Counts(msgspec.Struct):
-    prompt_tokens: Any = None
-    input_tokens_details: Any = None
-
-
-class _Answer(msgspec.Struct, rename={"google": "usageMetadata", "openai": "response"}):
-    google: Any = None
-    openai: Any = None
-    usage: _Counts | None = None
-
-
-_answers = msgspec.json.Decoder(_Answer)
-
-
-def _count(data: bytes | memoryview, before: TokenUsage) -> CountedTokens:
-    """For a provider of unknown format, detect the format from its responses."""
-    answer = _answers.decode(data)
-    counts = answer.usage or _Counts()
-    if answer.google is not None:
-        return GOOGLE.count(data, before)
-    if answer.openai is not None or counts.prompt_tokens is not None or counts.input_tokens_details is not None:
-        return OPENAI.count(data, before)
-    return ANTHROPIC.count(data, before)
+_CALLS: Final = {**CLOUD_CALLS, **{ending: rules for known in _FORMATS for ending, rules in known.calls.items()}}
+_ENDINGS: Final = (*_CALLS, *CODE_ASSIST_CALLS)
 
 
 def _error(refusal: RequestRefusal, message: str) -> dict[str, Any]:
@@ -66,15 +44,21 @@ OTHER: Final = ModelProvider(
     query=None,
     bodies=None,
     error=_error,
-    count=_count,
+    count=count,
 )
 """For a provider in the settings whose endpoints do not show its formats."""
+
+
+def family(provider: str) -> str:
+    """:returns: name of the provider whose models a provider serves, which is often itself."""
+    known = KNOWN_PROVIDERS.get(provider)
+    return (known.family if known is not None else "") or provider
 
 
 def shaped_like(endpoints: Iterable[Endpoint]) -> ModelProvider:
     """:returns: the provider with the formats that these endpoints belong to."""
     paths = [endpoint.path for endpoint in endpoints]
-    found = [known for known in KNOWN_PROVIDERS.values() if any(path.endswith(tuple(known.calls)) for path in paths)]
+    found = [known for known in _FORMATS if any(path.endswith(tuple(known.calls)) for path in paths)]
     return found[0] if len(found) == 1 else OTHER
 
 

@@ -15,7 +15,7 @@ from ironcurtain.errors import ConfigurationError, UsageError
 from ironcurtain.home.faults import wrong
 from ironcurtain.home.sections import Provider
 from ironcurtain.home.user_paths import user_path
-from ironcurtain.http.addresses import BASE_URL, is_base_url, literal
+from ironcurtain.http.addresses import BASE_URL, is_model_url, literal
 from ironcurtain.http.urls import UnclearAddress, read_web_address
 from ironcurtain.llm.dialects import DIALECTS
 from ironcurtain.providers.endpoints import BadPath, Endpoint, canonical, parse_endpoint
@@ -41,21 +41,26 @@ class ProviderRule:
 
     :ivar name: name of its table in the settings.
     :ivar host: the host that agents connect to; ASCII, in lower case.
+    :ivar absent: requests of its agents that nothing needs; they get 404.
     :ivar key_header: the header with the key, in lower case.
+    :ivar account_header: the header with the account's id, in lower case; empty: requests name none.
     :ivar key_prefix: prefix of real keys, and thus of fake ones.
     :ivar provider: the provider with the same formats of requests, errors and token counts.
     :ivar upstream_host: where requests are sent; for a gateway it differs from ``host``, and can be an address.
     :ivar gateway: whether a person configured that host as ``base_url``; only then it may have a private address.
-    :ivar tls: whether to use TLS; only a gateway on a loopback address may be reached without.
+    :ivar tls: whether to use TLS; only a gateway at a loopback or private address may be reached without.
     :ivar upstream_path: path of a gateway's ``base_url``; empty, or without a slash at its end.
     :ivar ca_file: PEM certificates to trust besides the system's; empty for none.
+    :ivar places: the settings that name its place in a cloud, by name.
     """
 
     name: str
     host: str
     port: int
     endpoints: tuple[Endpoint, ...]
+    absent: tuple[Endpoint, ...]
     key_header: str
+    account_header: str
     key_prefix: str
     provider: ModelProvider
     upstream_host: str
@@ -64,6 +69,7 @@ class ProviderRule:
     gateway: bool
     tls: bool
     ca_file: str
+    places: Mapping[str, str]
 
 
 def provider_rules(
@@ -118,8 +124,10 @@ class _Reader:
             raise self._wrong(
                 "port", "has an effect only together with host: add that, or put the port of a gateway into base_url"
             )
-        host = self._host(table.host.lower() or (built_in.host if built_in else ""))
-        endpoints = self._endpoints(table.endpoints or (built_in.endpoints if built_in else ()))
+        places = self._places(built_in)
+        host = self._host(table.host.lower() or (built_in.host.format_map(places) if built_in else ""))
+        written = [text.format_map(places) for text in built_in.endpoints] if built_in else []
+        endpoints = self._endpoints(table.endpoints or written)
         header = self._key_header(table.key.header.lower() or (built_in.key_header if built_in else ""))
         tls, upstream_host, upstream_port, upstream_path = self._upstream(host)
         self._file("key.file", table.key.file)
@@ -128,7 +136,9 @@ class _Reader:
             host,
             table.port,
             endpoints,
+            tuple(map(parse_endpoint, built_in.absent)) if built_in else (),
             header,
+            built_in.account_header if built_in else "",
             self._prefix(table.key.prefix or (built_in.key_prefix if built_in else "")),
             built_in or shaped_like(endpoints),
             upstream_host,
@@ -137,6 +147,7 @@ class _Reader:
             bool(table.base_url),
             tls,
             self._file("ca_file", table.ca_file),
+            places,
         )
 
     def check_own(self) -> None:
@@ -145,6 +156,16 @@ class _Reader:
         self._key_header(self.table.key.header.lower() or DIALECTS[self.name].key_header)
         self._file("key.file", self.table.key.file)
         self._file("ca_file", self.table.ca_file)
+
+    def _places(self, built_in: ModelProvider | None) -> dict[str, str]:
+        wanted = built_in.settings if built_in else ()
+        places = {name: getattr(self.table, name) for name in ("region", "project", "resource")}
+        for name, value in places.items():
+            if value and name not in wanted:
+                raise self._wrong(name, "has no effect for this provider")
+            if not value and name in wanted:
+                raise self._wrong(name, f"is missing: it is part of the address {built_in.host if built_in else ''}")
+        return {name: places[name] for name in wanted}
 
     def _require_all(self) -> None:
         key = self.table.key
@@ -197,7 +218,7 @@ class _Reader:
         try:
             address = read_web_address(url)
             path = address.path.rstrip("/")
-            if is_base_url(url):
+            if is_model_url(url):
                 return address.scheme == "https", address.host.name, address.port, canonical(path) if path else ""
         except (UnclearAddress, BadPath):
             pass

@@ -73,6 +73,7 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
     :param unsandboxed: names of its MCP servers that run outside any sandbox.
     :param servers_down: for each MCP server that failed and is not up again, the reason.
     :param server_faults: for each MCP server that breaks the protocol, what was wrong and what was done about it.
+    :param payers: which accounts pay for its agent's models, for people.
     :param terminal: whether its agent has a screen to attach to, and accepts no messages.
     :param status: the exit status of the program in that terminal, once known.
     :param head: of its audit log; ``None``: there is none yet.
@@ -94,6 +95,7 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
     unsandboxed: tuple[str, ...] = ()
     servers_down: dict[str, str] = {}
     server_faults: dict[str, tuple[str, ...]] = {}
+    payers: tuple[str, ...] = ()
     terminal: bool = False
     status: int | None = None
     head: AuditHead | None = None

@@ -103,6 +103,8 @@ class Core:
     """Begins to end the session; takes the reason."""
     aside: list[Callable[[TokenUsage], None]] = field(default_factory=list)
     """Count usage of models that is not the agent's; added by whoever accounts for the session."""
+    payers: list[str] = field(default_factory=list)
+    """Which accounts pay for the agent's models, in words for people; added by whoever chooses them."""
 
     @property
     def switched(self) -> Account | None:

@@ -7,12 +7,12 @@ import uuid
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ironcurtain.accounts.source import TokenSource
 from ironcurtain.mcp_proxy.servers_config import CommandServer, ServerConfig
 from ironcurtain.network.access import Access
 from ironcurtain.network.dialling import Dialer
 from ironcurtain.network.gateway import WayOut
 from ironcurtain.network.judge import NetworkJudge
-from ironcurtain.secrets.redaction import Secret
 from ironcurtain.session.parts import Core
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def way_out(core: Core, authority: Authority | None, reactor: Any) -> WayOut:
         return MitmProxy(
             session_id=core.id,
             rules=(),
-            real_key=_no_key,
+            account=_no_account,
             authority=authority,
             audit=core.audit,
             redactor=services.redactor,
@@ -61,5 +61,5 @@ def way_out(core: Core, authority: Authority | None, reactor: Any) -> WayOut:
     return WayOut(reactor, dialer, proxy)
 
 
-def _no_key(name: str) -> Secret:
+def _no_account(name: str) -> TokenSource:
     raise AssertionError(f"there is no provider {name}")

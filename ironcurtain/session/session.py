@@ -97,6 +97,7 @@ class Session:
         self._snapshots: WorkspaceSnapshots | None = None
         self._tools: Tools | None = None
         self._waiting: list[Deferred[None]] = []
+        self._payers: list[str] = []
 
     @property
     def info(self) -> SessionInfo:
@@ -118,6 +119,7 @@ class Session:
             unsandboxed=self._tools.unsandboxed if self._tools else (),
             servers_down=running.failures if running else {},
             server_faults=running.faults if running else {},
+            payers=tuple(self._payers),
             terminal=self._has_terminal,
             head=newest_head(self._audit),
             status=over.status if self.terminal is not None and (over := self.terminal.over) is not None else None,
@@ -313,6 +315,7 @@ class Session:
         return Core(
             *(self.id, self.request, self.workspace, account, self._resumed, self.paths, self._services, audit),
             *(self.escalations, snapshots, self._trusted_input, self._emit, self._log_file.write, self._end),
+            payers=self._payers,
         )
 
     async def _make_directories(self) -> Account:

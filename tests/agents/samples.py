@@ -22,10 +22,16 @@ BROKEN_TEXT = b'{"type": "text", "part": {"messageID": "m", "text": "cut \\ud83d
 
 
 def facts(
-    keys: Mapping[str, str] = KEYS, *, model: str = "", escalation_seconds: float = 300.0, resumed: bool = False
+    keys: Mapping[str, str] = KEYS,
+    *,
+    model: str = "",
+    escalation_seconds: float = 300.0,
+    resumed: bool = False,
+    accounts: Mapping[str, str] | None = None,
+    places: Mapping[str, Mapping[str, str]] | None = None,
 ) -> Facts:
     """:returns: what an adapter is told."""
-    return Facts(keys, model, ORIENTATION, escalation_seconds, resumed)
+    return Facts(keys, model, ORIENTATION, escalation_seconds, resumed, accounts or {}, places or {})
 
 
 def lines(*events: Any) -> bytes:

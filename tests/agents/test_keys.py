@@ -36,4 +36,4 @@ class ProviderTests(SynchronousTestCase):
     def test_no_key(self) -> None:
         for given in (facts({}), facts({"openai": KEYS["openai"]}, model="claude-opus-5-5")):
             error = self.assertRaises(UsageError, provider_and_model, given, PROVIDERS, "Agent")
-            self.assertIn("Agent needs a key for anthropic", str(error))
+            self.assertIn("Agent needs an account for anthropic", str(error))

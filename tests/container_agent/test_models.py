@@ -88,8 +88,15 @@ class KeyTests(ContainerTestCase):
         agent: Any = session._agent
         return list(agent._facts.fake_keys.values())
 
+    async def test_who_pays_is_told_and_part_of_the_description(self) -> None:
+        session = await self.start()
+        words = "the API key for anthropic from the environment variable ANTHROPIC_API_KEY"
+        self.assertEqual(session.info.payers, (words,))
+        self.assertIn(f"paid by {words}", [event.text for event in self.seen(session, events.Notice)])
+        await self.world.manager.close(session, "enough")
+
     async def test_a_provider_of_which_nothing_is_known(self) -> None:
         self.world.adapter.providers = ("nosuch",)
         error = await self.fails(self.start())
         self.assertIsInstance(error, ConfigurationError)
-        self.assertIn("has no key for its model: set its source here", str(error))
+        self.assertIn("has no account that pays for its model: for an API key of nosuch, set its source", str(error))

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from ironcurtain.providers.registry import family
 from ironcurtain.session.history import read_turns
 from tests import agent_images, engine
 from tests.model_stub.process import StubProcess
@@ -39,6 +40,7 @@ class Agent(NamedTuple):
 
 
 CLAUDE = Agent("claude-code", "anthropic", "ANTHROPIC_API_KEY", "sk-ant-api03-canary-of-claude-0123456789abcdef")
+SUBSCRIBED = Agent("claude-code", "claude", "CLAUDE_CODE_OAUTH_TOKEN", "sk-ant-oat01-canary-of-subscription-0123456789")
 CODEX = Agent("codex", "openai", "OPENAI_API_KEY", "sk-proj-canary-of-codex-0123456789abcdef0123")
 OPENCODE = Agent("opencode", "anthropic", "ANTHROPIC_API_KEY", "sk-ant-api03-canary-of-opencode-0123456789abc")
 GEMINI = Agent("gemini", "google", "GEMINI_API_KEY", "AIzaSy-canary-of-gemini-0123456789abcdef")
@@ -67,7 +69,7 @@ class RealAgentCase(SynchronousTestCase):
         self.addCleanup(self.finish)
         self.product.environ |= {**environ, agent.variable: agent.canary}
         self.provide_image()
-        self.stub = StubProcess(*replies, keys={agent.provider: agent.canary})
+        self.stub = StubProcess(*replies, keys={family(agent.provider): agent.canary})
         self.addCleanup(self.stub.close)
         (self.product.person / "secret.txt").write_text(SECRET)
         self.product.person.chmod(0o755)  # if we are root, the agent's tools run as somebody else
@@ -274,6 +276,9 @@ class SecretTests(RealAgentCase):
 
     def test_codex(self) -> None:
         self.nowhere(CODEX)
+
+    def test_claude_code_with_a_subscription(self) -> None:
+        self.nowhere(SUBSCRIBED)
 
     def nowhere(self, agent: Agent) -> None:
         self.play(agent, {**text("The key is {{key}}, or {{key:base64}}."), "held": True}, text("unused"))

@@ -15,6 +15,7 @@ from typing import Any
 from twisted.internet.defer import Deferred, succeed
 from twisted.trial.unittest import TestCase
 
+from ironcurtain.accounts.source import TokenSource, api_key
 from ironcurtain.audit import AuditLog
 from ironcurtain.home.sections import Provider
 from ironcurtain.http.host_patterns import HostPatterns
@@ -73,7 +74,7 @@ class Bench:
         self.top = Path(tempfile.mkdtemp(prefix="ic", dir="/tmp")).resolve()
         self.socket = self.top / "run" / "mitm-proxy.sock"
         self.origin, self.redactor, self.events = OriginServer(), Redactor(), list[ModelTraffic]()
-        self.real_key: Callable[[str], Secret] = lambda name: Secret(REAL_KEY)
+        self.account: Callable[[str], TokenSource] = lambda name: api_key(Secret(REAL_KEY))
         self.downs: list[str] = []
         self.why = ""
         self.dialled: list[tuple[str, int]] = []
@@ -105,7 +106,7 @@ class Bench:
         self.proxy = MitmProxy(
             session_id=SESSION,
             rules=rules,
-            real_key=self.real_key,
+            account=self.account,
             authority=self.authority,
             audit=self.audit,
             redactor=self.redactor,
@@ -126,7 +127,7 @@ class Bench:
     @property
     def key(self) -> str:
         """The fake key."""
-        key: str = self.proxy.fake_keys["anthropic"].reveal()
+        key: str = self.proxy.fakes["anthropic"].secret.reveal()
         return key
 
     def request(self, *arguments: Any, **keywords: Any) -> bytes:

@@ -123,7 +123,7 @@ class AddressTests(Base):
     async def test_no_other_provider_may(self) -> None:
         bench = await self.dialling({"anthropic": Provider(base_url="https://llm.corp.example")}, "10.0.0.1")
         client = await bench.tunnel(authority="api.openai.com:443", name="api.openai.com")
-        key = f"authorization: Bearer {bench.proxy.fake_keys['openai'].reveal()}"
+        key = f"authorization: Bearer {bench.proxy.fakes['openai'].secret.reveal()}"
         body = b'{"model": "m", "input": "x"}'
         head = f"POST /v1/responses HTTP/1.1\r\nhost: api.openai.com\r\n{key}\r\ncontent-type: application/json\r\n"
         client.send(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)

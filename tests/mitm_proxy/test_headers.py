@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from typing import Any
 
 import msgspec
@@ -10,19 +9,21 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
+from ironcurtain.accounts.source import Token
 from ironcurtain.errors import ProtocolViolation
 from ironcurtain.home.sections import Provider
 from ironcurtain.http.head import read_request
 from ironcurtain.llm.dialect import key_value
 from ironcurtain.mitm_proxy.judgement import Credentials, ForwardedRequest, judge
-from ironcurtain.mitm_proxy.proxy import fake_key
 from ironcurtain.providers.provider import RequestRefusal
 from ironcurtain.providers.registry import KNOWN_PROVIDERS, OTHER
 from ironcurtain.providers.rules import provider_rules
 from ironcurtain.secrets.redaction import Secret
 from tests.mitm_proxy.agents import ALL, Sent
+from tests.mitm_proxy.held import with_key
 
 REAL = "sk-the-real-key-which-nobody-may-see"
+TOKEN = Token(Secret(REAL))
 TARGETS = {
     "anthropic": "/v1/messages",
     "openai": "/v1/responses",
@@ -63,7 +64,7 @@ VALUES = st.text(st.characters(min_codepoint=0x20, max_codepoint=0xFF, exclude_c
 def held(name: str, **table: Any) -> Credentials:
     tables = msgspec.convert({name: OWN if name == "mine" else table}, dict[str, Provider])
     (rule,) = provider_rules(tables, [name])
-    return Credentials(rule, fake_key(rule, secrets.token_bytes), Secret(REAL))
+    return with_key(rule, REAL)
 
 
 HELD = {name: held(name) for name in TARGETS}
@@ -73,7 +74,7 @@ def asked(name: str, *more: str, target: str = "") -> ForwardedRequest | Request
     """:returns: the decision on a request, whose lines are read as they come over the wire."""
     credentials = HELD[name]
     rule = credentials.rule
-    key = f"{rule.key_header}: {key_value(rule.key_header, credentials.fake.reveal())}"
+    key = f"{rule.key_header}: {key_value(rule.key_header, credentials.fake.secret.reveal())}"
     usual = [f"POST {target or TARGETS[name]} HTTP/1.1", f"Host: {rule.host}", "Content-Type: application/json", key]
     head = "\r\n".join([*usual, "content-length: 2", *more])
     return judge(read_request(head.encode("latin-1")).head, credentials)
@@ -96,7 +97,7 @@ class KnownTests(SynchronousTestCase):
         made = {"connection", "content-type", "content-length", "accept-encoding"}
         own = [header for header in agent.headers if header[0] not in made]
         key_header = HELD[agent.provider].rule.key_header
-        self.assertEqual([h for h in found.headers if h[0] not in {*FRAME, key_header}], own)
+        self.assertEqual([h for h in found.headers(TOKEN) if h[0] not in {*FRAME, key_header}], own)
         self.assertEqual(found.dropped, ())
 
     @given(st.sampled_from(sorted(TARGETS)), st.data())
@@ -105,13 +106,13 @@ class KnownTests(SynchronousTestCase):
         headers = data.draw(st.lists(st.tuples(st.sampled_from(known), VALUES.map(str.strip)), max_size=8))
         cases = st.sampled_from([str.lower, str.upper, str.title])
         found = sent(name, *(f"{data.draw(cases)(header)}: {value}" for header, value in headers))
-        passed = [h for h in found.headers if h[0] not in {*FRAME, HELD[name].rule.key_header}]
+        passed = [h for h in found.headers(TOKEN) if h[0] not in {*FRAME, HELD[name].rule.key_header}]
         self.assertEqual(passed, [(header, value.strip(" ")) for header, value in headers])
         self.assertEqual(found.dropped, ())
 
     def test_a_known_header_that_belongs_to_the_connection_is_not_passed_on(self) -> None:
         found = sent("anthropic", "Anthropic-Beta: x", "X-Unknown: 1", "Connection: anthropic-beta, X-UNKNOWN")
-        self.assertNotIn("anthropic-beta", dict(found.headers))
+        self.assertNotIn("anthropic-beta", dict(found.headers(TOKEN)))
         self.assertEqual(found.dropped, ())  # the agent itself said that it ends here
 
     def test_headers_are_known_by_provider(self) -> None:
@@ -128,7 +129,7 @@ class UnknownTests(SynchronousTestCase):
                 for spelling in (order, order.lower(), order.upper()):
                     found = asked(name, f"{spelling}: https://evil.test", f"{spelling}: again")
                     if isinstance(found, ForwardedRequest):
-                        self.assertNotIn(b"evil.test", found.lines, order)
+                        self.assertNotIn(b"evil.test", found.lines(TOKEN), order)
                         self.assertEqual(found.dropped, (order.lower(),))
 
     @given(st.sampled_from(sorted(TARGETS)), st.lists(st.tuples(NAMES, VALUES), max_size=6))
@@ -141,7 +142,7 @@ class UnknownTests(SynchronousTestCase):
         except ProtocolViolation:
             return
         if isinstance(found, ForwardedRequest):
-            names = [header for header, _ in found.headers]
+            names = [header for header, _ in found.headers(TOKEN)]
             self.assertLessEqual(set(names), {*FRAME, "content-encoding", rule.key_header, *rule.provider.headers})
             for name in (*FRAME, rule.key_header):
                 self.assertEqual(names.count(name), 1, name)
@@ -153,16 +154,16 @@ class UnknownTests(SynchronousTestCase):
 
     def test_values_of_known_headers_may_have_any_bytes(self) -> None:
         found = sent("anthropic", "x-claude-code-prompt-id: \xe9\xff")
-        self.assertIn(b"x-claude-code-prompt-id: \xe9\xff\r\n", found.lines)
+        self.assertIn(b"x-claude-code-prompt-id: \xe9\xff\r\n", found.lines(TOKEN))
 
     def test_the_same_behind_a_gateway(self) -> None:
         credentials = held("anthropic", base_url="https://gateway.example/v1")
-        key = ("x-api-key", credentials.fake.reveal())
+        key = ("x-api-key", credentials.fake.secret.reveal())
         more = (("helicone-target-url", "https://evil.test"), ("anthropic-version", "2023-06-01"))
         usual = (("host", "api.anthropic.com"), ("content-type", "application/json"), key)
         head = read_request(b"POST /v1/messages HTTP/1.1\r\nhost: api.anthropic.com\r\ncontent-length: 2").head
         found = judge(head._replace(headers=(*usual, *more)), credentials)
         assert isinstance(found, ForwardedRequest)
-        names = [name for name, _ in found.headers]
+        names = [name for name, _ in found.headers(TOKEN)]
         self.assertEqual(names, ["host", "content-type", "anthropic-version", "accept-encoding", "x-api-key"])
         self.assertEqual(found.dropped, ("helicone-target-url",))

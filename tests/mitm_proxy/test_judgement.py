@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import secrets
 from typing import Any
 
 import msgspec
@@ -8,16 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
+from ironcurtain.accounts.source import Token
 from ironcurtain.home.sections import Provider
 from ironcurtain.llm.dialect import key_value
 from ironcurtain.mitm_proxy.judgement import Credentials, ForwardedRequest, judge
-from ironcurtain.mitm_proxy.proxy import fake_key
 from ironcurtain.providers.provider import RequestRefusal
 from ironcurtain.providers.rules import provider_rules
 from ironcurtain.secrets.redaction import Secret
 from tests.mitm_proxy.agents import ALL, Sent, request
+from tests.mitm_proxy.held import with_key
 
 REAL = "sk-ant-api03-the-real-key-which-nobody-may-see"
+TOKEN = Token(Secret(REAL))
 JSON = ("content-type", "application/json")
 OTHERS_KEY = "sk-ant-api03-key-of-somebody-else"
 
@@ -25,7 +26,7 @@ OTHERS_KEY = "sk-ant-api03-key-of-somebody-else"
 def credentials(name: str, **table: Any) -> Credentials:
     tables = msgspec.convert({name: table}, dict[str, Provider])
     (rule,) = provider_rules(tables, [name])
-    return Credentials(rule, fake_key(rule, secrets.token_bytes), Secret(REAL))
+    return with_key(rule, REAL)
 
 
 def key_of(held: Credentials, key: str) -> tuple[str, str]:
@@ -47,7 +48,7 @@ class Case(SynchronousTestCase):
         without: str = "",
     ) -> ForwardedRequest | RequestRefusal:
         held = held or self.anthropic
-        usual = [("host", held.rule.host), JSON, key_of(held, held.fake.reveal())]
+        usual = [("host", held.rule.host), JSON, key_of(held, held.fake.secret.reveal())]
         return judge(request(method, target, *(header for header in usual if header[0] != without), *more), held)
 
     def forward(self, *more: tuple[str, str], **how: Any) -> ForwardedRequest:
@@ -72,15 +73,15 @@ class ForwardTests(Case):
             self.assertEqual(forward.target, sent.target)
             self.assertIsNotNone(forward.bodies)
             self.assertEqual(forward.dropped, ())
-            headers = dict(forward.headers)
+            headers = dict(forward.headers(TOKEN))
             self.assertEqual(headers[with_keys.rule.key_header], key_of(with_keys, REAL)[1])
             self.assertEqual(headers["host"], with_keys.rule.host)
             self.assertEqual(headers["accept-encoding"], "identity")
             self.assertEqual(headers["user-agent"], dict(sent.headers)["user-agent"])
-            self.assertNotIn(with_keys.fake.reveal(), str(forward.headers))
+            self.assertNotIn(with_keys.fake.secret.reveal(), str(forward.headers(TOKEN)))
 
     def sent(self, sent: Sent, held: Credentials) -> ForwardedRequest:
-        headers = (("host", held.rule.host), key_of(held, held.fake.reveal()), *sent.headers)
+        headers = (("host", held.rule.host), key_of(held, held.fake.secret.reveal()), *sent.headers)
         answer = judge(request("POST", sent.target, *headers), held)
         assert isinstance(answer, ForwardedRequest), answer
         return answer
@@ -88,7 +89,7 @@ class ForwardTests(Case):
     def test_headers_keep_their_order_and_repetitions(self) -> None:
         forward = self.forward(("anthropic-beta", "b"), ("accept", "*/*"), ("anthropic-beta", "a"))
         self.assertEqual(
-            forward.headers,
+            forward.headers(TOKEN),
             (
                 ("host", "api.anthropic.com"),
                 JSON,
@@ -120,23 +121,24 @@ class ForwardTests(Case):
             ("via", "1.1 x"),
             ("http2-settings", "AAMAAABkAARAAAAA"),
         )
-        self.assertEqual([name for name, _ in forward.headers], ["host", "accept-encoding", "x-api-key"])
+        self.assertEqual([name for name, _ in forward.headers(TOKEN)], ["host", "accept-encoding", "x-api-key"])
 
     def test_naming_our_headers_in_connection_removes_neither_host_nor_key(self) -> None:
         forward = self.forward(("connection", "host, x-api-key, accept-encoding"))
         self.assertEqual(
-            [name for name, _ in forward.headers], ["host", "content-type", "accept-encoding", "x-api-key"]
+            [name for name, _ in forward.headers(TOKEN)], ["host", "content-type", "accept-encoding", "x-api-key"]
         )
 
     def test_a_gateway_gets_its_own_host_and_path(self) -> None:
         held = credentials("anthropic", base_url="https://gateway.example:8443/llm")
         forward = self.forward(held=held, target="/v1/messages?beta=true")
         self.assertEqual(forward.target, "/llm/v1/messages?beta=true")
-        self.assertEqual(forward.headers[0], ("host", "gateway.example:8443"))
+        self.assertEqual(forward.headers(TOKEN)[0], ("host", "gateway.example:8443"))
         held = credentials("anthropic", base_url="https://[::1]:8443")
-        self.assertEqual(self.forward(held=held).headers[0], ("host", "[::1]:8443"))
+        self.assertEqual(self.forward(held=held).headers(TOKEN)[0], ("host", "[::1]:8443"))
         for url, host in (("http://127.0.0.1", "127.0.0.1"), ("http://127.0.0.1:443", "127.0.0.1:443")):
-            self.assertEqual(self.forward(held=credentials("anthropic", base_url=url)).headers[0], ("host", host))
+            forward = self.forward(held=credentials("anthropic", base_url=url))
+            self.assertEqual(forward.headers(TOKEN)[0], ("host", host))
 
     def test_the_path_is_passed_on_in_its_one_spelling(self) -> None:
         self.assertEqual(self.forward(target="/v1/%6Dessages").target, "/v1/messages")
@@ -145,14 +147,14 @@ class ForwardTests(Case):
         self.forward(("host", "API.Anthropic.com:443"), without="host")
 
     def test_the_scheme_may_be_written_in_any_case(self) -> None:
-        key = ("authorization", f"bearer {self.openai.fake.reveal()}")
+        key = ("authorization", f"bearer {self.openai.fake.secret.reveal()}")
         forward = self.forward(key, held=self.openai, target="/v1/responses", without="authorization")
-        self.assertEqual(forward.headers[-1], ("authorization", f"Bearer {REAL}"))
+        self.assertEqual(forward.headers(TOKEN)[-1], ("authorization", f"Bearer {REAL}"))
 
     def test_neither_key_is_shown_by_what_decides(self) -> None:
         shown = repr(self.forward()) + repr(self.anthropic) + str(self.anthropic)
         self.assertNotIn(REAL, shown)
-        self.assertNotIn(self.anthropic.fake.reveal(), shown)
+        self.assertNotIn(self.anthropic.fake.secret.reveal(), shown)
 
 
 class EndpointTests(Case):
@@ -213,8 +215,8 @@ class EndpointTests(Case):
 
 class KeyTests(Case):
     def test_a_key_that_is_not_this_sessions_is_refused(self) -> None:
-        other_session = credentials("anthropic").fake.reveal()
-        fake = self.anthropic.fake.reveal()
+        other_session = credentials("anthropic").fake.secret.reveal()
+        fake = self.anthropic.fake.secret.reveal()
         for key in (
             OTHERS_KEY,
             other_session,
@@ -231,12 +233,12 @@ class KeyTests(Case):
             self.assertNotIn(key or "?", refusal.reason)
 
     def test_the_fake_key_of_another_provider_is_refused(self) -> None:
-        key = ("x-goog-api-key", self.anthropic.fake.reveal())
+        key = ("x-goog-api-key", self.anthropic.fake.secret.reveal())
         target = "/v1beta/models/gemini:generateContent"
         self.refused(403, "wrong-key", key, target=target, held=self.google, without="x-goog-api-key")
 
     def test_the_scheme_must_be_the_providers(self) -> None:
-        fake = self.openai.fake.reveal()
+        fake = self.openai.fake.secret.reveal()
         for value in (fake, f"Basic {fake}", f"Bearer  {fake}", f"Bearer{fake}", f"Bearer {fake},Bearer {OTHERS_KEY}"):
             key = ("authorization", value)
             self.refused(403, "wrong-key", key, held=self.openai, target="/v1/responses", without="authorization")
@@ -249,22 +251,22 @@ class KeyTests(Case):
         ):
             for header in ("authorization", "Api-Key", "x-api-key", "x-goog-api-key"):
                 held = credentials(name, key={"header": header})
-                fake = held.fake.reveal()
+                fake = held.fake.secret.reveal()
                 for given_in in {own, header.lower()}:
                     key = (given_in, key_value(given_in, fake))
                     request = self.forward(key, held=held, target=target, without=held.rule.key_header)
-                    sent = {name: value for name, value in request.headers if REAL in value or fake in value}
+                    sent = {name: value for name, value in request.headers(TOKEN) if REAL in value or fake in value}
                     self.assertEqual(sent, {header.lower(): key_value(header.lower(), REAL)})
 
     def test_keys_in_both_headers_are_refused(self) -> None:
         held = credentials("anthropic", key={"header": "authorization"})
-        for key in (held.fake.reveal(), OTHERS_KEY):
+        for key in (held.fake.secret.reveal(), OTHERS_KEY):
             self.refused(400, "duplicate-key", ("x-api-key", key), held=held)
 
     def test_another_key_in_the_providers_own_header_is_refused(self) -> None:
         held = credentials("anthropic", key={"header": "authorization"})
         self.refused(403, "wrong-key", ("x-api-key", OTHERS_KEY), held=held, without="authorization")
-        self.refused(403, "wrong-key", ("authorization", held.fake.reveal()), held=held, without="authorization")
+        self.refused(403, "wrong-key", ("authorization", held.fake.secret.reveal()), held=held, without="authorization")
 
     def test_path_below_a_gateway_has_the_version_once(self) -> None:
         for base in ("/gate", "/gate/", "/gate/v1", "/gate/v1/", "/gate/v1/messages"):
@@ -277,7 +279,7 @@ class KeyTests(Case):
         self.refused(403, "no-key", without="x-api-key")
 
     def test_the_key_twice_is_refused_with_400_even_if_it_is_the_same(self) -> None:
-        for key in (OTHERS_KEY, self.anthropic.fake.reveal()):
+        for key in (OTHERS_KEY, self.anthropic.fake.secret.reveal()):
             self.refused(400, "duplicate-key", ("x-api-key", key))
 
     def test_any_other_credential_is_refused_beside_ours_and_without_it(self) -> None:
@@ -298,9 +300,8 @@ class KeyTests(Case):
                 self.refused(403, "other-credential", (name, f"Bearer {OTHERS_KEY}"), without=without)
 
     def test_the_other_header_of_the_same_provider_does_not_take_the_key(self) -> None:
-        self.refused(
-            403, "other-credential", ("authorization", f"Bearer {self.anthropic.fake.reveal()}"), without="x-api-key"
-        )
+        key = ("authorization", f"Bearer {self.anthropic.fake.secret.reveal()}")
+        self.refused(403, "other-credential", key, without="x-api-key")
 
     def test_a_key_in_the_query_is_refused(self) -> None:
         target = "/v1beta/models/gemini:generateContent?"
@@ -388,12 +389,12 @@ class AnyHeadTests(Case):
         self, method: str, target: str, headers: list[tuple[str, str]]
     ) -> None:
         held = credentials("anthropic")
-        written = [(name, held.fake.reveal() if value == "FAKE" else value) for name, value in headers]
+        written = [(name, held.fake.secret.reveal() if value == "FAKE" else value) for name, value in headers]
         answer = judge(request(method, target, *written), held)
         if isinstance(answer, ForwardedRequest):
             self.assertEqual((method, target), ("POST", "/v1/messages"))
             self.assertEqual([value for name, value in headers if name == "x-api-key"], ["FAKE"])
             self.assertFalse({"authorization", "upgrade"} & {name for name, _ in headers})
-            self.assertEqual([value for name, value in answer.headers if name == "x-api-key"], [REAL])
-            self.assertEqual([value for name, value in answer.headers if name == "host"], ["api.anthropic.com"])
-            self.assertNotIn(OTHERS_KEY, [value for name, value in answer.headers if name != "x-a"])
+            self.assertEqual([value for name, value in answer.headers(TOKEN) if name == "x-api-key"], [REAL])
+            self.assertEqual([value for name, value in answer.headers(TOKEN) if name == "host"], ["api.anthropic.com"])
+            self.assertNotIn(OTHERS_KEY, [value for name, value in answer.headers(TOKEN) if name != "x-a"])

@@ -256,7 +256,7 @@ class TroubleTests(Base):
             bench.origin.answer = partial(answering, status)
             client.send(bench.request())
             self.assertEqual((await client.response())[0], int(status[:3]))
-        refused = "localhost refuses the API key (401): put a valid one into the settings, and start again"
+        refused = "localhost refuses the API key from the settings (401): put a valid one there, and start again"
         fails = "localhost fails (HTTP 529): it is overloaded or broken; the agent may try again"
         self.assertEqual(self.told(bench), [refused, fails, refused])
 
@@ -280,9 +280,10 @@ class TroubleTests(Base):
 
 class WordsTests(SynchronousTestCase):
     def test_what_to_do(self) -> None:
-        troubles = Troubles("api.example.com", "environment variable KEY")
+        payer, advice = "the API key from the environment variable KEY", "put a valid one there"
+        troubles = Troubles("api.example.com", payer, advice)
         for status, words in (
-            (401, "put a valid one into the environment variable KEY"),
+            (401, "refuses the API key from the environment variable KEY (401): put a valid one there"),
             (403, "variable KEY does not"),
         ):
             self.assertIn(words, troubles.after(status, ""))

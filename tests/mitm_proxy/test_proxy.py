@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import stat
 
+from ironcurtain.accounts.source import TokenSource, api_key
 from ironcurtain.errors import ConfigurationError, Unavailable
 from ironcurtain.providers.rules import provider_rules
 from ironcurtain.secrets.redaction import Secret
@@ -67,14 +68,14 @@ class KeyTests(Base):
         await bench.origin.start("localhost")
         asked: list[str] = []
 
-        def real_key(name: str) -> Secret:
+        def account(name: str) -> TokenSource:
             asked.append(name)
-            return Secret(REAL_KEY)
+            return api_key(Secret(REAL_KEY))
 
-        bench.real_key = real_key
+        bench.account = account
         await bench.start_proxy(provider_rules({}, ["anthropic", "google"]))
         self.assertEqual(asked, ["anthropic", "google"])
-        self.assertEqual(set(bench.proxy.fake_keys), {"anthropic", "google"})
+        self.assertEqual(set(bench.proxy.fakes), {"anthropic", "google"})
         self.assertEqual(bench.redactor.text(f"<{REAL_KEY}>"), "<[redacted]>")
 
     async def test_a_key_that_is_missing_stops_the_start(self) -> None:
@@ -82,10 +83,10 @@ class KeyTests(Base):
         self.addCleanup(bench.stopped)
         await bench.origin.start("localhost")
 
-        def real_key(name: str) -> Secret:
+        def account(name: str) -> TokenSource:
             raise ConfigurationError("config.toml", "no key")
 
-        bench.real_key = real_key
+        bench.account = account
         with self.assertRaises(ConfigurationError):
             await bench.start_proxy(provider_rules({}, ["anthropic"]))
         self.assertFalse(bench.socket.exists())

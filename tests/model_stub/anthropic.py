@@ -37,11 +37,20 @@ _SEARCH = "ToolSearch"
 """Claude Code's tool by which the model finds others; where it is declared, those of MCP servers mostly are not."""
 
 
+SUBSCRIPTION = "sk-ant-oat01-"
+"""How tokens of subscriptions begin; they need the following beta."""
+
+OAUTH_BETA = "oauth-2025-04-20"
+
+
 def handles(method: str, path: str) -> bool:
     return method == "POST" and path in ("/v1/messages", "/v1/messages/count_tokens")
 
 
 def key(headers: Mapping[str, str]) -> str:
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    if scheme == "Bearer" and token.startswith(SUBSCRIPTION) and OAUTH_BETA in headers.get("anthropic-beta", ""):
+        return token
     return headers.get("x-api-key", "")
 
 

@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
+from ironcurtain.providers.anthropic import ANTHROPIC
 from ironcurtain.providers.bodies import is_json, judge_body
+from ironcurtain.providers.clouds import BEDROCK, VERTEX
 from ironcurtain.providers.google import GOOGLE
 from ironcurtain.providers.openai import OPENAI
 from ironcurtain.providers.provider import RequestRefusal
@@ -347,7 +349,7 @@ class WhichTests(SynchronousTestCase):
         self.assertIsNone(body_rules(OPENAI, "/v1/files", "multipart/form-data; boundary=x"))
 
     def test_requests_to_models_of_a_provider_with_several_formats_are_judged_by_their_own(self) -> None:
-        for known in KNOWN_PROVIDERS.values():
+        for known in (ANTHROPIC, OPENAI, GOOGLE, BEDROCK, VERTEX):
             for ending, rules in known.calls.items():
                 self.assertIs(body_rules(OTHER, f"/gate{ending}", ""), rules)
         self.assertIsNone(body_rules(OTHER, "/v1/search", "application/json"))

@@ -97,7 +97,7 @@ class BuiltInTests(SynchronousTestCase):
             ({"base_url": "http://127.0.0.1:11434/v1"}, ""),
             ({"key": {"env": "MINE"}}, ""),
             ({"key": {"header": "host"}}, "config.toml: providers.openai-chat.key.header"),
-            ({"base_url": "http://10.0.0.1/v1"}, "config.toml: providers.openai-chat.base_url"),
+            ({"base_url": "http://203.0.113.1/v1"}, "config.toml: providers.openai-chat.base_url"),
             ({"base_url": "https://x.example", "ca_file": "ca.pem"}, "config.toml: providers.openai-chat.ca_file"),
         ):
             tables = {"openai-chat": msgspec.convert(table, Provider)}
@@ -168,7 +168,7 @@ class OwnTests(SynchronousTestCase):
             ("key.prefix", {**OWN, "key": {"header": "x-key", "prefix": "a b"}}),
             ("base_url", {**OWN, "base_url": "http://gateway.example"}),
             ("base_url", {**OWN, "base_url": "http://localhost.example:11434"}),
-            ("base_url", {**OWN, "base_url": "http://10.0.0.1:11434"}),
+            ("base_url", {**OWN, "base_url": "http://203.0.113.1:11434"}),
             ("base_url", {**OWN, "base_url": "http://0.0.0.0:11434"}),
             ("base_url", {**OWN, "base_url": "http://127.0.0.1.example.com"}),
             ("base_url", {**OWN, "base_url": "http://127.1"}),
