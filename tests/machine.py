@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 from unittest import SkipTest
 
 from ironcurtain.sandbox import programs
+from ironcurtain.sandbox.installation import Installation
 from ironcurtain.sandbox.spec import Sandbox
 from tests.programs import program
 
@@ -49,3 +51,9 @@ def demand_sight() -> None:
     rights = re.search(r"^CapEff:\s*(\w+)$", Path("/proc/self/status").read_text(), re.MULTILINE)
     if rights is None or not int(rights[1], 16) >> CAP_SYS_PTRACE & 1:
         raise SkipTest("only root, outside containers, may look into the processes of a daemon")
+
+
+def python_inside() -> tuple[str, tuple[str, ...]]:
+    """:returns: this Python, and the paths that a sandbox must have for it to run there; it need not be below /usr."""
+    python = os.path.realpath(sys.executable)
+    return python, Installation(["/nonexistent"], os.defpath, "/nonexistent").of(python, (), "/usr")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ironcurtain.cli.output import print_lines
@@ -34,11 +35,15 @@ def review(findings: Sequence[SuspectFile]) -> None:
 
 
 def review_of(paths: SessionPaths) -> None:
-    """Print the findings of a session that ended; nothing if its workspace was not checked."""
+    """
+    Print the packages that a session fetched, which ended, and the findings in its workspace; nothing of a workspace
+    that was not checked.
+    """
     import msgspec
 
     from ironcurtain.session.project import Findings
 
+    _list_packages(paths)
     try:
         found = msgspec.json.decode(paths.findings.read_bytes(), type=Findings)
     except (OSError, msgspec.DecodeError):
@@ -46,3 +51,18 @@ def review_of(paths: SessionPaths) -> None:
     review(found.files)
     if not found.complete:
         print_lines("Not all files in the workspace could be checked: see 'ironcurtain diff'", err=True)
+
+
+def _list_packages(paths: SessionPaths) -> None:
+    from ironcurtain.audit.chain import read_record
+
+    fetched: dict[str, None] = {}
+    with suppress(OSError), paths.audit.open("rb") as lines:
+        records = (read_record(line.removesuffix(b"\n")) for line in lines if b'"package"' in line)
+        for record in records:
+            if record is not None and record.get("kind") == "package":
+                fetched[f"{record.get('name')} {record.get('release')} ({record.get('registry')})"] = None
+    if fetched:
+        named = ", ".join(one_line(each, PATH_LIMIT) for each in list(fetched)[:SHOWN])
+        more = f" and {len(fetched) - SHOWN} more: ironcurtain report" if len(fetched) > SHOWN else ""
+        print_lines(f"Fetched from package registries: {named}{more}", err=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -77,7 +78,9 @@ def _npm_says(program: str, name: str, environ: Mapping[str, str]) -> str:
     # Not all variables: they can hold keys, and npm takes settings from them.
     kept = {key: value for key, value in environ.items() if key in ("PATH", "HOME") or key.lower().startswith("npm_")}
     try:
-        done = bounded.run([program, "config", "get", name], Bounds(ASKING_SECONDS), environment=kept, cwd="/")
+        with tempfile.TemporaryDirectory(prefix="ironcurtain-npm-") as scratch:  # it writes a log, else into the home
+            kept["npm_config_cache"] = scratch
+            done = bounded.run([program, "config", "get", name], Bounds(ASKING_SECONDS), environment=kept, cwd="/")
     except (OSError, Unfinished) as e:
         raise Unavailable(f"npm does not say which registry it uses: {e}") from None
     return done.output.decode(errors="replace").strip() if done.status == 0 else ""

@@ -24,6 +24,7 @@ from twisted.trial.unittest import SkipTest
 from ironcurtain.mcp_proxy.launch import OWN_SERVERS
 from ironcurtain.mcp_proxy.servers_config import CommandServer
 from ironcurtain.policy.loading import default_annotations
+from ironcurtain.policy.network import SERVER as NETWORK
 from ironcurtain.sandbox import bubblewrap
 from tests.mcp_proxy.support import Bench, RawAgent, sleep, the_reactor
 from tests.mcp_proxy.test_protocol import Base
@@ -232,7 +233,7 @@ class AttackerTests(Base):
         self.assertEqual(self.canary.read_text(), f"{SECRET}\n")
 
     def test_every_server_with_annotations_is_listed(self) -> None:
-        self.assertEqual(SERVERS.keys(), default_annotations().servers.keys())
+        self.assertEqual(SERVERS.keys() | {NETWORK}, default_annotations().servers.keys())
 
 
 def _of(name: str) -> Callable[[AttackerTests], Coroutine[Any, Any, None]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-import sys
 import time
 from typing import Any
 
@@ -23,7 +22,7 @@ from ironcurtain.providers.provider import RequestRefusal
 from ironcurtain.sandbox import programs
 from ironcurtain.sandbox.spec import Kind, Sandbox
 from ironcurtain.services.stream import adopt, serve
-from tests.machine import demand_sandbox
+from tests.machine import demand_sandbox, python_inside
 from tests.network.test_name_answers import query
 
 reactor: Any = _reactor
@@ -107,8 +106,9 @@ class GatewayTests(TestCase):
         server = await serve(self.listening.dup(), Factory.forProtocol(Echo))
         judge = ListedJudge(access, "the list", Refusing())
         gateway = WayOut(reactor, dialer or self.dialer).gateway(access, judge, self.said.append)
-        sandbox = Sandbox(listeners=listeners(access, False), files=tuple(access.files()))
-        words = [os.path.realpath(sys.executable), "-I", "-S", "-c", program]
+        python, needed = python_inside()
+        sandbox = Sandbox(read=needed, listeners=listeners(access, False), files=tuple(access.files()))
+        words = [python, "-I", "-S", "-c", program]
         handover = gateway.handover()
         environ = {"PATH": os.environ["PATH"]}
         try:

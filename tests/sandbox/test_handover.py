@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
-import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
@@ -24,7 +23,7 @@ from ironcurtain.sandbox import programs
 from ironcurtain.sandbox.bubblewrap import tried
 from ironcurtain.sandbox.handover import Handover, Sockets
 from ironcurtain.sandbox.spec import Kind, Listener, Sandbox
-from tests.machine import demand_sandbox
+from tests.machine import demand_sandbox, python_inside
 
 reactor: Any = _reactor
 
@@ -85,12 +84,13 @@ class HandoverTests(TestCase):
     account: Account | None = None
 
     def setUp(self) -> None:
-        self.sandbox = Sandbox(listeners=LISTENERS, account=self.account, kind=Kind.BUBBLEWRAP)
+        self.python, needed = python_inside()
+        self.sandbox = Sandbox(read=needed, listeners=LISTENERS, account=self.account, kind=Kind.BUBBLEWRAP)
         demand_sandbox(self.sandbox)
 
     def run_python(self, sandbox: Sandbox, script: str, *arguments: str, handover: Handover) -> Finished:
-        """:returns: what the system's Python did inside; the sockets may be taken before or afterwards."""
-        line = [os.path.realpath(sys.executable), "-I", "-S", "-c", script, *arguments]
+        """:returns: what this Python did inside; the sockets may be taken before or afterwards."""
+        line = [self.python, "-I", "-S", "-c", script, *arguments]
         try:
             return programs.run(sandbox, line, {"PATH": os.environ["PATH"]}, Bounds(SECONDS), handover=handover)
         finally:
@@ -114,7 +114,7 @@ class HandoverTests(TestCase):
         (top / "part").mkdir()
         if self.account is not None:
             os.chown(top, self.account.uid, self.account.gid)
-        return replace(self.sandbox, write=(str(top),), read=(str(top / "part"),))
+        return replace(self.sandbox, write=(str(top),), read=(*self.sandbox.read, str(top / "part")))
 
     def test_programs_reach_the_listeners(self) -> None:
         self.assertEqual(self.asked(self.sandbox).split("\n")[:3], [str(PROXY), str(DATABASE), "re name"])

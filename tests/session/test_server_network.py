@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -27,7 +26,7 @@ from ironcurtain.secrets.redaction import Redactor
 from ironcurtain.session.server_network import way_out
 from tests.audit.doubles import at_once
 from tests.http.direct import DIRECT
-from tests.machine import demand_sandbox
+from tests.machine import demand_sandbox, python_inside
 
 reactor: Any = _reactor
 
@@ -63,9 +62,10 @@ class ServerProxyTests(TestCase):
         judge = ListedJudge(access, "the list")
         gateway = way_out(core, authority, reactor).gateway(access, judge, logged.append)
         place, bundle = certificates.bundle(authority.certificate_pem)
-        sandbox = Sandbox(listeners=listeners(access, True), files=(*access.files(), (place, bundle)))
+        python, needed = python_inside()
+        sandbox = Sandbox(read=needed, listeners=listeners(access, True), files=(*access.files(), (place, bundle)))
         environ = {"PATH": os.environ["PATH"], **PROXY_VARIABLES, **certificates.variables(place)}
-        words = [os.path.realpath(sys.executable), "-S", "-c", FETCH, *urls]
+        words = [python, "-S", "-c", FETCH, *urls]
         handover = gateway.handover()
         try:
             done = await deferToThread(programs.run, sandbox, words, environ, Bounds(30.0), handover=handover)
