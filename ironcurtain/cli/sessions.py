@@ -20,7 +20,7 @@ def sessions(json_output: bool) -> None:
     """
     from ironcurtain.cli.run import run
     from ironcurtain.control.owners import Owners
-    from ironcurtain.session.words import outside_sandboxes, server_faults, servers_down, weaker_sandboxes
+    from ironcurtain.session.words import outside_sandboxes, paid_by, server_faults, servers_down, weaker_sandboxes
 
     where = home()
     found = run(lambda reactor: Owners(reactor, where).sessions())
@@ -43,8 +43,9 @@ def sessions(json_output: bool) -> None:
         for s in found
     ]
     print_table(("N", "STATE", "AGE", "WAITING", "SANDBOX", "SESSION"), rows)
-    for line in (*servers_down(found), *server_faults(found), *outside_sandboxes(found), *weaker_sandboxes(found)):
-        print_lines(line)
+    for describe in (paid_by, servers_down, server_faults, outside_sandboxes, weaker_sandboxes):
+        for line in describe(found):
+            print_lines(line)
 
 
 @click.command()

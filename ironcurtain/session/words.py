@@ -23,6 +23,13 @@ def weaker_sandboxes(found: Iterable[SessionInfo]) -> Iterator[str]:
             yield f"Session {info.number}: what sandboxes of Landlock do not hold says: ironcurtain doctor."
 
 
+def paid_by(found: Iterable[SessionInfo]) -> Iterator[str]:
+    """:returns: a line for each session whose models an account pays for."""
+    for info in found:
+        if info.payers:
+            yield f"Session {info.number} is paid by {'; '.join(info.payers)}."
+
+
 def servers_down(found: Iterable[SessionInfo]) -> Iterator[str]:
     """:returns: a line for each MCP server that is down in one of the sessions."""
     for info in found:
