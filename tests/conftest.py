@@ -44,7 +44,7 @@ SLOW = ("container_agent", "prove", "cli", "loop", "test_daemon.py", "benchmarks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Order the files of tests; within one, they stay as they are."""
     ranks = {name: rank for rank, name in enumerate(SLOW)}
-    items.sort(key=lambda item: ranks.get(item.nodeid.split("/")[1].partition("::")[0], len(SLOW)))
+    items.sort(key=lambda item: min((ranks[name] for name in item.path.parts if name in ranks), default=len(SLOW)))
 
 
 def pytest_configure(config: pytest.Config) -> None:
