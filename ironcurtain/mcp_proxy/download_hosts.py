@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -80,7 +81,9 @@ def _npm_says(program: str, name: str, environ: Mapping[str, str]) -> str:
     try:
         with tempfile.TemporaryDirectory(prefix="ironcurtain-npm-") as scratch:  # it writes a log, else into the home
             kept["npm_config_cache"] = scratch
-            done = bounded.run([program, "config", "get", name], Bounds(ASKING_SECONDS), environment=kept, cwd="/")
+            until_we_die = [shutil.which("setpriv") or "setpriv", "--pdeathsig", "KILL", "--"]
+            line = [*until_we_die, program, "config", "get", name]
+            done = bounded.run(line, Bounds(ASKING_SECONDS), environment=kept, cwd="/")
     except (OSError, Unfinished) as e:
         raise Unavailable(f"npm does not say which registry it uses: {e}") from None
     return done.output.decode(errors="replace").strip() if done.status == 0 else ""
