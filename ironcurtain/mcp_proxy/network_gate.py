@@ -54,6 +54,9 @@ CONFIGURED_RULE: Final = "configured-network"
 
 NO_OFFERS: Final[Mapping[tuple[str, int], str]] = {}
 
+_Place = tuple[Any, ...]
+"""Party, host and port of a connection."""
+
 Listed = Callable[[str, int], bool]
 """Returns whether a person has listed a host and port for a party; rules of the policy can still deny them."""
 
@@ -108,7 +111,8 @@ class NetworkGate:
         self._durable, self._stopped, self._refused = durable, stopped, refused
         self._standings: OrderedDict[str, Standing] = OrderedDict()
         self._asking: dict[str, SharedQuestion] = {}
-        self._connected: OrderedDict[tuple[str, str, int], None] = OrderedDict()
+        self._connected: OrderedDict[_Place, float] = OrderedDict()
+        """Until when a connection is allowed, in seconds of the clock."""
         self._listed: dict[str, Listed] = {}
         self._offers: dict[tuple[str, str, int], str] = {}
         self._meters: dict[tuple[str, bool], Meter] = {}
@@ -129,17 +133,12 @@ class NetworkGate:
 
     async def connect(self, party: str, host: str, port: int) -> RequestRefusal | None:
         """See :meth:`~ironcurtain.network.judge.NetworkJudge.connect`."""
-        answer = await self._answer(CONNECT, {"host": host, "port": port, "party": party})
-        if answer is None:
-            self._connected[party, host, port] = None
-            while len(self._connected) > REMEMBERED:
-                self._connected.popitem(last=False)
-        return answer
+        return await self._answer(CONNECT, {"host": host, "port": port, "party": party})
 
     async def request(self, party: str, method: str, url: str) -> RequestRefusal | None:
         """
         See :meth:`~ironcurtain.network.judge.NetworkJudge.request`. Its connection is judged before, if that was not
-        done.
+        done, or if the answer does not hold any more: one that stays open would outlive it.
         """
         try:
             address = read_web_address(url)
@@ -147,7 +146,7 @@ class NetworkGate:
             pass  # which is denied
         else:
             host, port = address.host.name, address.port
-            if (party, host, port) not in self._connected:
+            if self._connected.get((party, host, port), -inf) <= self._clock.seconds():
                 answer = await self.connect(party, host, port)
                 if answer is not None:
                     return answer
@@ -183,11 +182,24 @@ class NetworkGate:
             answer = await self._ask_once(key, tool, verdict)
         else:
             answer = await self._decide(key, tool, verdict)
+        if tool == CONNECT:
+            self._remember(key, verdict, answer)
         if answer is None:
             self._memory.made(SERVER, tool)
         elif verdict.rule != TELEMETRY_RULE:
             self._refused(RefusedConnection(*_place(tool, verdict), verdict.rule, answer.reason))
         return answer
+
+    def _remember(self, key: str, verdict: Verdict, answer: RequestRefusal | None) -> None:
+        """Remember whether, and how long, requests may use a connection. A person's answer holds for a while only."""
+        place: _Place = tuple(verdict.arguments.get(name) for name in ("party", "host", "port"))
+        self._connected.pop(place, None)
+        if answer is not None:
+            return
+        asked = verdict.decision is Decision.ESCALATE
+        self._connected[place] = self._standings[key].until if asked and key in self._standings else inf
+        while len(self._connected) > REMEMBERED:
+            self._connected.popitem(last=False)
 
     def _repeated(self, key: str, verdict: Verdict) -> Standing | None:
         """:returns: the answer that an equal call got, if it still holds; the call is counted then."""
