@@ -15,6 +15,8 @@ _PACKAGE = re.compile(rf"{_NAME}(?:_[a-z0-9-]+)?\.u?deb")
 _SOURCE = re.compile(
     rf"{_NAME}(?:\.dsc|\.diff\.gz|(?:\.orig(?:-[A-Za-z0-9-]+)?|\.debian)?\.tar\.(?:gz|bz2|xz|lzma)(?:\.asc)?)"
 )
+_INSTALLED: Final = (".deb", ".udeb", ".dsc")
+"""No list has such a name, so that a package whose name is not understood is not taken for one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,7 @@ class SignedList:
 @dataclass(frozen=True, slots=True)
 class PackageFile:
     """
-    A package, or a part of its source, below ``pool/``.
+    A package, or a part of its source, below ``pool/`` or ``dists/``.
 
     :ivar path: canonical.
     :ivar file: its last segment.
@@ -49,7 +51,7 @@ class PackageFile:
 def read_path(path: str) -> SignedList | PackageFile | None:
     """
     :param path: of a request, without the query; ``apt`` writes ``+`` as ``%2b``.
-    :returns: ``None`` if it is neither below ``dists/`` nor a package below ``pool/``.
+    :returns: ``None`` if it is neither below ``dists/`` nor a package below ``pool/``. A package is never a list.
     """
     plain = unquote(path, "latin-1")
     segments = plain.split("/")[1:]
@@ -58,11 +60,11 @@ def read_path(path: str) -> SignedList | PackageFile | None:
         return None
     canonical, file = quote(plain, safe="/~"), segments[-1]
     kind = next((segment for segment in segments[:-1] if segment in ("dists", "pool")), "")
-    if kind == "dists":
+    match = _PACKAGE.fullmatch(file) or _SOURCE.fullmatch(file)
+    if kind and match is not None:  # some archives have packages below dists/, too
+        return PackageFile(canonical, file, match["name"], match["version"])
+    if kind == "dists" and not file.endswith(_INSTALLED):
         by_hash = segments[-2] == "SHA256" and segments[-3] == "by-hash"
         digest = hex_digest("sha256", file) if by_hash else None
         return None if by_hash and digest is None else SignedList(canonical, digest)
-    match = _PACKAGE.fullmatch(file) or _SOURCE.fullmatch(file)
-    if kind != "pool" or match is None:
-        return None
-    return PackageFile(canonical, file, match["name"], match["version"])
+    return None

@@ -64,6 +64,21 @@ class PackageTests(SynchronousTestCase):
             assert isinstance(found, PackageFile), path
             self.assertEqual((found.path, found.name, found.version), (path, name, version))
 
+    def test_packages_below_dists_are_packages_and_no_lists(self) -> None:
+        for path in (
+            "/linux/debian/dists/bookworm/pool/stable/amd64/hello_2.10-3_amd64.deb",
+            "/dists/stable/main/binary-amd64/hello_2.10-3_amd64.deb",
+            "/dists/stable/main/source/hello_2.10-3.dsc",
+            "/dists/stable/main/installer/hello_2.10-3_amd64.udeb",
+            "/dists/stable/by-hash/SHA256/hello_2.10-3_amd64.deb",
+            "/dists/pool/dists/%68ello_2.10-3_amd64.%64eb",
+        ):
+            found = read_path(path)
+            assert isinstance(found, PackageFile), path
+            self.assertEqual((found.name, found.version), ("hello", "2.10-3"))
+        for file in ("hello.deb", "Hello_2_amd64.deb", "hello__.udeb", "hello_2_a_b.deb", "Hello_2.dsc"):
+            self.assertIsNone(read_path(f"/dists/stable/main/{file}"), file)
+
     def test_escapes_are_read(self) -> None:
         found = read_path("/debian/pool/main/x/x/lib%2bx_1%3a2%7e1_all.deb")
         assert isinstance(found, PackageFile)
