@@ -26,7 +26,7 @@ from ironcurtain.network.relay import Dialer, Relay
 from ironcurtain.sandbox.handover import Handover, Sockets
 from ironcurtain.sandbox.spec import Listener
 from ironcurtain.services.client_limits import ClientAdmission
-from ironcurtain.services.stream import serve
+from ironcurtain.services.stream import FlowSignal, serve
 
 PROXY_URL = f"http://{PROXY.address}:{PROXY.port}"
 
@@ -214,6 +214,9 @@ class _NameStream(Protocol):
     def __init__(self, addresses: Mapping[str, str]) -> None:
         self._addresses, self._data = addresses, b""
 
+    def connectionMade(self) -> None:
+        self.transport.registerProducer(FlowSignal(self._choke), True)
+
     def dataReceived(self, data: bytes) -> None:
         self._data += data
         while len(self._data) >= 2:
@@ -229,3 +232,10 @@ class _NameStream(Protocol):
                 self.transport.abortConnection()
                 return
             self.transport.write(len(reply).to_bytes(2, "big") + reply)
+
+    def _choke(self, choked: bool) -> None:
+        """Read no more queries while the program does not read the answers, which are in memory."""
+        if choked:
+            self.transport.pauseProducing()
+        else:
+            self.transport.resumeProducing()

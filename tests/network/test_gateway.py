@@ -51,6 +51,20 @@ with socket.create_connection(("127.0.0.1", 53), 10) as asking:
     print(asking.recv(600)[2:].hex())
 """
 
+ASK_WITHOUT_READING = """
+import socket
+query = bytes.fromhex(%r)
+with socket.create_connection(("127.0.0.1", 53), 10) as asking:
+    asking.settimeout(2)
+    sent = 0
+    try:
+        while sent < 50_000_000:
+            sent += asking.send((len(query).to_bytes(2, "big") + query) * 1000)
+    except TimeoutError:
+        pass
+    print(sent)
+"""
+
 
 class Echo(Protocol):
     """Sends back what it gets."""
@@ -151,6 +165,10 @@ class GatewayTests(TestCase):
             for reply in printed.split():
                 self.assertTrue(reply.startswith("1267") and reply.endswith(address))
                 self.assertEqual(int(reply[7], 16), 0 if address else 3)
+
+    async def test_names_are_not_answered_while_nobody_reads_the_answers(self) -> None:
+        printed = await self.run_inside(ASK_WITHOUT_READING % query("db.example.com").hex(), "db.example.com:5432")
+        self.assertLess(int(printed), 20_000_000)  # the kernel has buffers, too
 
     async def test_a_connection_that_policy_denies_is_reset_and_told(self) -> None:
         printed = await self.run_inside(PROGRAM + "attempt('denied.example.com', 443)\n", "denied.example.com")
