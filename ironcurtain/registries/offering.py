@@ -26,4 +26,7 @@ class JudgedResponder:
     async def respond(self, head: RequestHead) -> LocalResponse | RequestRefusal:
         """See :class:`~ironcurtain.network.responder.Responder`."""
         refusal = await self._judge.connect(self._host, self._port)
+        if refusal is None:
+            url = f"https://{self._host}:{self._port}{head.path}"
+            refusal = await self._judge.request(head.method, url)
         return await self._responder.respond(head) if refusal is None else refusal

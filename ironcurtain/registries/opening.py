@@ -44,6 +44,7 @@ class RegistryKind(NamedTuple):
     normalise: Normalise
 
 
+HTTP_PORT: Final = 80
 HTTPS_PORT: Final = 443
 
 KINDS: Final[Mapping[str, RegistryKind]] = {
@@ -97,6 +98,9 @@ class OpenRegistries:
         responders = self._offered(offered, judge) if judge is not None else {}
         own = {place: each for name, its in self._opened.items() for place, each in self._responders(name, its)}
         responders.update(own)
+        for (host, port), each in tuple(responders.items()):
+            if port == HTTPS_PORT:  # else a rule for the host would open it without the registry's own
+                responders.setdefault((host, HTTP_PORT), each)
         self.hosts = sorted({host for host, _ in own})
         """The hosts that the settings open."""
         self.responders: Mapping[tuple[str, int], Responder] = responders

@@ -39,6 +39,7 @@ class Judge:
     def __init__(self) -> None:
         self.answer: RequestRefusal | None = NO
         self.asked: list[tuple[str, int]] = []
+        self.requests: dict[tuple[str, str], RequestRefusal] = {}
         self.offers: Mapping[tuple[str, int], str] = {}
 
     def judging(self, offers: Mapping[tuple[str, int], str]) -> NetworkJudge:
@@ -50,7 +51,7 @@ class Judge:
         return self.answer
 
     async def request(self, method: str, url: str) -> RequestRefusal | None:
-        return self.answer
+        return self.requests.get((method, url), self.answer)
 
     def may_be_private(self, host: str, port: int) -> bool:
         return False
@@ -130,9 +131,26 @@ class OpeningTests(TestCase):
     async def test_all_registries_are_offered_or_open(self) -> None:
         opened = self.open(npm=True, go=True)
         offered = {place for place, each in opened.responders.items() if isinstance(each, JudgedResponder)}
-        self.assertEqual(offered, set(self.judge.offers))
+        self.assertEqual({place for place in offered if place in self.judge.offers}, set(self.judge.offers))
         self.assertNotIn(PUBLIC, offered)
         self.assertIn(PUBLIC[0], opened.hosts)
         self.assertEqual(offered & {place for place in opened.responders if place[0] in opened.hosts}, set())
         named = {words.split()[1] for words in self.judge.offers.values()}
         self.assertEqual(named, set(REGISTRIES) - {"npm", "go"})
+
+    async def test_a_registry_answers_for_its_hosts_without_tls_too(self) -> None:
+        for settings in ({}, {"npm": True, "pypi": True, "crates": True, "debian": True, "go": True}):
+            opened = self.open(**settings)
+            hosts = {host for host, _ in opened.responders}
+            self.assertEqual(hosts - {host for host, port in opened.responders if port == 80}, set())
+            self.judge.answer = None
+            refusal = await opened.responders[PUBLIC[0], 80].respond(RequestHead("PUT", "/x", "/x", "", ()))
+            assert isinstance(refusal, RequestRefusal)
+            self.assertEqual(refusal.code, "registry-read-only")
+
+    async def test_requests_to_a_closed_registry_are_judged(self) -> None:
+        opened = self.open()
+        self.judge.answer = None
+        self.judge.requests["GET", f"https://{PUBLIC[0]}:443/denied"] = NO
+        self.assertEqual(await self.get(opened, "/denied"), NO)
+        self.assertEqual(self.names.asked, [])
