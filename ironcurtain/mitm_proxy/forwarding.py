@@ -40,6 +40,9 @@ _DROPPED: Final = frozenset(
         "expect",
     )
 )
+_NOT_PASSED_ON: Final = frozenset(("CONNECT", "TRACE"))
+"""Methods whose responses are no content of a host: some servers open tunnels, or send back what they got."""
+
 _DOTS: Final = re.compile(r"(?i)(?:^|/|%2f|%5c)(?:\.|%2e){1,2}(?:/|%2f|%5c|$)")
 _ABSOLUTE: Final = re.compile(rb"(?i)([A-Z-]{1,32}) http://([^/?\s]+)([/?][!-~]*)? (HTTP/1\.[01])")
 
@@ -85,6 +88,8 @@ def forward(head: RequestHead) -> ForwardedRequest | RequestRefusal:
     """:returns: what to send once it is allowed; or why it is not sent in any case."""
     if _DOTS.search(head.path):
         return RequestRefusal(400, "bad-path", "the path has dots as a segment, which programs resolve differently")
+    if head.method in _NOT_PASSED_ON:
+        return RequestRefusal(403, "method-not-allowed", f"{head.method} requests are not passed on")
     connection = words([value for name, value in head.headers if name == "connection"])
     for name, value in head.headers:
         if role(name) is HeaderRole.OVERRIDE:

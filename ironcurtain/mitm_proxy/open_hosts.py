@@ -8,7 +8,7 @@ given as a response to this request. Each tunnel has connections of its own.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
@@ -24,7 +24,7 @@ from ironcurtain.mitm_proxy.answer import AnswerRelay, OpenAnswer
 from ironcurtain.mitm_proxy.authority import Authority
 from ironcurtain.mitm_proxy.dialling import Route, dial, explain
 from ironcurtain.mitm_proxy.exchange import ActiveRequest, Exchange, ExchangeClient, Outgoing
-from ironcurtain.mitm_proxy.forwarding import forward, names, origin, read_absolute
+from ironcurtain.mitm_proxy.forwarding import DEFAULT_PORTS, forward, names, origin, read_absolute
 from ironcurtain.mitm_proxy.interfaces import Judged
 from ironcurtain.mitm_proxy.judgement import ForwardedRequest
 from ironcurtain.mitm_proxy.limits import MitmLimits
@@ -51,7 +51,8 @@ class OpenHosts:
 
     :param judge: ``None``: no such host may be reached.
     :param responders: by host in canonical form, and port; requests to these are not judged.
-    :param allowed: the hosts of providers, for messages.
+    :param providers: hosts and ports of the session's providers. They are reached as providers only: policy cannot open
+        them for other requests, at their ports for the web.
     :param fake_keys: must not be sent to such a host.
     :param exhausted: returns why no further request may be made; empty if one may.
     :param undecrypted: hosts whose connections are passed on as they are.
@@ -67,7 +68,7 @@ class OpenHosts:
         recorder: Recorder,
         limits: MitmLimits,
         clock: IReactorTime,
-        allowed: Sequence[str],
+        providers: Collection[tuple[str, int]],
         fake_keys: Sequence[Secret],
         exhausted: Callable[[], str],
         undecrypted: HostSet,
@@ -76,7 +77,8 @@ class OpenHosts:
         self.recorder, self._limits, self._clock, self._exhausted = recorder, limits, clock, exhausted
         self.undecrypted = undecrypted
         self._fake_keys = [key.reveal().encode() for key in fake_keys]
-        self._allowed = ", ".join(allowed)
+        self._allowed = ", ".join(f"{host}:{port}" for host, port in providers)
+        self._providers = {(host, each): port for host, port in providers for each in {port, *_web_ports(port)}}
         self._servers: OrderedDict[str, ServerSide] = OrderedDict()
         self._clients: OrderedDict[str, ClientSide] = OrderedDict()
 
@@ -107,10 +109,18 @@ class OpenHosts:
     def _may_be_private(self, host: str, port: int) -> bool:
         return self.judge is not None and self.judge.may_be_private(host, port)
 
-    def closed(self) -> RequestRefusal | None:
-        """:returns: why nothing may be reached; ``None`` if the judge decides."""
-        if why := self._exhausted():
-            return RequestRefusal(403, ENDED, why)
+    def ended(self) -> RequestRefusal | None:
+        """:returns: why no further request may be made, to whatever host; ``None`` if one may."""
+        why = self._exhausted()
+        return RequestRefusal(403, ENDED, why) if why else None
+
+    def closed(self, host: str, port: int) -> RequestRefusal | None:
+        """:returns: why a host may not be reached; ``None`` if the judge decides."""
+        if refusal := self.ended():
+            return refusal
+        if (own := self._providers.get((host, port))) is not None:
+            why = f"{host} is reached for models only: by https, at port {own}, with this session's key"
+            return RequestRefusal(403, "provider-host", why)
         if self.judge is None:
             may = f"only {self._allowed} may be reached" if self._allowed else "nothing may be reached"
             return RequestRefusal(403, "host-not-allowed", may)
@@ -119,6 +129,12 @@ class OpenHosts:
     def leaks(self, head: bytes) -> bool:
         """:returns: whether a head contains a fake key of the session."""
         return any(key in head for key in self._fake_keys)
+
+
+def _web_ports(port: int) -> tuple[int, ...]:
+    """:returns: the ports that stand for the same service as this one."""
+    web = tuple(DEFAULT_PORTS.values())
+    return web if port in web else ()
 
 
 def _kept(sides: OrderedDict[str, _SideT], host: str, make: Callable[[], _SideT]) -> _SideT:
@@ -254,9 +270,11 @@ class _Target:
             why = "the request contains this session's key for a model: no other host gets it"
             return RequestRefusal(403, "session-key", why)
         found = forward(request.head)
-        if isinstance(found, RequestRefusal) or self._responder is not None:
+        if isinstance(found, RequestRefusal):
             return found
-        return self._hosts.closed() or Deferred.fromCoroutine(self._judge(request, found))
+        if self._responder is not None:
+            return self._hosts.ended() or found
+        return self._hosts.closed(self.host.name, self.port) or Deferred.fromCoroutine(self._judge(request, found))
 
     async def _judge(self, request: HttpRequest, found: ForwardedRequest) -> Judged:
         judge, name = self._hosts.judge, self.host.name

@@ -148,7 +148,7 @@ class MitmProxy:
             recorder=self._recorder,
             limits=self._limits,
             clock=self._around.reactor,
-            allowed=[f"{host}:{port}" for host, port in destinations],
+            providers=tuple(destinations),
             fake_keys=[fake.secret for fake in self.fakes.values()],
             exhausted=self._exhausted,
             undecrypted=self._undecrypted,

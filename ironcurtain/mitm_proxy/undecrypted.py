@@ -72,7 +72,7 @@ class UndecryptedTunnel(Protocol):
 
     async def _judge(self) -> None:
         hosts = self._shared.open_hosts
-        refusal = hosts.closed()
+        refusal = hosts.closed(self._host.name, self._port)
         if refusal is not None:
             record_refusal(hosts.recorder, self._host.name, None, refusal)
         else:

@@ -72,6 +72,20 @@ class ResponderTests(OpenBase):
         client.send(absolute(PLACE) + absolute(PLACE))
         await until(lambda: client.got.count(b"3\r\ndeb\r\n0\r\n\r\n") == 2, "two responses")
 
+    async def test_nothing_is_answered_once_the_session_must_not_go_on(self) -> None:
+        responder = StubResponder(b"deb")
+        bench = await self.start(responder)
+        kept = await bench.tunnel(authority=f"{PLACE}:443", name=PLACE)
+        kept.send(get(PLACE))
+        self.assertEqual((await kept.response())[0], 200)
+        bench.why = "the budget is used up"
+        new, plain = await bench.tunnel(authority=f"{PLACE}:443", name=PLACE), await bench.client()
+        for client, data in ((kept, get(PLACE)), (new, get(PLACE)), (plain, absolute(PLACE))):
+            client.send(data)
+            status, _, body = await client.response()
+            self.assertEqual((status, body), (403, b"IronCurtain: the budget is used up\n"))
+        self.assertEqual(len(responder.heads), 1)
+
     async def test_refusal_is_worded_for_the_client(self) -> None:
         responder = StubResponder()
         responder.answer = RequestRefusal(404, "not-here", "this is not opened")
