@@ -11,6 +11,7 @@ It is run by its path, without the rest of the package.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -30,6 +31,9 @@ FREE_BIND = 15
 
 BACKLOG = 512
 """Connections that wait to be accepted."""
+
+WATCHES, WATCH_SECONDS = 10, 0.02
+"""How often, and at what intervals, bubblewrap is watched after its program was let go."""
 
 FAILED = b"!"
 """First byte of the message that says why there are no sockets; with them, the message is one other byte."""
@@ -54,29 +58,54 @@ def main() -> None:
 def _enter(bubblewrap: int, info: int, go: int, handover: int, listeners: list[str]) -> int:
     """:returns: the exit status."""
     # Imported while bubblewrap starts.
-    import contextlib
     import socket
 
     with socket.socket(fileno=handover) as outside:
         if not (child := _child(info)):
             return 1  # bubblewrap ended, and has said why
         try:
+            held = os.pidfd_open(child)
+        except ProcessLookupError:
+            return 1
+        try:
             enter(child)
             made = [_listening(listener) for listener in listeners]
             socket.send_fds(outside, [b"."], [each.fileno() for each in made])
         except Exception as e:
+            _kill(held)  # before the pipe is closed, which lets the program go, too
+            if os.getppid() == bubblewrap:
+                os.kill(bubblewrap, signal.SIGKILL)
             if not isinstance(e, FileNotFoundError):  # else bubblewrap ended by itself
                 said = f"its network could not be made: {e}"
-                print(f"IronCurtain: {said}", file=sys.stderr, flush=True)
                 with contextlib.suppress(OSError):  # nobody may be there to hear it
                     outside.send(FAILED + said.encode(errors="replace"))
-            for process in (child, bubblewrap) if os.getppid() == bubblewrap else ():
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(process, signal.SIGKILL)  # before the pipe is closed, which lets the program go, too
+                with contextlib.suppress(OSError):
+                    print(f"IronCurtain: {said}", file=sys.stderr, flush=True)
             return 1
     with contextlib.suppress(BrokenPipeError):  # bubblewrap ended
         os.write(go, b".")
+    os.closerange(0, 3)  # whoever reads what the program prints waits for its end only
+    _watch(held, bubblewrap)
     return 0
+
+
+def _watch(held: int, bubblewrap: int) -> None:
+    """
+    Kill the first process inside if bubblewrap is killed. That process asks to be killed with it only after it was let
+    go.
+    """
+    import time
+
+    for _ in range(WATCHES):
+        if os.getppid() != bubblewrap:
+            _kill(held)
+            return
+        time.sleep(WATCH_SECONDS)
+
+
+def _kill(held: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        signal.pidfd_send_signal(held, signal.SIGKILL)
 
 
 def _child(info: int) -> int:

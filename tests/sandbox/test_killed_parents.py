@@ -1,0 +1,67 @@
+"""Sandboxes with listeners whose parent is killed while they start."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from pathlib import Path
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from ironcurtain.sandbox.spec import Kind, Sandbox
+from tests.machine import demand_sandbox
+
+SECONDS = 10.0
+"""For how long a program may be seen whose parent is gone."""
+
+PARENT = """
+import os, sys
+from ironcurtain.process.bounded import Bounds
+from ironcurtain.sandbox import programs
+from ironcurtain.sandbox.handover import Handover
+from ironcurtain.sandbox.spec import Listener, Sandbox
+listeners = (Listener("127.0.0.1", 18080),)
+words = [os.path.realpath(sys.executable), "-I", "-S", "-c", "import time; time.sleep(600)", sys.argv[1]]
+print("begun", flush=True)
+sandbox, environ = Sandbox(listeners=listeners), {"PATH": os.environ["PATH"]}
+programs.run(sandbox, words, environ, Bounds(60), handover=Handover(listeners))
+"""
+
+
+def running(mark: str) -> list[str]:
+    """:returns: the command lines that contain a mark."""
+    found = []
+    for process in Path("/proc").iterdir():
+        if process.name.isdigit() and int(process.name) != os.getpid():
+            try:
+                line = (process / "cmdline").read_bytes().decode(errors="replace")
+            except OSError:
+                continue
+            if mark in line:
+                found.append(line)
+    return found
+
+
+class KilledParentTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        demand_sandbox(Sandbox(kind=Kind.BUBBLEWRAP))
+
+    def test_nothing_stays_whenever_the_parent_is_killed(self) -> None:
+        for delay in (0.0, 0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1, 0.15, 0.3):
+            mark = f"mark-{uuid.uuid4()}"
+            parent = subprocess.Popen(
+                [sys.executable, "-c", PARENT, mark], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            )
+            with parent:
+                assert parent.stdout is not None
+                self.assertEqual(parent.stdout.readline(), b"begun\n")
+                time.sleep(delay)
+                os.kill(parent.pid, signal.SIGKILL)
+            until = time.monotonic() + SECONDS
+            while (left := running(mark)) and time.monotonic() < until:
+                time.sleep(0.01)
+            self.assertEqual(left, [], delay)
