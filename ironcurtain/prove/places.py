@@ -22,6 +22,7 @@ from ironcurtain.prove.sandboxes import prove_sandbox
 from ironcurtain.prove.verdict import Untested
 from ironcurtain.sandbox import programs, promises
 from ironcurtain.sandbox.spec import Kind
+from ironcurtain.servers.git_remote.destinations import Destination
 from ironcurtain.servers.git_remote.runner import Runner
 
 VARIABLE = "IRONCURTAIN_PROVE_SECRET"
@@ -29,7 +30,10 @@ VARIABLE = "IRONCURTAIN_PROVE_SECRET"
 
 
 FETCHES = "git fetches and pushes there"
-"""Why a sandbox of ``git-remote`` has the network."""
+"""Why a container in which ``git-remote`` runs git has the host's network: no other can be had from outside."""
+
+TRIED = Destination("git.example", 443)
+"""Where the other sandboxes lead that are tested; nobody accepts the connections."""
 
 ELSEWHERE = "it does not start there"
 """Why a server is not tested in a kind of sandbox, though it is in another."""
@@ -110,11 +114,13 @@ def _git_remote(subject: str, server: CommandServer, machine: Machine) -> Iterat
     home = {} if account is None else {"HOME": account.home}
     with machine.workspace() as workspace, machine.workspace() as private, machine.outside() as outside:
         runner = Runner(str(workspace), {**machine.environ, **home, VARIABLE: outside.secret})
-        for place, sandbox, directory, why in (
-            ("git in the workspace", runner.workspace_sandbox(str(workspace), writes=True), workspace, ""),
-            ("git in the network", runner.network_sandbox(str(private)), private, FETCHES),
-        ):
-            for kind in machine.kinds:
+        for kind in machine.kinds:
+            opened = kind is Kind.CONTAINER
+            in_network = runner.network_sandbox(str(private), None if opened else TRIED)
+            for place, sandbox, directory, why in (
+                ("git in the workspace", runner.workspace_sandbox(str(workspace), writes=True), workspace, ""),
+                ("git in the network", in_network, private, FETCHES if opened else ""),
+            ):
                 trial = replace(sandbox, account=account, kind=kind)
                 if all(problem is None for _, problem in programs.problems(trial)):
                     yield prove_sandbox(

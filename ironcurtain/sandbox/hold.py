@@ -29,6 +29,9 @@ OWNER_OF_NAMESPACE = 0xB701
 FREE_BIND = 15
 """``IP_FREEBIND``, of ip(7): bubblewrap may not have set up loopback yet."""
 
+GIVE_ADDRESS = 0x8916
+"""``SIOCSIFADDR``, of netdevice(7)."""
+
 BACKLOG = 512
 """Connections that wait to be accepted."""
 
@@ -69,7 +72,7 @@ def _enter(bubblewrap: int, info: int, go: int, handover: int, listeners: list[s
             return 1
         try:
             enter(child)
-            made = [_listening(listener) for listener in listeners]
+            made = [_listening(listener, number) for number, listener in enumerate(listeners, 1)]
             socket.send_fds(outside, [b"."], [each.fileno() for each in made])
         except Exception as e:
             _kill(held)  # before the pipe is closed, which lets the program go, too
@@ -145,16 +148,33 @@ def _set_namespace(descriptor: int, kind: int) -> None:
         raise OSError(ctypes.get_errno(), f"setns: {os.strerror(ctypes.get_errno())}")
 
 
-def _listening(listener: str) -> socket.socket:
+def _listening(listener: str, number: int) -> socket.socket:
     import socket
 
     address, port, kind = listener.split("/")
-    made = socket.socket(socket.AF_INET, socket.SOCK_STREAM if kind == "tcp" else socket.SOCK_DGRAM)
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    made = socket.socket(family, socket.SOCK_STREAM if kind == "tcp" else socket.SOCK_DGRAM)
+    if not address.startswith("127.") and address != "::1":
+        _give(made, address, number)
     made.setsockopt(socket.IPPROTO_IP, FREE_BIND, 1)
     made.bind((address, int(port)))
     if kind == "tcp":
         made.listen(BACKLOG)
     return made
+
+
+def _give(made: socket.socket, address: str, number: int) -> None:
+    """Give loopback a further address (netdevice(7))."""
+    import fcntl
+    import socket
+    import struct
+
+    packed = socket.inet_pton(made.family, address)
+    if made.family == socket.AF_INET6:
+        asked = struct.pack("=16sIi", packed, 128, socket.if_nametoindex("lo"))
+    else:
+        asked = struct.pack("=16sHH4s16x", f"lo:{number}".encode(), socket.AF_INET, 0, packed)
+    fcntl.ioctl(made, GIVE_ADDRESS, asked)
 
 
 if __name__ == "__main__":

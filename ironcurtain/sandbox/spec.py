@@ -57,7 +57,7 @@ class Listener:
     """
     A socket inside a sandbox's network, which IronCurtain accepts on.
 
-    :param address: of loopback, IPv4.
+    :param address: any of loopback or of another host, which inside is this socket's.
     :param datagrams: whether it takes UDP rather than TCP.
     """
 
@@ -78,7 +78,8 @@ class Sandbox:
     """
     :param read: absolute paths it may read.
     :param write: absolute paths it may read and write.
-    :param network: whether it has the host's network; otherwise it has one of its own, with nothing but loopback.
+    :param network: whether it has the host's network, as containers in which git transfers; otherwise it has one of
+        its own, with nothing but loopback.
     :param listeners: all that it can connect to there, besides itself. Whoever starts it gets the listening sockets:
         see :mod:`ironcurtain.sandbox.handover`.
     :param cwd: its working directory; must be one of those above.

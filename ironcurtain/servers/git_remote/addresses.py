@@ -52,6 +52,14 @@ def checked_address(address: str) -> str:
     return address
 
 
+def authority_of(address: str) -> tuple[str, Authority]:
+    """:returns: the scheme, ``https`` or ``ssh``, and the authority of a checked address."""
+    scheme, colons, rest = address.partition("://")
+    if colons:
+        return scheme.lower(), read_authority(rest.partition("/")[0])
+    return "ssh", read_authority(address.partition(":")[0])
+
+
 def _check_url(address: str, scheme: str) -> None:
     if scheme not in ("https", "ssh"):
         raise UsageError(f"repositories are fetched by https or ssh, not {scheme}: {_without_password(address)}")

@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from ironcurtain.errors import ConfigurationError, Unavailable
 from ironcurtain.home.network_section import Network
+from ironcurtain.http.hosts import parse_host
 from ironcurtain.http.proxies import read_proxies
+from ironcurtain.http.urls import Authority
 from ironcurtain.process import bounded
 from ironcurtain.process.bounded import Bounds, Finished, Unfinished
 from ironcurtain.sandbox import programs
+from ironcurtain.sandbox.handover import Handover
 from ironcurtain.sandbox.linked_repository import linked_repository
 from ironcurtain.sandbox.spec import Kind, Sandbox
 from ironcurtain.servers.files.failures import FileError
+from ironcurtain.servers.git_remote import ssh_settings
+from ironcurtain.servers.git_remote.addresses import authority_of
 from ironcurtain.servers.git_remote.credentials import helper_files, helper_settings, question
+from ironcurtain.servers.git_remote.destinations import PORTS, Destination, lookup_by_proxy, proxy_destination
+from ironcurtain.servers.git_remote.relay import relayed
+from ironcurtain.servers.git_remote.ssh_settings import SshSettings, read_settings
 from ironcurtain.text.display import one_line
 
 GIT_SECONDS = 600.0
@@ -30,7 +39,14 @@ CREDENTIAL_SECONDS = 60.0
 SAID_LIMIT = 4000
 """Maximum length in characters of git's output in an answer."""
 
-SSH = "ssh -oBatchMode=yes -oClearAllForwardings=yes -oForwardAgent=no -oPermitLocalCommand=no"
+SSH = "ssh -oBatchMode=yes -oClearAllForwardings=yes -oForwardAgent=no -oPermitLocalCommand=no -oAddressFamily=any"
+
+JUMPS = 5
+"""Most hosts whose settings are read in order to find the first of them that ssh connects to."""
+
+REDIRECTED = "The server redirects to another address, which git-remote does not follow: call it with that address"
+
+_REDIRECT = re.compile(r"returned error: 30[1278]\b")
 
 _SETTINGS = ("core.hooksPath=/dev/null", "core.fsmonitor=false", "protocol.file.allow=always", "gc.auto=0",
              "maintenance.auto=false", "submodule.recurse=false", "fetch.recurseSubmodules=false",
@@ -41,6 +57,20 @@ class GitFailed(FileError):
     """Git failed. The message contains its last output."""
 
     code = "GIT_FAILED"
+
+
+@dataclass(frozen=True, slots=True)
+class _Needs:
+    """
+    What git needs for one address.
+
+    :param destination: what it connects to; ``None``: its sandbox has the host's network.
+    """
+
+    destination: Destination | None
+    read: Sequence[str]
+    files: Sequence[tuple[str, bytes]] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,39 +129,115 @@ class Runner:
         return self._git(words, Sandbox((read,) if read else (), (directory,), cwd=directory, home=self._home))
 
     def in_network(self, words: Sequence[str], directory: str, url: str) -> str:
-        """Run git in a private directory with the network, and with the credentials for one address only."""
-        home, extra = self._home, dict[str, str]()
-        files, read = list[tuple[str, bytes]](), list[str]()
-        if urlsplit(url).scheme == "https":
-            files, read = self._for_https(url)
-        else:
-            read = [path for path in (f"{home}/.ssh",) if home and os.path.isdir(path)]
-            if (socket := self.environ.get("SSH_AUTH_SOCK")) and os.path.exists(socket):  # not of an agent that ended
-                read.append(socket)
-                extra["SSH_AUTH_SOCK"] = socket
-        return self._git(words, self.network_sandbox(directory, read, files), extra=extra)
+        """Run git in a private directory with the way to one address only, and with the credentials for it."""
+        scheme, authority = authority_of(url)
+        needs = self._for_https(url, authority) if scheme == "https" else self._for_ssh(authority)
+        sandbox = self.network_sandbox(directory, needs.destination, needs.read, needs.files)
+        if needs.destination is None:
+            return self._git(words, sandbox, extra=needs.variables)
+        with relayed(needs.destination) as relay:
+            try:
+                return self._git(words, sandbox, extra=needs.variables, handover=relay.handover)
+            except GitFailed as e:
+                raise GitFailed("; ".join((str(e), *dict.fromkeys(relay.problems)))) from None
 
     def network_sandbox(
-        self, directory: str, read: Sequence[str] = (), files: Sequence[tuple[str, bytes]] = ()
+        self,
+        directory: str,
+        destination: Destination | None,
+        read: Sequence[str] = (),
+        files: Sequence[tuple[str, bytes]] = (),
     ) -> Sandbox:
         """
+        :param destination: all that it can connect to; ``None``: it has the host's network.
         :param read: what the credentials for one address need.
         :param files: its settings, with the credentials for one address.
         :returns: the sandbox of :meth:`in_network`.
         """
-        return Sandbox(tuple(read), (directory,), network=True, cwd=directory, home=self._home, files=tuple(files))
+        places = Sandbox(tuple(read), (directory,), cwd=directory, home=self._home)
+        if destination is None:
+            return replace(places, network=True, files=tuple(files))
+        return replace(places, listeners=(destination.listener,), files=(*destination.files(), *files))
 
-    def _for_https(self, url: str) -> tuple[list[tuple[str, bytes]], list[str]]:
+    def _for_https(self, url: str, authority: Authority) -> _Needs:
         settings = self._settings(("http.proxy", "http.sslcainfo"), url)
         settings.setdefault("http.proxy", self._proxy(url))
+        proxy = settings["http.proxy"] = lookup_by_proxy(settings["http.proxy"])
         files = list[tuple[str, bytes]]()
         if self._home:
             done = self._ask(["credential", "fill"], question(url), CREDENTIAL_SECONDS)
             answer = helper_files(url, done.output) if done.status == 0 else ()
             config = _config("http", settings) + (helper_settings() if answer else b"")
             files = [(f"{self._home}/.gitconfig", config), *answer]
-        authority = settings.get("http.sslcainfo", "")
-        return files, [authority] if authority.startswith("/") and os.path.isfile(authority) else []
+        own = settings.get("http.sslcainfo", "")
+        read = [own] if own.startswith("/") and os.path.isfile(own) else []
+        if self._has_network_of_host():
+            return _Needs(None, read, files)
+        if not proxy or not self._home:
+            return _Needs(Destination(authority.host.name, authority.port or PORTS["https"]), read, files)
+        try:
+            return _Needs(proxy_destination(proxy), read, files)
+        except ValueError as e:
+            raise GitFailed(str(e)) from None
+
+    def _for_ssh(self, authority: Authority) -> _Needs:
+        home, variables = self._home, dict[str, str]()
+        read = [path for path in (f"{home}/.ssh",) if home and os.path.isdir(path)]
+        destination = None if self._has_network_of_host() else self._ssh_destination(authority, read)
+        if destination is not None and not destination.is_local:
+            # Inside, every host has an address of this machine.
+            variables["GIT_SSH_COMMAND"] = f"{SSH} -oNoHostAuthenticationForLocalhost=no"
+        if (socket := self.environ.get("SSH_AUTH_SOCK")) and os.path.exists(socket):  # not of an agent that ended
+            read.append(socket)
+            variables["SSH_AUTH_SOCK"] = socket
+        return _Needs(destination, read, (), variables)
+
+    def _ssh_destination(self, authority: Authority, read: Sequence[str]) -> Destination:
+        """:returns: the host that ssh connects to first, by the user's settings."""
+        host, port, user = authority.host.name, authority.port or 0, authority.user
+        settled = False
+        for _ in range(JUMPS):
+            found = self._ssh_settings(ssh_settings.question(host, port, user), read)
+            if found.runs:
+                raise GitFailed(
+                    f"ProxyCommand in {self._home}/.ssh/config makes the connection to {host}, and git-remote lets no "
+                    "program do that: use ProxyJump, or give the host itself"
+                )
+            if found.jump is None:
+                reached = parse_host(f"[{found.host}]" if ":" in found.host else found.host)
+                if reached is None:
+                    raise GitFailed(f"ssh connects to {one_line(found.host, 100)}, which is no host")
+                return Destination(reached.name, found.port, settled or reached != authority.host)
+            if found.trusts_local:
+                raise GitFailed(
+                    f"{self._home}/.ssh/config has NoHostAuthenticationForLocalhost and ProxyJump for {host}: "
+                    "git-remote needs the host key of the jump to be checked, so leave the first out"
+                )
+            (host, port), user, settled = found.jump, "", True
+        raise GitFailed(f"{self._home}/.ssh/config leads {authority.host.name} through more than {JUMPS} hosts")
+
+    def _ssh_settings(self, words: Sequence[str], read: Sequence[str]) -> SshSettings:
+        if (ssh := shutil.which("ssh", path=self.environ.get("PATH", os.defpath))) is None:
+            raise GitFailed("the program ssh is missing: install it (Debian: apt-get install openssh-client)")
+        done = self._run([ssh, *words], Sandbox(tuple(read), home=self._home))
+        try:
+            if done.status:
+                raise ValueError(done.errors.decode(errors="replace").strip() or f"status {done.status}")
+            return read_settings(done.output.decode(errors="replace"))
+        except ValueError as e:
+            raise GitFailed(f"ssh does not say where it connects to: {one_line(str(e), 500)}") from None
+
+    def _has_network_of_host(self) -> bool:
+        """:returns: whether sandboxes with a network have the host's: no sockets can be made inside from outside."""
+        try:
+            return programs.kind_of(Sandbox(network=True, kind=self._kind)) is Kind.CONTAINER
+        except Unavailable as e:
+            raise GitFailed(f"git runs in a sandbox, and {e}") from None
+
+    @property
+    def _kind(self) -> Kind | None:
+        kind = self.environ.get("IRONCURTAIN_SANDBOX_KIND", "")
+        return Kind(kind) if kind else None
 
     def _proxy(self, url: str) -> str:
         """:returns: the upstream proxy for an address; empty for none. The user's ``http.proxy`` takes precedence."""
@@ -170,7 +276,7 @@ class Runner:
         return {
             "PATH": self.environ.get("PATH", os.defpath),
             "HOME": sandbox.home or "/tmp",
-            "GIT_ALLOW_PROTOCOL": "https:ssh" if sandbox.network else "file",
+            "GIT_ALLOW_PROTOCOL": "https:ssh" if sandbox.has_way_out else "file",
             "GIT_TERMINAL_PROMPT": "0",
             "GIT_LFS_SKIP_SMUDGE": "1",
             "GIT_SSH_COMMAND": SSH,
@@ -179,23 +285,38 @@ class Runner:
         }
 
     def _git(
-        self, words: Sequence[str], sandbox: Sandbox, out: Path | None = None, extra: Mapping[str, str] = {}
+        self,
+        words: Sequence[str],
+        sandbox: Sandbox,
+        out: Path | None = None,
+        extra: Mapping[str, str] = {},
+        handover: Handover | None = None,
     ) -> str:
-        kind = self.environ.get("IRONCURTAIN_SANDBOX_KIND", "")
-        sandbox = replace(sandbox, kind=Kind(kind) if kind else None)
         settings = [word for setting in _SETTINGS for word in ("-c", setting)]
-        line, environment = [self._program(), *settings, *words], {**self.variables(sandbox), **extra}
-        try:
-            done = programs.run(sandbox, line, environment, Bounds(GIT_SECONDS), out)
-        except Unfinished as e:
-            raise GitFailed(f"git {words[0]} {e.why} and was ended") from None
-        except Unavailable as e:
-            raise GitFailed(f"git runs in a sandbox, and {e}") from None
+        done = self._run([self._program(), *settings, *words], sandbox, out, extra, handover)
         said = (done.errors if out is not None else done.output + done.errors).decode(errors="replace")
         if done.status:
             lines = [line for line in said.splitlines() if line.strip()]
-            raise GitFailed(f"git failed: {one_line(' '.join(lines[-5:]), 1000) or f'status {done.status}'}")
+            why = f"git failed: {one_line(' '.join(lines[-5:]), 1000) or f'status {done.status}'}"
+            raise GitFailed(f"{why}. {REDIRECTED}" if _REDIRECT.search(said) else why)
         return said[-SAID_LIMIT:].strip()
+
+    def _run(
+        self,
+        line: Sequence[str],
+        sandbox: Sandbox,
+        out: Path | None = None,
+        extra: Mapping[str, str] = {},
+        handover: Handover | None = None,
+    ) -> Finished:
+        sandbox, name = replace(sandbox, kind=self._kind), os.path.basename(line[0])
+        try:
+            environment = {**self.variables(sandbox), **extra}
+            return programs.run(sandbox, line, environment, Bounds(GIT_SECONDS), out, handover)
+        except Unfinished as e:
+            raise GitFailed(f"{name} {e.why} and was ended") from None
+        except Unavailable as e:
+            raise GitFailed(f"{name} runs in a sandbox, and {e}") from None
 
 
 def _config(section: str, values: Mapping[str, str]) -> bytes:
