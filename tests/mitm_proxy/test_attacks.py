@@ -21,7 +21,6 @@ class DestinationTests(Base):
         for authority in (
             "evil.example:443",
             "api.openai.com:443",
-            f"{HOST}:80",
             f"{HOST}:22",
             f"x.{HOST}:443",
             "localhost:443",
