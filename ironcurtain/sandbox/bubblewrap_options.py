@@ -40,6 +40,8 @@ FILES_DESCRIPTOR = 7
 ROOT_SIZE = 16 * MEBIBYTE
 """Bytes of the directories and files that bubblewrap itself makes in the root directory, which is in memory."""
 
+_HOLD = Path(hold.__file__).read_text()
+
 _KERNEL_SETTINGS = ("/proc/sys", "/proc/sysrq-trigger")
 """Files that root can write without any capability, also in a user namespace."""
 
@@ -73,7 +75,7 @@ class Bubblewrap:
             line = [self.path, "--args", _number(OUTER_DESCRIPTOR, descriptors), "--", *line]
         if sandbox.listeners:
             held = [_number(HANDOVER_DESCRIPTOR, descriptors), ",".join(map(str, sandbox.listeners))]
-            line = [sys.executable, "-I", "-S", hold.__file__, *held, *line]
+            line = [*_holding(), *held, *line]
         inside = [*_limited(sandbox.limits, sandbox.account), *argv]
         return [*line, *(inside if sandbox.account is None else sandbox.account.command(inside))]
 
@@ -90,6 +92,14 @@ class Bubblewrap:
 
     def _nested(self, sandbox: Sandbox) -> bool:
         return not self.safe and bool(sandbox.inner_mount_points())
+
+
+def _holding() -> list[str]:
+    """:returns: the start of the command line that runs :mod:`~ironcurtain.sandbox.hold`."""
+    if os.access(sys.executable, os.X_OK) and os.access(hold.__file__, os.R_OK):
+        return [sys.executable, "-I", "-S", hold.__file__]
+    # This process was root and has another account now, which does not reach where root has installed IronCurtain.
+    return [shutil.which("python3") or "python3", "-I", "-S", "-c", _HOLD]
 
 
 def numbered(sandbox: Sandbox) -> dict[int, bytes]:

@@ -6,6 +6,7 @@ Names are looked up here at each connection, and the address that was checked is
 
 from __future__ import annotations
 
+import encodings.idna  # noqa: F401  # for looking up names; another account may be unable to read it later
 import socket
 import struct
 from collections.abc import Callable, Iterator
