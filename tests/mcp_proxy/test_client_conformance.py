@@ -58,7 +58,10 @@ HEADERS = {
 }
 CALLS: Mapping[str, Mapping[str, Any]] = {
     "add_numbers": {"a": 2, "b": 3},
+    "lookup_user": {},
+    "my-hyphenated-tool": {},
     "test_custom_headers": HEADERS,
+    "test_headers": {},
     "test_custom_headers_null": {"region": "us-east1", "priority": 1, "query": "SELECT 1"},
     "test_mrtr_echo_state": {},
     "test_mrtr_no_result_type": {},
@@ -66,7 +69,7 @@ CALLS: Mapping[str, Mapping[str, Any]] = {
     "test_mrtr_unrelated": {},
     "valid_tool": {"region": "x"},
 }
-"""What each of the suite's tools is called with, where the suite wants certain arguments."""
+"""The suite's tools, which are all annotated, and what those are called with for which it wants certain arguments."""
 
 
 class ClientConformanceTests(TestCase):
