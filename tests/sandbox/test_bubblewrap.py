@@ -238,8 +238,8 @@ class LinkTests(SynchronousTestCase):
 
     def test_program_that_makes_directories_outside_is_found(self) -> None:
         follows = self.top / "bwrap"
-        link = f"{tempfile.gettempdir()}/ironcurtain-trial-*/mounted/link"
-        follows.write_text(f"#!/bin/sh\nexec mkdir $(readlink {link} | sed s,^/oldroot,,)/made\n")
+        find = "for word; do case $word in */mounted) link=$word/link ;; esac; done"
+        follows.write_text(f"#!/bin/sh\n{find}\nexec mkdir $(readlink $link | sed s,^/oldroot,,)/made\n")
         follows.chmod(0o755)
         self.assertFalse(is_safe(Bubblewrap(str(follows))))
         self.assertTrue(is_safe(Bubblewrap(shutil.which("true") or "true")))
