@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from threading import Thread
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorFromThreads
@@ -28,7 +28,6 @@ from twisted.python.failure import Failure
 from ironcurtain.errors import Unavailable
 from ironcurtain.files.atomic import write_atomically
 from ironcurtain.files.locks import locked
-from ironcurtain.mcp_proxy.download_hosts import Registries, npm_registries, uv_registries
 from ironcurtain.mcp_proxy.servers_config import CommandServer
 from ironcurtain.network.access import Access
 from ironcurtain.network.gateway import WayOut, listeners
@@ -40,6 +39,9 @@ from ironcurtain.sandbox.handover import Handover
 from ironcurtain.sandbox.installation import Installation
 from ironcurtain.sandbox.spec import Kind, Sandbox
 from ironcurtain.text.display import one_line
+
+if TYPE_CHECKING:
+    from ironcurtain.mcp_proxy.download_hosts import Registries
 
 T = TypeVar("T")
 
@@ -171,6 +173,9 @@ async def install(
 
 
 def _registries(download: Download, server: CommandServer, environ: Mapping[str, str]) -> Registries:
+    # Slow to import, and most sessions download nothing.
+    from ironcurtain.mcp_proxy.download_hosts import npm_registries, uv_registries
+
     if download.tool == "npx":
         return npm_registries(installer(download, server, environ), download.package, environ)
     return uv_registries(environ)

@@ -95,7 +95,8 @@ class ClientTests(ProductCase):
         demand_sandbox(Sandbox(network=True))
         programs = self.product.person / "programs"
         programs.mkdir()
-        (programs / "npm").write_text("#!/bin/sh\nexec sleep 600\n")
+        asked = '[ "$1" = install ] || exec echo https://registry.example/'
+        (programs / "npm").write_text(f"#!/bin/sh\n{asked}\nexec sleep 600\n")
         (programs / "npm").chmod(0o755)
         self.product.environ["PATH"] = f"{programs}:{self.product.environ['PATH']}"
         self.product.home.mkdir(mode=0o700)
