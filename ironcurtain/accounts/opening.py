@@ -12,7 +12,7 @@ from ironcurtain.accounts.named_login import NamedLogin
 from ironcurtain.accounts.places import VARIABLES, AccountPlace, Accounts
 from ironcurtain.accounts.source import FixedToken, TokenSource
 from ironcurtain.errors import ConfigurationError
-from ironcurtain.home.account_sections import TokenSettings
+from ironcurtain.home.sections import SecretSource
 from ironcurtain.process.configured_secret import configured_secret
 from ironcurtain.secrets.redaction import Redactor, Secret
 
@@ -44,7 +44,7 @@ async def open_account(accounts: Accounts, place: AccountPlace, around: AccountS
         return NamedLogin(place.name, place.path, place.shown, around.redactor)
     where, source = f"accounts.{place.name}.token", accounts.token_settings(place.name).token
     if not source.has_source:
-        source = TokenSettings(env=VARIABLES[place.name])
+        source = SecretSource(env=VARIABLES[place.name])
     found = await configured_secret(source, where, accounts.environ, around.reactor)
     secret = Secret(found.reveal().strip(), found.origin)
     if not is_token(secret.reveal()):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ironcurtain.home.account_sections import TokenSettings
-from ironcurtain.home.sections import Section
+from ironcurtain.home.sections import SecretSource, Section
 
 
 class Network(Section, frozen=True):
@@ -18,7 +17,7 @@ class Network(Section, frozen=True):
     """
 
     proxy: str = ""
-    proxy_password: TokenSettings = TokenSettings()
+    proxy_password: SecretSource = SecretSource()
     proxy_ca_file: str = ""
     no_proxy: tuple[str, ...] = ()
     undecrypted: tuple[str, ...] = ()

@@ -29,19 +29,15 @@ class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     """A table of ``config.toml``."""
 
 
-class KeySettings(Section, frozen=True):
+class SecretSource(Section, frozen=True):
     """
-    The source of a provider's real key: exactly one of three; a literal key is refused.
+    The source of a secret: at most one of three; a literal one is refused.
 
-    :param header: the request header that carries it.
-    :param prefix: prefix of its fake counterpart.
     :param env: name of an environment variable.
     :param command: a command line that prints it, run without a shell.
     :param file: a file with mode 0600 that contains it.
     """
 
-    header: str = ""
-    prefix: str = ""
     env: str = ""
     command: str = ""
     file: str = ""
@@ -54,6 +50,18 @@ class KeySettings(Section, frozen=True):
     def has_source(self) -> bool:
         """Whether one of the three is given."""
         return bool(self.env or self.command or self.file)
+
+
+class KeySettings(SecretSource, frozen=True):
+    """
+    The source of a provider's real key.
+
+    :param header: the request header that carries it.
+    :param prefix: prefix of its fake counterpart.
+    """
+
+    header: str = ""
+    prefix: str = ""
 
 
 class Provider(Section, frozen=True):

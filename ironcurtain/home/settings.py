@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from ironcurtain.errors import ConfigurationError
-from ironcurtain.home.account_sections import AccountName, AccountSettings, TokenSettings
+from ironcurtain.home.account_sections import AccountName, AccountSettings
 from ironcurtain.home.network_section import Network
 from ironcurtain.home.registry_sections import REGISTRIES, Registries
 from ironcurtain.home.sections import (
@@ -31,6 +31,7 @@ from ironcurtain.home.sections import (
     Provider,
     Resources,
     SandboxSettings,
+    SecretSource,
     Section,
     SessionSettings,
     Shell,
@@ -126,7 +127,7 @@ def load(source: str, text: str | None, environ: Mapping[str, str]) -> Effective
     check_version(source, parsed, FORMAT_VERSION, text or "")
     for table in ("providers", "registries"):
         _check_keys(source, table, "key", KeySettings, NO_LITERAL_KEY, parsed.get(table), text or "")
-    _check_keys(source, "accounts", "token", TokenSettings, NO_LITERAL_TOKEN, parsed.get("accounts"), text or "")
+    _check_keys(source, "accounts", "token", SecretSource, NO_LITERAL_TOKEN, parsed.get("accounts"), text or "")
     convert(source, parsed, Settings, text or "")
     origins = dict.fromkeys((name for name, _ in flatten(Settings())), "default")
     origins.update(dict.fromkeys((name for name, _ in flatten(parsed)), source))

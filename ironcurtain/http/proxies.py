@@ -17,8 +17,8 @@ from typing import Final
 from urllib.parse import quote, unquote
 
 from ironcurtain.errors import ConfigurationError
-from ironcurtain.home.account_sections import TokenSettings
 from ironcurtain.home.network_section import Network
+from ironcurtain.home.sections import SecretSource
 from ironcurtain.http.addresses import is_loopback
 from ironcurtain.http.hosts import Host, parse_host
 from ironcurtain.http.urls import UnclearAddress, bracketed, read_web_address
@@ -33,7 +33,7 @@ NONE: Final = "none"
 SETTING: Final = "network.proxy in config.toml"
 """The origin of a proxy that the settings name."""
 
-_NO_SOURCE: Final = TokenSettings()
+_NO_SOURCE: Final = SecretSource()
 _SEPARATORS = re.compile(r"[\s,]+")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _PORTED = re.compile(r"(\[[^\]]*\]|[^:\[\]]*):([0-9]{1,5})")
@@ -58,7 +58,7 @@ class Proxy:
     user: str
     password: Secret | None
     origin: str
-    source: TokenSettings = _NO_SOURCE
+    source: SecretSource = _NO_SOURCE
     ca_file: str = ""
 
     def url_for(self, password: str) -> str:
@@ -148,7 +148,7 @@ def read_proxies(network: Network, environ: Mapping[str, str]) -> Proxies:
     return Proxies(found, tuple(_entries(listed)))
 
 
-def read_proxy(text: str, origin: str, source: TokenSettings = _NO_SOURCE, ca_file: str = "") -> Proxy:
+def read_proxy(text: str, origin: str, source: SecretSource = _NO_SOURCE, ca_file: str = "") -> Proxy:
     """
     :param text: ``[http[s]://][USER[:PASSWORD]@]HOST[:PORT]``.
     :param origin: what says so.

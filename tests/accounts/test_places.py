@@ -16,8 +16,9 @@ from ironcurtain.accounts.opening import AccountSurroundings, open_account
 from ironcurtain.accounts.places import AccountPlace, Accounts, AccountState
 from ironcurtain.accounts.source import TokenSource
 from ironcurtain.errors import ConfigurationError, Unavailable
-from ironcurtain.home.account_sections import AccountName, AccountSettings, TokenSettings
+from ironcurtain.home.account_sections import AccountName, AccountSettings
 from ironcurtain.home.layout import Home
+from ironcurtain.home.sections import SecretSource
 from ironcurtain.secrets.redaction import Redactor, Secret
 from tests.accounts.samples import CANARY, CLAUDE_ACCESS, claude_file, codex_file
 from tests.accounts.support import NOW, EndingReactor, TokenServer
@@ -85,7 +86,7 @@ class PlaceTests(PlacesTestCase):
         self.keep()
         error = self.assertRaises(ConfigurationError, self.accounts(VARIABLE).chosen, "claude")
         self.assertIn("there are two: ironcurtain login claude and environment variable CLAUDE_CODE_OA", str(error))
-        for table in (AccountSettings(source="login"), AccountSettings(token=TokenSettings(env="X"))):
+        for table in (AccountSettings(source="login"), AccountSettings(token=SecretSource(env="X"))):
             self.assertIsNotNone(self.accounts(VARIABLE, claude=table).chosen("claude"))
 
 
@@ -127,7 +128,7 @@ class StateTests(PlacesTestCase):
         for table in (
             AccountSettings(source="login"),
             AccountSettings(source="cli"),
-            AccountSettings(token=TokenSettings(env="NOT_SET")),
+            AccountSettings(token=SecretSource(env="NOT_SET")),
         ):
             self.assertNotEqual(self.state(self.accounts(claude=table)).problem, "", table)
 
@@ -152,7 +153,7 @@ class OpeningTests(PlacesTestCase):
 
     def test_token_comes_from_the_variable_or_a_file(self) -> None:
         path = self.write("token", f"{CANARY}-file\n".encode())
-        from_file = AccountSettings(token=TokenSettings(file=str(path)))
+        from_file = AccountSettings(token=SecretSource(file=str(path)))
         for accounts, value in (
             (self.accounts(VARIABLE), VARIABLE["CLAUDE_CODE_OAUTH_TOKEN"]),
             (self.accounts(claude=from_file), f"{CANARY}-file"),
@@ -165,6 +166,6 @@ class OpeningTests(PlacesTestCase):
     def test_token_that_others_can_read_is_refused(self) -> None:
         path = self.write("token", CANARY.encode())
         path.chmod(0o644)
-        table = AccountSettings(token=TokenSettings(file=str(path)))
+        table = AccountSettings(token=SecretSource(file=str(path)))
         error = self.failureResultOf(self.opened(self.accounts(claude=table)), ConfigurationError).value
         self.assertIn("accounts.claude.token", str(error))

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import ConfigurationError
-from ironcurtain.home.account_sections import TokenSettings
 from ironcurtain.home.network_section import Network
+from ironcurtain.home.sections import SecretSource
 from ironcurtain.http.proxies import Proxies, read_proxies, read_proxy
 
 PROXY = "http://proxy.example:3128"
@@ -120,7 +120,7 @@ class ProxyTests(SynchronousTestCase):
         self.assertNotIn("CANARY", str(error))
 
     def test_password_without_a_user_is_refused(self) -> None:
-        password = TokenSettings(env="PASSWORD")
+        password = SecretSource(env="PASSWORD")
         self.assertRaises(ValueError, Network, proxy=PROXY, proxy_password=password)
         self.assertRaises(ValueError, Network, proxy_password=password)
         found = read_proxies(Network(proxy="http://me@proxy.example", proxy_password=password), {})

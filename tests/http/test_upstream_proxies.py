@@ -7,8 +7,8 @@ from typing import Any
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.home.account_sections import TokenSettings
 from ironcurtain.home.network_section import Network
+from ironcurtain.home.sections import SecretSource
 from ironcurtain.http.proxies import Proxy, read_proxies
 from ironcurtain.http.upstream_proxies import ProxyFailed, UpstreamProxies
 
@@ -27,7 +27,7 @@ class VariablesTests(SynchronousTestCase):
         self.assertEqual(self.variables(no_proxy=("c", "10.0.0.0/8"))["no_proxy"], "c,10.0.0.0/8")
 
     def test_variables_lead_to_the_proxy_of_the_settings_with_its_password(self) -> None:
-        found = self.variables(proxy="https://m%40e@proxy.example:8443", proxy_password=TokenSettings(env="PW"))
+        found = self.variables(proxy="https://m%40e@proxy.example:8443", proxy_password=SecretSource(env="PW"))
         proxy = read_proxies(Network(), found).choose("http", "x.example", 80)
         assert isinstance(proxy, Proxy) and proxy.password is not None
         self.assertEqual((proxy.url, proxy.user), ("https://proxy.example:8443", "m@e"))
@@ -35,6 +35,6 @@ class VariablesTests(SynchronousTestCase):
         self.assertIsNone(read_proxies(Network(), found).choose("https", "a.b.example", 443))
 
     def test_password_that_is_missing_is_an_error(self) -> None:
-        network = Network(proxy="http://me@proxy.example", proxy_password=TokenSettings(env="MISSING"))
+        network = Network(proxy="http://me@proxy.example", proxy_password=SecretSource(env="MISSING"))
         proxies = UpstreamProxies(None, network, ENVIRON)
         self.failureResultOf(Deferred.fromCoroutine(proxies.variables()), ProxyFailed)

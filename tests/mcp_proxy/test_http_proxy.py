@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from ironcurtain.home.account_sections import TokenSettings
 from ironcurtain.home.network_section import Network
+from ironcurtain.home.sections import SecretSource
 from ironcurtain.http.upstream_proxies import UpstreamProxies
 from ironcurtain.mcp_proxy.servers_config import HttpServer
 from ironcurtain.secrets.redaction import Secret
@@ -43,7 +43,7 @@ class ProxiedTests(LyingCase):
     async def test_calls_are_answered_through_the_proxy(self) -> None:
         proxy = ProxyStub()
         proxy.answer = lambda head: b"" if BASIC in head else WANTS_BASIC
-        server, proxies = await self.server(proxy, proxy_password=TokenSettings(env="PW"))
+        server, proxies = await self.server(proxy, proxy_password=SecretSource(env="PW"))
         bench = await self.bench(server, proxies=proxies)
         await bench.proxy.gate.settled(60)
         self.assertEqual(len(text(await (await bench.agent()).call("far__echo"))), 100_000)

@@ -13,8 +13,8 @@ from twisted.internet.protocol import Factory, Protocol
 from twisted.internet.testing import AccumulatingProtocol
 from twisted.trial.unittest import TestCase
 
-from ironcurtain.home.account_sections import TokenSettings
 from ironcurtain.home.network_section import Network
+from ironcurtain.home.sections import SecretSource
 from ironcurtain.http.upstream_proxies import ProxyFailed, UpstreamProxies
 from ironcurtain.network.dialling import AddressRefused, Dialer
 from tests.http.proxy_stub import WANTS_BASIC, ProxyStub
@@ -117,14 +117,14 @@ class ProxiedTests(TestCase):
         where = await self.serve()
         self.proxy.answer = lambda head: b"" if BASIC in head else WANTS_BASIC
         command = f"sh -c 'echo x >> {self.top}/runs; echo \"p :w\"'"
-        dialer = self.dialer(proxy=f"http://me@{where}", proxy_password=TokenSettings(command=command))
+        dialer = self.dialer(proxy=f"http://me@{where}", proxy_password=SecretSource(command=command))
         echoes = [Deferred.fromCoroutine(self.echo(dialer)) for _ in range(3)]
         await gatherResults(echoes)
         self.assertEqual((self.top / "runs").read_text(), "x\n")
 
     async def test_password_that_cannot_be_read_is_no_reason_to_go_without(self) -> None:
         where = await self.serve()
-        dialer = self.dialer(proxy=f"http://me@{where}", proxy_password=TokenSettings(env="MISSING"))
+        dialer = self.dialer(proxy=f"http://me@{where}", proxy_password=SecretSource(env="MISSING"))
         self.assertIn("network.proxy_password: the environment variable MISSING", await self.refused(dialer))
         self.assertEqual(self.proxy.heads, [])
 
