@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import selectors
+import signal
 import subprocess
 import tempfile
 import time
@@ -105,7 +106,8 @@ def run(
     descriptors: Sequence[int] = (),
 ) -> Finished:
     """
-    Run a program to its end. What it starts and leaves behind is not waited for.
+    Run a program to its end, in a session of its own. What it starts and leaves behind is not waited for; what it
+    still runs when it is ended here is ended with it.
 
     :param environment: its environment; ``None``: this process's.
     :param stdin: what it reads, nothing secret, or a descriptor.
@@ -125,12 +127,14 @@ def run(
             env=None if environment is None else dict(environment),
             cwd=cwd,
             pass_fds=tuple(descriptors),
+            start_new_session=True,
         )
     with process:
         try:
             return _read(process, bounds)
         except BaseException:
-            process.kill()
+            if process.returncode is None:  # it has not been waited for: the number is still its own
+                os.killpg(process.pid, signal.SIGKILL)
             raise
 
 

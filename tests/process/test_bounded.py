@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import tempfile
 import time
 from pathlib import Path
@@ -62,6 +63,15 @@ class RunTests(SynchronousTestCase):
                 self.shell(script, Bounds(0.5))
             self.assertIn("took longer than", caught.exception.why)
             self.assertEqual(caught.exception.output, b"said\n")
+
+    def test_what_the_program_runs_ends_with_it(self) -> None:
+        for script in ("sleep 600; true", "sleep 600 & wait", "(sleep 600; true) | cat", "trap '' TERM; sleep 600; true"):
+            read, write = os.pipe()
+            with self.assertRaises(Unfinished):
+                self.shell(script, Bounds(0.3), descriptors=(write,))
+            os.close(write)
+            self.assertEqual(select.select([read], [], [], 30)[0], [read], script)  # nobody else has the other end
+            os.close(read)
 
     def test_process_left_behind_is_not_waited_for(self) -> None:
         started = time.monotonic()
