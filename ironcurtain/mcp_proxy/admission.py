@@ -239,6 +239,11 @@ class CallAdmission:
         """
         self._repeats.append((call, count, allowed))
 
+    def unrecorded(self, party: str, count: int) -> None:
+        """Record that so many refusals of connections and requests of a party have no record of their own."""
+        with suppress(AuditUnavailable):  # the audit log reports the error itself, and stops all further calls
+            self._audit.append("unrecorded", party=party, count=count)
+
     def flush(self) -> None:
         """
         Record the ends of calls, and send their events. If an end cannot be recorded it is lost, but no further call is

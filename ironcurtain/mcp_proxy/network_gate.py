@@ -29,8 +29,9 @@ from ironcurtain.mcp_proxy.memory import CallMemory
 from ironcurtain.mcp_proxy.names import public_name
 from ironcurtain.mcp_proxy.network_words import ONCE_SECONDS, approval_words, refusal
 from ironcurtain.mcp_proxy.pins import digest
-from ironcurtain.mcp_proxy.standing_answers import Meter, SharedQuestion, Standing, rules_of
+from ironcurtain.mcp_proxy.standing_answers import SharedQuestion, Standing, rules_of
 from ironcurtain.network.judge import NetworkJudge
+from ironcurtain.network.refusal_records import WINDOW, Meter, RefusalRecords
 from ironcurtain.policy import Decision, PolicyEngine, ToolCall, Verdict
 from ironcurtain.policy.network import CONNECT, NO_RULE, REQUEST, SCHEMAS, SERVER, TELEMETRY_RULE
 from ironcurtain.providers.provider import RequestRefusal
@@ -41,8 +42,8 @@ RECORD_SECONDS: Final = 60.0
 UNANSWERED_SECONDS: Final = 60.0
 """Seconds after which a call is asked again that nobody answered."""
 
-QUESTIONS, REFUSALS, WINDOW = 10, 30, 60.0
-"""Maximum number of different questions, and of recorded refusals, of one party within so many seconds."""
+QUESTIONS = 10
+"""Maximum number of different questions of one party within :data:`~ironcurtain.network.refusal_records.WINDOW`."""
 
 REMEMBERED: Final = 1000
 """Maximum number of different calls whose answers are remembered, and of connections that were allowed."""
@@ -115,7 +116,8 @@ class NetworkGate:
         """Until when a connection is allowed, in seconds of the clock."""
         self._listed: dict[str, Listed] = {}
         self._offers: dict[tuple[str, str, int], str] = {}
-        self._meters: dict[tuple[str, bool], Meter] = {}
+        self._questions: dict[str, Meter] = {}
+        self._records = RefusalRecords(admission.unrecorded)
 
     def judge(
         self, party: str, listed: Listed | None = None, offers: Mapping[tuple[str, int], str] = NO_OFFERS
@@ -172,6 +174,7 @@ class NetworkGate:
             question.end()
         while self._standings:
             self._drop(self._standings.popitem(last=False)[1])
+        self._records.end()
 
     async def _answer(self, tool: str, arguments: dict[str, Any]) -> RequestRefusal | None:
         verdict = self._judged(tool, arguments)
@@ -232,7 +235,7 @@ class NetworkGate:
     async def _decide(self, key: str, tool: str, verdict: Verdict) -> RequestRefusal | None:
         """Record a call that is allowed or denied without a question."""
         now, call = self._clock.seconds(), self._admission.open(SERVER, tool)
-        if verdict.decision is Decision.DENY and not self._meter(verdict, REFUSALS, False).take(now):
+        if verdict.decision is Decision.DENY and not self._records.admit(_party(verdict), now):
             return refusal(*_subject(tool, verdict), verdict, "denied-by-rule")
         answer = None
         try:
@@ -255,7 +258,8 @@ class NetworkGate:
     async def _ask_once(self, key: str, tool: str, verdict: Verdict) -> RequestRefusal | None:
         if (question := self._asking.get(key)) is not None:
             return await question.wait()
-        if not self._meter(verdict, QUESTIONS, True).take(self._clock.seconds()):
+        asked = self._questions.setdefault(_party(verdict), Meter(QUESTIONS, WINDOW))
+        if not asked.take(self._clock.seconds()):
             return await self._break(tool, verdict)
         work = Deferred.fromCoroutine(self._ask(key, tool, verdict))
         if work.called:
@@ -310,10 +314,6 @@ class NetworkGate:
         party, host, port = (verdict.arguments[name] for name in ("party", "host", "port"))
         return self._offers.get((party, host, port), "")
 
-    def _meter(self, verdict: Verdict, most: int, asks: bool) -> Meter:
-        party = str(verdict.arguments.get("party"))
-        return self._meters.setdefault((party, asks), Meter(most, WINDOW))
-
     def _keep(self, key: str, standing: Standing) -> None:
         if (before := self._standings.pop(key, None)) is not None:
             self._drop(before)
@@ -353,6 +353,10 @@ def _key(tool: str, verdict: Verdict) -> str:
             origin = ""
         arguments = {**arguments, "url": origin}
     return arguments_digest(SERVER, tool, arguments)
+
+
+def _party(verdict: Verdict) -> str:
+    return str(verdict.arguments.get("party"))
 
 
 def _subject(tool: str, verdict: Verdict) -> tuple[str, str]:

@@ -1,9 +1,8 @@
-"""Answers that hold for a while, questions that equal calls share, and limits per minute."""
+"""Answers that hold for a while, and questions that equal calls share."""
 
 from __future__ import annotations
 
-from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
@@ -15,24 +14,6 @@ from ironcurtain.providers.provider import RequestRefusal
 
 LINGER_SECONDS = 60.0
 """Seconds for which a question stays though nobody waits any more: pip gives up after 15 and tries again."""
-
-
-@dataclass(slots=True)
-class Meter:
-    """Allows so many events within so many seconds."""
-
-    most: int
-    seconds: float
-    _times: deque[float] = field(default_factory=deque)
-
-    def take(self, now: float) -> bool:
-        """:returns: whether one more is allowed, which is counted then."""
-        while self._times and now - self._times[0] >= self.seconds:
-            self._times.popleft()
-        if len(self._times) >= self.most:
-            return False
-        self._times.append(now)
-        return True
 
 
 @dataclass(slots=True)

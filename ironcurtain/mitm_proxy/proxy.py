@@ -194,6 +194,7 @@ class MitmProxy:
             await shared.connections.close()
             for destination in shared.destinations.values():
                 destination.pool.close()
+        self._recorder.end()
 
     async def _destination(self, rule: ProviderRule) -> Destination:
         found = self._account(rule.name)

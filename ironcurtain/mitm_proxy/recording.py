@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple
 
@@ -13,6 +14,7 @@ from twisted.logger import Logger
 from ironcurtain.audit import AuditLog
 from ironcurtain.errors import AuditUnavailable
 from ironcurtain.llm.model import TokenUsage
+from ironcurtain.network.refusal_records import RefusalRecords
 
 # These are created for each request, and creating a frozen dataclass takes six times as long as a named tuple.
 
@@ -181,6 +183,7 @@ class Recorder:
     ) -> None:
         self._audit, self._events, self._clock = audit, events, clock
         self._id, self._count = new_id(), itertools.count(1)
+        self._refusals = RefusalRecords(self._unrecorded)
 
     def request(
         self,
@@ -196,13 +199,15 @@ class Recorder:
         **more: str,
     ) -> str:
         """
-        Record a request, before it has any effect.
+        Record a request, before it has any effect. Refusals beyond a limit are only counted.
 
         :param dropped: names of headers and fields that are not sent, for people.
         :param more: further members of the record.
-        :returns: its id.
+        :returns: its id; empty for a refusal that is only counted.
         :raises AuditUnavailable: it could not be recorded, so it must not be made.
         """
+        if decision == "deny" and not self._refusals.admit(rule, self._clock.seconds()):
+            return ""
         request = ProxiedRequest(
             f"{self._id}-{next(self._count)}", provider, host, method, path, decision, rule, reason
         )
@@ -237,6 +242,14 @@ class Recorder:
     def now(self) -> float:
         """:returns: seconds of the clock."""
         return self._clock.seconds()
+
+    def end(self) -> None:
+        """Record the number of refusals that were only counted."""
+        self._refusals.end()
+
+    def _unrecorded(self, rule: str, count: int) -> None:
+        with suppress(AuditUnavailable):  # the audit log reports the error itself
+            self._audit.append("unrecorded", rule=rule, count=count)
 
 
 def _fields(response: ProxiedResponse) -> dict[str, Any]:

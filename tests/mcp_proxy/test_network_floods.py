@@ -9,9 +9,9 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.escalation import Outcome
 from ironcurtain.escalation.queue import LIMIT
-from ironcurtain.mcp_proxy.network_gate import QUESTIONS, REFUSALS
+from ironcurtain.mcp_proxy.network_gate import QUESTIONS
 from ironcurtain.mcp_proxy.network_words import ONCE_SECONDS
-from ironcurtain.mcp_proxy.standing_answers import Meter
+from ironcurtain.network.refusal_records import REFUSALS, WINDOW, Meter
 from ironcurtain.policy.loading import default_annotations
 from ironcurtain.policy.recorded import SessionRecords
 from ironcurtain.providers.provider import RequestRefusal
@@ -43,6 +43,12 @@ class BoundTests(NetworkGateCase):
             self.assertEqual(self.code(self.connect(f"h{number}.test")), "denied-by-rule")
         self.assertEqual(len(self.records("call")), REFUSALS)
         self.assertEqual(len(self.refused), 1000)
+        self.clock.advance(WINDOW)
+        self.connect("later.test")
+        self.connect("last.test")
+        self.gate.close()
+        self.assertEqual(len(self.records("call")), REFUSALS + 2)
+        self.assertEqual([each["count"] for each in self.records("unrecorded")], [1000 - REFUSALS])
 
     def test_equal_connections_are_recorded_once_a_minute_with_their_number(self) -> None:
         self.make(rule("yes", "allow", "a.test"))

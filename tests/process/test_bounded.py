@@ -65,7 +65,12 @@ class RunTests(SynchronousTestCase):
             self.assertEqual(caught.exception.output, b"said\n")
 
     def test_what_the_program_runs_ends_with_it(self) -> None:
-        for script in ("sleep 600; true", "sleep 600 & wait", "(sleep 600; true) | cat", "trap '' TERM; sleep 600; true"):
+        for script in (
+            "sleep 600; true",
+            "sleep 600 & wait",
+            "(sleep 600; true) | cat",
+            "trap '' TERM; sleep 600; true",
+        ):
             read, write = os.pipe()
             with self.assertRaises(Unfinished):
                 self.shell(script, Bounds(0.3), descriptors=(write,))
