@@ -244,7 +244,9 @@ def serve(top: Path, ca_file: str, provider: int) -> None:
 
     from ironcurtain.accounts.source import api_key
     from ironcurtain.audit import AuditLog
+    from ironcurtain.home.network_section import Network
     from ironcurtain.home.sections import Provider
+    from ironcurtain.http.upstream_proxies import UpstreamProxies
     from ironcurtain.mitm_proxy.authority import Authority
     from ironcurtain.mitm_proxy.limits import MitmLimits
     from ironcurtain.mitm_proxy.proxy import MitmProxy, MitmSurroundings
@@ -262,7 +264,13 @@ def serve(top: Path, ca_file: str, provider: int) -> None:
         authority=Authority.load_or_make(top / "ca", time.time),
         audit=AuditLog(top / "audit.jsonl", "bench", redactor, reactor, time.time, deferToThread),
         redactor=redactor,
-        surroundings=MitmSurroundings(reactor, reactor.nameResolver, os.urandom, lambda: os.urandom(8).hex()),
+        surroundings=MitmSurroundings(
+            reactor,
+            reactor.nameResolver,
+            os.urandom,
+            lambda: os.urandom(8).hex(),
+            UpstreamProxies(reactor, Network(), {}),
+        ),
         events=lambda event: None,
         down=lambda why: None,
         limits=MitmLimits(connections=1024),

@@ -159,11 +159,11 @@ def serve(top: Path) -> None:
             new_id=lambda: f"call-{next(calls)}",
             pins=PinFiles(top / "tool-definitions", time.time),
             logins=LoginFiles(top / "oauth"),
-            proxies=UpstreamProxies(reactor, Network(), {}),
+            proxies=(direct := UpstreamProxies(reactor, Network(), {})),
             tell=lambda sentence: None,
             server_down=lambda server, why: None,
             log_line=lambda server, line: None,
-            way_out=WayOut(reactor, Dialer(reactor, reactor.nameResolver)),
+            way_out=WayOut(reactor, Dialer(reactor, reactor.nameResolver, direct)),
         ),
         events=lambda event: None,
     )

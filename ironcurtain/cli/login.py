@@ -147,7 +147,7 @@ async def _run_program(reactor: Any, where: Home, account: AccountName) -> Login
         reactor,
         where,
         engine,
-        Dialer(reactor, reactor.nameResolver, proxies=UpstreamProxies(reactor, found.network, os.environ)),
+        Dialer(reactor, reactor.nameResolver, UpstreamProxies(reactor, found.network, os.environ)),
         session_account(found.run_as, os.environ, None, os.geteuid()),
         found.resources,
         images.ensure,

@@ -139,7 +139,7 @@ class _Serving:
 
         around = RegistrySurroundings(
             reactor,
-            Dialer(reactor, reactor.nameResolver, proxies=proxies),
+            Dialer(reactor, reactor.nameResolver, proxies),
             audit,
             redactor,
             lambda where, key: configured_secret(key, where, os.environ, reactor),

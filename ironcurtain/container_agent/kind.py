@@ -212,7 +212,7 @@ class ContainerKind:
     def _registries(self, core: Core, mcp: McpProxy, heard: Callable[[PackageTraffic], None]) -> OpenRegistries:
         around = RegistrySurroundings(
             self._reactor,
-            Dialer(self._reactor, self._reactor.nameResolver, proxies=core.services.proxies),
+            Dialer(self._reactor, self._reactor.nameResolver, core.services.proxies),
             core.audit,
             core.services.redactor,
             lambda where, key: configured_secret(key, where, self._environ, self._reactor),

@@ -59,7 +59,6 @@ class MitmSurroundings:
     :param resolver: resolves the hosts of providers.
     :param random_bytes: returns so many unpredictable bytes, for the fake keys.
     :param new_id: returns an id, unique in the session's audit log; called once.
-    :param proxies: upstream proxies; ``None``: none.
     :param now: seconds since the epoch, by which tokens expire.
     """
 
@@ -67,7 +66,7 @@ class MitmSurroundings:
     resolver: IHostnameResolver
     random_bytes: Callable[[int], bytes]
     new_id: Callable[[], str]
-    proxies: UpstreamProxies | None = None
+    proxies: UpstreamProxies
     now: Callable[[], float] = time.time
 
 
@@ -113,7 +112,7 @@ class MitmProxy:
         self._authority, self._redactor, self._around, self._down = authority, redactor, surroundings, down
         self._limits, self._exhausted = limits or MitmLimits(), exhausted
         self._dialer = Dialer(
-            surroundings.reactor, surroundings.resolver, self._limits.connect_seconds, surroundings.proxies
+            surroundings.reactor, surroundings.resolver, surroundings.proxies, self._limits.connect_seconds
         )
         self._judge, self._responders, self._undecrypted = judge, responders, undecrypted
         self._recorder = Recorder(audit, events, surroundings.new_id, surroundings.reactor)

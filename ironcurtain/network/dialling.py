@@ -68,15 +68,14 @@ class Dialer:
     """
     :param resolver: resolves host names, anew for each connection.
     :param seconds: time limit for resolving, for each connection attempt, and for the answer of a proxy.
-    :param proxies: upstream proxies; ``None``: all connections are direct.
     """
 
     def __init__(
         self,
         reactor: DiallingReactor,
         resolver: IHostnameResolver,
+        proxies: UpstreamProxies,
         seconds: float = CONNECT_SECONDS,
-        proxies: UpstreamProxies | None = None,
     ) -> None:
         self._reactor, self._resolver, self._seconds, self._proxies = reactor, resolver, seconds, proxies
 
@@ -96,8 +95,7 @@ class Dialer:
         if (parsed := parse_host(f"[{host}]" if ":" in host else host)) is None:
             raise DNSLookupError(host)
         proxies, scheme = self._proxies, "http" if port == PLAIN_PORT else "https"
-        proxy = None if proxies is None else proxies.choose(scheme, parsed.name, port)
-        if proxies is None or proxy is None:
+        if (proxy := proxies.choose(scheme, parsed.name, port)) is None:
             await self._dial(host, await self._vetted(host, parsed, private), port, protocol)
             return
         if parsed.is_address:

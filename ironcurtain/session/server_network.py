@@ -36,7 +36,7 @@ def way_out(core: Core, authority: Authority | None, reactor: Any) -> WayOut:
     :returns: what the connections of servers take, and those of their installation.
     """
     services = core.services
-    dialer = Dialer(reactor, reactor.nameResolver, proxies=services.proxies)
+    dialer = Dialer(reactor, reactor.nameResolver, services.proxies)
     if authority is None:
         return WayOut(reactor, dialer)
     from ironcurtain.mitm_proxy.proxy import MitmProxy, MitmSurroundings

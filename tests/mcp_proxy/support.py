@@ -238,7 +238,7 @@ class Bench:
                 tell=self.told.append,
                 server_down=lambda server, why: self.down.append((server, why)),
                 log_line=lambda server, line: self.errors.append((server, line)),
-                way_out=WayOut(the_reactor, Dialer(the_reactor, the_reactor.nameResolver)),
+                way_out=WayOut(the_reactor, Dialer(the_reactor, the_reactor.nameResolver, DIRECT)),
             ),
             events=self.events.append,
             limits=limits,

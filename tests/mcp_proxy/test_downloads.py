@@ -19,6 +19,7 @@ from ironcurtain.mcp_proxy.servers_config import CommandServer
 from ironcurtain.network.dialling import Dialer
 from ironcurtain.network.gateway import WayOut
 from ironcurtain.sandbox import bubblewrap
+from tests.http.direct import DIRECT
 from tests.mcp_proxy.test_protocol import Base
 from tests.programs import program
 
@@ -80,7 +81,7 @@ class InstallTests(Base):
     async def test_what_cannot_be_had_is_said(self) -> None:
         wanted = download_of(server("npx", "-y", "is-number@99.0.0"))
         assert wanted is not None
-        way_out = WayOut(reactor, Dialer(reactor, reactor.nameResolver))
+        way_out = WayOut(reactor, Dialer(reactor, reactor.nameResolver, DIRECT))
         place = Place(self.place, os.environ)
         installing = Deferred.fromCoroutine(install(wanted, server("npx"), place, reactor, way_out, print))
         error = await self.assertFailure(installing, Unavailable)

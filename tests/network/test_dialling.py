@@ -14,6 +14,7 @@ from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase, TestCase
 
 from ironcurtain.network.dialling import ATTEMPTS, AddressRefused, Dialer
+from tests.http.direct import DIRECT
 from tests.mitm_proxy.waiting import the_reactor, until
 from tests.network.names import Names, SilentNames
 
@@ -29,7 +30,7 @@ class VettingTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.reactor = cast(Any, MemoryReactorClock())
         self.names = Names()
-        self.dialer = Dialer(self.reactor, self.names)
+        self.dialer = Dialer(self.reactor, self.names, DIRECT)
 
     def connect(self, host: str, **options: Any) -> Deferred[None]:
         """:returns: the attempt to reach port 443 of this host."""
@@ -92,7 +93,7 @@ class VettingTests(SynchronousTestCase):
         self.failureResultOf(self.connect("nowhere.example"), DNSLookupError)
 
     def test_resolver_that_does_not_answer_is_given_up(self) -> None:
-        self.dialer = Dialer(self.reactor, SilentNames(), seconds=7.0)
+        self.dialer = Dialer(self.reactor, SilentNames(), DIRECT, seconds=7.0)
         attempt = self.connect("slow.example")
         self.reactor.advance(6.9)
         self.assertNoResult(attempt)
@@ -106,7 +107,7 @@ class ConnectionTests(TestCase):
         port: Any = await endpoint.listen(Factory.forProtocol(Echo))
         self.addCleanup(port.stopListening)
         protocol: Any = AccumulatingProtocol()
-        dialer = Dialer(the_reactor, Names("127.0.0.2", "127.0.0.1"))
+        dialer = Dialer(the_reactor, Names("127.0.0.2", "127.0.0.1"), DIRECT)
         await dialer.connect("echo.example", port.getHost().port, protocol, private=True)
         protocol.transport.write(b"there and back")
         await until(lambda: protocol.data == b"there and back")

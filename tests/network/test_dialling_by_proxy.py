@@ -60,7 +60,7 @@ class ProxiedTests(TestCase):
         """:returns: a dialer with these settings."""
         environ = {"PATH": os.environ["PATH"], "TOP": str(self.top)}
         proxies = UpstreamProxies(the_reactor, Network(**settings), environ)
-        return Dialer(the_reactor, self.names, seconds, proxies)
+        return Dialer(the_reactor, self.names, proxies, seconds)
 
     async def echo(self, dialer: Dialer, host: str = "echo.example", **options: Any) -> None:
         """Send something there and back."""
@@ -145,6 +145,6 @@ class ProxiedTests(TestCase):
 
     async def test_unusable_variable_is_named_and_nothing_is_dialled(self) -> None:
         proxies = UpstreamProxies(the_reactor, Network(), {"HTTPS_PROXY": "socks5://proxy.example"})
-        dialer = Dialer(the_reactor, self.names, 10.0, proxies)
+        dialer = Dialer(the_reactor, self.names, proxies, 10.0)
         self.assertIn("HTTPS_PROXY: SOCKS proxies are not supported", await self.refused(dialer))
         self.assertEqual(self.names.asked, [])

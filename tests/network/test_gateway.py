@@ -22,6 +22,7 @@ from ironcurtain.providers.provider import RequestRefusal
 from ironcurtain.sandbox import programs
 from ironcurtain.sandbox.spec import Kind, Sandbox
 from ironcurtain.services.stream import adopt, serve
+from tests.http.direct import DIRECT
 from tests.machine import demand_sandbox, python_inside
 from tests.network.test_name_answers import query
 
@@ -177,7 +178,7 @@ class GatewayTests(TestCase):
 
     async def test_services_of_this_machine_are_reached_only_where_they_are_listed(self) -> None:
         call = f"attempt('localhost', {self.port})\n"
-        dialer = Dialer(reactor, reactor.nameResolver)
+        dialer = Dialer(reactor, reactor.nameResolver, DIRECT)
         self.assertEqual(
             await self.run_inside(PROGRAM + call, f"localhost:{self.port}", dialer=dialer),
             f"localhost {self.port} hello\n",

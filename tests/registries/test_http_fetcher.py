@@ -12,6 +12,7 @@ from ironcurtain.network.dialling import Dialer
 from ironcurtain.registries.fetching import FetchFailed, FileStream, Unusable
 from ironcurtain.registries.http_fetcher import Credential, HttpFetcher
 from ironcurtain.secrets.redaction import Secret
+from tests.http.direct import DIRECT
 from tests.network.names import Names
 from tests.registries.stub import LyingRegistry, gzipped, response
 
@@ -24,7 +25,7 @@ class FetcherTestCase(TestCase):
     def setUp(self) -> None:
         self.registry, self.names = LyingRegistry(), Names("10.0.0.1")
         self.addCleanup(lambda: Deferred.fromCoroutine(self.registry.stop()))
-        self.fetcher = HttpFetcher(reactor, Dialer(reactor, self.names), self.registry.url)  # type: ignore[arg-type]
+        self.fetcher = HttpFetcher(reactor, Dialer(reactor, self.names, DIRECT), self.registry.url)  # type: ignore[arg-type]
         self.addCleanup(lambda: Deferred.fromCoroutine(self.fetcher.close()))
 
     async def document(self, path: str, **options: Any) -> bytes:
@@ -145,7 +146,7 @@ class RedirectTests(FetcherTestCase):
         self.assertIn(f"Authorization: Basic {encoded}", self.registry.heads[0])
 
     async def test_hosts_that_are_named_may_be_private(self) -> None:
-        dialer = Dialer(reactor, Names("127.0.0.1"))  # type: ignore[arg-type]
+        dialer = Dialer(reactor, Names("127.0.0.1"), DIRECT)  # type: ignore[arg-type]
         fetcher = HttpFetcher(reactor, dialer, self.registry.url, private={"storage.example"})
         self.addCleanup(lambda: Deferred.fromCoroutine(fetcher.close()))
         port = self.registry.url.rpartition(":")[2]

@@ -20,6 +20,7 @@ from ironcurtain.network.responder import LocalResponse
 from ironcurtain.providers.provider import RequestRefusal
 from ironcurtain.registries.opening import OpenRegistries, RegistrySurroundings
 from ironcurtain.secrets.redaction import Redactor
+from tests.http.direct import DIRECT
 from tests.network.names import Names
 from tests.registries.stub import LyingRegistry, response
 from tests.registries.upstream import NOW, OLD, at_once, iso, sha256, whole
@@ -43,7 +44,7 @@ class LyingTests(TestCase):
             name: RegistrySettings(url=self.upstream.url + path)
             for name, path in (("pypi", "/simple"), ("crates", ""), ("debian", ""), ("go", ""))
         }
-        dialer = Dialer(reactor, self.names)  # type: ignore[arg-type]
+        dialer = Dialer(reactor, self.names, DIRECT)  # type: ignore[arg-type]
         around = RegistrySurroundings(reactor, dialer, self.audit, redactor, _no_key, lambda: NOW, lambda _: None)
         self.opened = OpenRegistries(Registries(**here, max_file_mb=1), around)
         self.addCleanup(lambda: Deferred.fromCoroutine(self.opened.stop()))

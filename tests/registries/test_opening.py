@@ -24,6 +24,7 @@ from ironcurtain.registries.opening import OpenRegistries, RegistrySurroundings
 from ironcurtain.registries.recording import PackageTraffic
 from ironcurtain.secrets.redaction import Redactor, Secret
 from tests.audit.doubles import at_once, scratch
+from tests.http.direct import DIRECT
 from tests.network.names import Names
 from tests.registries.packuments import encoded, packument, tarball
 from tests.registries.stub import LyingRegistry, response
@@ -73,7 +74,7 @@ class OpeningTests(TestCase):
         self.names = Names("10.0.0.1")
         around = RegistrySurroundings(
             reactor,
-            Dialer(clock, self.names),
+            Dialer(clock, self.names, DIRECT),
             audit,
             self.redactor,
             key,

@@ -17,6 +17,7 @@ from twisted.internet.utils import getProcessOutputAndValue
 from ironcurtain.home.registry_sections import Registries, RegistrySettings
 from ironcurtain.network.dialling import Dialer
 from ironcurtain.registries.opening import OpenRegistries, RegistrySurroundings
+from tests.http.direct import DIRECT
 from tests.mitm_proxy.support import Base, Bench
 from tests.mitm_proxy.waiting import the_reactor
 from tests.network.names import Names
@@ -51,7 +52,7 @@ class PipTests(Base):
         self.addCleanup(bench.stopped)
         self.addCleanup(lambda: Deferred.fromCoroutine(self.index.stop()))
         settings: Any = {"pypi": RegistrySettings(url=f"{self.index.url}/simple")}
-        dialer = Dialer(the_reactor, Names("10.0.0.1"))
+        dialer = Dialer(the_reactor, Names("10.0.0.1"), DIRECT)
         around = RegistrySurroundings(
             the_reactor, dialer, bench.audit, bench.redactor, _no_key, lambda: datetime.now(UTC), lambda _: None
         )
