@@ -81,6 +81,10 @@ class Download:
         what = f"{self.package}{' with its scripts' if self.scripts else ''}"
         return f"{self.tool}-{hashlib.sha256(what.encode()).hexdigest()[:16]}"
 
+    def is_installed(self, top: Path) -> bool:
+        """:returns: whether it is installed in a :class:`Place`, so that nothing is fetched any more."""
+        return (top / self.key / DONE).exists()
+
 
 def download_of(server: CommandServer) -> Download | None:
     """
@@ -159,7 +163,7 @@ async def install(
     :returns: as :func:`installed` does.
     :raises Unavailable: it could not be installed.
     """
-    if (place.top / download.key / DONE).exists():
+    if download.is_installed(place.top):
         return await in_background(reactor, partial(installed, download, server, place))
     registries = await in_background(reactor, partial(_registries, download, server, place.environ))
     judge = ListedJudge(registries.access, "the configuration of registries")
@@ -218,7 +222,7 @@ def installed(
     directory = top / download.key
     needed = Installation([environ.get("HOME", "/")], path, str(directory)).of(tool, (), "/usr")
     with locked(top / f".{download.key}.lock"):  # another session may be installing the same program
-        if not (directory / DONE).exists():
+        if not download.is_installed(top):
             shutil.rmtree(directory, ignore_errors=True)
             directory.mkdir(mode=0o700)
             if account is not None:

@@ -15,7 +15,7 @@ from ironcurtain.mcp_proxy.downloads import installer
 from ironcurtain.mcp_proxy.launch import OWN_SERVERS, Ground, is_own, needed_download, program_of
 from ironcurtain.mcp_proxy.servers_config import CommandServer, ServerConfig
 from ironcurtain.sandbox import programs
-from ironcurtain.sandbox.spec import Sandbox
+from ironcurtain.sandbox.spec import Listener, Sandbox
 
 _CONTAINERS = frozenset(("docker", "docker-compose", "podman", "podman-compose", "nerdctl"))
 """Programs that start containers, by name."""
@@ -25,6 +25,9 @@ _BEFORE = frozenset(("exec", "env", "command", "sudo"))
 """Words that can precede a program's name in a simple command."""
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
+
+_ANY = (Listener("127.0.0.1", 1),)
+"""What a sandbox has that can connect to something."""
 
 
 def obstacle(server: ServerConfig, ground: Ground) -> str | None:
@@ -45,7 +48,11 @@ def obstacle(server: ServerConfig, ground: Ground) -> str | None:
     try:
         if is_own(server) and server.args[:3] == OWN_SERVERS[1]:
             programs.kind_of(Sandbox(account=ground.account, network=True, kind=ground.kind))  # for git
-        if (download := needed_download(server, ground)) is not None:
+        download = needed_download(server, ground)
+        fetching = download is not None and ground.downloads is not None and not download.is_installed(ground.downloads)
+        if fetching or (server.sandbox is not None and server.sandbox.access):
+            programs.kind_of(Sandbox(account=ground.account, listeners=_ANY, kind=ground.kind))
+        if download is not None:
             installer(download, server, ground.environ)
         elif "PATH" not in server.environment_commands:
             program_of(server, ground)

@@ -13,9 +13,11 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import Unavailable
+from ironcurtain.mcp_proxy.downloads import DONE, download_of
 from ironcurtain.mcp_proxy.launch import OWN_SERVERS, Ground, prepare
 from ironcurtain.mcp_proxy.obstacles import container_program, obstacle
 from ironcurtain.mcp_proxy.servers_config import CommandServer, HttpServer, Reading, SandboxConfig
+from ironcurtain.network.access import read_access
 from ironcurtain.sandbox import programs
 from ironcurtain.sandbox.spec import Kind
 from ironcurtain.secrets.redaction import Secret
@@ -93,7 +95,8 @@ class ProgramTests(ObstacleCase):
         server = CommandServer("mine", "npx", ("-y", "some-server"))
         self.assertEqual(obstacle(server, ground), "npx needs npm, which is not in the PATH")
         self.program("npm")
-        self.assertIsNone(obstacle(server, ground))
+        if programs.unavailable(kind=Kind.BUBBLEWRAP) is None:
+            self.assertIsNone(obstacle(server, ground))
 
 
 class NetworkTests(ObstacleCase):
@@ -105,6 +108,21 @@ class NetworkTests(ObstacleCase):
             self.assertIsNone(obstacle(server, replace(self.ground, kind=Kind.BUBBLEWRAP)))
         if programs.unavailable(kind=Kind.LANDLOCK) is None:
             self.assertIn("Landlock cannot limit the network, so there is none", said)
+
+    def test_servers_that_connect_need_a_sandbox_that_can(self) -> None:
+        self.program("npm")
+        ground = replace(self.ground, environ={"PATH": f"{self.top}"}, downloads=self.top, kind=Kind.LANDLOCK)
+        fetched = CommandServer("mine", "npx", ("-y", "some-server"))
+        listed = CommandServer("mine", "/bin/sh", sandbox=SandboxConfig(access=read_access(["example.org"])))
+        for server in (fetched, listed):
+            self.assertIn("no sandbox can be made for it: ", obstacle(server, ground) or "")
+            if programs.unavailable(kind=Kind.BUBBLEWRAP) is None:
+                self.assertIsNone(obstacle(server, replace(ground, kind=Kind.BUBBLEWRAP)))
+        download = download_of(fetched)
+        assert download is not None
+        (self.top / download.key).mkdir()
+        (self.top / download.key / DONE).touch()
+        self.assertIsNone(obstacle(fetched, ground))
 
 
 class ReadingTests(ObstacleCase):
