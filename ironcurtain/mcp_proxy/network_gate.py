@@ -30,6 +30,7 @@ from ironcurtain.mcp_proxy.names import public_name
 from ironcurtain.mcp_proxy.network_words import ONCE_SECONDS, approval_words, refusal
 from ironcurtain.mcp_proxy.pins import digest
 from ironcurtain.mcp_proxy.standing_answers import SharedQuestion, Standing, rules_of
+from ironcurtain.network.held import HeldConnections
 from ironcurtain.network.judge import NetworkJudge
 from ironcurtain.network.refusal_records import WINDOW, Meter, RefusalRecords
 from ironcurtain.policy import Decision, PolicyEngine, ToolCall, Verdict
@@ -117,6 +118,8 @@ class NetworkGate:
         self._listed: dict[str, Listed] = {}
         self._offers: dict[tuple[str, str, int], str] = {}
         self._questions: dict[str, Meter] = {}
+        self.held = HeldConnections()
+        """The open connections whose bytes are not judged."""
         self._records = RefusalRecords(admission.unrecorded)
 
     def judge(
@@ -161,12 +164,17 @@ class NetworkGate:
     def forget_approvals(self) -> None:
         """
         Ask again about everything that a person has allowed, unless it is covered by a kept approval. Requests over
-        connections that are open wait for the answer, too.
+        connections that are open wait for the answer, too; those whose bytes are not judged are ended.
         """
         self._connected.clear()
         for standing in self._standings.values():
             if standing.decision is Decision.ESCALATE and standing.answer is None:
                 standing.until = -inf
+        self.held.recheck(self._allows)
+
+    def _allows(self, party: str, host: str, port: int) -> bool:
+        verdict = self._judged(CONNECT, {"host": host, "port": port, "party": party})
+        return verdict.decision is Decision.ALLOW
 
     def close(self) -> None:
         """Withdraw all questions, and record how often calls were repeated."""
@@ -341,6 +349,9 @@ class _PartyJudge:
 
     def may_be_private(self, host: str, port: int) -> bool:
         return self._gate.may_be_private(host, port)
+
+    def hold(self, host: str, port: int, end: Callable[[], None]) -> Callable[[], None]:
+        return self._gate.held.add(self._party, host, port, end)
 
 
 def _key(tool: str, verdict: Verdict) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import inf
 from typing import Any
 
@@ -38,6 +39,7 @@ class UndecryptedTunnel(Protocol):
         self._work: Deferred[None] | None = None
         self._until = inf
         self._allowed = self._spliced = False
+        self._release: Callable[[], None] = lambda: None
 
     def connectionMade(self) -> None:
         self._work = Deferred.fromCoroutine(self._judge()).addErrback(self._failed)
@@ -54,6 +56,7 @@ class UndecryptedTunnel(Protocol):
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
         self._shared.connections.remove(self)
+        self._release()
         if self._work is not None:
             self._work.cancel()
         if self._spliced:
@@ -71,13 +74,15 @@ class UndecryptedTunnel(Protocol):
         self.transport.abortConnection()
 
     async def _judge(self) -> None:
-        hosts = self._shared.open_hosts
+        hosts, judge = self._shared.open_hosts, self._shared.open_hosts.judge
         refusal = hosts.closed(self._host.name, self._port)
         if refusal is not None:
             record_refusal(hosts.recorder, self._host.name, None, refusal)
         else:
-            assert hosts.judge is not None
-            refusal = await hosts.judge.connect(self._host.name, self._port)
+            assert judge is not None
+            refusal = await judge.connect(self._host.name, self._port)
+            if refusal is None:
+                self._release = judge.hold(self._host.name, self._port, self._revoked)
         now, limits = self._shared.recorder.now(), self._shared.limits
         if refusal is not None:
             self._until = now + limits.linger_seconds
@@ -108,6 +113,10 @@ class UndecryptedTunnel(Protocol):
 
     async def _connect(self) -> None:
         await self._shared.open_hosts.connect(self._host.name, self._port, self._splice.far)
+
+    def _revoked(self) -> None:
+        self._splice.reset()
+        self.abort()
 
     def _mismatch(self, why: str, name: str) -> None:
         refusal = RequestRefusal(403, "host-mismatch", why)

@@ -6,6 +6,7 @@ A host is judged by its name before it is resolved: a lookup alone can carry dat
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from ironcurtain.providers.provider import RequestRefusal
@@ -35,4 +36,12 @@ class NetworkJudge(Protocol):
         """
         :returns: whether the policy names this host exactly, so that a connection which was allowed may lead to an
             address that is not public.
+        """
+
+    def hold(self, host: str, port: int, end: Callable[[], None]) -> Callable[[], None]:
+        """
+        Name a connection that was allowed, and whose bytes are not judged.
+
+        :param end: ends it; called if a person takes back what allowed it.
+        :returns: to call when it has ended otherwise.
         """

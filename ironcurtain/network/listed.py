@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from ironcurtain.http.urls import UnclearAddress, read_web_address
@@ -44,5 +45,13 @@ class ListedJudge:
         """See :class:`~ironcurtain.network.judge.NetworkJudge`."""
         return self.access.names(host, port)
 
+    def hold(self, host: str, port: int, end: Callable[[], None]) -> Callable[[], None]:
+        """See :class:`~ironcurtain.network.judge.NetworkJudge`."""
+        return _nothing if self.policy is None else self.policy.hold(host, port, end)
+
     def _unlisted(self, what: str) -> RequestRefusal:
         return RequestRefusal(403, "not-listed", f"the connection to {what} is refused: {self.where} does not list it")
+
+
+def _nothing() -> None:
+    """Nobody can take back what the settings list."""

@@ -204,6 +204,7 @@ class Relay(Factory):
     ) -> None:
         self._destination, self._judge, self._dialer, self._tell = destination, judge, dialer, tell
         self._open: dict[Splice, Deferred[None] | None] = {}
+        self._releases: dict[Splice, Callable[[], None]] = {}
 
     def buildProtocol(self, addr: IAddress | None) -> Protocol:
         """:returns: a new client's protocol."""
@@ -229,6 +230,7 @@ class Relay(Factory):
             self._tell(f"IronCurtain: {refusal.reason}")
             splice.reset()
         else:
+            self._releases[splice] = self._judge.hold(host, port, splice.reset)
             await self._dialer.connect(host, port, splice.far, private=self._destination.private)
 
     def _failed(self, failure: Failure, splice: Splice) -> None:
@@ -238,6 +240,7 @@ class Relay(Factory):
         splice.reset()
 
     def _end(self, splice: Splice) -> None:
+        self._releases.pop(splice, lambda: None)()
         opening: Any = self._open.pop(splice, None)
         if opening is not None:
             opening.cancel()

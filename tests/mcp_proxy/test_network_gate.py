@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Coroutine
+from functools import partial
 from typing import Any
 
 from twisted.internet.defer import Deferred
@@ -187,6 +188,19 @@ class QuestionTests(NetworkGateCase):
         self.gate.forget_approvals()
         self.assertNoResult(self.request("https://a.test/"))
         self.assertNoResult(self.connect())
+
+    def test_connections_whose_bytes_nobody_judges_end_with_their_approval(self) -> None:
+        self.make(rule("yes", "allow", "b.test"))
+        first = self.connect()
+        self.escalations.decide(1, Outcome.APPROVED, "ada", keep=True)
+        self.successResultOf(first)
+        judge, ended = self.gate.judge("the agent"), list[str]()
+        for host in ("a.test", "b.test"):
+            judge.hold(host, 443, partial(ended.append, host))
+        judge.hold("a.test", 443, partial(ended.append, "over"))()
+        self.escalations.revoke(1, "ada")
+        self.gate.forget_approvals()
+        self.assertEqual(ended, ["a.test"])
 
     def test_denial_is_not_asked_again_for_a_while(self) -> None:
         self.make()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 from twisted.internet.defer import Deferred
 
 from ironcurtain.mitm_proxy.limits import MitmLimits
+from ironcurtain.network.held import HeldConnections
 from ironcurtain.providers.provider import RequestRefusal
 from tests.mitm_proxy.messages import reply
 from tests.mitm_proxy.origin import OriginServer
@@ -28,6 +30,7 @@ class StubJudge:
         self.asked: list[tuple[Any, ...]] = []
         self.private = True
         self.withdrawn = 0
+        self.held = HeldConnections()
 
     async def connect(self, host: str, port: int) -> RequestRefusal | None:
         self.asked.append(("connect", host, port))
@@ -39,6 +42,9 @@ class StubJudge:
 
     def may_be_private(self, host: str, port: int) -> bool:
         return self.private
+
+    def hold(self, host: str, port: int, end: Callable[[], None]) -> Callable[[], None]:
+        return self.held.add("the agent", host, port, end)
 
     async def _answer(self, what: str) -> RequestRefusal | None:
         answer: Any = self.answers.get(what)

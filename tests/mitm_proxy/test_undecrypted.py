@@ -35,6 +35,16 @@ class TunnelTests(OpenBase):
         await until(lambda: bench.origin.connections[0].lost, "the end at the host")
         await until(lambda: bench.connections() == 0, "the end at the proxy")
 
+    async def test_open_tunnel_is_reset_when_its_approval_is_taken_back(self) -> None:
+        bench, host = await self.start()
+        client = await self.client(bench, host)
+        client.send(get(host))
+        await client.response()
+        bench.judge.held.recheck(lambda party, name, port: False)
+        await client.closed()
+        await until(lambda: bench.origin.connections[0].lost, "the end at the host")
+        await until(lambda: bench.connections() == 0, "the end at the proxy")
+
     async def test_refused_connection_is_answered_at_connect(self) -> None:
         bench, host = await self.start()
         bench.judge.answers["connect"] = DENIED

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import time
+from collections.abc import Callable
 from typing import Any
 
 from twisted.internet import reactor as _reactor
@@ -102,6 +103,10 @@ class Refusing:
     def may_be_private(self, host: str, port: int) -> bool:
         """Nobody asks."""
         raise AssertionError(host)
+
+    def hold(self, host: str, port: int, end: Callable[[], None]) -> Callable[[], None]:
+        """Nothing is taken back."""
+        return lambda: None
 
 
 class GatewayTests(TestCase):

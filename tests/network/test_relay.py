@@ -15,6 +15,7 @@ from twisted.internet.threads import deferToThread
 from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase, TestCase
 
+from ironcurtain.network.held import HeldConnections
 from ironcurtain.network.relay import AHEAD_LIMIT, Destination, Relay, Splice
 from ironcurtain.providers.provider import RequestRefusal
 from ironcurtain.services.stream import adopt, serve
@@ -40,6 +41,7 @@ class Judge:
         self.asked: list[tuple[str, int]] = []
         self.answer: Deferred[RequestRefusal | None] = Deferred(lambda _: self.withdrawn.append(None))
         self.withdrawn: list[None] = []
+        self.held = HeldConnections()
 
     async def connect(self, host: str, port: int) -> RequestRefusal | None:
         """Remember the question, and wait for the answer."""
@@ -53,6 +55,10 @@ class Judge:
     def may_be_private(self, host: str, port: int) -> bool:
         """Relays are told before."""
         raise AssertionError(host)
+
+    def hold(self, host: str, port: int, end: Callable[[], None]) -> Callable[[], None]:
+        """Remember the connection."""
+        return self.held.add("me", host, port, end)
 
 
 class Dialer:
@@ -170,6 +176,24 @@ class RelayTests(SynchronousTestCase):
         self.judge.answer.callback(None)
         self.assertEqual(self.dialer.dialled, [("db.example.com", 5432, True)])
         self.assertEqual(self.far.value(), b"hello")
+
+    def test_a_connection_ends_when_what_allowed_it_is_taken_back(self) -> None:
+        client = self.client()
+        self.judge.answer.callback(None)
+        self.judge.held.recheck(lambda party, host, port: True)
+        self.assertFalse(self.near.disconnected)
+        self.judge.held.recheck(lambda *place: place != ("me", "db.example.com", 5432))
+        self.assertTrue(self.near.disconnected)
+        self.assertTrue(self.far.disconnected)
+        client.connectionLost(Failure(ConnectionDone()))
+        self.judge.held.recheck(lambda *place: self.fail("it is forgotten"))
+
+    def test_a_connection_that_ended_is_forgotten(self) -> None:
+        client = self.client()
+        self.judge.answer.callback(None)
+        client.connectionLost(Failure(ConnectionDone()))
+        self.relay.close()
+        self.judge.held.recheck(lambda *place: self.fail("it is forgotten"))
 
     def test_a_refused_connection_is_reset_and_never_dialled(self) -> None:
         self.client()
