@@ -6,6 +6,7 @@ from collections import deque
 from datetime import datetime
 
 from ironcurtain.session import events
+from ironcurtain.session.agent_events import AgentEvent
 from ironcurtain.session.words import describe, unasked
 from ironcurtain.text.columns import Line, Span, Style
 from ironcurtain.text.display import one_line
@@ -89,6 +90,8 @@ def _others(event: events.SessionEvent) -> tuple[str, Style]:
             return one_line(describe(event), TEXT), "bad"
         case events.Missed():
             return f"{event.count} events were lost here", "warn"
+        case _ if isinstance(event, AgentEvent):
+            return one_line(describe(event), TEXT), "dim"
         case events.Notice(text=text, routine=True):
             return one_line(text, TEXT), "dim"
         case _:

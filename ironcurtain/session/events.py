@@ -14,13 +14,11 @@ from typing import Any
 import msgspec
 
 from ironcurtain.policy.verdict import Reversal
+from ironcurtain.session.agent_events import AgentEvent
+from ironcurtain.session.event import Event
 
 KEPT = 2000
 """Number of events that a session keeps for readers (some minutes of a busy agent)."""
-
-
-class Event(msgspec.Struct, frozen=True, tag_field="type", kw_only=True, omit_defaults=True):
-    """Base of all events."""
 
 
 class StateChanged(Event, frozen=True, tag="state"):
@@ -48,6 +46,8 @@ class TurnFinished(Event, frozen=True, tag="turn_finish"):
 
 class AgentText(Event, frozen=True, tag="agent_text"):
     """A piece of the agent's text, as it arrives."""
+
+    free_texts = ("text",)
 
     text: str
 
@@ -340,6 +340,7 @@ SessionEvent = (
     | EscalationClosed
     | PermissionRevoked
     | Missed
+    | AgentEvent
 )
 
 

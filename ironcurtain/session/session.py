@@ -385,8 +385,7 @@ class Session:
         write_atomically(self.paths.snapshot, msgspec.json.encode(self.info) + b"\n")
 
     def _emit(self, event: events.SessionEvent) -> None:
-        if isinstance(event, events.AgentText):
-            event = events.AgentText(text=self._services.redactor.live(event.text))
+        event = event.redacted(self._services.redactor.live)
         if isinstance(event, events.TurnStarted | events.TurnFinished):
             self._in_turn = isinstance(event, events.TurnStarted)
         self._turns = event.turn if isinstance(event, events.TurnFinished) else self._turns

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ironcurtain.sandbox.spec import Kind
-from ironcurtain.session import events
+from ironcurtain.session import agent_events, events
 from ironcurtain.session.model import SessionInfo
 
 
@@ -109,6 +109,24 @@ def describe(event: events.SessionEvent) -> str:
             return f"the same call to {event.server}.{event.tool} came too often"
         case events.CodeFinished() if event.error:
             return f"code failed: {event.error}"
+        case _:
+            return reported(event)
+
+
+def reported(event: events.SessionEvent) -> str:
+    """:returns: what an agent reports of itself, and a message that waits for it, as text; empty for other events."""
+    match event:
+        case agent_events.AgentToolStarted():
+            inside = f" in {event.parent}" if event.parent else ""
+            return f"the agent reports {event.tool_id}{inside}: {event.name} {event.what}".rstrip()
+        case agent_events.AgentToolFinished():
+            return f"the agent reports {event.tool_id} ended: {event.status} {event.what}".rstrip()
+        case agent_events.MessageQueued():
+            return f"message {event.number} in the queue: {event.message}"
+        case agent_events.MessageTaken():
+            return f"message {event.number} of the queue taken by the agent"
+        case agent_events.MessageWithdrawn():
+            return f"message {event.number} of the queue taken back"
         case _:
             return ""
 

@@ -29,7 +29,7 @@ from ironcurtain.home.settings import Settings
 from ironcurtain.process.accounts import Account
 from ironcurtain.secrets.redaction import Redactor
 from ironcurtain.services import unix_socket
-from ironcurtain.session import events
+from ironcurtain.session.event import Event
 from ironcurtain.session.manager import SessionManager
 from ironcurtain.session.model import SessionRequest
 from ironcurtain.session.parts import Services, SessionKind
@@ -166,13 +166,13 @@ class ContainerTestCase(TestCase):
             return e
         raise self.fail("it did not fail")
 
-    async def until(self, session: Session, kind: type[events.Event]) -> Any:
+    async def until(self, session: Session, kind: type[Event]) -> Any:
         """:returns: the first event of a kind, once it comes."""
         while not (found := self.seen(session, kind)):
             await deferLater(reactor, 0.02)
         return found[0]
 
-    def seen(self, session: Session, kind: type[events.Event]) -> list[Any]:
+    def seen(self, session: Session, kind: type[Event]) -> list[Any]:
         """:returns: all events of a kind."""
         return [stamped.event for stamped in session.events.after(0) if isinstance(stamped.event, kind)]
 

@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.session import events
+from ironcurtain.session.event import Event
 from ironcurtain.session.words import describe
 
 
-def make_event(kind: type[events.Event]) -> events.Event:
+def make_event(kind: type[Event]) -> Event:
     """:returns: an event with something in each field."""
     values: dict[object, object] = {str: "text", int: 3, float: 1.5, bool: True, tuple[str, ...]: ("text",)}
     fields: dict[str, object] = {field.name: values.get(field.type, {"a": 1}) for field in msgspec.structs.fields(kind)}

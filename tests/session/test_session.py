@@ -12,6 +12,8 @@ from ironcurtain.errors import SessionError
 from ironcurtain.escalation import Outcome
 from ironcurtain.secrets.redaction import Secret
 from ironcurtain.session import events
+from ironcurtain.session.agent_events import AgentToolFinished, AgentToolStarted
+from ironcurtain.session.event import Event
 from ironcurtain.session.history import read_turns
 from ironcurtain.session.model import AuditHead, Reply, State
 from ironcurtain.session.session import Session
@@ -44,7 +46,7 @@ class SessionTestCase(SynchronousTestCase):
         self.assertEqual(error.code, code)
         self.assertIn(words, str(error))
 
-    def seen(self, kind: type[events.Event]) -> list[events.Event]:
+    def seen(self, kind: type[Event]) -> list[Event]:
         return [stamped.event for stamped in self.session.events.after(0) if isinstance(stamped.event, kind)]
 
 
@@ -267,6 +269,8 @@ class FileTests(SessionTestCase):
         core = self.world.agents[0].core
         assert core is not None
         core.emit(events.AgentText(text="correct horse battery"))
+        core.emit(AgentToolStarted(tool_id="1", name="Bash", what="echo correct horse battery"))
+        core.emit(AgentToolFinished(tool_id="1", status="success", diff="+correct horse battery"))
         self.assertNotIn("correct horse", self.session.paths.history.read_text())
         self.assertNotIn("correct horse", repr(self.session.events.after(0)))
 

@@ -17,7 +17,7 @@ from ironcurtain.cli.terminal.banner import elapsed, ending
 from ironcurtain.cli.terminal.calls import RunningCalls
 from ironcurtain.cli.terminal.glyphs import UNICODE, Glyphs
 from ironcurtain.cli.terminal.speech import Speech, shown
-from ironcurtain.session import events
+from ironcurtain.session import agent_events, events
 from ironcurtain.session.words import describe
 from ironcurtain.text.columns import Line, Span, Style
 from ironcurtain.text.display import left, one_line, paragraphs
@@ -263,6 +263,14 @@ class View:
                 yield from self._warn(f"{tool_name(event.server, event.tool)}: the same call came too often, refused")
             case events.ResultTruncated():
                 yield from self._warn(f"a result was cut: the agent got {event.kept} of {event.size} bytes")
+            case agent_events.AgentToolStarted() | agent_events.AgentToolFinished():
+                yield from self._say("tool", (Span(one_line(describe(event), REMARK_LIMIT), "dim"),))
+            case agent_events.AgentActivity():
+                self._activity = (one_line(event.state, 40), at)
+            case agent_events.AgentTextDropped():
+                self._speech.forget()
+            case agent_events.MessageQueued() | agent_events.MessageTaken() | agent_events.MessageWithdrawn():
+                yield from self._say("note", (Span(one_line(describe(event), REMARK_LIMIT), "dim"),))
             case events.Missed():
                 yield from self._warn(f"{event.count} events were lost here: /history shows the messages")
 

@@ -6,7 +6,7 @@ import unicodedata
 
 from hypothesis import strategies as st
 
-from ironcurtain.session import events
+from ironcurtain.session import agent_events, events
 
 ids = st.sampled_from(("a", "b", "c"))
 numbers = st.integers(1, 4)
@@ -84,6 +84,13 @@ session_events = st.one_of(
     st.builds(events.EscalationClosed, number=numbers, outcome=nasty | st.just("approved"), by=nasty),
     st.builds(events.RequestRefused, host=nasty, method=nasty, path=nasty, reason=nasty),
     st.builds(events.Missed, count=numbers),
+    st.builds(agent_events.AgentToolStarted, tool_id=ids, name=nasty, what=nasty, parent=ids | nasty),
+    st.builds(agent_events.AgentToolFinished, tool_id=ids, status=nasty, what=nasty, diff=nasty),
+    st.builds(agent_events.AgentActivity, state=nasty),
+    st.builds(agent_events.AgentTextDropped),
+    st.builds(agent_events.MessageQueued, number=numbers, message=nasty),
+    st.builds(agent_events.MessageTaken, number=numbers),
+    st.builds(agent_events.MessageWithdrawn, number=numbers),
 )
 
 
