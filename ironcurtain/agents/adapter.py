@@ -15,6 +15,12 @@ from ironcurtain.providers.registry import KNOWN_PROVIDERS, family
 CALL_SECONDS = 3600
 """Seconds allowed for a tool call in addition to the wait for a person (the limit of a turn ends it earlier)."""
 
+WORKSPACE = "/workspace"
+"""The workspace, as the agent sees it."""
+
+MCP_COMMAND = ("socat", "STDIO", "UNIX-CONNECT:/run/ironcurtain/proxy.sock")
+"""The command in containers that connects an agent to the MCP proxy, as a process that is an MCP server."""
+
 Kind = Literal["quota", "overloaded", "refused", "empty", "mcp-down", "failed"]
 """
 Why a turn has no answer.
@@ -50,6 +56,8 @@ class Facts:
     :ivar resumed: whether the session was resumed, so that its home has the agent's own files.
     :ivar fake_accounts: by name of the provider: what stands for the id of the account, where requests name one.
     :ivar places: by name of the provider: the settings that name its place in a cloud.
+    :ivar directory: the path of the workspace, where the agent works. Agents find a conversation by it.
+    :ivar mcp_command: connects the agent to the MCP proxy, as a process that is an MCP server.
     """
 
     fake_keys: Mapping[str, str]
@@ -59,6 +67,8 @@ class Facts:
     resumed: bool
     fake_accounts: Mapping[str, str] = field(default_factory=dict)
     places: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    directory: str = WORKSPACE
+    mcp_command: tuple[str, ...] = MCP_COMMAND
 
     def paid(self, providers: Sequence[str]) -> str:
         """:returns: the first of these providers that this session can reach; empty if it can reach none."""
@@ -227,9 +237,6 @@ def _family(model: str) -> str:
     return next((known.name for known in KNOWN_PROVIDERS.values() if known.models.match(model)), "")
 
 
-WORKSPACE = "/workspace"
-"""The workspace, as the agent sees it."""
-
 HOME = "/home/agent"
 """The agent's home, kept between containers."""
 
@@ -247,9 +254,6 @@ PROXY_URL = "http://127.0.0.1:18080"
 
 SERVER = "ironcurtain"
 """Name of the MCP proxy among an agent's MCP servers."""
-
-MCP_COMMAND = ("socat", "STDIO", "UNIX-CONNECT:/run/ironcurtain/proxy.sock")
-"""The command that connects an agent to the MCP proxy, for agents that start MCP servers as processes."""
 
 _PROXY_VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy")
 _YARN_VARIABLES = ("YARN_HTTP_PROXY", "YARN_HTTPS_PROXY")

@@ -12,10 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ironcurtain.agents.adapter import (
-    MCP_COMMAND,
     ORIENTATION,
     SERVER,
-    WORKSPACE,
     AgentAnswer,
     Facts,
     File,
@@ -97,7 +95,7 @@ class ClaudeCode:
         return {
             "hasCompletedOnboarding": True,
             "customApiKeyResponses": {"approved": [key[-KEY_SUFFIX:]] if key else [], "rejected": []},
-            "projects": {WORKSPACE: {"hasTrustDialogAccepted": True}},
+            "projects": {facts.directory: {"hasTrustDialogAccepted": True}},
         }
 
     def turn(self, facts: Facts, first: bool) -> tuple[str, ...]:
@@ -136,7 +134,7 @@ _SETTINGS = {
 
 
 def _server(facts: Facts) -> dict[str, Any]:
-    program, *arguments = MCP_COMMAND
+    program, *arguments = facts.mcp_command
     return {"command": program, "args": arguments, "timeout": facts.tool_seconds * 1000}
 
 

@@ -10,9 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ironcurtain.agents.adapter import (
-    MCP_COMMAND,
     SERVER,
-    WORKSPACE,
     AgentAnswer,
     Facts,
     File,
@@ -83,12 +81,12 @@ class Codex:
         :returns: the configuration, and the orientation as instructions for all projects. Codex reads these again when
             it resumes a conversation, but not instructions in the configuration.
         """
-        program, *arguments = MCP_COMMAND
+        program, *arguments = facts.mcp_command
         account = facts.fake_accounts.get("chatgpt", "")
         text = _CONFIGURATION.format(
             address=toml_string(_PLAN_ADDRESS if account else _ADDRESS),
             headers=f"http_headers = {{ chatgpt-account-id = {toml_string(account)} }}\n" if account else "",
-            workspace=toml_string(WORKSPACE),
+            workspace=toml_string(facts.directory),
             namespace=toml_string(f"mcp__{SERVER}"),
             server=SERVER,
             program=toml_string(program),

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ironcurtain.agents.adapter import (
-    MCP_COMMAND,
     SERVER,
     AgentAnswer,
     Facts,
@@ -57,7 +56,7 @@ class Gemini:
         """
         :returns: settings, a policy, and an extension with the orientation; the agent's own memory is in another file.
         """
-        program, *arguments = MCP_COMMAND
+        program, *arguments = facts.mcp_command
         server = {"command": program, "args": arguments, "timeout": facts.tool_seconds * 1000, "trust": True}
         kind = "oauth-personal" if facts.paid(self.providers) == "google-login" else "gemini-api-key"
         security = {"auth": {"selectedType": kind}, "folderTrust": {"enabled": False}}

@@ -11,7 +11,6 @@ from typing import Any
 
 from ironcurtain.agents.adapter import (
     KEY_VARIABLES,
-    MCP_COMMAND,
     SERVER,
     AgentAnswer,
     Facts,
@@ -59,7 +58,7 @@ class Goose:
         """
         :returns: the configuration with its tools and the MCP server, and the orientation as hints for all projects.
         """
-        program, *arguments = MCP_COMMAND
+        program, *arguments = facts.mcp_command
         server = {
             **{"enabled": True, "type": "stdio", "name": SERVER, "description": "Tools outside the container"},
             **{"cmd": program, "args": arguments, "envs": {}, "timeout": facts.tool_seconds},

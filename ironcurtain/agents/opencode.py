@@ -12,7 +12,6 @@ from typing import Any
 
 from ironcurtain.agents.adapter import (
     KEY_VARIABLES,
-    MCP_COMMAND,
     ORIENTATION,
     SERVER,
     AgentAnswer,
@@ -60,7 +59,12 @@ class OpenCode:
 
     def files(self, facts: Facts) -> Sequence[File]:
         """:returns: the configuration and the orientation, which the agent cannot change."""
-        server = {"type": "local", "command": list(MCP_COMMAND), "enabled": True, "timeout": facts.tool_seconds * 1000}
+        server = {
+            "type": "local",
+            "command": list(facts.mcp_command),
+            "enabled": True,
+            "timeout": facts.tool_seconds * 1000,
+        }
         configuration = {
             **self._model(facts),
             "mcp": {SERVER: server},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from twisted.internet.defer import TimeoutError as Late
 from ironcurtain.container import execution
 from ironcurtain.container.engine import ContainerState, Engine
 from ironcurtain.container.errors import ContainerDied, EngineError, EngineUnavailable, NotReady
-from ironcurtain.container.execution import Sink, shielded
+from ironcurtain.container.execution import RunningProgram, Sink, shielded
 from ironcurtain.container.inside import ProbeFinding
 from ironcurtain.container.probe import probe
 from ironcurtain.container.spec import ContainerSpec
@@ -68,6 +68,35 @@ class ProgramEnded:
     out_of_processes: bool = False
 
 
+class ContainerProgram:
+    """
+    A program in a container, whose input is open.
+
+    :param judge: finds out why a program ended with a status.
+    :ivar ended: fires with its end, after the last output; fails with :class:`ContainerDied` if its container ends, and
+        with :class:`EngineUnavailable` if the Engine is gone.
+    """
+
+    def __init__(self, running: RunningProgram, judge: Callable[[int], Awaitable[ProgramEnded]]) -> None:
+        self._running, self._judge = running, judge
+        self.ended = Deferred.fromCoroutine(self._watch())
+
+    def write(self, data: bytes) -> None:
+        """Give it input. Nothing happens if it has ended."""
+        self._running.write(data)
+
+    def close_input(self) -> None:
+        """End its input, after what was written."""
+        self._running.close_input()
+
+    async def end(self) -> None:
+        """End it, with everything else that was started in the container: SIGTERM, grace, SIGKILL."""
+        await self._running.end()
+
+    async def _watch(self) -> ProgramEnded:
+        return await self._judge(await self._running.status)
+
+
 class Container:
     """
     One container.
@@ -117,6 +146,23 @@ class Container:
         status = await execution.run(
             self._engine, self.id, argv, stdin=stdin, stdout=stdout, stderr=stderr, environment=environment
         )
+        return await self._judged(status)
+
+    async def open(
+        self, argv: Sequence[str], *, stdout: Sink, stderr: Sink, environment: Mapping[str, str]
+    ) -> ContainerProgram:
+        """
+        Start a program in it, whose input is open.
+
+        :param argv: as for :meth:`run`, like the other parameters.
+        :raises ContainerDied: it ended meanwhile.
+        """
+        running = await execution.start(
+            self._engine, self.id, argv, has_input=True, stdout=stdout, stderr=stderr, environment=environment
+        )
+        return ContainerProgram(running, self._judged)
+
+    async def _judged(self, status: int) -> ProgramEnded:
         if not status:
             return ProgramEnded(status, False)
         if await self.crowded():  # there is no room for another process

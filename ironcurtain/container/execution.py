@@ -14,7 +14,7 @@ from twisted.python.failure import Failure
 
 from ironcurtain.container.engine import KILLED, ContainerState, Engine
 from ironcurtain.container.errors import ContainerDied, EngineError, EngineUnavailable
-from ironcurtain.container.streams import STDOUT, Demultiplexer
+from ironcurtain.container.streams import STDOUT, Demultiplexer, EngineStream
 from ironcurtain.process.bounded import Kept
 
 T = TypeVar("T")
@@ -78,6 +78,66 @@ async def run(
         raise
 
 
+async def start(
+    engine: Engine,
+    container: str,
+    argv: Sequence[str],
+    *,
+    has_input: bool,
+    stdout: Sink,
+    stderr: Sink,
+    environment: Mapping[str, str],
+) -> RunningProgram:
+    """
+    Start a program, without waiting for its end. The parameters are those of :func:`run`.
+
+    :param has_input: whether its input is open.
+    :raises ContainerDied: the container ended meanwhile.
+    """
+    try:
+        name = await engine.create_exec(container, argv, environment, has_input)
+        return RunningProgram(engine, container, name, await engine.start_exec(name, _receiver((stdout, stderr))))
+    except EngineError:
+        await _check_alive(engine, container)
+        raise
+
+
+class RunningProgram:
+    """
+    A program in a container.
+
+    :ivar status: fires with its exit status, after the last output; fails with :class:`ContainerDied` if its container
+        ends. Cancelling this leaves the program alone and hears no more of it.
+    """
+
+    def __init__(self, engine: Engine, container: str, name: str, stream: EngineStream) -> None:
+        self._engine, self._container, self._name, self._stream = engine, container, name, stream
+        self.status = Deferred.fromCoroutine(self._watch())
+
+    def write(self, data: bytes) -> None:
+        """Give it input. Nothing happens if it has ended."""
+        self._stream.write(data)
+
+    def close_input(self) -> None:
+        """End its input, after what was written."""
+        self._stream.end_input()
+
+    async def end(self) -> None:
+        """End it, with everything else that was started in the container: see :func:`end`."""
+        await end(self._engine, self._container, GRACE_SECONDS)
+
+    async def _watch(self) -> int:
+        try:
+            try:
+                await self._stream.ended
+            finally:
+                self._stream.abort()
+            return await _exit_status(self._engine, self._container, self._name)
+        except EngineError:  # whatever the status: the Engine also answers 500 for a container that is just ending
+            await _check_alive(self._engine, self._container)
+            raise
+
+
 async def end(engine: Engine, container: str, grace: int) -> bool:
     """
     End everything in a container but its main program and that one's own children.
@@ -122,20 +182,14 @@ async def _run(
     sinks: tuple[Sink, Sink],
     environment: Mapping[str, str],
 ) -> int:
-    try:
-        name = await engine.create_exec(container, argv, environment, bool(stdin))
-        stream = await engine.start_exec(name, _receiver(sinks))
-        try:
-            if stdin:
-                stream.write(stdin)
-                stream.end_input()
-            await stream.ended
-        finally:
-            stream.abort()
-        return await _exit_status(engine, container, name)
-    except EngineError:  # whatever the status: the Engine also answers 500 for a container that is just ending
-        await _check_alive(engine, container)
-        raise
+    stdout, stderr = sinks
+    program = await start(
+        engine, container, argv, has_input=bool(stdin), stdout=stdout, stderr=stderr, environment=environment
+    )
+    if stdin:
+        program.write(stdin)
+        program.close_input()
+    return await program.status
 
 
 def _receiver(sinks: tuple[Sink, Sink]) -> Callable[[bytes], Deferred[None] | None]:

@@ -13,9 +13,10 @@ from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
 
 from ironcurtain.agents.adapter import Adapter, Facts, TurnFailed, TurnOutcome
-from ironcurtain.container.container import Container, ProgramEnded, out_of_sight
+from ironcurtain.container.container import ProgramEnded, out_of_sight
 from ironcurtain.container.errors import ContainerDied, EngineUnavailable
 from ironcurtain.container.inside import ProbeFinding
+from ironcurtain.container_agent.agent_sandbox import AgentSandbox
 from ironcurtain.container_agent.leftovers import removed
 from ironcurtain.container_agent.proxies import Proxies, Traffic
 from ironcurtain.errors import IronCurtainError, SessionError
@@ -55,7 +56,7 @@ class Making:
     :param orient: returns the orientation for the agent, once its tools are known.
     """
 
-    container: Callable[[Callable[[ContainerDied], None]], Awaitable[Container]]
+    container: Callable[[Callable[[ContainerDied], None]], Awaitable[AgentSandbox]]
     place: Callable[[Facts], None]
     orient: Callable[[], Awaitable[str]]
 
@@ -84,8 +85,8 @@ class ContainerAgent:
         self._core, self._proxies, self._adapter, self._facts = core, proxies, adapter, facts
         self._making, self._traffic, self._answered = making, traffic, answered
         self._notice = notice
-        self._container: Container | None = None
-        self._dead: Container | None = None
+        self._container: AgentSandbox | None = None
+        self._dead: AgentSandbox | None = None
         self._removing: Deferred[None] | None = None
         self._oriented = False
         self._running: Deferred[ProgramEnded] | None = None
@@ -144,7 +145,7 @@ class ContainerAgent:
             self._abort = why
             self._running.cancel()
 
-    async def _open(self) -> Container:
+    async def _open(self) -> AgentSandbox:
         await self._removed()
         if self._dead is not None:  # the next container has the same name
             await self._dead.stop()
@@ -159,7 +160,7 @@ class ContainerAgent:
         self._making.place(self._facts)
         self._oriented = True
 
-    async def _run(self, container: Container, message: str) -> TurnOutcome:
+    async def _run(self, container: AgentSandbox, message: str) -> TurnOutcome:
         command = self._adapter.turn(self._facts, not self._answered)
         stdout, stderr, lines = Tail(ANSWER_LIMIT), Tail(ERRORS_LIMIT), Lines(self._error_line, self._clock.seconds)
 
@@ -195,7 +196,7 @@ class ContainerAgent:
 
     async def _ended(
         self,
-        container: Container,
+        container: AgentSandbox,
         command: tuple[str, ...],
         message: str,
         stdout: Callable[[bytes], None],
@@ -235,7 +236,7 @@ class ContainerAgent:
             if timer.active():
                 timer.cancel()
 
-    async def _make_room(self, container: Container) -> None:
+    async def _make_room(self, container: AgentSandbox) -> None:
         """No further process can start in the container: end all that this or earlier messages left running."""
         text = f"{_limit(container)} is reached: ending everything that the agent left running"
         self._core.emit(events.Notice(text=text))
@@ -255,7 +256,7 @@ class ContainerAgent:
         self.interrupt(_without_container(why))
         self._removing = Deferred.fromCoroutine(self._remove(self._dead))
 
-    async def _remove(self, container: Container) -> None:
+    async def _remove(self, container: AgentSandbox) -> None:
         try:
             await container.stop()
             self._dead = None
@@ -269,7 +270,7 @@ class ContainerAgent:
             self._removing = None
 
 
-def _limit(container: Container) -> str:
+def _limit(container: AgentSandbox) -> str:
     return f"the limit of {container.most_processes} processes and threads (resources.pids)"
 
 

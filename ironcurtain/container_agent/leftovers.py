@@ -11,10 +11,10 @@ from typing import Any
 from twisted.internet.defer import CancelledError
 from twisted.logger import Logger
 
-from ironcurtain.container.container import Container
 from ironcurtain.container.engine import Engine
 from ironcurtain.container.errors import EngineError, EngineUnavailable
 from ironcurtain.container.spec import HOME_LABEL, SESSION_LABEL, owner_of
+from ironcurtain.container_agent.agent_sandbox import AgentSandbox
 from ironcurtain.files.locks import is_held, locked
 from ironcurtain.files.removal import remove
 from ironcurtain.home.layout import Home
@@ -75,12 +75,12 @@ async def sweep(engine: Engine, home: Path) -> list[Leftover]:
     return removed
 
 
-async def removed(container: Container, core: Core) -> None:
-    """End and remove the container of a session that closes. If no Engine answers, report what may be left."""
+async def removed(sandbox: AgentSandbox, core: Core) -> None:
+    """End and remove the sandbox of a session that closes. If no Engine answers, report what may be left."""
     try:
-        await container.stop()
+        await sandbox.stop()
     except EngineUnavailable as e:
-        text = f"the container {container.name} may be left ({e.why}): 'ironcurtain gc' removes it once Docker answers"
+        text = f"the container {sandbox.name} may be left ({e.why}): 'ironcurtain gc' removes it once Docker answers"
         core.emit(events.Notice(text=text))
 
 

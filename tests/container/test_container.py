@@ -13,7 +13,7 @@ from ironcurtain.container.errors import ContainerDied, EngineError, EngineUnava
 from ironcurtain.container.probe import probe
 from ironcurtain.container.spec import ContainerSpec, group_text, mounts, passwd_text
 from tests import engine as test_engine
-from tests.container.support import UID, EngineCase
+from tests.container.support import UID, EngineCase, Until
 
 LOOP = "while :; do sleep 0.1; done"
 
@@ -81,6 +81,36 @@ class LifeTests(ContainerCase):
         self.assertEqual((self.directory / "workspace" / "a").stat().st_uid, UID)
         await container.stop()
         self.assertEqual(self.deaths, [])
+
+    async def test_open_program_takes_input_until_it_is_closed(self) -> None:
+        container = self.container(self.session_spec())
+        await container.start()
+        said, errors = bytearray(), bytearray()
+        answered = Until("first")
+
+        def take(data: bytes) -> None:
+            said.extend(data)
+            answered(data)
+
+        line = ("sh", "-c", 'while read -r word; do echo "$word"; done; echo "$A" >&2; exit 3')
+        program = await container.open(line, stdout=take, stderr=errors.extend, environment={"A": "end"})
+        program.write(b"first\n")
+        await answered.seen
+        program.write(b"second\n")
+        program.close_input()
+        ended = await program.ended
+        self.assertEqual((ended.status, said, errors), (3, b"first\nsecond\n", b"end\n"))
+
+    async def test_open_program_is_ended_with_what_it_started(self) -> None:
+        container = self.container(self.session_spec())
+        await container.start()
+        up = Until("up")
+        line = ("sh", "-c", "setsid sleep 5000 & echo up; cat")
+        program = await container.open(line, stdout=up, stderr=nothing, environment={})
+        await up.seen
+        await program.end()
+        self.assertEqual((await program.ended).status, 143)
+        self.assertNotIn("sleep 5000", await self.said(container, "cat /proc/[0-9]*/cmdline | tr '\\0' ' '"))
 
     async def test_an_image_that_does_not_exist(self) -> None:
         container = self.container(replace(self.spec(), image="ironcurtain-no-such-image:1"))
