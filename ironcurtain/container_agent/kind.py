@@ -53,8 +53,9 @@ from ironcurtain.providers.rules import ProviderRule, provider_rules
 from ironcurtain.registries.opening import OpenRegistries, RegistrySurroundings
 from ironcurtain.registries.recording import PackageTraffic
 from ironcurtain.sandbox.certificates import bundle
-from ironcurtain.sandbox.linked_repository import linked_repository, settings_variables
+from ironcurtain.sandbox.linked_repository import LinkedRepository, linked_repository, settings_variables
 from ironcurtain.session import events
+from ironcurtain.session.git_identity import commit_variables
 from ironcurtain.session.history import INTERRUPTED, read_turns
 from ironcurtain.session.model import SessionRequest, Turn
 from ironcurtain.session.parts import Core, Services
@@ -242,8 +243,10 @@ class ContainerKind:
         image, processors = await self._image_and_processors(core, engine)
         self._directories(core, proxies.authority)
         workspace, protected = core.workspace.resolve(), session_protected(core, self._environ)
-        repository = self._repository(core, protected)
+        found = self._repository(core, protected)
+        repository = self._repository_mounts(core, found)
         git = settings_variables() if repository else {}
+        git |= commit_variables(self._environ, core.switched, str(workspace), found)
         return describe(
             session_id=core.id,
             image=image,
@@ -261,11 +264,13 @@ class ContainerKind:
             owner=identify(),
         )
 
-    def _repository(self, core: Core, protected: Sequence[str]) -> tuple[Mount, ...]:
-        """:returns: the mounts of the workspace's git repository, if it is elsewhere and may be mounted."""
-        found = None
+    def _repository(self, core: Core, protected: Sequence[str]) -> LinkedRepository | None:
+        """:returns: the workspace's git repository, if it is elsewhere and may be mounted."""
         with suppress(UsageError):  # the MCP proxy has told why
-            found = linked_repository(str(core.workspace.resolve()), protected)
+            return linked_repository(str(core.workspace.resolve()), protected)
+        return None
+
+    def _repository_mounts(self, core: Core, found: LinkedRepository | None) -> tuple[Mount, ...]:
         if found is None:
             return ()
         try:

@@ -17,10 +17,10 @@ from ironcurtain.loop.config import LoopSettings, SettingsLayer, configured
 from ironcurtain.loop.container import ContainerBackend
 from ironcurtain.loop.host import HostBackend
 from ironcurtain.loop.model import IterationMode
+from ironcurtain.session.git_identity import user_identity
 from ironcurtain.session.model import SessionRequest
 from ironcurtain.session.parts import Core, NoTools, Project, SessionKind, Tools
 from ironcurtain.session.tools import session_protected
-from ironcurtain.session.workspace import git_identity
 
 NAME = "loop"
 
@@ -108,7 +108,7 @@ class LoopKind:
         protected = session_protected(core, self._environ)
         checkpoints = None
         if own.git_checkpoint:
-            identity = git_identity(environ, None)
+            identity = user_identity(environ, None).settings()
             checkpoints = Checkpoints(self._reactor, directory, environ, home, identity, protected, core.sandbox_kind)
 
         def take_snapshot(number: int) -> Deferred[None]:

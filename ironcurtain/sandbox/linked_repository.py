@@ -125,6 +125,18 @@ def linked_repository(workspace: str, protected: Iterable[str] = ()) -> LinkedRe
         ) from None
 
 
+def repository_settings(workspace: str, repository: LinkedRepository | None) -> bytes:
+    """
+    :param workspace: real path of a directory.
+    :param repository: its repository, if that is elsewhere.
+    :returns: the text of the settings of a workspace's repository, which an agent can have written.
+    :raises OSError: there is none, or no plain file.
+    :raises ValueError: the file is too large.
+    """
+    with _opened(f"{workspace}/.git" if repository is None else repository.directory) as top:
+        return _content(top, "config")
+
+
 def _check_above(workspace: str, protected: Iterable[str]) -> None:
     """:raises ValueError: the workspace is a directory of a repository, but not its top."""
     if os.path.lexists(f"{workspace}/.git"):

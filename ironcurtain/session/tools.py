@@ -39,12 +39,12 @@ from ironcurtain.sandbox.spec import Kind, Sandbox
 from ironcurtain.secrets.redaction import Redactor
 from ironcurtain.session import events
 from ironcurtain.session.auto_approver import start_auto_approver
+from ironcurtain.session.git_identity import user_identity
 from ironcurtain.session.model import SessionRequest
 from ironcurtain.session.parts import Core
 from ironcurtain.session.past_calls import past_calls
 from ironcurtain.session.refused_requests import RefusedRequests
 from ironcurtain.session.server_network import authority_for, way_out
-from ironcurtain.session.workspace import git_identity
 
 if TYPE_CHECKING:
     from ironcurtain.mcp_proxy.network_gate import RefusedConnection
@@ -239,7 +239,7 @@ def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy
             workspace=paths.host,
             protected=protected,
             account=core.switched,
-            settings=git_identity(environ, core.switched),
+            settings=user_identity(environ, core.switched).settings(),
             writers=annotations.merged(policy.annotations).writers(),
             downloads=private_directory(services.home.downloads),
             kind=kind or core.sandbox_kind,

@@ -8,9 +8,11 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.session.workspace import git_identity
+from ironcurtain.session.git_identity import GitIdentity, commit_variables, user_identity
 
 
 class GitIdentityTests(SynchronousTestCase):
@@ -24,14 +26,80 @@ class GitIdentityTests(SynchronousTestCase):
         given = self.home / ".gitconfig"
         for name, value in (("user.name", strange), ("user.email", "a@b.test"), ("core.pager", "secret-program")):
             subprocess.run(["git", "config", "--file", str(given), name, value], check=True)
-        made = git_identity(self.environ, None)
+        made = user_identity(self.environ, None).settings()
         self.assertNotIn(b"secret-program", made)
         given.write_bytes(made)
         read = subprocess.run(["git", "config", "--file", str(given), "user.name"], capture_output=True, check=True)
         self.assertEqual(read.stdout.decode(), f"{strange}\n")
 
     def test_nobody_told_git(self) -> None:
-        self.assertEqual(git_identity(self.environ, None), b"")
+        self.assertEqual(user_identity(self.environ, None), GitIdentity())
+        self.assertEqual(GitIdentity().settings(), b"")
 
     def test_there_is_no_git(self) -> None:
-        self.assertEqual(git_identity({**self.environ, "PATH": "/nowhere"}, None), b"")
+        self.assertEqual(user_identity({**self.environ, "PATH": "/nowhere"}, None), GitIdentity())
+
+    def test_an_included_file_counts(self) -> None:
+        (self.home / ".gitconfig").write_text("[include]\n\tpath = names\n")
+        (self.home / "names").write_text("[user]\n\tname = Ann\n")
+        self.assertEqual(user_identity(self.environ, None), GitIdentity("Ann"))
+
+
+class CommitVariablesTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.home = Path(tempfile.mkdtemp(prefix="ic", dir="/tmp"))
+        self.addCleanup(shutil.rmtree, self.home)
+        self.environ = {"HOME": str(self.home), "PATH": os.environ["PATH"]}
+        (self.home / ".gitconfig").write_text(
+            "[user]\n\tname = Ann\n\temail = ann@home.test\n[alias]\n\tx = !touch no\n"
+        )
+        self.workspace = self.home / "work"
+        subprocess.run(["git", "init", "-q", str(self.workspace)], check=True)
+
+    def found(self, **environ: str) -> dict[str, str]:
+        return commit_variables({**self.environ, **environ}, None, str(self.workspace), None)
+
+    def test_the_users_name_and_address_and_nothing_else(self) -> None:
+        self.assertEqual(
+            self.found(),
+            {
+                "GIT_AUTHOR_NAME": "Ann",
+                "GIT_AUTHOR_EMAIL": "ann@home.test",
+                "GIT_COMMITTER_NAME": "Ann",
+                "GIT_COMMITTER_EMAIL": "ann@home.test",
+            },
+        )
+
+    def test_the_repositorys_settings_have_priority_as_for_git(self) -> None:
+        with (self.workspace / ".git" / "config").open("a") as config:
+            config.write("[User]\n\tEmail = ann@work.test\n")
+        found = self.found()
+        self.assertEqual(found["GIT_AUTHOR_EMAIL"], "ann@work.test")
+        self.assertEqual(found["GIT_AUTHOR_NAME"], "Ann")
+
+    def test_the_environment_has_priority_over_both(self) -> None:
+        self.assertEqual(self.found(GIT_AUTHOR_NAME="Bob")["GIT_AUTHOR_NAME"], "Bob")
+
+    def test_settings_of_the_workspace_run_nothing_and_include_nothing(self) -> None:
+        told = self.home / "told"
+        (self.home / "other").write_text("[user]\n\tname = Mallory\n")
+        (self.workspace / ".git" / "config").write_text(
+            f"[core]\n\tfsmonitor = touch {told}\n\tpager = touch {told}\n\tsshCommand = touch {told}\n"
+            f"[include]\n\tpath = {self.home}/other\n"
+        )
+        self.assertEqual(self.found()["GIT_AUTHOR_NAME"], "Ann")
+        self.assertFalse(told.exists())
+
+    def test_a_link_in_place_of_the_settings_is_not_followed(self) -> None:
+        (self.home / "other").write_text("[user]\n\tname = Mallory\n")
+        config = self.workspace / ".git" / "config"
+        config.unlink()
+        config.symlink_to(self.home / "other")
+        self.assertEqual(self.found()["GIT_AUTHOR_NAME"], "Ann")
+
+    @settings(max_examples=50, deadline=None)
+    @given(st.binary(max_size=200))
+    def test_any_settings_of_a_repository_are_taken(self, content: bytes) -> None:
+        (self.workspace / ".git" / "config").write_bytes(content)
+        for value in self.found().values():
+            self.assertNotIn("\0", value)
