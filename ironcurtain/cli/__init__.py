@@ -36,6 +36,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "escalations": ("escalations", "List the calls that wait for a decision."),
     "approve": ("escalations", "Approve a waiting call, once."),
     "deny": ("escalations", "Deny a waiting call."),
+    "answer": ("answer", "Fill in a form of an MCP server."),
     "permissions": ("permissions", "List the kept approvals."),
     "revoke": ("permissions", "Revoke a kept approval."),
     "tools": ("tools", "List, show or accept definitions of MCP tools."),

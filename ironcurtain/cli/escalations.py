@@ -26,7 +26,8 @@ def escalations(what: str | None, number: int | None, everything: bool, json_out
 
     Answer with 'ironcurtain approve N' or 'ironcurtain deny N'. What is too long for the list says so: look at it with
     'ironcurtain escalations show N' before you approve it. Where it is longer than the terminal this is a pager, and
-    its last line says how to approve exactly what was shown.
+    its last line says how to approve exactly what was shown. Forms of MCP servers wait in the same list: fill one in
+    with 'ironcurtain answer N'.
     """
     from ironcurtain.cli.run import run
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -13,6 +13,7 @@ from twisted.internet.interfaces import IDelayedCall
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from ironcurtain.console.closed_escalations import ClosedEscalations
 from ironcurtain.errors import IronCurtainError, NotFound, Unavailable
 from ironcurtain.escalation.model import Outcome
 from ironcurtain.escalation.watcher import DirectoryWatcher
@@ -44,9 +45,6 @@ PATIENCE = 2.0
 
 END_SECONDS = 60.0
 """Time limit in seconds for ending a session, whose parts have time limits of their own."""
-
-REMEMBERED = 1000
-"""Number of closed escalations kept per process (a session keeps as many)."""
 
 NEWS = (
     StateChanged,
@@ -102,7 +100,7 @@ class HomeSource:
         self._reactor, self._registry, self._daemon, self._connect = reactor, registry, daemon, connect
         self._apis: dict[str, SessionApi] = {}
         self._owners: dict[int, SessionApi] = {}
-        self._closed: dict[SessionApi, _Closed] = {}
+        self._closed: dict[SessionApi, ClosedEscalations] = {}
 
     async def sessions(self) -> list[SessionInfo]:
         """:returns: the open sessions of all processes in the registry, and closed ones, by number."""
@@ -117,7 +115,7 @@ class HomeSource:
         answers = await self._all(lambda api: api.escalations(closed, known[api].last if api in known else 0))
         self._owners |= {view.number: api for api, views in answers for view in views}
         if closed:
-            self._closed = {api: known.get(api) or _Closed() for api, _ in answers}
+            self._closed = {api: known.get(api) or ClosedEscalations() for api, _ in answers}
             answers = [(api, self._closed[api].joined(views)) for api, views in answers]
         return sorted((view for _, views in answers for view in views), key=lambda view: view.number)
 
@@ -146,6 +144,10 @@ class HomeSource:
         :raises Unavailable: a process that may have it does not answer.
         """
         return await self._owned(number, lambda api: api.decide(number, outcome, digest, keep, calls))
+
+    async def answer(self, number: int, content: Mapping[str, Any] | None, digest: str | None = None) -> EscalationView:
+        """Answer a form, with the errors of :meth:`decide`."""
+        return await self._owned(number, lambda api: api.answer(number, content, digest))
 
     async def deny_all(self, name: Name | None = None) -> list[int]:
         """
@@ -302,30 +304,6 @@ class HomeSource:
                 following.cancel()
 
         return stop
-
-
-class _Closed:
-    """
-    The closed escalations of one process, which never change, as far as they were fetched.
-
-    :ivar last: the highest ``closing`` number among them.
-    """
-
-    def __init__(self) -> None:
-        self._views: dict[int, EscalationView] = {}
-        self.last = 0
-
-    def joined(self, views: Sequence[EscalationView]) -> list[EscalationView]:
-        """
-        :param views: the pending escalations, and those closed after :attr:`last`.
-        :returns: the pending and all closed escalations.
-        """
-        for view in sorted(views, key=lambda view: view.closing):
-            if view.outcome:
-                self._views[view.number], self.last = view, max(self.last, view.closing)
-        for number in list(self._views)[:-REMEMBERED]:
-            del self._views[number]
-        return [*(view for view in views if not view.outcome), *self._views.values()]
 
 
 class _Watch:

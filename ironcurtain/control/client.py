@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -157,6 +157,11 @@ class ControlClient:
         """Answer an escalation; with ``keep``, an approval covers all calls of its scope."""
         body = wire.DecisionBody(outcome.value, digest, keep, calls)
         return await self._call("POST", f"/v1/escalations/{number}", EscalationView, body)
+
+    async def answer(self, number: int, content: Mapping[str, Any] | None, digest: str | None = None) -> EscalationView:
+        """Answer a form; without content it is cancelled."""
+        body = wire.AnswerBody(None if content is None else dict(content), digest)
+        return await self._call("POST", f"/v1/escalations/{number}/answer", EscalationView, body)
 
     async def deny_all(self, name: Name | None = None) -> list[int]:
         """Deny all pending escalations, or those of one session; returns their numbers."""

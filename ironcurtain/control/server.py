@@ -230,6 +230,11 @@ async def _decide(operations: Operations, who: Principal, request: Request, numb
     return operations.decide(who, int(number), Outcome(body.decision), body.digest, body.keep, body.calls)
 
 
+async def _answer(operations: Operations, who: Principal, request: Request, number: str) -> object:
+    body = _body(request, wire.AnswerBody)
+    return operations.answer(who, int(number), body.content, body.digest)
+
+
 async def _shown(operations: Operations, who: Principal, request: Request, number: str) -> object:
     body = _body(request, wire.ShownBody)
     operations.shown(who, int(number), body.digest, body.calls)
@@ -269,6 +274,7 @@ _ROUTES: tuple[tuple[bytes, re.Pattern[str], Callable[..., Awaitable[object]]], 
     (b"GET", re.compile(r"/v1/escalations"), _escalations),
     (b"POST", re.compile(rf"/v1/escalations/([0-9]{{1,{DIGITS}}})"), _decide),
     (b"POST", re.compile(rf"/v1/escalations/([0-9]{{1,{DIGITS}}})/shown"), _shown),
+    (b"POST", re.compile(rf"/v1/escalations/([0-9]{{1,{DIGITS}}})/answer"), _answer),
     (b"POST", re.compile(r"/v1/escalations/deny-all"), _deny_all),
     (b"GET", re.compile(r"/v1/permissions"), _permissions),
     (b"DELETE", re.compile(rf"/v1/permissions/([0-9]{{1,{DIGITS}}})"), _revoke),

@@ -83,6 +83,13 @@ class DecisionBody(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=Tru
     calls: Annotated[int, msgspec.Meta(ge=1)] | None = None
 
 
+class AnswerBody(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """Answer a form: ``content`` has its values, null cancels it; ``digest`` is that of the form shown."""
+
+    content: dict[str, Any] | None
+    digest: str | None = None
+
+
 class ShownBody(msgspec.Struct, forbid_unknown_fields=True):
     """
     Report that an escalation was shown completely: the ``digest`` of its arguments, and how many equal ``calls``

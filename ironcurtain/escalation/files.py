@@ -3,7 +3,8 @@ The file format of escalations, for other programs.
 
 ``request-<id>.json`` has at least ``escalationId serverName toolName arguments reason``. A response is
 ``response-<id>.json`` with ``decision`` (``approved`` or ``denied``), and optionally ``argumentsDigest``, which must
-match, and ``by``. Unknown members are ignored.
+match, and ``by``. A request with ``form`` can be denied so, and is answered by the control API. Unknown members are
+ignored.
 """
 
 from __future__ import annotations
@@ -84,6 +85,7 @@ def request_file(escalation: Escalation) -> bytes:
             "calls": escalation.calls,
             "approvals": request.approvals,
             "approvedBy": escalation.approved_by,
+            **({} if request.form is None else {"form": request.form}),
         }
     )
 

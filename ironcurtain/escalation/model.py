@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from ironcurtain.escalation.forms import Form
 from ironcurtain.escalation.grant import Grant
 from ironcurtain.escalation.permission import Permission, Scope
 from ironcurtain.policy.verdict import Resource, Reversal
@@ -19,6 +20,10 @@ class Outcome(StrEnum):
     DENIED = "denied"
     EXPIRED = "expired"
     WITHDRAWN = "withdrawn"
+    ANSWERED = "answered"
+    """A person filled in the form."""
+    CANCELLED = "cancelled"
+    """A person neither filled in the form nor declined to."""
     UNATTENDED = "unattended"
     TOO_MANY = "too-many"
 
@@ -38,7 +43,7 @@ class AutomaticCall:
 @dataclass(frozen=True, slots=True)
 class EscalationRequest:
     """
-    A call that needs a person's decision.
+    A call that needs a person's decision, or a form that a server wants to be filled in.
 
     :param call_id: the identifier of the call in the audit log.
     :param arguments: exactly those that will be forwarded.
@@ -49,6 +54,7 @@ class EscalationRequest:
     :param reversal: whether the call can be undone.
     :param approvals: number of different principals who must approve. With several, no approval can be kept.
     :param automatic: ``None`` if only a person may approve.
+    :param form: the form; it is answered, never approved.
     """
 
     session_id: str
@@ -64,6 +70,7 @@ class EscalationRequest:
     reversal: Reversal = Reversal.UNKNOWN
     approvals: int = 1
     automatic: AutomaticCall | None = None
+    form: Form | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +116,9 @@ class Answer:
 
     :param number: the number of the escalation; 0 if none was raised, because nobody is attending, a kept approval
         covers the call, or too many escalations are pending.
-    :param grant: set for an approval only.
+    :param grant: set for an approval and a filled form only.
     :param permission: the number of the earlier escalation whose kept approval covers the call; 0 if there is none.
+    :param content: what a person filled in. It is kept nowhere else.
     """
 
     outcome: Outcome
@@ -118,6 +126,7 @@ class Answer:
     by: str = ""
     grant: Grant | None = None
     permission: int = 0
+    content: Mapping[str, Any] | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

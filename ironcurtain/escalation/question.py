@@ -60,7 +60,9 @@ class PendingEscalation:
         return self.permitted
 
     def is_equal(self, request: EscalationRequest) -> bool:
-        """Whether another call is equal in everything that the person who decides sees."""
+        """Whether another call is equal in everything that the person who decides sees. No form is equal to another."""
+        if request.form is not None:
+            return False
         return self.request.digest == request.digest and self.request == replace(request, call_id=self.request.call_id)
 
 

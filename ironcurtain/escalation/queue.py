@@ -9,8 +9,9 @@ approves. The queue is bounded, however many calls an agent makes.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from twisted.internet.defer import Deferred, DeferredLock, succeed
 from twisted.internet.interfaces import IReactorTime
@@ -18,6 +19,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from ironcurtain.errors import NotFound, StaleDecision, UsageError
+from ironcurtain.escalation.forms import check_answer
 from ironcurtain.escalation.grant import GRANT_SECONDS, Binding, Grant
 from ironcurtain.escalation.model import (
     Answer,
@@ -143,12 +145,9 @@ class EscalationQueue:
         """
         if outcome not in (Outcome.APPROVED, Outcome.DENIED):
             raise ValueError(f"{outcome!r} is not a decision")
-        found = next(((q, q.escalation) for q in self._questions if q.escalation and q.number == number), None)
-        if found is None:
-            raise self._not_pending(number)
-        question, escalation = found
-        if digest is not None and digest != question.request.digest:
-            raise StaleDecision(f"escalation {number} has other arguments than those that you saw: look at it again")
+        question, escalation = self._waiting(number, digest)
+        if outcome is Outcome.APPROVED and question.request.form is not None:
+            raise UsageError(f"{number} is a form: fill it in with 'ironcurtain answer {number}', or /answer {number}")
         permission = self._permission(escalation, outcome, by) if keep else None
         later: list[Deferred[Answer]] = []
         if outcome is Outcome.APPROVED:
@@ -165,6 +164,26 @@ class EscalationQueue:
         if later := [answer for answer in later if not answer.called]:
             self._add(PendingEscalation(question.request, later))
         return closed
+
+    def answer(self, number: int, content: Mapping[str, Any] | None, by: str, digest: str | None = None) -> Escalation:
+        """
+        Answer a form. To decline it, deny the escalation.
+
+        :param content: its values, by name; ``None``: it is cancelled.
+        :param by: who answers.
+        :param digest: the digest of the form that was shown. If given, it must match.
+        :returns: the escalation, with its outcome. Only who asked gets the values.
+        :raises UsageError: it is a call, or the values do not fit the form. The escalation stays pending.
+        :raises NotFound: this session has no escalation with that number.
+        :raises StaleDecision: it already has an outcome, or another form was shown.
+        """
+        question, escalation = self._waiting(number, digest)
+        if (form := question.request.form) is None:
+            raise UsageError(f"{number} is a call and no form: approve or deny it")
+        values = None if content is None else check_answer(form, content)
+        return self._close(
+            question, escalation, Outcome.CANCELLED if values is None else Outcome.ANSWERED, by, content=values
+        )
 
     def deny_all(self, by: str) -> list[int]:
         """
@@ -254,6 +273,14 @@ class EscalationQueue:
                 answer.callback(Answer(Outcome.WITHDRAWN, question.number))
                 self._update_calls(question)
 
+    def _waiting(self, number: int, digest: str | None) -> tuple[PendingEscalation, Escalation]:
+        found = next(((q, q.escalation) for q in self._questions if q.escalation and q.number == number), None)
+        if found is None:
+            raise self._not_pending(number)
+        if digest is not None and digest != found[0].request.digest:
+            raise StaleDecision(f"escalation {number} has other arguments than those that you saw: look at it again")
+        return found
+
     def _not_pending(self, number: int) -> NotFound | StaleDecision:
         for escalation in self._closed:
             if escalation.number == number:
@@ -307,6 +334,7 @@ class EscalationQueue:
         outcome: Outcome,
         by: str = "",
         permission: Permission | None = None,
+        content: Mapping[str, Any] | None = None,
     ) -> Escalation:
         self._questions.remove(question)
         if question.timer is not None and question.timer.active():
@@ -324,12 +352,13 @@ class EscalationQueue:
         if permission is not None:
             self._permissions[closed.number] = permission
         self._notify(Closed(closed, permission))
-        self._answer(question, Answer(outcome, closed.number, by))
+        self._answer(question, Answer(outcome, closed.number, by, content=content))
         return closed
 
     def _answer(self, question: PendingEscalation, answer: Answer) -> None:
         for waiting in list(question.answers):
-            grant = self._grant(question.request) if answer.outcome is Outcome.APPROVED else None
+            is_granted = answer.outcome in (Outcome.APPROVED, Outcome.ANSWERED)
+            grant = self._grant(question.request) if is_granted else None
             if not waiting.called:
                 waiting.callback(replace(answer, grant=grant))
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from twisted.logger import Logger
 
-from ironcurtain.errors import ConfigurationError, NotFound, StaleDecision
+from ironcurtain.errors import ConfigurationError, NotFound, StaleDecision, UsageError
 from ironcurtain.escalation import files
 from ironcurtain.escalation.model import ApprovalAdded, Change, Closed, Escalation, Outcome, Raised
 from ironcurtain.escalation.queue import EscalationQueue
@@ -98,7 +98,7 @@ class Rendezvous:
             decided = self._queue.decide(escalation.number, response.outcome, by, response.digest, calls=calls)
             if decided.outcome is None:  # so that another program can answer, too
                 self._remove(files.response_name(escalation.id))
-        except StaleDecision as e:
+        except (StaleDecision, UsageError) as e:  # a form cannot be approved: its answer has values
             self.log.warn("ignored a response file: {error}", error=e)
             self._remove(files.response_name(escalation.id))
         except NotFound:

@@ -6,8 +6,8 @@ The operations for one principal: the interface of every front end, in this proc
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ironcurtain.escalation import Outcome
 from ironcurtain.operations.model import EscalationView, Name, PermissionView
@@ -53,6 +53,14 @@ class OversightApi(Protocol):
         :param digest: digest of the arguments that were shown; a different one is refused.
         :param keep: whether an approval covers all calls of its scope.
         :param calls: the number of equal calls shown.
+        """
+
+    async def answer(self, number: int, content: Mapping[str, Any] | None, digest: str | None = None) -> EscalationView:
+        """
+        Answer a form.
+
+        :param content: its values; ``None``: it is cancelled.
+        :param digest: digest of the form that was shown.
         """
 
     async def deny_all(self, name: Name | None = None) -> list[int]:
@@ -175,6 +183,10 @@ class LocalApi:
     ) -> EscalationView:
         """Answer an escalation; with ``keep``, an approval covers all calls of its scope."""
         return self._operations.decide(self._who, number, outcome, digest, keep, calls)
+
+    async def answer(self, number: int, content: Mapping[str, Any] | None, digest: str | None = None) -> EscalationView:
+        """Answer a form."""
+        return self._operations.answer(self._who, number, content, digest)
 
     async def deny_all(self, name: Name | None = None) -> list[int]:
         """Deny all pending escalations, or those of one session; returns their numbers."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from ironcurtain.escalation.forms import Form
 from ironcurtain.escalation.model import Escalation
 from ironcurtain.escalation.permission import Permission
 from ironcurtain.home.settings import Settings, flatten
@@ -30,6 +31,7 @@ class EscalationView(msgspec.Struct, frozen=True, kw_only=True):
     :param by: who decided; all of them, if several had to approve.
     :param approvals: number of different people who must approve.
     :param approved_by: those whose approval counts so far.
+    :param form: what a server asks a person for, in place of a call's decision.
     """
 
     number: int
@@ -55,6 +57,7 @@ class EscalationView(msgspec.Struct, frozen=True, kw_only=True):
     undo: str = Reversal.UNKNOWN.value
     approvals: int = 1
     approved_by: tuple[str, ...] = ()
+    form: Form | None = None
 
 
 def view(escalation: Escalation, session: int, label: str) -> EscalationView:
@@ -84,6 +87,7 @@ def view(escalation: Escalation, session: int, label: str) -> EscalationView:
         undo=request.reversal.value,
         approvals=request.approvals,
         approved_by=escalation.approved_by,
+        form=request.form,
     )
 
 

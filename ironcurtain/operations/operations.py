@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
@@ -220,12 +221,30 @@ class Operations:
         who.require(Role.APPROVE)
         session, known = self._escalation(number)
         if outcome is Outcome.APPROVED and digest is None and known.outcome is None:
-            seen = self._shown[who.name].calls(number) if who.name in self._shown else None
-            if seen is None:
-                raise NotShown(f"escalation {number} was not shown to you completely: {LOOK.format(number)}")
+            seen = self._calls_shown(who, number)
             calls = seen if calls is None else min(calls, seen)
         decided = session.escalations.decide(number, outcome, who.name, digest, keep, calls)
         return view(decided, session.number, session.label)
+
+    def answer(
+        self, who: Principal, number: int, content: Mapping[str, Any] | None, digest: str | None = None
+    ) -> EscalationView:
+        """
+        Answer a form, as :meth:`decide` answers a call; it is declined with :meth:`decide`.
+
+        :param content: the values, by name; ``None``: nobody answers it.
+        :param digest: digest of the form shown. Without it, values require that the form was shown completely to the
+            principal.
+        :raises UsageError: it is no form, or the values do not fit it; nothing is sent.
+        :raises NotShown: it was not shown.
+        :raises StaleDecision: it is closed, or another form was shown.
+        """
+        who.require(Role.APPROVE)
+        session, known = self._escalation(number)
+        if content is not None and digest is None and known.outcome is None:
+            self._calls_shown(who, number)
+        answered = session.escalations.answer(number, content, who.name, digest)
+        return view(answered, session.number, session.label)
 
     def deny_all(self, who: Principal, name: Name | None = None) -> list[int]:
         """
@@ -269,6 +288,13 @@ class Operations:
         """
         who.require(Role.ADMIN)
         return self._reload()
+
+    def _calls_shown(self, who: Principal, number: int) -> int:
+        """:raises NotShown: the escalation was not shown to the principal."""
+        seen = self._shown[who.name].calls(number) if who.name in self._shown else None
+        if seen is None:
+            raise NotShown(f"escalation {number} was not shown to you completely: {LOOK.format(number)}")
+        return seen
 
     def _escalation(self, number: int) -> tuple[Session, Escalation]:
         for session in self._manager.all():

@@ -28,7 +28,7 @@ def escalation_event(change: Change) -> events.SessionEvent:
         return events.EscalationCounted(number=escalation.number, calls=escalation.calls)
     if isinstance(change, ApprovalAdded):
         return events.EscalationApproved(number=escalation.number, by=escalation.approved_by[-1])
-    size = len(_encoder.encode(request.arguments))
+    size = len(_encoder.encode([request.arguments, request.form]))
     return events.EscalationRaised(
         number=escalation.number,
         call_id=request.call_id,
@@ -46,4 +46,5 @@ def escalation_event(change: Change) -> events.SessionEvent:
         undo=request.reversal.value,
         approvals=request.approvals,
         approved_by=escalation.approved_by,
+        form=request.form if size <= ARGUMENTS_LIMIT else None,
     )

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from ironcurtain.escalation.forms import Form
 from ironcurtain.policy.verdict import Reversal
 from ironcurtain.session.agent_events import AgentEvent
 from ironcurtain.session.event import Event
@@ -242,7 +243,7 @@ class MessagesCompacted(Event, frozen=True, tag="message_compaction"):
 
 class EscalationRaised(Event, frozen=True, tag="escalation_raised"):
     """
-    A call waits for a person; ``arguments`` are those that will be forwarded.
+    A call waits for a person; ``arguments`` are those that will be forwarded. Or a server's ``form`` waits.
 
     ``scope``: the calls that a kept approval would cover; empty if it cannot be kept. ``omitted``: size in bytes of the
     arguments as JSON if they are too long for an event; the list of escalations has them. ``calls``: the number of
@@ -266,6 +267,7 @@ class EscalationRaised(Event, frozen=True, tag="escalation_raised"):
     undo: str = Reversal.UNKNOWN.value
     approvals: int = 1
     approved_by: tuple[str, ...] = ()
+    form: Form | None = None
 
 
 class EscalationCounted(Event, frozen=True, tag="escalation_counted"):

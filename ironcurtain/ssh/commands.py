@@ -23,6 +23,7 @@ _TARGETS = {
     "show": "N",
     "approve": "N",
     "deny": "N",
+    "answer": "N",
     "permissions": "",
     "revoke": "N",
     "logs": "S",
@@ -37,6 +38,7 @@ _FLAGS = {
     "escalations": ("--json", "--all"),
     "approve": ("--json", "--digest", "--keep"),
     "deny": ("--json", "--session"),
+    "answer": ("--json", "--digest", "--cancel"),
 }
 """The options of each command, if they differ from ``--json``."""
 
@@ -45,7 +47,7 @@ _VALUES = {"--digest": "a digest, as escalations show N ends with it", "--sessio
 
 _KNOWN = (
     "console, attach S, observe S, sessions, stop S, escalations, escalations show N, approve N, deny N, "
-    "deny all, permissions, revoke N, logs S, audit S; without one: the console"
+    "deny all, answer N NAME=VALUE ..., permissions, revoke N, logs S, audit S; without one: the console"
 )
 
 
@@ -61,6 +63,8 @@ class Command:
     :param everything: include decided ones; with ``deny``, all pending ones.
     :param digest: digest of the arguments shown, if given.
     :param keep: whether the approval covers all calls of its scope.
+    :param values: ``NAME=VALUE`` words, for a form.
+    :param cancel: whether nobody answers the form.
     """
 
     name: str
@@ -70,6 +74,8 @@ class Command:
     everything: bool = False
     digest: str | None = None
     keep: bool = False
+    values: tuple[str, ...] = ()
+    cancel: bool = False
 
 
 def parse(text: bytes) -> Command:
@@ -92,6 +98,7 @@ def parse(text: bytes) -> Command:
         return Command(name, session=options.get("--session", ""), json="--json" in options, everything=True)
     if "--session" in options:
         raise UsageError("--session goes with deny all")
+    targets, values = (targets[:1], tuple(targets[1:])) if name == "answer" else (targets, ())
     if len(targets) != len(kind):
         wanted = {"": "nothing more", "S": "one session", "N": "the number of one escalation"}[kind]
         raise UsageError(f"{name} wants {wanted}")
@@ -103,6 +110,8 @@ def parse(text: bytes) -> Command:
         everything="--all" in options,
         digest=options.get("--digest"),
         keep="--keep" in options,
+        values=values,
+        cancel="--cancel" in options,
     )
 
 

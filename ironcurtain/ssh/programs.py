@@ -15,6 +15,7 @@ from ironcurtain.audit.chain import read_record
 from ironcurtain.audit.view import render
 from ironcurtain.errors import IronCurtainError, NotFound, UsageError
 from ironcurtain.escalation import Outcome
+from ironcurtain.escalation.forms import read_words
 from ironcurtain.home.session_paths import SessionPaths
 from ironcurtain.operations import Principal, Role
 from ironcurtain.operations.api import OversightApi
@@ -44,6 +45,7 @@ _NEEDED = {
     "stop": Role.ATTACH,
     "approve": Role.APPROVE,
     "deny": Role.APPROVE,
+    "answer": Role.APPROVE,
     "revoke": Role.APPROVE,
 }
 """The role that a command needs, if not ``view``."""
@@ -156,6 +158,9 @@ class OwnPrograms:
             outcome = Outcome.APPROVED if asked.name == "approve" else Outcome.DENIED
             view = await source.decide(asked.number, outcome, asked.digest, asked.keep)
             return [json_text(view) if asked.json else decided(view)]
+        if asked.name == "answer":
+            view = await self._answer(source, asked)
+            return [json_text(view) if asked.json else decided(view)]
         if asked.name == "permissions":
             kept = await source.permissions()
             return [json_text(kept)] if asked.json else kept_lines(kept, self._now())
@@ -168,6 +173,14 @@ class OwnPrograms:
             return _json_lines(lines) if asked.json else map(log_line, lines)
         lines = _lines_of(files.audit)
         return map(_as_written, lines) if asked.json else map(record_line, lines)
+
+    async def _answer(self, source: OversightApi, asked: Command) -> EscalationView:
+        if asked.cancel:
+            return await source.answer(asked.number, None, asked.digest)
+        waiting = [view for view in await source.escalations() if view.number == asked.number]
+        form = waiting[0].form if waiting else None
+        values = read_words(form, asked.values) if form is not None else {}
+        return await source.answer(asked.number, values, asked.digest)
 
     async def _escalations(self, source: OversightApi, asked: Command) -> Iterable[str]:
         if asked.name == "escalations":

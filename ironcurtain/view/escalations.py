@@ -13,6 +13,7 @@ from ironcurtain.session.events import EscalationRaised
 from ironcurtain.text.columns import unstyled
 from ironcurtain.text.display import ago, json_line, one_line
 from ironcurtain.view.arguments import argument_lines
+from ironcurtain.view.forms import form_lines, how_to_answer
 
 WHOLE_LIMIT = 4000
 """Maximum size in characters of an escalation that a list shows completely (some two screens)."""
@@ -99,13 +100,17 @@ def whole_lines(view: EscalationView, now: float) -> list[str]:
     :param now: seconds since the epoch.
     :returns: a complete escalation, with its remaining time or its outcome.
     """
-    lines = [_heading(view, now, None)]
-    lines += [f"   {unstyled(line)}" for line in argument_lines(view.arguments, WIDE, None)]
-    return lines + _why(view, why(view))
+    if view.form is not None:
+        shown = form_lines(view.form)
+    else:
+        shown = [unstyled(line) for line in argument_lines(view.arguments, WIDE, None)]
+    return [_heading(view, now, None), *(f"   {line}" for line in shown), *_why(view, why(view))]
 
 
 def how_to_approve(view: EscalationView, program: str = "ironcurtain ") -> str:
-    """:returns: the line below a complete escalation, with the digest for approving it."""
+    """:returns: the line below a complete escalation: how to approve it by its digest, or to fill in its form."""
+    if view.form is not None:
+        return how_to_answer(view.number, program)
     return f"to approve exactly this: {program}approve {view.number} --digest {view.digest}"
 
 
@@ -134,7 +139,7 @@ def _heading(view: EscalationView, now: float, limit: int | None = NAME_LIMIT) -
 
 
 def _why(view: EscalationView, words: str, most: int | None = None) -> list[str]:
-    lines = [f"   {words}", f"   {undo_words(view.undo)}"]
+    lines = [f"   {words}", *([] if view.form is not None else [f"   {undo_words(view.undo)}"])]
     if (needed := approvals_words(view)) and not view.outcome:
         lines.append(f"   {needed}")
     if view.scope and not view.outcome:

@@ -14,7 +14,8 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase, TestCase
 
-from ironcurtain.console.source import GATHER_SECONDS, PATIENCE, REMEMBERED, HomeSource
+from ironcurtain.console.closed_escalations import REMEMBERED
+from ironcurtain.console.source import GATHER_SECONDS, PATIENCE, HomeSource
 from ironcurtain.control.wire import RemoteError
 from ironcurtain.errors import NotAllowed, NotFound, StaleDecision, Unavailable
 from ironcurtain.escalation import Outcome, watcher

@@ -38,6 +38,7 @@ TRAVELLING = (
     wire.MessageBody,
     wire.UndoBody,
     wire.DecisionBody,
+    wire.AnswerBody,
     wire.ShownBody,
     wire.DenyAllBody,
     wire._ErrorBody,

@@ -11,6 +11,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import NotAllowed, NotFound, NotShown, SessionError, StaleDecision, UsageError
 from ironcurtain.escalation import Outcome, Scope
+from ironcurtain.escalation.form_values import Field
+from ironcurtain.escalation.forms import Form
 from ironcurtain.operations import LOCAL_ROLES, Principal, Role
 from ironcurtain.operations.operations import Operations
 from ironcurtain.project.snapshot import Snapshots
@@ -43,12 +45,16 @@ NEEDED = {
     "escalations": Role.VIEW,
     "shown": Role.VIEW,
     "decide": Role.APPROVE,
+    "answer": Role.APPROVE,
     "deny_all": Role.APPROVE,
     "permissions": Role.VIEW,
     "revoke": Role.APPROVE,
     "reload": Role.ADMIN,
 }
 """The one role that each operation asks for; to observe a terminal, ``view`` is enough."""
+
+
+FORM = Form(message="Who are you?", fields=(Field(name="name", kind="text", required=True),))
 
 
 class OperationsTestCase(SynchronousTestCase):
@@ -78,6 +84,12 @@ class OperationsTestCase(SynchronousTestCase):
         self.asked += 1
         wanted = make_request(core, {"n": self.asked if n is None else n}, scope=scope)
         core.escalations.ask(replace(wanted, approvals=approvals))
+        return core.escalations.pending()[-1].number
+
+    def ask_form(self) -> int:
+        """:returns: the number of a new form."""
+        core = next(agent.core for agent in self.world.agents if agent.core and agent.core.id == self.session.id)
+        core.escalations.ask(replace(make_request(core), form=FORM))
         return core.escalations.pending()[-1].number
 
     def digest(self, number: int) -> str:
@@ -114,6 +126,7 @@ class OperationsTestCase(SynchronousTestCase):
             "reload": (),
             "shown": (number, self.digest(number)),
             "decide": (number, Outcome.DENIED),
+            "answer": (self.ask_form() if name == "answer" else 0, None),
             "deny_all": (),
             "permissions": (),
             "revoke": (self.keep(),) if name == "revoke" else (),

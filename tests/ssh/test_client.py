@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from twisted.internet.defer import Deferred
@@ -13,6 +14,7 @@ from ironcurtain.operations import Role
 from ironcurtain.ssh import transport
 from tests.audit.doubles import scratch
 from tests.escalation.doubles import make_scope
+from tests.operations.test_operations import FORM
 from tests.programs import program
 from tests.session.doubles import make_request, request
 from tests.ssh.doubles import Server, make_holder
@@ -41,6 +43,13 @@ class SshTestCase(TestCase):
         core = self.server.world.agents[-1].core
         assert core is not None
         core.escalations.ask(make_request(core, arguments or None, scope=scope)).addErrback(lambda _: None)
+        return core.escalations.pending()[-1].number
+
+    def ask_form(self) -> int:
+        """:returns: the number of a new form."""
+        core = self.server.world.agents[-1].core
+        assert core is not None
+        core.escalations.ask(replace(make_request(core), form=FORM)).addErrback(lambda _: None)
         return core.escalations.pending()[-1].number
 
     async def said(self, holder: Any, *words: str) -> tuple[int | None, str, str]:

@@ -26,6 +26,19 @@ class DecidingTests(SshTestCase):
         self.assertEqual((await self.said(ada, "approve", str(number)))[0], 0)
         self.assertEqual((await self.said(ada, "escalations", "show", "99"))[0], 69)
 
+    async def test_form_is_filled_in_once_it_was_shown(self) -> None:
+        ada, bob = self.server.listed("ada", Role.VIEW, Role.APPROVE), self.server.listed("bob", Role.VIEW)
+        await self.session()
+        number = self.ask_form()
+        answer = ("answer", str(number), "name=Ada")
+        self.assertEqual((await self.said(bob, *answer))[0], 77)
+        self.assertIn("was not shown to you completely", (await self.said(ada, *answer))[2])
+        _, out, _ = await self.said(ada, "escalations")
+        self.assertIn("1. name: text, required\n", out)
+        self.assertIn("name: it is required", (await self.said(ada, "answer", str(number)))[2])
+        self.assertEqual((await self.said(ada, *answer))[0], 0)
+        self.assertIn("too late", (await self.said(ada, *answer))[2])
+
     async def test_all_are_denied_and_the_session_is_ended(self) -> None:
         ada = self.server.listed("ada", Role.VIEW, Role.APPROVE, Role.ATTACH)
         session = await self.session()

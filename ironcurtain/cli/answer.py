@@ -1,0 +1,122 @@
+"""``ironcurtain answer``: fill in the form of an MCP server."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ironcurtain.cli.completion import waiting
+from ironcurtain.cli.output import home, print_lines
+
+if TYPE_CHECKING:
+    from ironcurtain.escalation.forms import Form
+    from ironcurtain.operations.model import EscalationView
+
+JSON_LIMIT = 1024 * 1024
+"""Maximum number of bytes read from standard input."""
+
+
+@click.command()
+@click.argument("number", type=int, shell_complete=waiting)
+@click.argument("values", nargs=-1, metavar="[NAME=VALUE]...")
+@click.option("--json", "text", metavar="OBJECT", help="The values as a JSON object; - reads it from standard input.")
+@click.option("--decline", is_flag=True, help="Tell the server that you decline, as 'deny' does.")
+@click.option("--cancel", is_flag=True, help="Tell the server that nobody answers.")
+@click.option("--digest", help="Fill in the form that has this digest; 'escalations' shows it.")
+def answer(
+    number: int, values: tuple[str, ...], text: str | None, decline: bool, cancel: bool, digest: str | None
+) -> None:
+    """
+    Fill in the form NUMBER, which an MCP server sent: field by field at a terminal, or with the values given here.
+
+    A field with several choices may be named several times. Values given here count only if the form was shown to you
+    whole: look at it with 'ironcurtain escalations'. The server gets exactly these values, and the agent does not see
+    them. A form that asks for a secret never gets here, and no value that looks like one is sent.
+    """
+    if sum((bool(values), text is not None, decline, cancel)) > 1:
+        raise click.UsageError("give one of: NAME=VALUE words, --json, --decline, --cancel")
+    asks = not values and text is None and not decline and not cancel
+    if asks and not sys.stdin.isatty():
+        raise click.UsageError("without a terminal, give NAME=VALUE words, --json, --decline or --cancel")
+    given = sys.stdin.buffer.read(JSON_LIMIT).decode(errors="replace") if text == "-" else text
+    from ironcurtain.cli.run import run
+    from ironcurtain.control.owners import Owners
+    from ironcurtain.escalation import Outcome
+    from ironcurtain.view.escalations import decided
+
+    where = home()
+
+    async def send(reactor: Any) -> EscalationView:
+        client, view = await Owners(reactor, where).of_escalation(number)
+        if decline:
+            return await client.decide(number, Outcome.DENIED, digest)
+        if cancel:
+            return await client.answer(number, None, digest)
+        form = _form(view)
+        if asks:
+            return await client.answer(number, _asked(view, form), view.digest)
+        return await client.answer(number, _given(form, values, given), digest)
+
+    print_lines(decided(run(send)))
+
+
+def _form(view: EscalationView) -> Form:
+    from ironcurtain.errors import StaleDecision, UsageError
+
+    if view.outcome:
+        raise StaleDecision(f"too late: escalation {view.number} was {view.outcome}")
+    if view.form is None:
+        raise UsageError(f"{view.number} is a call and no form: approve or deny it")
+    return view.form
+
+
+def _given(form: Form, words: tuple[str, ...], text: str | None) -> dict[str, Any]:
+    from ironcurtain.errors import UsageError
+    from ironcurtain.escalation.forms import read_words
+    from ironcurtain.jsonrpc import codec
+
+    if text is None:
+        return read_words(form, words)
+    try:
+        found = codec.decode(text.encode())
+    except codec.InvalidMessage as e:
+        raise UsageError(f"--json: {e.detail}") from None
+    if not isinstance(found, dict):
+        raise UsageError("--json wants an object with a value for each field")
+    return found
+
+
+def _asked(view: EscalationView, form: Form) -> dict[str, Any] | None:
+    """
+    :returns: the values that the person at the terminal enters.
+    :raises click.Abort: nothing is to be sent.
+    """
+    from ironcurtain.cli.questions import confirmed
+    from ironcurtain.cli.run import blocking
+    from ironcurtain.escalation.form_values import FieldError
+    from ironcurtain.escalation.forms import Filling
+    from ironcurtain.text.display import one_line
+    from ironcurtain.view.escalations import whole_lines
+    from ironcurtain.view.forms import filled_lines, prompt_words
+
+    print_lines("\n".join(whole_lines(view, time.time())))
+    filling = Filling(form)
+    with blocking():
+        while filling.current is not None:
+            typed: str = click.prompt(prompt_words(filling), default="", show_default=False)
+            if typed.strip() == "/back":
+                filling.back()
+                continue
+            try:
+                filling.enter(typed)
+            except FieldError as e:
+                click.echo(f"  {e}", err=True)
+        if not form.url:
+            print_lines("\n".join(f"   {line}" for line in filled_lines(filling)))
+        question = "Did you open it?" if form.url else f"Send this to the server {one_line(view.server)}?"
+        if not confirmed(question):
+            raise click.Abort
+    return filling.values

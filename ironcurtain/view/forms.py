@@ -1,0 +1,101 @@
+"""Render forms as lines, safe for a terminal, for every front end in which a person fills them in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ironcurtain.escalation.form_values import Choice, Field
+from ironcurtain.escalation.forms import Filling, Form
+from ironcurtain.text.display import json_line, one_line, paragraphs
+
+BRIEF = 200
+"""Maximum number of characters of a name, a title or a value where it is repeated."""
+
+WARNING = "the server gets what you enter: no password, key or card number belongs here"
+
+HELP = "an empty line: the default, or nothing; /back: the field before; /decline; /cancel: stop here, and send nothing"
+"""What can be entered in place of a value."""
+
+_KINDS = {"text": "text", "number": "a number", "integer": "a whole number", "boolean": "yes or no"}
+
+
+def form_lines(form: Form) -> list[str]:
+    """:returns: a complete form: its message, and its fields or its address."""
+    lines = paragraphs(form.message).split("\n") if form.message else []
+    if form.url:
+        address = [f"host: {one_line(form.host)}", f"address: {one_line(form.url)}"]
+        return [*lines, *address, "it is not opened for you: open it in a browser yourself if you know this host"]
+    for number, asked in enumerate(form.fields, 1):
+        lines += [f"{number}. {_label(asked)}: {field_words(asked)}", *_details(asked)]
+    return [*lines, WARNING] if form.fields else lines
+
+
+def field_words(asked: Field) -> str:
+    """:returns: what fits a field, and whether it is required."""
+    if asked.kind in _KINDS:
+        words = _KINDS[asked.kind]
+    else:
+        words = "one of the choices" if asked.kind == "choice" else "any of the choices, with commas between them"
+    words += _bounds(asked)
+    if asked.format:
+        words += f", {one_line(asked.format, BRIEF)}"
+    if asked.pattern:
+        words += f", like {one_line(asked.pattern)}"
+    words += ", required" if asked.required and asked.default is None else ""
+    return words + (f", by default {value_words(asked.default)}" if asked.default is not None else "")
+
+
+def prompt_words(filling: Filling) -> str:
+    """:returns: what a person is asked for next, on one line."""
+    if (asked := filling.current) is None:
+        return "type yes once you have opened it" if filling.form.url else "type yes to send this"
+    return f"{filling.at + 1} of {len(filling.form.fields)}: {one_line(asked.title or asked.name, BRIEF)}"
+
+
+def filled_lines(filling: Filling) -> list[str]:
+    """:returns: what will be sent."""
+    if not filling.values:
+        return ["no values"]
+    return [f"{one_line(name, BRIEF)} = {value_words(value)}" for name, value in filling.values.items()]
+
+
+def value_words(value: Any) -> str:
+    """:returns: a value in words."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(map(value_words, value)) or "none"
+    return one_line(value) if isinstance(value, str) else json_line(value)
+
+
+def how_to_answer(number: int, program: str = "ironcurtain ") -> str:
+    """:returns: the line below a complete form."""
+    return f"to fill it in: {program}answer {number}; to decline: {program}deny {number}"
+
+
+def _label(asked: Field) -> str:
+    name = one_line(asked.name)
+    return name if not asked.title or asked.title == asked.name else f"{one_line(asked.title)} ({name})"
+
+
+def _details(asked: Field) -> Iterator[str]:
+    if asked.description:
+        for line in paragraphs(asked.description).split("\n"):
+            yield f"   {line}"
+    for number, choice in enumerate(asked.choices, 1):
+        yield f"   {number}) {_choice(choice)}"
+
+
+def _choice(choice: Choice) -> str:
+    value = one_line(choice.value)
+    return value if choice.title in ("", choice.value) else f"{value}: {one_line(choice.title)}"
+
+
+def _bounds(asked: Field) -> str:
+    unit = {"text": " characters", "choices": " of them"}.get(asked.kind, "")
+    if asked.least is not None and asked.most is not None:
+        return f", {asked.least:g} to {asked.most:g}{unit}"
+    if asked.least is not None:
+        return f", at least {asked.least:g}{unit}"
+    return "" if asked.most is None else f", at most {asked.most:g}{unit}"

@@ -1,0 +1,97 @@
+"""Forms as lines: all that a server asks, and nothing that moves a cursor."""
+
+from __future__ import annotations
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from ironcurtain.escalation.form_values import Choice, Field
+from ironcurtain.escalation.forms import Filling, Form
+from ironcurtain.view.escalations import how_to_approve, listing
+from ironcurtain.view.forms import WARNING, filled_lines, form_lines, prompt_words
+from tests.text.visible import invisible
+from tests.view.test_escalations import VIEW
+
+COLORS = (Choice("red", "Red"), Choice("green"))
+FORM = Form(
+    message="Who are you?\nPlease\x1b[2J",
+    fields=(
+        Field(
+            name="name", kind="text", title="Your name", description="As on\nthe door", required=True, least=2, most=9
+        ),
+        Field(name="mail", kind="text", format="email", pattern=".*"),
+        Field(name="age", kind="integer", least=0, default=36),
+        Field(name="color", kind="choice", choices=COLORS),
+        Field(name="tags", kind="choices", choices=COLORS, most=1, default=["red"]),
+        Field(name="sure", kind="boolean", default=False),
+    ),
+)
+FORMS = st.builds(
+    Form,
+    message=st.text(),
+    fields=st.lists(
+        st.builds(
+            Field,
+            name=st.text(),
+            kind=st.just("choice"),
+            title=st.text(),
+            description=st.text(),
+            choices=st.lists(st.builds(Choice, st.text(), st.text()), max_size=2).map(tuple),
+        ),
+        max_size=2,
+    ).map(tuple),
+)
+
+
+class FormLinesTests(SynchronousTestCase):
+    def test_every_field_says_what_fits(self) -> None:
+        self.assertEqual(
+            form_lines(FORM),
+            [
+                "Who are you?",
+                "Please\\x1b[2J",
+                "1. Your name (name): text, 2 to 9 characters, required",
+                "   As on",
+                "   the door",
+                "2. mail: text, email, like .*",
+                "3. age: a whole number, at least 0, by default 36",
+                "4. color: one of the choices",
+                "   1) red: Red",
+                "   2) green",
+                "5. tags: any of the choices, with commas between them, at most 1 of them, by default red",
+                "   1) red: Red",
+                "   2) green",
+                "6. sure: yes or no, by default no",
+                WARNING,
+            ],
+        )
+
+    def test_address_has_its_host_on_a_line(self) -> None:
+        form = Form(message="Log in", url="https://a.example/x?y=1", host="a.example")
+        self.assertEqual(form_lines(form)[:3], ["Log in", "host: a.example", "address: https://a.example/x?y=1"])
+        self.assertIn("not opened for you", form_lines(form)[3])
+
+    @given(FORMS)
+    def test_nothing_invisible_is_shown(self, form: Form) -> None:
+        lines = form_lines(form)
+        self.assertFalse(any(invisible(line.replace("\t", "")) or "\n" in line for line in lines))
+
+    def test_filling_names_the_field_and_what_was_entered(self) -> None:
+        filling = Filling(FORM)
+        self.assertEqual(prompt_words(filling), "1 of 6: Your name")
+        for text in ("Ada\u202e", "", "", "2", "", "yes"):
+            filling.enter(text)
+        self.assertEqual(prompt_words(filling), "type yes to send this")
+        self.assertEqual(
+            filled_lines(filling), ["name = Ada\\u202e", "age = 36", "color = green", "tags = red", "sure = yes"]
+        )
+
+    def test_list_shows_the_form_and_how_to_answer(self) -> None:
+        view = msgspec.structs.replace(VIEW, form=FORM, tool="elicitation/create")
+        listed = listing([view], 140.0)
+        self.assertEqual(listed.whole, [view])
+        self.assertEqual(listed.lines[1:3], ["   Who are you?", "   Please\\x1b[2J"])
+        self.assertNotIn("cannot be undone", "\n".join(listed.lines))
+        self.assertEqual(how_to_approve(view), "to fill it in: ironcurtain answer 7; to decline: ironcurtain deny 7")
