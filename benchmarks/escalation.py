@@ -55,6 +55,7 @@ from ironcurtain.session.events import EscalationRaised, Stamped  # noqa: E402
 from ironcurtain.session.manager import SessionManager  # noqa: E402
 from ironcurtain.session.model import Reply, SessionRequest, Usage  # noqa: E402
 from ironcurtain.session.parts import Core, NoTools, Services, SessionKind  # noqa: E402
+from ironcurtain.view.events import describe  # noqa: E402
 
 reactor: Any = the_reactor
 
@@ -111,6 +112,7 @@ async def make_operations(directory: Path) -> Operations:
         watcher=DirectoryWatcher(reactor),
         redactor=Redactor(),
         proxies=UpstreamProxies(reactor, Network(), {}),
+        describe=describe,
         control_socket=str(directory / "control.sock"),
     )
     manager = SessionManager(

@@ -42,6 +42,7 @@ from ironcurtain.session.parts import Core, Services, SessionAgent, SessionKind
 from ironcurtain.session.tools import ToolFiles, make_proxy, protected_paths
 from ironcurtain.session.workspace import usable_workspace
 from ironcurtain.traces.exports import Exports
+from ironcurtain.view.events import describe
 
 if TYPE_CHECKING:
     from ironcurtain.agents.registry import AgentRegistry
@@ -99,6 +100,7 @@ class Application:
             watcher=self._watcher,
             redactor=Redactor(),
             proxies=self._proxies(settings),
+            describe=describe,
             control_socket=str(socket),
             choose_account=self._choose_account,
             export=self._exports.find,

@@ -79,8 +79,7 @@ def mcp_proxy(
 def _print_warnings(log: EventLog) -> None:
     """Print messages for the user on standard error, from the beginning of the log on."""
     from ironcurtain.session.events import Notice, ServerDown
-    from ironcurtain.session.words import describe
-    from ironcurtain.text.display import one_line
+    from ironcurtain.view.events import describe
 
     printed = 0
 
@@ -88,9 +87,9 @@ def _print_warnings(log: EventLog) -> None:
         nonlocal printed
         for stamped in log.after(printed):
             printed = stamped.sequence
-            if isinstance(stamped.event, Notice | ServerDown):
+            if isinstance(stamped.event, Notice | ServerDown) and (words := describe(stamped.event)) is not None:
                 with suppress(OSError):  # standard error was closed
-                    print_lines(f"ironcurtain: {one_line(describe(stamped.event))}", err=True)
+                    print_lines(f"ironcurtain: {words.shown}", err=True)
 
     log.watch(print_new)
     print_new()

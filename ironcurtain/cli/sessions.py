@@ -20,7 +20,7 @@ def sessions(json_output: bool) -> None:
     """
     from ironcurtain.cli.run import run
     from ironcurtain.control.owners import Owners
-    from ironcurtain.session.words import outside_sandboxes, paid_by, server_faults, servers_down, weaker_sandboxes
+    from ironcurtain.view.sessions import outside_sandboxes, paid_by, server_faults, servers_down, weaker_sandboxes
 
     where = home()
     found = run(lambda reactor: Owners(reactor, where).sessions())

@@ -16,7 +16,6 @@ from ironcurtain.cli.output import print_lines
 from ironcurtain.cli.terminal.standard import in_foreground
 from ironcurtain.errors import IronCurtainError, Unavailable
 from ironcurtain.session.model import SessionInfo, State
-from ironcurtain.session.words import how_to_resume
 from ironcurtain.terminal.guard import Guard
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.keys import DETACH, QUIT, Keys
@@ -24,6 +23,7 @@ from ironcurtain.terminal.local import LocalTerminal
 from ironcurtain.terminal.model import Mode, ProgramExit
 from ironcurtain.terminal.viewing import Viewing, attach
 from ironcurtain.text.display import one_line
+from ironcurtain.view.sessions import how_to_resume
 
 if TYPE_CHECKING:
     from ironcurtain.control.client import ControlClient

@@ -15,7 +15,6 @@ from twisted.internet.task import LoopingCall, deferLater
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from ironcurtain.console.activity import Activity
 from ironcurtain.console.commands import Section, Start
 from ironcurtain.console.details import Details
 from ironcurtain.console.keys import paste, press
@@ -29,6 +28,7 @@ from ironcurtain.home.user_paths import user_path
 from ironcurtain.operations.model import EscalationView
 from ironcurtain.session.events import Stamped
 from ironcurtain.session.model import SessionRequest
+from ironcurtain.view.chronicle import Chronicle
 
 TICK_SECONDS = 1.0
 """Seconds between redraws, for the times on the screen."""
@@ -225,7 +225,7 @@ class Console:
     def _follow(self, session: int) -> None:
         self._unfollow()
         self._followed, self._unfollow = session, lambda: None
-        activity = self._details.activity = Activity()
+        activity = self._details.activity = Chronicle()
 
         def heard(stamped: Stamped) -> None:
             activity.add(stamped)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ironcurtain.console.activity import Activity
 from ironcurtain.console.commands import HELP, Section
 from ironcurtain.console.rows import clock
 from ironcurtain.console.state import DIGEST, ConsoleState, head_words, outcome_words
@@ -13,6 +12,7 @@ from ironcurtain.policy.reversal import undo_words
 from ironcurtain.text.columns import Line, Span, unstyled, wrap
 from ironcurtain.text.display import left, one_line
 from ironcurtain.view.arguments import full_lines, is_complete, key_lines, size
+from ironcurtain.view.chronicle import Chronicle
 from ironcurtain.view.escalations import NAME_LIMIT, approvals_words, permission_lines, tool_name
 
 REASON_LINES = 2
@@ -40,7 +40,7 @@ class Details:
     """:ivar activity: activity of the followed session; ``None`` if there is none."""
 
     def __init__(self) -> None:
-        self.activity: Activity | None = None
+        self.activity: Chronicle | None = None
         self._known: dict[tuple[int, str, str, int, int], tuple[list[Line], bool, bool]] = {}
 
     def text(self, state: ConsoleState, width: int, now: float) -> Text:
@@ -54,7 +54,7 @@ class Details:
         if state.permitted:
             return Text("PERMISSIONS, Esc to close", permissions_lines(state, width, now))
         if state.section is Section.SESSIONS:
-            return self._activity(state, width)
+            return self._activity(state, width, now)
         chosen = state.escalation if state.section is Section.WAITING else state.record
         if chosen is None:
             return Text("", [])
@@ -73,13 +73,8 @@ class Details:
             self._known[key] = (lines, False, complete)
         return self._known[key]
 
-    def _activity(self, state: ConsoleState, width: int) -> Text:
-        lines: list[Line] = []
-        for line in self.activity.lines if self.activity is not None else ():
-            time, text = line
-            indent = " " * len(time.text)
-            for index, part in enumerate(wrap(text.text, width - len(indent))):
-                lines.append((time if index == 0 else Span(indent), Span(part, text.style)))
+    def _activity(self, state: ConsoleState, width: int, now: float) -> Text:
+        lines = self.activity.lines(width, now) if self.activity is not None else []
         heading = ""
         for info in (info for info in state.sessions if info.number == state.followed):
             if info.head is not None:

@@ -31,6 +31,22 @@ from ironcurtain.terminal.hub import Hub
 from ironcurtain.traces.otlp import Export
 
 
+class EventWords(Protocol):
+    """An event in words."""
+
+    @property
+    def logged(self) -> str:
+        """For the session's log and for recordings; not escaped."""
+
+    @property
+    def rings(self) -> bool:
+        """Whether the bells of those ring who view the session's terminal."""
+
+    @property
+    def marked(self) -> bool:
+        """Whether it is marked in the recording of the session's terminal."""
+
+
 class SessionListener(Protocol):
     """A listening socket."""
 
@@ -49,6 +65,7 @@ class Services:
     :param in_thread: runs a blocking function in a thread.
     :param listen: listens on a UNIX socket for this user only, with the protocols of a factory.
     :param proxies: upstream proxies of what connects to other hosts.
+    :param describe: returns an event in words, if it has any: sessions report events, and others word them.
     :param control_socket: where this process serves its control API; empty if it does not.
     :param export: returns what exports a span as the settings say, if they do.
     :param choose_account: returns the account of a session with a workspace, ``None`` being a fresh one; raises
@@ -65,6 +82,7 @@ class Services:
     watcher: DirectoryWatcher
     redactor: Redactor
     proxies: UpstreamProxies
+    describe: Callable[[events.SessionEvent], EventWords | None]
     control_socket: str = ""
     choose_account: Callable[[Path | None], Account] = lambda workspace: session_account(
         str(os.geteuid()), {}, workspace, os.geteuid()

@@ -42,7 +42,6 @@ from ironcurtain.session.records import (
 from ironcurtain.session.snapshots import UndoReport, WorkspaceSnapshots
 from ironcurtain.session.terminal import SharedTerminal
 from ironcurtain.session.turns import Turns
-from ironcurtain.session.words import describe
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.model import Mode
 
@@ -389,8 +388,8 @@ class Session:
         if isinstance(event, events.TurnStarted | events.TurnFinished):
             self._in_turn = isinstance(event, events.TurnStarted)
         self._turns = event.turn if isinstance(event, events.TurnFinished) else self._turns
-        if text := describe(event):
-            self._log_file.write("session", text)
-        if self._shared is not None:
-            self._shared.tell(event)
+        if (words := self._services.describe(event)) is not None:
+            self._log_file.write("session", words.logged)
+            if self._shared is not None:
+                self._shared.tell(words)
         self.events.emit(event)

@@ -11,51 +11,13 @@ from pathlib import Path
 from ironcurtain.errors import NotAllowed, NotFound
 from ironcurtain.home.layout import private_directory
 from ironcurtain.home.session_paths import SessionPaths
-from ironcurtain.session import events
 from ironcurtain.session.model import Ticket
-from ironcurtain.session.parts import Core, Services, SessionListener
-from ironcurtain.session.words import describe, request_line, unasked
+from ironcurtain.session.parts import Core, EventWords, Services, SessionListener
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.model import Mode
 from ironcurtain.terminal.recording import Recording
 from ironcurtain.terminal.remote import AttachFactory
 from ironcurtain.terminal.wire import Hello
-
-
-def bell(event: events.SessionEvent) -> str:
-    """:returns: a few words on why the bell rings for this event; empty if it does not."""
-    match event:
-        case events.EscalationRaised():
-            return f"escalation {event.number}: {event.server}.{event.tool}"
-        case events.EscalationApproved():
-            return describe(event)
-        case events.BudgetWarning() | events.BudgetExhausted():
-            return event.message
-        case events.ProxyDown():
-            return f"the {event.proxy} proxy is dead: {event.reason}"
-        case _:
-            return ""
-
-
-def marker(event: events.SessionEvent) -> str:
-    """:returns: a mark in the recording for an event without a bell; empty: none."""
-    match event:
-        case events.ToolCallRaised():
-            return f"call {event.call_id} {event.server}.{event.tool} {event.arguments}"
-        case events.ToolDecision():
-            by = f" by {event.by}{unasked(event)}" if event.by else ""
-            return f"call {event.call_id} {event.decision}{by}"
-        case events.ToolFinished():
-            return f"call {event.call_id} ended: {event.status}"
-        case events.StepFinished():
-            return f"model request {event.step}: {event.input_tokens} tokens in, {event.output_tokens} out"
-        case events.RequestRefused():
-            return f"request refused: {request_line(event)}"
-        case events.EscalationClosed():
-            return f"escalation {event.number} {event.outcome}{f' by {event.by}' if event.by else ''}"
-        case _:
-            return ""
-
 
 TICKET_SECONDS = 10.0
 """Lifetime of a token in seconds (clients attach at once)."""
@@ -145,14 +107,14 @@ class SharedTerminal:
         """:returns: a ticket for attaching from another process."""
         return Ticket(session=self._core.id, socket=str(self._run.stream_socket), token=self._tickets.issue(by, mode))
 
-    def tell(self, event: events.SessionEvent) -> None:
+    def tell(self, words: EventWords) -> None:
         """Process an event of the session: mark it in the recording, and ring the viewers' bells if needed."""
         if self._hub.over is not None:
             return
-        if text := bell(event):
-            self._hub.bell(text)
-        elif text := marker(event):
-            self._hub.mark(text)
+        if words.rings:
+            self._hub.bell(words.logged)
+        elif words.marked:
+            self._hub.mark(words.logged)
 
     def _check(self, hello: Hello) -> Hub:
         if hello.session != self._core.id:

@@ -14,12 +14,12 @@ from ironcurtain.errors import ConfigurationError, IronCurtainError
 from ironcurtain.shell.agent import ShellAgent
 from ironcurtain.shell.messages import Action, Edit, Message, Notice
 from ironcurtain.shell_screen.keyboard import EditRequested, ForCommand, Keyboard, Local, Suspend
-from ironcurtain.shell_screen.look import encoding_of, look_for
 from ironcurtain.shell_screen.panel import Panel
 from ironcurtain.shell_screen.screen import Screen
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.model import ProgramExit
 from ironcurtain.text.decoding import decode_text
+from ironcurtain.view.look import encoding_of, look_for
 
 TICK_SECONDS = 1.0
 """How often elapsed time is drawn."""

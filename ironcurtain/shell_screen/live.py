@@ -9,12 +9,11 @@ from ironcurtain.policy.reversal import undo_words
 from ironcurtain.shell.messages import ApprovalRequested, ProposedStep
 from ironcurtain.shell.reversal import needs_own_decision
 from ironcurtain.shell_screen.frame import Frame
-from ironcurtain.shell_screen.layout import items, rows, shortened
 from ironcurtain.shell_screen.panel import Panel
 from ironcurtain.shell_screen.question import Question
-from ironcurtain.shell_screen.record import elapsed
-from ironcurtain.shell_screen.step_lines import BRIEF, SCOPE, inspected, listed, part_of, verdict_line
-from ironcurtain.text.columns import Line, Span, cells, clip, unstyled
+from ironcurtain.text.columns import Line, Span, cells, clip, items, rows, shortened, unstyled
+from ironcurtain.text.display import elapsed
+from ironcurtain.view.steps import BRIEF, SCOPE, inspected, listed, part_of, verdict_line
 
 LEAST_COLUMNS, LEAST_ROWS = 20, 7
 """Of a terminal in which anything can be decided."""

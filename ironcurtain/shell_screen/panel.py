@@ -5,13 +5,13 @@ from __future__ import annotations
 from ironcurtain.escalation.decision_keys import DecisionKeys, Offer
 from ironcurtain.shell import messages
 from ironcurtain.shell.messages import ProposedStep
-from ironcurtain.shell_screen import record
 from ironcurtain.shell_screen.frame import Frame
 from ironcurtain.shell_screen.input_line import InputLine
-from ironcurtain.shell_screen.look import Look
-from ironcurtain.shell_screen.plan import Plan
 from ironcurtain.shell_screen.question import Inspection, Question, shown_scope, shown_step
-from ironcurtain.shell_screen.record import Printed
+from ironcurtain.view import step_record
+from ironcurtain.view.look import Look
+from ironcurtain.view.plan import Plan
+from ironcurtain.view.step_record import Printed
 
 WRITING_LIMIT = 4000
 """Most characters of a line that the model has not ended, before it is printed all the same."""
@@ -128,7 +128,7 @@ class Panel:
             case messages.StepCompleted():
                 self._completed(message, now)
             case messages.Notice():
-                self._print(record.notice(message.text, self.look))
+                self._print(step_record.notice(message.text, self.look))
             case messages.InstructionDone():
                 self._done(message)
         if self.question is not None and (self.question.plan_id != self.plan.id or self.chosen is None):
@@ -145,16 +145,16 @@ class Panel:
         self._recorded = self.plan.id
         if not self.after_blank:
             self._line("")
-        self._print(*record.plan_lines(self.plan, heading, self.look))
+        self._print(*step_record.plan_lines(self.plan, heading, self.look))
 
     def record_words(self, words: str) -> None:
         """Print what the person told the agent."""
         self._end_text()
-        self._print(record.words(words, self.look))
+        self._print(step_record.words(words, self.look))
 
     def record_answer(self, words: str) -> None:
         """Print what the person decided, where nothing else tells it."""
-        self._print(record.answer(words, self.look))
+        self._print(step_record.answer(words, self.look))
 
     def _work(self, activity: str, now: float) -> None:
         if activity != self.activity:
@@ -179,7 +179,7 @@ class Panel:
         self.keys.keep(())
         self.close_question("", now)
         self._work("thinking", now)
-        self._print(record.title(message.text, self.look))
+        self._print(step_record.title(message.text, self.look))
         self._said, self.after_blank, self._recorded = "", True, ""
 
     def _text(self, text: str, now: float) -> None:
@@ -194,7 +194,7 @@ class Panel:
     def _line(self, line: str) -> None:
         line = line.rstrip()
         if line or not self.after_blank:
-            self._print(record.said(line, self.look))
+            self._print(step_record.said(line, self.look))
         self.after_blank = not line
 
     def _end_text(self) -> None:
@@ -242,7 +242,7 @@ class Panel:
     def _decided(self, message: messages.StepDecided, now: float) -> None:
         if self._asks_about(message.plan_id, message.step):
             self.close_question("working", now)
-            self._print(record.decided(message.step, message.allowed, message.by, message.reason, self.look))
+            self._print(step_record.decided(message.step, message.allowed, message.by, message.reason, self.look))
 
     def _started(self, message: messages.StepStarted, now: float) -> None:
         self._end_text()
@@ -251,7 +251,7 @@ class Panel:
         self.working, self.forming = True, False
         self.runs += 1
         self.plan.start(message.plan_id, message.step, message.command)
-        self._print(*record.started(self.plan, message.step, self.look))
+        self._print(*step_record.started(self.plan, message.step, self.look))
 
     def _completed(self, message: messages.StepCompleted, now: float) -> None:
         self._end_text()
@@ -261,14 +261,14 @@ class Panel:
         self.plan.end(message.plan_id, message.step, message.outcome)
         if self.question is None:
             self.close_question("thinking", now)
-        self._print(record.completed(message, self.look))
+        self._print(step_record.completed(message, self.look))
 
     def _done(self, message: messages.InstructionDone) -> None:
         self._end_text()
         if message.text.strip() not in self._said:
             for line in message.text.strip().split("\n"):
                 self._line(line)
-        self._print(*record.ended(message, self.look))
+        self._print(*step_record.ended(message, self.look))
         self.working = self.forming = False
         self.question, self.inspection, self.input = None, None, None
         self.plan.running, self.hint, self._said = None, "", ""

@@ -9,11 +9,10 @@ import re
 from dataclasses import dataclass
 
 from ironcurtain.shell_screen.frame import Frame
-from ironcurtain.shell_screen.layout import rows
 from ironcurtain.shell_screen.live import live
 from ironcurtain.shell_screen.panel import Panel
-from ironcurtain.shell_screen.record import Edge, Printed
-from ironcurtain.text.columns import Line, Span, cells, unstyled
+from ironcurtain.text.columns import Line, Span, cells, rows, unstyled
+from ironcurtain.view.step_record import Edge, Printed
 
 QUIET_SECONDS = 2.0
 """How long a command must have been silent before its time is shown below what it printed."""

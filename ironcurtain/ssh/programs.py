@@ -21,7 +21,6 @@ from ironcurtain.operations import Principal, Role
 from ironcurtain.operations.api import OversightApi
 from ironcurtain.operations.model import EscalationView, PermissionView
 from ironcurtain.session.model import SessionInfo
-from ironcurtain.session.words import outside_sandboxes
 from ironcurtain.ssh.channel import ChannelProgram, SessionChannel
 from ironcurtain.ssh.commands import Command, parse
 from ironcurtain.terminal.model import Mode
@@ -36,6 +35,7 @@ from ironcurtain.view.escalations import (
     revoked,
     whole_lines,
 )
+from ironcurtain.view.sessions import outside_sandboxes
 
 StartConsole = Callable[[Principal, SessionChannel], ChannelProgram]
 StartAttach = Callable[[Principal, str, Mode, SessionChannel], Awaitable[ChannelProgram]]

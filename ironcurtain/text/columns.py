@@ -7,7 +7,7 @@ A combining character counts as one column, so that no number of them can hide i
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
@@ -119,6 +119,52 @@ def fold(line: Line, width: int) -> Iterator[Line]:
         yield _part(line, start, space, indent)
         start = space + 1
     yield _part(line, start, len(text), indent)
+
+
+def rows(line: Line, width: int, indent: int = 0) -> list[Line]:
+    """
+    Break a line at spaces, and words that are too long where the row ends.
+
+    :param width: columns of a row.
+    :param indent: columns that are left free before the second row and those that follow.
+    """
+    text = unstyled(line)
+    indent = min(indent, width // 2)
+    found: list[Line] = []
+    start = 0
+    while True:
+        room = max(width - (indent if found else 0), 2)
+        end = fitting(text, start, room)
+        if end < len(text):
+            space = text.rfind(" ", start + 1, end + 1)
+            end = space if space - start > room // 4 else max(end, start + 1)
+        found.append(_part(line, start, end, indent))
+        start = end + (text[end : end + 1] == " ")
+        if start >= len(text):
+            return found
+
+
+def shortened(lines: Sequence[Line], most: int, note: Line) -> list[Line]:
+    """:returns: at most so many lines; if there are more, ``note`` is the last one."""
+    return list(lines) if len(lines) <= most else [*lines[: max(most - 1, 0)], note][:most]
+
+
+def items(parts: Sequence[Line], width: int, gap: str = "   ") -> list[Line]:
+    """:returns: parts side by side, none of them broken unless it is wider than a row."""
+    found: list[Line] = []
+    for part in parts:
+        size = cells(unstyled(part))
+        if found and cells(unstyled(found[-1])) + len(gap) + size <= width:
+            found[-1] = (*found[-1], Span(gap), *part)
+        else:
+            found.append(clip(part, width))
+    return found
+
+
+def indented(lines: list[Line], first: Line) -> list[Line]:
+    """:returns: lines behind ``first``, the later ones below the first one."""
+    margin = Span(" " * cells(unstyled(first)))
+    return [(*(first if index == 0 else (margin,)), *line) for index, line in enumerate(lines)]
 
 
 def _part(line: Line, start: int, end: int, indent: int) -> Line:

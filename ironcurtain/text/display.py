@@ -109,6 +109,18 @@ def left(seconds: float) -> str:
     return f"{whole // 60}:{whole % 60:02d}"
 
 
+def took(milliseconds: float) -> str:
+    """:returns: a duration as ``3 ms``, ``2.5 s`` or ``3:12 min``."""
+    if milliseconds < 1000:
+        return f"{milliseconds:.0f} ms"
+    return f"{milliseconds / 1000:.1f} s" if milliseconds < 60_000 else f"{left(milliseconds / 1000)} min"
+
+
+def elapsed(seconds: float) -> str:
+    """:returns: an elapsed time as ``12 s`` or ``3:12``."""
+    return f"{max(int(seconds), 0)} s" if seconds < 60 else left(seconds)
+
+
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     """:returns: rows in columns, as lines; the last column has any width."""
     every = [header, *rows]

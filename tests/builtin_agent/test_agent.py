@@ -35,7 +35,7 @@ from ironcurtain.llm.model import (
 from ironcurtain.llm.model import TokenUsage as Tokens
 from ironcurtain.session import events
 from ironcurtain.session.budget import BudgetLimits
-from ironcurtain.session.words import describe
+from ironcurtain.view.events import describe
 from tests.builtin_agent.agents import RUN, AgentCase, Model
 
 
@@ -164,7 +164,9 @@ class AgentTests(AgentCase):
         self.assertEqual(self.successResultOf(self.respond(agent)).text, "From the second.")
         fell = events.ModelFellBack(failed="given (first-1)", model="given (second-1)", reason="too busy")
         self.assertEqual(self.seen(events.ModelFellBack), [fell])
-        self.assertEqual(describe(fell), "given (first-1) gave no answer (too busy); given (second-1) is asked instead")
+        words = describe(fell)
+        assert words is not None
+        self.assertEqual(words.text, "given (first-1) gave no answer (too busy); given (second-1) is asked instead")
         self.assertEqual(agent.model, "second-1")
 
     def test_lost_variables_are_told_to_the_model(self) -> None:

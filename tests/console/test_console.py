@@ -287,13 +287,14 @@ class NewsTests(SynchronousTestCase):
         reader = setup.source.readers[1]
         call = events.ToolCallRaised(call_id="1", server="files", tool="read", arguments='{"path":"\x1b[2J"}')
         refused = events.RequestRefused(host="h\x1b[2J", method="POST", path="/x", reason="no such endpoint")
-        for event in (events.AgentText(text="I lo"), events.AgentText(text="ok\x1b]0;x\x07"), call, refused):
+        said = (events.AgentText(text=text) for text in ("I lo", "ok\x1b]0;x\x07"))
+        for event in (events.StateChanged(state="processing"), *said, call, refused):
             reader(events.Stamped(1, NOW, event))
         text = setup.settle()
         self.assertIn("ACTIVITY of session 1", text)
-        self.assertIn(f"{TIME} says I look\\x1b]0;x\\x07", text)
-        self.assertIn(f'{TIME} calls files.read {{"path":"\\x1b[2J"}}', text)
-        self.assertIn(f"{TIME} request refused: POST h\\x1b[2J/x:", text)
+        for words in ("I look\\x1b]0;x\\x07", "request refused: POST h\\x1b[2J/x:"):
+            self.assertIn(f"{TIME} {words}", text)
+        self.assertIn('● files.read {"path":"\\x1b[2J"} 0 s', text)
         setup.type("\t")
         self.assertEqual(setup.source.readers, {})
 
@@ -317,8 +318,7 @@ class NewsTests(SynchronousTestCase):
 
     def test_a_source_that_fails_is_told_and_asked_again(self) -> None:
         setup = Setup(80, 24)
-        working = setup.source.found
-        setup.source.found = None  # type: ignore[assignment]
+        working, setup.source.found = setup.source.found, None  # type: ignore[assignment]
         setup.source.tell()
         setup.settle()
         self.assertEqual(len(self.flushLoggedErrors(TypeError)), 1)

@@ -19,6 +19,7 @@ from ironcurtain.session.session import Session
 from ironcurtain.terminal.attachment import Attachment
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.model import Mode
+from ironcurtain.view.events import describe
 from tests.container_agent.worlds import KEY, ContainerTestCase, ScriptAgent, World, reactor
 from tests.terminal.doubles import Eye
 
@@ -176,8 +177,13 @@ class TellingTests(ScreenCase):
         self.attachment.typed(b"secret\r")
         await self.shows(b"secret: not found")
         shared = session.shared_terminal
-        shared.tell(events.ToolCallRaised(call_id="c1", server="git", tool="push", arguments="remote=origin"))
-        shared.tell(events.BudgetWarning(message="half of it is used"))
+        for event in (
+            events.ToolCallRaised(call_id="c1", server="git", tool="push", arguments="remote=origin"),
+            events.BudgetWarning(message="half of it is used"),
+        ):
+            words = describe(event)
+            assert words is not None
+            shared.tell(words)
         await self.world.manager.close(session, "enough")
         self.assertEqual(session.paths.recording.stat().st_mode & 0o777, 0o600)
         head, *lines = map(json.loads, session.paths.recording.read_text().splitlines())

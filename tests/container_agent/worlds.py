@@ -36,6 +36,7 @@ from ironcurtain.session.parts import Services, SessionKind
 from ironcurtain.session.project import ProjectPart
 from ironcurtain.session.session import Session
 from ironcurtain.terminal.screen import Screens
+from ironcurtain.view.events import describe
 from tests import engine
 from tests.audit.doubles import open_files, scratch
 from tests.http.direct import DIRECT
@@ -104,6 +105,7 @@ class World:
             watcher=self.watcher,
             redactor=Redactor(),
             proxies=DIRECT,
+            describe=describe,
             choose_account=lambda workspace: self.account,
         )
         screens = Screens(reactor)

@@ -21,6 +21,7 @@ from ironcurtain.session.model import Reply, SessionRequest, Usage
 from ironcurtain.session.parts import Core, Services, SessionKind
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.screen import RingScreen
+from ironcurtain.view.events import describe
 from tests.audit.doubles import at_once
 from tests.escalation.doubles import no_more_files
 from tests.http.direct import DIRECT
@@ -143,6 +144,7 @@ class World:
             watcher=self.watcher,
             redactor=Redactor(),
             proxies=DIRECT,
+            describe=describe,
             control_socket="/run/control.sock",
         )
         self.programs: list[Program] = []

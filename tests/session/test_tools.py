@@ -8,7 +8,6 @@ from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.console.activity import Activity
 from ironcurtain.home.layout import find_home, person_home
 from ironcurtain.home.settings import load
 from ironcurtain.mcp_proxy.calls import CallRaised
@@ -22,6 +21,7 @@ from ironcurtain.session import events, tools
 from ironcurtain.session.model import SessionRequest
 from ironcurtain.session.tools import ToolFiles, protected_paths, server_bounds, teller, wait_for_servers
 from ironcurtain.text.columns import unstyled
+from ironcurtain.view.chronicle import Chronicle
 from tests.mcp_proxy.support import until
 from tests.mcp_proxy.test_protocol import Base
 
@@ -38,12 +38,13 @@ class TellerTests(SynchronousTestCase):
         self.assertNotIn("a-key-of-ours", repr(told))
 
     def test_what_would_deceive_reaches_the_screens_that_show_it_escaped(self) -> None:
-        activity = Activity()
+        chronicle = Chronicle()
         told: list[events.SessionEvent] = []
         tell = teller(told.append, Redactor(()), PathMap("/x/work").to_agent_text)
         tell(CallRaised("1", "filesystem", "read_file", {"path": "/evil\u202etxt.\x1b[31m.sh"}, "deny", "r", ""))
-        activity.add(events.Stamped(1, 0.0, told[0]))
-        self.assertIn(r"path=/evil\u202etxt.\x1b[31m.sh", unstyled(activity.lines[0]))
+        chronicle.add(events.Stamped(1, 0.0, told[0]))
+        chronicle.add(events.Stamped(2, 0.0, events.ToolFinished(call_id="1", status="denied")))
+        self.assertIn(r"path=/evil\u202etxt.\x1b[31m.sh", unstyled(chronicle.lines(80, 0.0)[0]))
 
     def test_long_arguments_are_cut(self) -> None:
         told: list[events.SessionEvent] = []

@@ -8,9 +8,9 @@ from ironcurtain.command_rules import Risk
 from ironcurtain.escalation.decision_keys import QUIET_SECONDS
 from ironcurtain.shell.messages import Action, Message, ProposedStep
 from ironcurtain.shell_screen.keyboard import Keyboard, Local
-from ironcurtain.shell_screen.look import Look
 from ironcurtain.shell_screen.panel import Panel
 from ironcurtain.shell_screen.screen import Screen
+from ironcurtain.view.look import Look
 
 PLAN = "p1"
 

@@ -25,7 +25,7 @@ from ironcurtain.shell.messages import (
     StepOutcome,
     StepStarted,
 )
-from ironcurtain.shell_screen.look import Look
+from ironcurtain.view.look import Look
 from tests.shell_screen.doubles import CACHES, JOURNAL, LISTING, PLAN, STEPS, AgentMode
 
 SIZES = {

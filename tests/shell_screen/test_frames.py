@@ -7,7 +7,7 @@ import re
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.shell.messages import InstructionDone
-from ironcurtain.shell_screen.look import Look, encoding_of, look_for
+from ironcurtain.view.look import Look, encoding_of, look_for
 from tests.shell_screen.doubles import AgentMode
 from tests.shell_screen.frames import SIZES, STATES, note, picture_file, pictures, planned, running, stepping
 

@@ -27,10 +27,10 @@ from ironcurtain.shell.messages import (
     StepStarted,
 )
 from ironcurtain.shell_screen.live import live
-from ironcurtain.shell_screen.look import Look
 from ironcurtain.shell_screen.panel import Panel
-from ironcurtain.shell_screen.record import Printed
 from ironcurtain.shell_screen.screen import Screen
+from ironcurtain.view.look import Look
+from ironcurtain.view.step_record import Printed
 from tests.shell_screen.doubles import PLAN, AgentMode, Terminal
 from tests.shell_screen.frames import STATES, begun, planned, stepping
 
@@ -296,7 +296,7 @@ class CommandTests(SynchronousTestCase):
         self.mode.receive(Notice(text="the other backend answers"))
         self.mode.output(b"line\r\n")
         self.mode.receive(StepCompleted(plan_id=PLAN, step=1, outcome=StepOutcome.DONE, duration_ms=90_000))
-        self.assertIn("half a line\n├ ! the other backend answers\n├ ✓ done · 1:30\n", self.mode.text)
+        self.assertIn("half a line\n├ ! the other backend answers\n├ ✓ done · 1:30 min\n", self.mode.text)
 
     def test_what_follows_begins_on_a_line_of_its_own(self) -> None:
         for output in (b"no end", b"\x1b[1mno end\x1b[K", b"\x1b[Kend\r\n"):

@@ -8,9 +8,9 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.escalation.decision_keys import QUIET_SECONDS
 from ironcurtain.shell.messages import Approval, ApprovalRequested, PlanProposed, ProposedStep
-from ironcurtain.shell_screen.layout import command_rows
 from ironcurtain.shell_screen.question import shown_step
 from ironcurtain.text.columns import unstyled
+from ironcurtain.view.steps import command_rows
 from tests.shell_screen.doubles import CACHES, JOURNAL, LISTING, PLAN, STEPS, AgentMode
 from tests.shell_screen.frames import LONG, SCOPED, begun, long_plan, planned, step_once, stepping
 

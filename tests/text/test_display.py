@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.text.display import ago, has_hidden_text, left, one_line, paragraphs, shorten
+from ironcurtain.text.display import ago, elapsed, has_hidden_text, left, one_line, paragraphs, shorten, took
 from tests.text.visible import invisible
 
 DECEIVING = (
@@ -79,3 +79,9 @@ class TimeTests(SynchronousTestCase):
 
     def test_how_old(self) -> None:
         self.assertEqual([ago(3), ago(119), ago(7200), ago(90000), ago(-1)], ["3 s", "1 min", "2 h", "1 d", "0 s"])
+
+
+class DurationTests(SynchronousTestCase):
+    def test_durations_take_the_unit_that_fits(self) -> None:
+        self.assertEqual([took(ms) for ms in (3, 2500, 185_000)], ["3 ms", "2.5 s", "3:05 min"])
+        self.assertEqual([elapsed(s) for s in (-1, 12.9, 185)], ["0 s", "12 s", "3:05"])

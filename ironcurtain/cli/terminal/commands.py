@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from enum import Enum
 from math import inf
 
-from ironcurtain.cli.terminal.banner import shown_question
 from ironcurtain.errors import UsageError
 from ironcurtain.escalation.decision_keys import DecisionKeys, Verdict
 from ironcurtain.escalation.model import Outcome
+from ironcurtain.view.banner import shown_question
 
 NUMBER_DIGITS = 12
 """Maximum number of digits of a number."""

@@ -8,13 +8,13 @@ from typing import Any
 from ironcurtain.cli.terminal.commands import Decide, DenyAll, Input, Revoke, Show, Simple, Undo, UndoShown, choose
 from ironcurtain.cli.terminal.printer import Printer
 from ironcurtain.cli.terminal.undoing import Undoing
-from ironcurtain.cli.terminal.view import View
 from ironcurtain.errors import IronCurtainError, NotShown, UsageError
 from ironcurtain.escalation.model import Outcome
 from ironcurtain.operations.api import SessionApi
 from ironcurtain.operations.operations import LOOK
 from ironcurtain.text.columns import Span
 from ironcurtain.view.escalations import LIST_LIMIT, whole_lines
+from ironcurtain.view.narration import Narration
 
 Work = Coroutine[Any, Any, None]
 
@@ -34,7 +34,7 @@ class Deciding:
         self,
         api: SessionApi,
         number: int,
-        view: View,
+        view: Narration,
         printer: Printer,
         now: Callable[[], float],
         undoing: Undoing,

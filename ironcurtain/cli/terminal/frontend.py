@@ -28,7 +28,6 @@ from ironcurtain.cli.terminal.sender import Delivered, Sender
 from ironcurtain.cli.terminal.standard import standard_surface
 from ironcurtain.cli.terminal.surface import Surface
 from ironcurtain.cli.terminal.undoing import Undoing
-from ironcurtain.cli.terminal.view import Answers, Item, Say, View, WholeAnswer
 from ironcurtain.cli.undoing import Propose
 from ironcurtain.errors import IronCurtainError, SessionError
 from ironcurtain.home.session_paths import SessionPaths
@@ -36,9 +35,10 @@ from ironcurtain.operations.api import SessionApi
 from ironcurtain.operations.model import EscalationView
 from ironcurtain.session import events
 from ironcurtain.session.model import Reply, SessionInfo
-from ironcurtain.session.words import how_to_resume
 from ironcurtain.text.columns import Span
 from ironcurtain.text.display import one_line
+from ironcurtain.view.narration import Answers, Item, Narration, Say, WholeAnswer
+from ironcurtain.view.sessions import how_to_resume
 
 TWICE_SECONDS = 2.0
 """Seconds within which a second Ctrl-C leaves."""
@@ -194,7 +194,7 @@ class FrontEnd:
         return self._deciding.waiting
 
     def _show_as(self, answers: Answers) -> None:
-        self._view = View(answers, airy=self._surface.live, glyphs=self._surface.glyphs)
+        self._view = Narration(answers, airy=self._surface.live, signs=self._surface.signs)
         self._printer = Printer(self._view, self._surface, self._clock, self._now, self.lost)
         number = self._session.number
         undoing = Undoing(self._api, number, self._view, self._printer, self._propose)
@@ -353,9 +353,9 @@ class FrontEnd:
         self._next()
 
     async def _inspect(self, command: Simple) -> None:
-        width, glyphs = self._surface.width(), self._surface.glyphs
+        width, signs = self._surface.width(), self._surface.signs
         try:
-            lines = await inspect(command, self._api, self._session.number, self._paths, width, glyphs)
+            lines = await inspect(command, self._api, self._session.number, self._paths, width, signs)
         except IronCurtainError as e:
             self._add(self._view.note(str(e), "warn"))
         else:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ironcurtain.cli.terminal.commands import Simple
-from ironcurtain.cli.terminal.glyphs import Glyphs
 from ironcurtain.cli.terminal.reports import (
     LOG_LINES,
     budget_lines,
@@ -19,13 +18,14 @@ from ironcurtain.cli.terminal.reports import (
 from ironcurtain.home.session_paths import SessionPaths
 from ironcurtain.operations.api import SessionApi
 from ironcurtain.text.columns import Line
+from ironcurtain.view.signs import Signs
 
 TAIL_BYTES = 32768
 """Bytes read from a log's end; enough for :data:`~ironcurtain.cli.terminal.reports.LOG_LINES` lines."""
 
 
 async def inspect(
-    command: Simple, api: SessionApi, number: int, paths: SessionPaths, width: int, glyphs: Glyphs
+    command: Simple, api: SessionApi, number: int, paths: SessionPaths, width: int, signs: Signs
 ) -> Sequence[Line]:
     """
     :param number: number of the session.
@@ -34,7 +34,7 @@ async def inspect(
     """
     match command:
         case Simple.HISTORY:
-            return history_lines(await api.history(number), width, glyphs)
+            return history_lines(await api.history(number), width, signs)
         case Simple.BUDGET:
             return budget_lines(await api.history(number))
         case Simple.PERMISSIONS:

@@ -12,10 +12,10 @@ from twisted.internet.interfaces import IReactorFDSet, IReadDescriptor
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
-from ironcurtain.cli.terminal.glyphs import glyphs_for, representable
 from ironcurtain.cli.terminal.surface import Listener
-from ironcurtain.cli.terminal.view import Live
 from ironcurtain.text.columns import Line, unstyled
+from ironcurtain.view.narration import Live
+from ironcurtain.view.signs import representable, signs_for
 
 WIDTH = 80
 """Number of columns if the reader's width is unknown."""
@@ -93,7 +93,7 @@ class PlainSurface:
     ) -> None:
         self._now = now
         self._reactor, self._stdin, self._stdout, self._stderr = reactor, stdin, stdout, stderr
-        self.glyphs = glyphs_for((stderr and stderr.encoding) or "ascii")
+        self.signs = signs_for((stderr and stderr.encoding) or "ascii")
         self._lines: _Lines | None = None
 
     def width(self) -> int:

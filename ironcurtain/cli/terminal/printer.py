@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Iterator
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.internet.task import LoopingCall
 
-from ironcurtain.cli.terminal.banner import banner, shown_call, shown_question, shown_scope
 from ironcurtain.cli.terminal.surface import Surface
-from ironcurtain.cli.terminal.view import Ask, Item, Say, View, WholeAnswer
 from ironcurtain.escalation.decision_keys import DecisionKeys
 from ironcurtain.session.events import EscalationRaised
 from ironcurtain.text.columns import Line, Span, fold
+from ironcurtain.view.banner import banner, shown_call, shown_question, shown_scope
+from ironcurtain.view.narration import Ask, Item, Narration, Say, WholeAnswer
 
 GATHER_SECONDS = 0.03
 """
@@ -30,7 +30,12 @@ class Printer:
     """
 
     def __init__(
-        self, view: View, surface: Surface, clock: IReactorTime, now: Callable[[], float], lost: Callable[[str], None]
+        self,
+        view: Narration,
+        surface: Surface,
+        clock: IReactorTime,
+        now: Callable[[], float],
+        lost: Callable[[str], None],
     ) -> None:
         self.keys = DecisionKeys()
         """What was shown to the person, in seconds of ``clock``."""
@@ -116,7 +121,7 @@ class Printer:
             yield lines, False
 
     def _ask(self, pending: EscalationRaised) -> list[Line]:
-        shown = banner(pending, self._now(), self._surface.width(), self._surface.glyphs)
+        shown = banner(pending, self._now(), self._surface.width(), self._surface.signs)
         now, number = self._clock.seconds(), pending.number
         self.keys.show(shown_question(number), now)
         if shown.whole:

@@ -38,12 +38,12 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from ironcurtain.cli.terminal.glyphs import glyphs_for, representable
 from ironcurtain.cli.terminal.surface import Listener
-from ironcurtain.cli.terminal.view import Live
 from ironcurtain.services.asyncio_bridge import from_asyncio
 from ironcurtain.terminal.provenance import KEY, Provenance
 from ironcurtain.text.columns import Line
+from ironcurtain.view.narration import Live
+from ironcurtain.view.signs import PROMPT, representable, signs_for
 
 INPUT_LINES = 8
 """Maximum number of visible input lines; longer input scrolls."""
@@ -91,7 +91,7 @@ class PromptSurface:
 
     def __init__(self, source: Input, output: Output, now: Callable[[], float], title: bool = True) -> None:
         self._output, self._now, self._title = output, now, title
-        self.glyphs = glyphs_for(output.encoding())
+        self.signs = signs_for(output.encoding())
         self._listener: Listener | None = None
         self._running: Deferred[None] | None = None
         self._live, self._began, self._was_empty = Live((), ()), 0.0, True
@@ -190,7 +190,7 @@ class PromptSurface:
     def _layout(self) -> Layout:
         tail = Window(FormattedTextControl(self._tail), dont_extend_height=True)
         status = Window(FormattedTextControl(self._status), height=1)
-        control = BufferControl(self._buffer, input_processors=[BeforeInput(self.glyphs.prompt, style="class:key")])
+        control = BufferControl(self._buffer, input_processors=[BeforeInput(PROMPT, style="class:key")])
         line = Window(control, height=Dimension(min=1, max=INPUT_LINES), wrap_lines=True, dont_extend_height=True)
         has_tail = Condition(lambda: bool(self._live.tail))
         return Layout(HSplit([Window(height=1), ConditionalContainer(tail, has_tail), status, line]), line)

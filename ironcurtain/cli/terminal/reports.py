@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ironcurtain.cli.terminal.commands import DECISIONS, Simple
-from ironcurtain.cli.terminal.glyphs import Glyphs
-from ironcurtain.cli.terminal.speech import shown
 from ironcurtain.operations.model import PermissionView
 from ironcurtain.session.model import Turn
 from ironcurtain.text.columns import Line, Span, cut
 from ironcurtain.text.display import one_line, shorten
+from ironcurtain.view.signs import Signs
+from ironcurtain.view.speech import shown
 
 LOG_LINES = 10
 """Number of the log's last lines that ``/logs`` shows."""
@@ -42,7 +42,7 @@ def permission_lines(permissions: Sequence[PermissionView]) -> list[Line]:
     ]
 
 
-def history_lines(turns: Sequence[Turn], width: int, glyphs: Glyphs) -> list[Line]:
+def history_lines(turns: Sequence[Turn], width: int, signs: Signs) -> list[Line]:
     """:returns: the turns, each message and each answer cut to one line."""
     if not turns:
         return [(Span("no messages yet", "dim"),)]
@@ -52,13 +52,13 @@ def history_lines(turns: Sequence[Turn], width: int, glyphs: Glyphs) -> list[Lin
         message, answer = turn.message, turn.answer
         if turn.error:
             answer = f"incomplete: {turn.answer}" if turn.answer else f"no answer: {turn.error}"
-        lines.append((Span(f"{turn.number:>4}  ", "dim"), Span(_short(message, room, glyphs), "bold")))
-        lines.append((Span("      "), Span(_short(answer, room, glyphs), "bad" if turn.error else "")))
+        lines.append((Span(f"{turn.number:>4}  ", "dim"), Span(_short(message, room, signs), "bold")))
+        lines.append((Span("      "), Span(_short(answer, room, signs), "bad" if turn.error else "")))
     return lines
 
 
-def _short(text: str, room: int, glyphs: Glyphs) -> str:
-    return cut(shorten(text[:SHORT], SHORT), room, glyphs.rest)
+def _short(text: str, room: int, signs: Signs) -> str:
+    return cut(shorten(text[:SHORT], SHORT), room, signs.rest)
 
 
 def budget_lines(turns: Sequence[Turn]) -> list[Line]:

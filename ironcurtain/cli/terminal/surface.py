@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Sequence
 from typing import Protocol
 
-from ironcurtain.cli.terminal.glyphs import Glyphs
-from ironcurtain.cli.terminal.view import Live
 from ironcurtain.text.columns import Line
+from ironcurtain.view.narration import Live
+from ironcurtain.view.signs import Signs
 
 
 class Listener(Protocol):
@@ -40,7 +40,7 @@ class Surface(Protocol):
     Whether it redraws and accepts input at any time. Otherwise it only prints, and lines wait until they are read.
     """
 
-    glyphs: Glyphs
+    signs: Signs
 
     def width(self) -> int:
         """:returns: columns."""

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from ironcurtain.cli.terminal.commands import check
 from ironcurtain.cli.terminal.printer import Printer
-from ironcurtain.cli.terminal.view import View
 from ironcurtain.cli.undoing import Proposal, Propose, done_lines, left_lines
 from ironcurtain.errors import SessionError, UsageError
 from ironcurtain.operations.api import SessionApi
 from ironcurtain.text.columns import Span
 from ironcurtain.text.display import one_line
+from ironcurtain.view.narration import Narration
 
 
 class Undoing:
@@ -26,7 +26,7 @@ class Undoing:
         self,
         api: SessionApi,
         number: int,
-        view: View,
+        view: Narration,
         printer: Printer,
         propose: Propose,
     ) -> None:

@@ -7,9 +7,7 @@ from typing import Any
 
 from twisted.internet.defer import Deferred
 
-from ironcurtain.cli.terminal.glyphs import ASCII
 from ironcurtain.cli.terminal.surface import Listener
-from ironcurtain.cli.terminal.view import Live
 from ironcurtain.errors import NotFound, NotShown, SessionError, StaleDecision
 from ironcurtain.escalation import Outcome
 from ironcurtain.operations.api import OnEvent
@@ -18,6 +16,8 @@ from ironcurtain.session import events
 from ironcurtain.session.model import Reply, SessionInfo, SessionRequest, Turn, Usage
 from ironcurtain.session.snapshots import LeftPath, UndoReport
 from ironcurtain.text.columns import Line, unstyled
+from ironcurtain.view.narration import Live
+from ironcurtain.view.signs import ASCII
 
 INFO = SessionInfo(
     id="5a1e", number=7, kind="builtin", label="builtin: notes", state="ready", started_at="", workspace="/home/me"
@@ -230,7 +230,7 @@ class PlayedSession:
 class KeptSurface:
     """Keeps what it is told to show."""
 
-    glyphs = ASCII
+    signs = ASCII
 
     def __init__(self, live: bool) -> None:
         self.live = live

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.cli.terminal.banner import shown_question
 from ironcurtain.cli.terminal.commands import (
     Decide,
     DenyAll,
@@ -25,7 +24,8 @@ from ironcurtain.cli.terminal.line_queue import LineQueue, Over
 from ironcurtain.errors import UsageError
 from ironcurtain.escalation import Outcome
 from ironcurtain.escalation.decision_keys import DecisionKeys
-from tests.cli.terminal.strategies import harmful, nasty
+from ironcurtain.view.banner import shown_question
+from tests.view.strategies import harmful, nasty
 
 
 class ParseTests(SynchronousTestCase):

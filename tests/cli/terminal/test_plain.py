@@ -10,11 +10,11 @@ from twisted.internet import reactor as installed
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase, TestCase
 
-from ironcurtain.cli.terminal.glyphs import ASCII, UNICODE
 from ironcurtain.cli.terminal.plain import PlainSurface
 from ironcurtain.cli.terminal.standard import standard_surface
-from ironcurtain.cli.terminal.view import Live
 from ironcurtain.text.columns import Span
+from ironcurtain.view.narration import Live
+from ironcurtain.view.signs import ASCII, UNICODE
 
 reactor: Any = installed
 
@@ -65,8 +65,8 @@ class OutputTests(SynchronousTestCase):
         surface = PlainSurface(reactor, None, None, err, reactor.seconds)
         surface.print([(Span("naïve…"),)])
         self.assertEqual(written(err), b"na\\xefve...\n")
-        self.assertIs(surface.glyphs, ASCII)
-        self.assertIs(PlainSurface(reactor, None, None, stream("utf-8"), reactor.seconds).glyphs, UNICODE)
+        self.assertIs(surface.signs, ASCII)
+        self.assertIs(PlainSurface(reactor, None, None, stream("utf-8"), reactor.seconds).signs, UNICODE)
 
     def test_streams_that_are_not_there(self) -> None:
         PlainSurface(reactor, None, None, None, reactor.seconds).print([(Span("lost"),)])

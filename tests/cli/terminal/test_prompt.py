@@ -22,8 +22,8 @@ from twisted.trial.unittest import TestCase
 
 from ironcurtain.cli.terminal.prompt import PromptSurface
 from ironcurtain.cli.terminal.standard import standard_surface
-from ironcurtain.cli.terminal.view import Live
 from ironcurtain.text.columns import Span
+from ironcurtain.view.narration import Live
 
 reactor: Any = installed
 

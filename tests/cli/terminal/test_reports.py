@@ -4,11 +4,11 @@ from hypothesis import given
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.cli.terminal.commands import DECISIONS, Simple
-from ironcurtain.cli.terminal.glyphs import ASCII
 from ironcurtain.cli.terminal.reports import budget_lines, help_lines, history_lines, log_lines
 from ironcurtain.session.model import Turn, Usage
 from ironcurtain.text.columns import cells, unstyled
-from tests.cli.terminal.strategies import harmful, nasty
+from ironcurtain.view.signs import ASCII
+from tests.view.strategies import harmful, nasty
 
 
 def turn(message: str = "hi", answer: str = "hello", cost: float | None = None, error: str = "") -> Turn:

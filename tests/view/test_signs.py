@@ -4,15 +4,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.cli.terminal.glyphs import ASCII, UNICODE, glyphs_for, representable
+from ironcurtain.view.signs import ASCII, UNICODE, representable, signs_for
 
 
 class EncodingTests(SynchronousTestCase):
     def test_signs_follow_the_encoding(self) -> None:
-        self.assertIs(glyphs_for("utf-8"), UNICODE)
-        self.assertIs(glyphs_for("ascii"), ASCII)
-        self.assertIs(glyphs_for("iso-8859-1"), ASCII)
-        self.assertIs(glyphs_for("no such encoding"), ASCII)
+        self.assertIs(signs_for("utf-8"), UNICODE)
+        self.assertIs(signs_for("ascii"), ASCII)
+        self.assertIs(signs_for("iso-8859-1"), ASCII)
+        self.assertIs(signs_for("no such encoding"), ASCII)
 
     def test_ascii_signs_are_ascii(self) -> None:
         self.assertTrue(all(getattr(ASCII, name).isascii() for name in ASCII.__slots__))

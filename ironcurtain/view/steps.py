@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import lru_cache
+
 from ironcurtain.command_rules import Risk
 from ironcurtain.policy.reversal import undo_words
 from ironcurtain.shell.messages import ApprovalRequested, ProposedStep, StepOutcome
-from ironcurtain.shell_screen.layout import command_rows, indented, rows, shortened
-from ironcurtain.shell_screen.look import Look
-from ironcurtain.text.columns import Line, Span, Style
+from ironcurtain.text.columns import Line, Span, Style, fitting, indented, rows, shortened
 from ironcurtain.text.display import has_hidden_text
+from ironcurtain.view.look import Look
 
 BRIEF = 300
 """Most characters of a purpose or reason in a list; when a step is inspected, all of it is shown."""
@@ -47,6 +49,32 @@ OUTCOMES: dict[StepOutcome, str] = {
     StepOutcome.TIMED_OUT: "timed out",
     StepOutcome.NOT_RUN: "not run",
 }
+
+
+@lru_cache(128)  # a plan is drawn again with each key and each second
+def command_rows(command: str, width: int, look: Look) -> tuple[Line, ...]:
+    """
+    A command exactly as it is: each row that ends without a line end has a sign at its end.
+
+    :param width: columns of a row.
+    """
+    found: list[Line] = []
+    for line in look.text(command).split("\n"):
+        found += [
+            (Span(part, "bold"), *((Span(sign, "dim"),) if sign else ())) for part, sign in _cut(line, width, look)
+        ]
+    return tuple(found)
+
+
+def _cut(line: str, width: int, look: Look) -> Iterator[tuple[str, str]]:
+    width, start = max(width, 4), 0
+    while fitting(line, start, width) < len(line):
+        end = max(fitting(line, start, width - 1), start + 1)
+        space = line.rfind(" ", start, end) + 1
+        end = space if space - start > (end - start) // 4 else end
+        yield line[start:end], look.signs.continued
+        start = end
+    yield line[start:], ""
 
 
 def risk_line(step: ProposedStep, look: Look) -> Line:

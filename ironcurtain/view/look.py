@@ -8,34 +8,11 @@ from dataclasses import dataclass
 
 from ironcurtain.text.columns import Line, Style
 from ironcurtain.text.display import paragraphs, shorten
+from ironcurtain.view.signs import ASCII, UNICODE, Signs
 
 TAB = "    "
 """Stands for a tab, whose width would depend on where it is."""
 
-
-@dataclass(frozen=True, slots=True)
-class Signs:
-    """The signs that a terminal may lack."""
-
-    top: str = "╭ "
-    side: str = "│ "
-    joint: str = "├ "
-    bottom: str = "╰ "
-    chosen: str = "▸ "
-    done: str = "✓"
-    failed: str = "✗"
-    left_out: str = "○"
-    working: str = "●"
-    dot: str = " · "
-    rest: str = "…"
-    continued: str = "↵"
-    """Stands at the end of a row of a command that goes on in the next row without a line end."""
-
-    arrows: str = "↑↓"
-
-
-UNICODE = Signs()
-ASCII = Signs("+ ", "| ", "+ ", "+ ", "> ", "ok", "x", "-", "*", ", ", "...", "\\", "j/k")
 
 _COLORED: dict[Style, str] = {
     "dim": "2",

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ironcurtain.cli.terminal.banner import elapsed, took
-from ironcurtain.cli.terminal.glyphs import Glyphs
 from ironcurtain.session import events
-from ironcurtain.session.words import unasked
 from ironcurtain.text.columns import Line, Span, cut
-from ironcurtain.text.display import one_line
+from ironcurtain.text.display import elapsed, one_line, took
 from ironcurtain.view.arguments import brief_json
 from ironcurtain.view.escalations import tool_name
+from ironcurtain.view.events import unasked
+from ironcurtain.view.signs import Signs
 
 LEAST_ARGUMENTS = 8
 """Minimum number of columns for showing arguments."""
@@ -40,7 +39,7 @@ class _Call:
 class RunningCalls:
     """The calls in progress, oldest first."""
 
-    glyphs: Glyphs
+    signs: Signs
     _running: dict[str, _Call] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -74,23 +73,23 @@ class RunningCalls:
         """:returns: the oldest call in progress, and its duration. There must be one."""
         call, more = next(iter(self._running.values())), len(self._running) - 1
         time = f"{f' and {more} more' if more else ''} {elapsed(now - call.started)}"
-        return (Span(call.name), *_fitting(call, width - len(call.name) - len(time), self.glyphs), Span(time, "dim"))
+        return (Span(call.name), *_fitting(call, width - len(call.name) - len(time), self.signs), Span(time, "dim"))
 
     def _result(self, call: _Call, status: str, time: str, width: int) -> list[Line]:
         good = status == "success"
-        mark = Span(f"{self.glyphs.done if good else self.glyphs.failed} ", "good" if good else "bad")
+        mark = Span(f"{self.signs.done if good else self.signs.failed} ", "good" if good else "bad")
         known = "" if good or call.refusal else f" {one_line(status, 30)}"
         tail = f"{known} ({time})" if time and not call.refusal else known
         room = width - len(mark.text) - len(call.name) - len(tail)
-        line = (mark, Span(call.name), *_fitting(call, room, self.glyphs), Span(tail, "dim"))
+        line = (mark, Span(call.name), *_fitting(call, room, self.signs), Span(tail, "dim"))
         lines = [line, (Span(f"  {call.refusal}", "bad"),)] if call.refusal else [line]
         return [*lines, (Span(f"  {call.unasked}", "dim"),)] if call.unasked else lines
 
 
-def _fitting(call: _Call, room: int, glyphs: Glyphs) -> Line:
+def _fitting(call: _Call, room: int, signs: Signs) -> Line:
     if not call.arguments or room <= LEAST_ARGUMENTS:
         return ()
-    return (Span(f" {cut(call.arguments, room - 1, glyphs.rest)}", "dim"),)
+    return (Span(f" {cut(call.arguments, room - 1, signs.rest)}", "dim"),)
 
 
 def _refusal(event: events.ToolDecision) -> str:

@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.cli.terminal.speech import TAIL_LINES, Speech
 from ironcurtain.text.columns import cells
-from tests.cli.terminal.strategies import harmful, nasty
+from ironcurtain.view.speech import TAIL_LINES, Speech
+from tests.view.strategies import harmful, nasty
 
 pieces = st.lists(st.text("ab \n", max_size=12), max_size=12)
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from enum import Enum
 
 from ironcurtain.shell.messages import InstructionDone, StepCompleted, StepOutcome
-from ironcurtain.shell_screen.look import Look
-from ironcurtain.shell_screen.plan import Plan
-from ironcurtain.shell_screen.step_lines import BRIEF, OUTCOMES, risk_line
 from ironcurtain.text.columns import Line, Span
-from ironcurtain.text.display import left
+from ironcurtain.text.display import took
+from ironcurtain.view.look import Look
+from ironcurtain.view.plan import Plan
+from ironcurtain.view.steps import BRIEF, OUTCOMES, risk_line
 
 COMMAND_LINES, COMMAND_CHARACTERS = 20, 2000
 """How much of a command is printed; it was shown whole where it was decided on."""
@@ -41,11 +41,6 @@ class Printed:
     line: Line
     edge: Edge = Edge.SIDE
     indent: int = 0
-
-
-def elapsed(seconds: float) -> str:
-    """:returns: how long something has taken, as ``12 s`` or ``1:05``."""
-    return f"{max(int(seconds), 0)} s" if seconds < 60 else left(seconds)
 
 
 def title(text: str, look: Look) -> Printed:
@@ -108,9 +103,7 @@ def decided(number: int, allowed: bool, by: str, reason: str, look: Look) -> Pri
 def completed(done: StepCompleted, look: Look) -> Printed:
     """:returns: how a step ended."""
     signs, words = look.signs, OUTCOMES[done.outcome]
-    time = _after(
-        f"{done.duration_ms / 1000:.1f} s" if done.duration_ms < 60_000 else elapsed(done.duration_ms / 1000), look
-    )
+    time = _after(took(done.duration_ms), look)
     reason = f": {look.brief(done.reason, BRIEF)}" if done.reason else ""
     match done.outcome:
         case StepOutcome.DONE:

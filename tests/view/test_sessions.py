@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.session.words import paid_by
+from ironcurtain.view.sessions import paid_by
 from tests.console.doubles import session
 
 

@@ -1,32 +1,42 @@
-"""The symbols that a terminal can show."""
+"""The signs that a terminal can show."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+PROMPT = "> "
+"""Stands before what a person types, and typed."""
+
 
 @dataclass(frozen=True, slots=True)
-class Glyphs:
-    """Symbols that a terminal may lack."""
+class Signs:
+    """Signs that a terminal may lack."""
 
-    done: str = "✓"
-    failed: str = "✗"
-    active: str = "●"
-    idle: str = "○"
-    prompt: str = "> "
-    dot: str = " · "
     top: str = "╭ "
     side: str = "│ "
+    joint: str = "├ "
     bottom: str = "╰ "
+    chosen: str = "▸ "
+    done: str = "✓"
+    failed: str = "✗"
+    left_out: str = "○"
+    """Also for a session that waits for its person."""
+
+    working: str = "●"
+    dot: str = " · "
     rest: str = "…"
+    continued: str = "↵"
+    """Stands at the end of a row of a command that goes on in the next row without a line end."""
+
+    arrows: str = "↑↓"
 
 
-UNICODE = Glyphs()
-ASCII = Glyphs("ok", "x", "*", "-", "> ", ", ", "+ ", "| ", "+ ", "...")
+UNICODE = Signs()
+ASCII = Signs("+ ", "| ", "+ ", "+ ", "> ", "ok", "x", "-", "*", ", ", "...", "\\", "j/k")
 
 
-def glyphs_for(encoding: str) -> Glyphs:
-    """:returns: the symbols that an encoding has."""
+def signs_for(encoding: str) -> Signs:
+    """:returns: the signs that an encoding has."""
     try:
         "".join(getattr(UNICODE, name) for name in UNICODE.__slots__).encode(encoding)
     except (UnicodeEncodeError, LookupError):

@@ -13,15 +13,14 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from ironcurtain.cli.terminal.banner import elapsed, ending
-from ironcurtain.cli.terminal.calls import RunningCalls
-from ironcurtain.cli.terminal.glyphs import UNICODE, Glyphs
-from ironcurtain.cli.terminal.speech import Speech, shown
 from ironcurtain.session import agent_events, events
-from ironcurtain.session.words import describe
 from ironcurtain.text.columns import Line, Span, Style
-from ironcurtain.text.display import left, one_line, paragraphs
-from ironcurtain.view.escalations import approvals_words, tool_name
+from ironcurtain.text.display import elapsed, left, one_line, paragraphs
+from ironcurtain.view.calls import RunningCalls
+from ironcurtain.view.escalations import approvals_words
+from ironcurtain.view.events import Role, Severity, describe, diff_lines, escalation_line
+from ironcurtain.view.signs import PROMPT, UNICODE, Signs
+from ironcurtain.view.speech import Speech, shown
 
 REMEMBERED = 200
 """Number of outcomes of escalations kept for late answers."""
@@ -30,6 +29,9 @@ REMARK_LIMIT = 300
 """Maximum length in characters of a reason or message in a remark; an error of a turn may have :data:`ERROR_LIMIT`."""
 
 ERROR_LIMIT = 1000
+
+STATE_LIMIT = 40
+"""Maximum length in characters of what an agent says that it does."""
 
 
 class Answers(Enum):
@@ -73,14 +75,14 @@ class Live(NamedTuple):
     status: Line
 
 
-class View:
+class Narration:
     """
     The state of the display of one session.
 
     :param airy: whether a blank line separates unrelated items.
     """
 
-    def __init__(self, answers: Answers, *, airy: bool = True, glyphs: Glyphs = UNICODE) -> None:
+    def __init__(self, answers: Answers, *, airy: bool = True, signs: Signs = UNICODE) -> None:
         self.width = 80
         """Columns; may be changed at any time."""
         self.state = "initializing"
@@ -88,9 +90,9 @@ class View:
         self.pending: dict[int, events.EscalationRaised] = {}
         self.outcomes: dict[int, str] = {}
         """Outcomes of escalations in words, the newest last."""
-        self._answers, self._airy, self._glyphs = answers, airy, glyphs
+        self._answers, self._airy, self._signs = answers, airy, signs
         self._speech = Speech(answers is Answers.FLOWING)
-        self._calls = RunningCalls(glyphs)
+        self._calls = RunningCalls(signs)
         self._activity: tuple[str, float] = ("", 0.0)
         self._kind = ""
 
@@ -114,7 +116,7 @@ class View:
     def message(self, text: str) -> list[Item]:
         """:returns: a message as the person sent it."""
         first, *rest = shown(text).split("\n")
-        items = list(self._say("message", (Span(self._glyphs.prompt, "key"), Span(first, "bold"))))
+        items = list(self._say("message", (Span(PROMPT, "key"), Span(first, "bold"))))
         return items + [Say((Span("  "), Span(line, "bold"))) for line in rest]
 
     def failed(self, why: str) -> list[Item]:
@@ -157,11 +159,12 @@ class View:
                 yield from self._ask(event)
             case events.EscalationCounted() if event.number in self.pending:
                 self.pending[event.number] = replace(self.pending[event.number], calls=event.calls)
-                yield from self._warn(f"escalation {event.number}: {event.calls} equal calls wait for it")
+                yield from self._say("note", escalation_line(event).line)
             case events.EscalationApproved() if event.number in self.pending:
                 before = self.pending[event.number]
                 self.pending[event.number] = asked = replace(before, approved_by=(*before.approved_by, event.by))
-                yield from self._warn(f"escalation {event.number}: {approvals_words(asked)}")
+                text = f"escalation {event.number}: {approvals_words(asked)}"
+                yield from self._say("note", (Span(text, Severity.WARNING.style),))
             case events.EscalationClosed():
                 yield from self._closed(event)
             case events.StateChanged() | events.TurnStarted() | events.TurnFinished():
@@ -173,9 +176,7 @@ class View:
         match event:
             case events.StateChanged():
                 self.state, self.reason = event.state, event.reason
-                if event.state == "closed":
-                    why = f": {one_line(event.reason, REMARK_LIMIT)}" if event.reason else ""
-                    yield from self._say("note", (Span(f"the session is closed{why}", "dim"),))
+                yield from self._remark(event, at)
             case events.TurnStarted():
                 self._activity = ("thinking", at)
             case events.TurnFinished():
@@ -229,57 +230,32 @@ class View:
 
     def _closed(self, event: events.EscalationClosed) -> Iterator[Item]:
         self.pending.pop(event.number, None)
-        words = ending(event.number, event.outcome, event.by)
-        if event.kept:
-            words += f"; not asked again about {one_line(event.kept)}"
-        self.outcomes[event.number] = words
+        words = escalation_line(event)
+        self.outcomes[event.number] = words.shown
         while len(self.outcomes) > REMEMBERED:
             del self.outcomes[next(iter(self.outcomes))]
-        yield from self._say("tool", (Span(words, "good" if event.outcome == "approved" else "bad"),))
+        yield from self._say("tool", words.line)
 
     def _remark(self, event: events.SessionEvent, at: float) -> Iterator[Item]:
         match event:
             case events.ModelRetry():
                 self._speech.forget()
-                again = f"trying again in {event.delay:.0f} s"
-                self._activity = (f"the model gave no answer: {again}", at)
-                yield from self._warn(f"{one_line(event.reason, REMARK_LIMIT)}: {again}")
-            case events.ServerDown() | events.ModelFellBack() | events.MessagesCompacted():
-                yield from self._warn(one_line(describe(event), REMARK_LIMIT))
-            case events.Notice(text=text, routine=routine):
-                yield from self._say("note", (Span(one_line(text, REMARK_LIMIT), "dim" if routine else "warn"),))
-            case events.BudgetWarning() | events.BudgetExhausted():
-                yield from self._warn(one_line(event.message, REMARK_LIMIT))
-            case events.ProxyDown():
-                yield from self._warn(f"the {event.proxy} proxy is dead: {one_line(event.reason, REMARK_LIMIT)}")
-            case events.ContainerEnded():
-                yield from self._warn(one_line(event.reason, REMARK_LIMIT))
-            case events.RequestRefused():
-                yield from self._warn(one_line(describe(event), REMARK_LIMIT))
-            case events.PermissionRevoked():
-                by, scope = one_line(event.by, 64), one_line(event.scope)
-                yield from self._say("note", (Span(f"permission {event.number} revoked by {by}: {scope}", "dim"),))
-            case events.LoopDetected():
-                yield from self._warn(f"{tool_name(event.server, event.tool)}: the same call came too often, refused")
-            case events.ResultTruncated():
-                yield from self._warn(f"a result was cut: the agent got {event.kept} of {event.size} bytes")
-            case agent_events.AgentToolStarted() | agent_events.AgentToolFinished():
-                yield from self._say("tool", (Span(one_line(describe(event), REMARK_LIMIT), "dim"),))
-            case agent_events.AgentActivity():
-                self._activity = (one_line(event.state, 40), at)
+                self._activity = (f"the model gave no answer: trying again in {event.delay:.0f} s", at)
             case agent_events.AgentTextDropped():
                 self._speech.forget()
-            case agent_events.MessageQueued() | agent_events.MessageTaken() | agent_events.MessageWithdrawn():
-                yield from self._say("note", (Span(one_line(describe(event), REMARK_LIMIT), "dim"),))
-            case events.Missed():
-                yield from self._warn(f"{event.count} events were lost here: /history shows the messages")
-
-    def _warn(self, text: str) -> Iterator[Item]:
-        yield from self._say("note", (Span(text, "warn"),))
+            case agent_events.AgentActivity():
+                self._activity = (one_line(event.state, STATE_LIMIT), at)
+            case agent_events.AgentToolStarted() | agent_events.AgentToolFinished():
+                yield from self._text(self._speech.finish())
+        words = describe(event)
+        if words is not None and words.severity is not Severity.DETAIL:
+            yield from self._say("tool" if words.role is Role.REPORTED else "note", words.line)
+        if isinstance(event, agent_events.AgentToolFinished):
+            yield from self._lines("tool", diff_lines(event.diff))
 
     def _failure(self, what: str, why: str, limit: int) -> Iterator[Item]:
         first, *rest = _lines_of(why, limit)
-        yield from self._say("note", (Span(f"{self._glyphs.failed} {what}: {first}", "bad"),))
+        yield from self._say("note", (Span(f"{self._signs.failed} {what}: {first}", "bad"),))
         yield from (Say((Span(f"  {line}", "bad"),)) for line in rest)
 
     def _text(self, lines: Iterable[str]) -> Iterator[Item]:
@@ -301,11 +277,11 @@ class View:
 
     def _status(self, now: float) -> Line:
         if self.pending:
-            return (Span(f"{self._glyphs.active} {self._waiting(now)}", "warn"),)
+            return (Span(f"{self._signs.working} {self._waiting(now)}", "warn"),)
         if self.state != "processing":
-            words = {"ready": f"ready{self._glyphs.dot}/help lists the commands", "initializing": "starting"}
-            return (Span(f"{self._glyphs.idle} {words.get(self.state, one_line(self.state, 20))}", "dim"),)
-        dot = Span(f"{self._glyphs.active} ", "good")
+            words = {"ready": f"ready{self._signs.dot}/help lists the commands", "initializing": "starting"}
+            return (Span(f"{self._signs.left_out} {words.get(self.state, one_line(self.state, 20))}", "dim"),)
+        dot = Span(f"{self._signs.working} ", "good")
         if self._calls:
             return (dot, *self._calls.status(now, self.width - len(dot.text)))
         what, since = self._activity
@@ -313,7 +289,7 @@ class View:
 
     def _waiting(self, now: float) -> str:
         soonest = min(self.pending.values(), key=lambda pending: pending.expires_at)
-        time, dot = left(soonest.expires_at - now), self._glyphs.dot
+        time, dot = left(soonest.expires_at - now), self._signs.dot
         if len(self.pending) == 1:
             return f"escalation {soonest.number} waits for you{dot}{time} left"
         numbers = ", ".join(map(str, list(self.pending)[:8]))

@@ -7,17 +7,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.cli.terminal.banner import banner
-from ironcurtain.cli.terminal.glyphs import ASCII
-from ironcurtain.cli.terminal.view import Answers, Ask, Item, Say, View, WholeAnswer
-from ironcurtain.session import events
+from ironcurtain.session import agent_events, events
 from ironcurtain.text.columns import Span, unstyled
-from tests.cli.terminal.strategies import harmful, nasty, session_events
+from ironcurtain.view.banner import banner
+from ironcurtain.view.narration import Answers, Ask, Item, Narration, Say, WholeAnswer
+from ironcurtain.view.signs import ASCII
+from tests.view.strategies import harmful, nasty, session_events
 
 DONE = events.ToolFinished(call_id="a", status="success", duration_ms=3)
 
 
-def play(view: View, *happened: events.SessionEvent, at: float = 100.0) -> list[str]:
+def play(view: Narration, *happened: events.SessionEvent, at: float = 100.0) -> list[str]:
     """:returns: what is printed when these happen; an answer and an escalation are marked."""
     items: list[Item] = []
     for event in happened:
@@ -36,14 +36,14 @@ def texts(item: Item) -> list[str]:
             return [unstyled(line) for line in banner(pending, 0.0, 79, ASCII).lines]
 
 
-def status(view: View, now: float = 100.0) -> str:
+def status(view: Narration, now: float = 100.0) -> str:
     """:returns: the line about the state."""
     return unstyled(view.live(now).status)
 
 
-def view(answers: Answers = Answers.FLOWING, airy: bool = False) -> View:
+def view(answers: Answers = Answers.FLOWING, airy: bool = False) -> Narration:
     """:returns: a view that only needs ASCII."""
-    return View(answers, airy=airy, glyphs=ASCII)
+    return Narration(answers, airy=airy, signs=ASCII)
 
 
 def call(server: str = "filesystem", tool: str = "read_text_file", call_id: str = "a") -> events.ToolCallRaised:
@@ -260,6 +260,28 @@ class EscalationTests(SynchronousTestCase):
         self.assertEqual((list(shown.pending), shown.working), ([4, 5], False))
 
 
+class ReportedTests(SynchronousTestCase):
+    def test_what_an_agent_reports_is_marked_as_reported(self) -> None:
+        lines = play(
+            view(),
+            agent_events.AgentToolStarted(tool_id="t1", name="Edit\x1b", what="a.py"),
+            agent_events.AgentToolFinished(tool_id="t1", status="success", diff="@@ -1 +1 @@\n-one\n+two\x1b"),
+            agent_events.AgentToolFinished(tool_id="t2", status="error", what="exit status 1"),
+        )
+        self.assertEqual(
+            lines,
+            ["reported: Edit\\x1b a.py", "  @@ -1 +1 @@", "  -one", "  +two\\x1b", "reported: error exit status 1"],
+        )
+
+    def test_text_that_will_not_be_completed_is_dropped(self) -> None:
+        cut = (events.AgentText(text="The answ"), agent_events.AgentTextDropped(), events.AgentText(text="Yes"))
+        self.assertEqual(play(view(), *cut, events.TurnFinished(turn=1, answer="Yes")), ["Yes"])
+
+    def test_a_long_diff_is_cut(self) -> None:
+        finished = agent_events.AgentToolFinished(tool_id="t", status="success", diff="+x\n" * 100)
+        self.assertEqual(play(view(), finished)[39:], ["  +x", "  … 60 more lines"])
+
+
 class RemarkTests(SynchronousTestCase):
     def test_each_is_said(self) -> None:
         self.assertEqual(
@@ -283,7 +305,7 @@ class RemarkTests(SynchronousTestCase):
                 "a tool is withheld\\x1b",
                 "a result was cut: the agent got 5 of 10 bytes",
                 "to fit the model, old programs and their results, and 2 messages, were left out (truncate)",
-                "7 events were lost here: /history shows the messages",
+                "7 events were lost here: the history has the messages",
                 "the session is closed: ended by alice",
             ],
         )

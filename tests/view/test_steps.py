@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.shell_screen.layout import command_rows, items, rows
-from ironcurtain.shell_screen.look import Look
-from ironcurtain.text.columns import Span, cells, unstyled
+from ironcurtain.text.columns import Span, cells, items, rows, unstyled
+from ironcurtain.view.look import Look
+from ironcurtain.view.steps import command_rows
 
 TEXT = st.text(st.sampled_from("abc  日é\u0301/-"), max_size=200)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import NamedTuple
 
-from ironcurtain.cli.terminal.glyphs import Glyphs
 from ironcurtain.policy.reversal import undo_words
 from ironcurtain.session.events import EscalationRaised
 from ironcurtain.text.columns import Line, Span, cells, cut, wrap
 from ironcurtain.text.display import left, one_line
 from ironcurtain.view.arguments import argument_lines, is_complete
 from ironcurtain.view.escalations import approvals_words, tool_name, why
+from ironcurtain.view.signs import Signs
 
 LINES = 14
 """Maximum number of lines for a call's arguments. With the rest of the banner it is about 20, which fits 80x24."""
@@ -52,17 +52,17 @@ def shown_scope(number: int) -> Hashable:
     return "scope", number
 
 
-def banner(asked: EscalationRaised, now: float, width: int, glyphs: Glyphs) -> Banner:
+def banner(asked: EscalationRaised, now: float, width: int, signs: Signs) -> Banner:
     """
     :param now: seconds since the epoch.
     :param width: columns of the terminal.
     """
     room = max(width - 3, 20)
-    side = Span(glyphs.side, "warn")
+    side = Span(signs.side, "warn")
     heading = cut(
-        f" asks: {tool_name(asked.server, asked.tool)}", max(room - len(f"Escalation {asked.number}"), 10), glyphs.rest
+        f" asks: {tool_name(asked.server, asked.tool)}", max(room - len(f"Escalation {asked.number}"), 10), signs.rest
     )
-    lines: list[Line] = [(Span(f"{glyphs.top}Escalation {asked.number}", "warn"), Span(heading, "bold"))]
+    lines: list[Line] = [(Span(f"{signs.top}Escalation {asked.number}", "warn"), Span(heading, "bold"))]
     if asked.omitted:
         lines.append((side, Span(f"arguments of {asked.omitted:,} bytes, too long to show here", "warn")))
     else:
@@ -76,14 +76,14 @@ def banner(asked: EscalationRaised, now: float, width: int, glyphs: Glyphs) -> B
     if needed := approvals_words(asked):
         lines.append((side, Span(needed, "warn")))
     lines.append((side,))
-    lines += [(side, Span(text, "dim")) for text in (*_reason(asked, room, glyphs), _undo(asked, room, glyphs))]
+    lines += [(side, Span(text, "dim")) for text in (*_reason(asked, room, signs), _undo(asked, room, signs))]
     if asked.scope:
         lines += [(side, Span(text, "dim")) for text in _keeping(asked, room)]
     whole = _fits(asked, room)
     look = () if whole else (Span(f"/show {asked.number}", "key"), Span(", then ", "warn"))
     lines.append(
         (
-            Span(f"{glyphs.bottom}Type ", "warn"),
+            Span(f"{signs.bottom}Type ", "warn"),
             *look,
             Span(f"/approve {asked.number}", "key"),
             Span(" or ", "warn"),
@@ -109,16 +109,16 @@ def _kept_for(asked: EscalationRaised, room: int) -> list[str]:
     return list(wrap(f"/approve {asked.number} keep: stop asking about {one_line(asked.scope)}", room))
 
 
-def _reason(asked: EscalationRaised, room: int, glyphs: Glyphs) -> list[str]:
+def _reason(asked: EscalationRaised, room: int, signs: Signs) -> list[str]:
     lines = list(wrap(why(asked), room))
     if len(lines) > REASON_LINES:
-        last = cut(" ".join(lines[REASON_LINES - 1 :]), room, glyphs.rest)
+        last = cut(" ".join(lines[REASON_LINES - 1 :]), room, signs.rest)
         lines = [*lines[: REASON_LINES - 1], last]
     return lines
 
 
-def _undo(asked: EscalationRaised, room: int, glyphs: Glyphs) -> str:
-    return cut(undo_words(asked.undo), room, glyphs.rest)
+def _undo(asked: EscalationRaised, room: int, signs: Signs) -> str:
+    return cut(undo_words(asked.undo), room, signs.rest)
 
 
 def _keeping(asked: EscalationRaised, room: int) -> list[str]:
@@ -127,27 +127,3 @@ def _keeping(asked: EscalationRaised, room: int) -> list[str]:
     if len(lines) <= SCOPE_LINES:
         return lines
     return list(wrap(f"/approve {asked.number} keep: /show {asked.number} says for what", room))
-
-
-def took(milliseconds: float) -> str:
-    """:returns: a duration as ``3 ms``, ``2.5 s`` or ``3 min 12 s``."""
-    if milliseconds < 1000:
-        return f"{milliseconds:.0f} ms"
-    seconds = milliseconds / 1000
-    return f"{seconds:.1f} s" if seconds < 60 else f"{seconds // 60:.0f} min {seconds % 60:.0f} s"
-
-
-def elapsed(seconds: float) -> str:
-    """:returns: an elapsed time as ``12 s`` or ``3 min 12 s``."""
-    whole = max(int(seconds), 0)
-    return f"{whole} s" if whole < 60 else f"{whole // 60} min {whole % 60} s"
-
-
-def ending(number: int, outcome: str, by: str) -> str:
-    """:returns: the outcome of an escalation in words."""
-    words = {
-        "expired": "nobody decided in time, so the call was refused",
-        "withdrawn": "withdrawn, the call no longer waits",
-    }
-    who = f" by {one_line(by, 64)}" if by else ""
-    return f"escalation {number}: {words.get(outcome) or one_line(outcome, 20) + who}"

@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.cli.terminal.banner import LINES, SCOPE_LINES, banner, elapsed, ending, took
-from ironcurtain.cli.terminal.glyphs import ASCII, UNICODE
 from ironcurtain.session.events import EscalationRaised
 from ironcurtain.text.columns import cells, unstyled
 from ironcurtain.text.display import one_line, paragraphs
-from tests.cli.terminal.strategies import arguments, harmful, nasty
+from ironcurtain.view.banner import LINES, SCOPE_LINES, banner
+from ironcurtain.view.signs import ASCII, UNICODE
+from tests.view.strategies import arguments, harmful, nasty
 
 
 def pending(**changes: Any) -> EscalationRaised:
@@ -125,15 +125,3 @@ class BannerTests(SynchronousTestCase):
     def test_it_fits_the_terminal(self, values: dict[str, Any]) -> None:
         lines = [unstyled(line) for line in banner(pending(arguments=values), 0, 79, UNICODE).lines]
         self.assertTrue(all(cells(line) <= 79 for line in lines), lines)
-
-
-class WordsTests(SynchronousTestCase):
-    def test_times(self) -> None:
-        self.assertEqual([took(ms) for ms in (3, 2500, 185_000)], ["3 ms", "2.5 s", "3 min 5 s"])
-        self.assertEqual([elapsed(s) for s in (-1, 12.9, 185)], ["0 s", "12 s", "3 min 5 s"])
-
-    def test_endings(self) -> None:
-        self.assertEqual(ending(3, "approved", "alice"), "escalation 3: approved by alice")
-        self.assertEqual(ending(3, "denied", "al\x1bice"), "escalation 3: denied by al\\x1bice")
-        self.assertEqual(ending(3, "expired", ""), "escalation 3: nobody decided in time, so the call was refused")
-        self.assertEqual(ending(3, "withdrawn", ""), "escalation 3: withdrawn, the call no longer waits")

@@ -1,0 +1,325 @@
+"""
+The events of a session in words: the one place for all of them.
+
+The session's log, the marks of a recording, the bell, the conversation and the console take their lines from here, and
+choose by role and severity what to show.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from ironcurtain.session import agent_events, events
+from ironcurtain.text.columns import Line, Span, Style
+from ironcurtain.text.display import one_line
+
+TEXT_LIMIT = 300
+"""Maximum length in characters of a line for a screen; a log has all of it."""
+
+
+DIFF_LINES = 40
+"""Maximum number of lines of a diff that a screen shows."""
+
+_SIDES: dict[str, Style] = {"-": "old", "+": "new"}
+
+
+class Severity(Enum):
+    """How much a line matters; each has its style on screens."""
+
+    DETAIL = 1
+    """Only for who follows everything, as in the console and the log."""
+    ROUTINE = 2
+    GOOD = 3
+    WARNING = 4
+    BAD = 5
+
+    @property
+    def style(self) -> Style:
+        """How screens show it."""
+        return _STYLES[self]
+
+
+_STYLES: dict[Severity, Style] = {
+    Severity.DETAIL: "dim",
+    Severity.ROUTINE: "dim",
+    Severity.GOOD: "good",
+    Severity.WARNING: "warn",
+    Severity.BAD: "bad",
+}
+
+
+class Role(Enum):
+    """What a line is about."""
+
+    STATE = "state"
+    MESSAGE = "message"
+    """A message of the person, or its end."""
+    CALL = "call"
+    """A call of a tool: raised, judged, ended."""
+    MODEL = "model"
+    QUESTION = "question"
+    """An escalation that needs a person."""
+    DECISION = "decision"
+    REFUSAL = "refusal"
+    REPORTED = "reported"
+    """What the agent's program reports of itself, and nobody judged."""
+    LIMIT = "limit"
+    FAULT = "fault"
+    NOTICE = "notice"
+
+
+_MARKED = frozenset((Role.CALL, Role.MODEL, Role.DECISION, Role.REFUSAL))
+_NEVER_CUT = frozenset((Role.QUESTION, Role.DECISION))
+
+
+@dataclass(frozen=True, slots=True)
+class EventLine:
+    """
+    An event in words.
+
+    :param text: not escaped, and as long as the event makes it.
+    :param rings: whether a person is called.
+    :param about: which call or tool it is about, by an identifier for logs.
+    """
+
+    text: str
+    role: Role
+    severity: Severity = Severity.ROUTINE
+    rings: bool = False
+    about: str = ""
+
+    @property
+    def logged(self) -> str:
+        """The text for logs and recordings, not escaped."""
+        return f"{self.about} {self.text}".lstrip()
+
+    @property
+    def marked(self) -> bool:
+        """Whether a recording of the terminal is marked where this happened."""
+        return not self.rings and self.role in _MARKED
+
+    @property
+    def shown(self) -> str:
+        """The text, escaped, and cut unless a part of it would mean something else."""
+        return one_line(self.text, None if self.role in _NEVER_CUT else TEXT_LIMIT)
+
+    @property
+    def line(self) -> Line:
+        """The line of a screen."""
+        return (Span(self.shown, self.severity.style),)
+
+
+def describe(event: events.SessionEvent) -> EventLine | None:
+    """:returns: an event in words; ``None`` for those that have none of their own, such as pieces of text."""
+    match event:
+        case events.StateChanged() | events.TurnStarted() | events.TurnFinished():
+            return _turn(event)
+        case events.ToolCallRaised() | events.ToolDecision() | events.ToolFinished() | events.LoopDetected():
+            return _call(event)
+        case (
+            events.EscalationRaised()
+            | events.EscalationCounted()
+            | events.EscalationApproved()
+            | events.EscalationClosed()
+            | events.PermissionRevoked()
+        ):
+            return escalation_line(event)
+        case (
+            events.StepFinished()
+            | events.ModelRetry()
+            | events.ModelFellBack()
+            | events.MessagesCompacted()
+            | events.ResultTruncated()
+        ):
+            return _model(event)
+        case _:
+            return _other(event)
+
+
+def _turn(event: events.StateChanged | events.TurnStarted | events.TurnFinished) -> EventLine:
+    match event:
+        case events.StateChanged():
+            why = f": {event.reason}" if event.reason else ""
+            is_over = event.state == "closed"
+            severity = Severity.ROUTINE if is_over else Severity.DETAIL
+            return EventLine(f"the session is {event.state}{why}", Role.STATE, severity)
+        case events.TurnStarted():
+            return EventLine(f"message {event.turn}: {event.message}", Role.MESSAGE)
+        case events.TurnFinished():
+            if event.error:
+                return EventLine(f"message {event.turn} failed: {event.error}", Role.MESSAGE, Severity.BAD)
+            return EventLine(f"message {event.turn} answered", Role.MESSAGE, Severity.GOOD)
+
+
+def _call(
+    event: events.ToolCallRaised | events.ToolDecision | events.ToolFinished | events.LoopDetected,
+) -> EventLine:
+    match event:
+        case events.ToolCallRaised():
+            return EventLine(f"{event.server}.{event.tool} {event.arguments}", Role.CALL, about=f"call {event.call_id}")
+        case events.ToolDecision():
+            by = f" by {event.by}{unasked(event)}" if event.by else ""
+            rule = f" [{event.rule}] {event.reason}".rstrip() if event.rule else ""
+            good = event.decision in ("allow", "approved", "escalate")
+            severity = Severity.DETAIL if good else Severity.BAD
+            return EventLine(f"{event.decision}{by}{rule}", Role.CALL, severity, about=f"call {event.call_id}")
+        case events.ToolFinished():
+            text = f"ended: {event.status} after {event.duration_ms:.0f} ms, {event.size} bytes"
+            severity = Severity.DETAIL if event.status == "success" else Severity.BAD
+            return EventLine(text, Role.CALL, severity, about=f"call {event.call_id}")
+        case events.LoopDetected():
+            text = f"{event.server}.{event.tool}: the same call came too often, refused"
+            return EventLine(text, Role.LIMIT, Severity.WARNING)
+
+
+def escalation_line(
+    event: events.EscalationRaised
+    | events.EscalationCounted
+    | events.EscalationApproved
+    | events.EscalationClosed
+    | events.PermissionRevoked,
+) -> EventLine:
+    """:returns: what became of an escalation, or of an approval that was kept, in words."""
+    match event:
+        case events.EscalationRaised():
+            text = f"escalation {event.number}: {event.server}.{event.tool}"
+            return EventLine(text, Role.QUESTION, Severity.WARNING, rings=True)
+        case events.EscalationCounted():
+            text = f"escalation {event.number}: {event.calls} equal calls wait for it"
+            return EventLine(text, Role.QUESTION, Severity.WARNING)
+        case events.EscalationApproved():
+            text = f"escalation {event.number} approved by {event.by}, and waits for another person"
+            return EventLine(text, Role.QUESTION, Severity.WARNING, rings=True)
+        case events.EscalationClosed():
+            good = event.outcome == "approved"
+            return EventLine(_outcome(event), Role.DECISION, Severity.GOOD if good else Severity.BAD)
+        case events.PermissionRevoked():
+            text = f"permission {event.number} revoked by {event.by}: {event.scope}"
+            return EventLine(text, Role.DECISION)
+
+
+def _outcome(event: events.EscalationClosed) -> str:
+    """:returns: the outcome of an escalation, not escaped."""
+    by = f" by {event.by}" if event.by else ""
+    words = _OUTCOMES.get(event.outcome, event.outcome + by)
+    return f"escalation {event.number}: {words}{f'; not asked again about {event.kept}' if event.kept else ''}"
+
+
+_OUTCOMES = {
+    "expired": "expired, nobody decided in time, so the call was refused",
+    "withdrawn": "withdrawn, the call no longer waits",
+}
+
+
+def _model(
+    event: events.StepFinished
+    | events.ModelRetry
+    | events.ModelFellBack
+    | events.MessagesCompacted
+    | events.ResultTruncated,
+) -> EventLine:
+    match event:
+        case events.StepFinished():
+            text = f"model request {event.step}: {event.input_tokens} tokens in, {event.output_tokens} out"
+            return EventLine(text, Role.MODEL, Severity.DETAIL)
+        case events.ModelRetry():
+            text = f"{event.reason}: trying again in {event.delay:.0f} s"
+            return EventLine(text, Role.NOTICE, Severity.WARNING)
+        case events.ModelFellBack():
+            text = f"{event.failed} gave no answer ({event.reason}); {event.model} is asked instead"
+            return EventLine(text, Role.NOTICE, Severity.WARNING)
+        case events.MessagesCompacted():
+            dropped = f", and {event.turns} messages," if event.turns else ""
+            text = f"to fit the model, old programs and their results{dropped} were left out ({event.strategy})"
+            return EventLine(text, Role.NOTICE, Severity.WARNING)
+        case events.ResultTruncated():
+            text = f"a result was cut: the agent got {event.kept} of {event.size} bytes"
+            return EventLine(text, Role.NOTICE, Severity.WARNING)
+
+
+def _other(event: events.SessionEvent) -> EventLine | None:
+    match event:
+        case events.BudgetWarning() | events.BudgetExhausted():
+            return EventLine(event.message, Role.LIMIT, Severity.WARNING, rings=True)
+        case events.ProxyDown():
+            text = f"the {event.proxy} proxy is dead: {event.reason}"
+            return EventLine(text, Role.FAULT, Severity.BAD, rings=True)
+        case events.ServerDown():
+            text = f"the MCP server {event.server} {event.reason or 'is starting'}: its tools cannot be called"
+            return EventLine(text, Role.FAULT, Severity.WARNING)
+        case events.ContainerEnded():
+            return EventLine(event.reason, Role.FAULT, Severity.WARNING)
+        case events.RequestRefused():
+            text = f"request refused: {_request_line(event)}: {event.reason}"
+            return EventLine(text, Role.REFUSAL, Severity.WARNING)
+        case events.Notice():
+            return EventLine(event.text, Role.NOTICE, Severity.ROUTINE if event.routine else Severity.WARNING)
+        case events.Progress() | events.AgentDiagnostic():
+            return EventLine(event.text, Role.NOTICE, Severity.DETAIL)
+        case events.PackageInstalled():
+            text = f"fetched from {event.registry}: {event.name} {event.version}"
+            return EventLine(text, Role.NOTICE, Severity.DETAIL)
+        case events.FileToReview():
+            text = f"review {event.path} ({event.what}): {event.reason}"
+            return EventLine(text, Role.NOTICE, Severity.DETAIL)
+        case events.CodeFinished() if event.error:
+            return EventLine(f"the code failed: {event.error}", Role.CALL, Severity.BAD)
+        case (
+            agent_events.AgentToolStarted()
+            | agent_events.AgentToolFinished()
+            | agent_events.MessageQueued()
+            | agent_events.MessageTaken()
+            | agent_events.MessageWithdrawn()
+        ):
+            return _reported(event)
+        case events.Missed():
+            text = f"{event.count} events were lost here: the history has the messages"
+            return EventLine(text, Role.NOTICE, Severity.WARNING)
+        case _:
+            return None
+
+
+def _reported(
+    event: agent_events.AgentToolStarted
+    | agent_events.AgentToolFinished
+    | agent_events.MessageQueued
+    | agent_events.MessageTaken
+    | agent_events.MessageWithdrawn,
+) -> EventLine:
+    match event:
+        case agent_events.AgentToolStarted():
+            inside = f" in {event.parent}" if event.parent else ""
+            text = f"reported: {event.name} {event.what}".rstrip()
+            return EventLine(text, Role.REPORTED, about=f"tool {event.tool_id}{inside}")
+        case agent_events.AgentToolFinished():
+            severity = {"success": Severity.DETAIL, "error": Severity.WARNING}.get(event.status, Severity.ROUTINE)
+            text = f"reported: {event.status} {event.what}".rstrip()
+            return EventLine(text, Role.REPORTED, severity, about=f"tool {event.tool_id}")
+        case agent_events.MessageQueued():
+            return EventLine(f"message {event.number} in the queue: {event.message}", Role.MESSAGE)
+        case agent_events.MessageTaken():
+            return EventLine(f"message {event.number} of the queue taken by the agent", Role.MESSAGE)
+        case agent_events.MessageWithdrawn():
+            return EventLine(f"message {event.number} of the queue taken back", Role.MESSAGE)
+
+
+def diff_lines(diff: str) -> list[Line]:
+    """:returns: the first lines of a unified diff, as screens show it."""
+    texts = diff.splitlines()
+    lines: list[Line] = [
+        (Span(f"  {one_line(text, TEXT_LIMIT)}", _SIDES.get(text[:1], "dim")),) for text in texts[:DIFF_LINES]
+    ]
+    more = len(texts) - DIFF_LINES
+    return [*lines, (Span(f"  … {more:,} more lines", "dim"),)] if more > 0 else lines
+
+
+def unasked(event: events.ToolDecision) -> str:
+    """:returns: words to add to the name of the approver if the approval was a kept one."""
+    return f", as kept with escalation {event.permission}" if event.permission else ""
+
+
+def _request_line(event: events.RequestRefused) -> str:
+    """:returns: the refused request on one line; of a tunnel, only host and port."""
+    target = event.path if event.method == "CONNECT" and event.path else event.host + event.path
+    return f"{event.method} {target}".strip()
