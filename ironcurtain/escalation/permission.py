@@ -17,10 +17,12 @@ from typing import Any
 import msgspec
 
 from ironcurtain.escalation.bounds import bounds, named
+from ironcurtain.policy.judgement import NO_RULE
 from ironcurtain.policy.network import ASK_RULE
 from ironcurtain.policy.paths import Root
-from ironcurtain.policy.roles import PATH_ROLES
+from ironcurtain.policy.roles import PATH_ROLES, UNKNOWN_ROLE
 from ironcurtain.policy.targets import is_certain_remote, web_origin
+from ironcurtain.policy.unannotated import RULE as UNANNOTATED
 from ironcurtain.policy.verdict import Resource, Verdict
 
 HOST_RULES = {"structural-domain-escalate": "fetch-url", ASK_RULE: "proxy-domain"}
@@ -143,9 +145,10 @@ def make_scope(
             return None
         if place not in places:
             places.append(place)
-    placed = {resource.argument for resource in verdict.resources}
+    placed = {resource.argument for resource in verdict.resources if resource.role != UNKNOWN_ROLE}
+    guessed = {resource.argument for resource in verdict.resources if resource.role == UNKNOWN_ROLE}
     others = {name: verdict.arguments[name] for name in sorted(verdict.arguments) if name not in placed}
-    may = bounds(others, schema)
+    may = bounds({name: value for name, value in others.items() if name not in guessed}, schema)
     fixed = tuple((name, _fixed(value)) for name, value in others.items() if name not in may)
     words = _words(f"{server}.{tool}", fixed, may, places, shown)
     return Scope(server, tool, definition, rules, policy_version, fixed, tuple(may.items()), tuple(places), words)
@@ -157,6 +160,8 @@ def is_normalized(path: str) -> bool:
 
 
 def _can_be_kept(rule: str, resources: Iterable[Resource]) -> bool:
+    if rule in (UNANNOTATED, NO_RULE):
+        return True
     if (role := HOST_RULES.get(rule)) is not None:  # other roles would be judged by rules, which the first precedes
         return all(resource.role == role for resource in resources)
     return not rule.startswith("structural-")
@@ -192,9 +197,9 @@ def _words(
 ) -> str:
     where: dict[tuple[str, bool], list[str]] = {}
     for place in places:
-        where.setdefault((shown(place.value) if place.role in PATH_ROLES else place.value, place.below), []).append(
-            place.role
-        )
+        if place.role != UNKNOWN_ROLE:  # the value of its argument is fixed, and shown
+            value = shown(place.value) if place.role in PATH_ROLES else place.value
+            where.setdefault((value, place.below), []).append(place.role)
     described = [f"{named(argument)}={value}" for argument, value in fixed]
     described += [f"{named(argument)}: {values}" for argument, values in may.items()]
     how = f" with {', '.join(described)}" if described else ""

@@ -25,6 +25,8 @@ from ironcurtain.mcp_proxy.calls import CallDecided, CallEvent, CallFinished, Ca
 from ironcurtain.mcp_proxy.catalogue import ToolDefinition
 from ironcurtain.mcp_proxy.pins import WITHHELD
 from ironcurtain.policy import Decision, Verdict
+from ironcurtain.policy.judgement import NO_RULE
+from ironcurtain.policy.unannotated import RULE as UNANNOTATED
 from ironcurtain.policy.verdict import Automatic, Reversal
 from ironcurtain.services.asyncio_bridge import soon
 from ironcurtain.text.display import json_line
@@ -209,7 +211,8 @@ class CallAdmission:
         if answer.outcome is not Outcome.APPROVED or answer.grant is None:
             why, text = _REFUSALS[answer.outcome]
             status = "withdrawn" if answer.outcome is Outcome.WITHDRAWN else "denied"
-            raise CallRefused(status, why, f"{text} ({verdict.reason})", verdict.rule)
+            advice = _advice(call, verdict) if answer.outcome is Outcome.UNATTENDED else ""
+            raise CallRefused(status, why, f"{text} ({verdict.reason}){advice}", verdict.rule)
         await self._audit.durable(sequence)
         try:
             answer.grant.spend(Binding(self._session_id, digest, self._policy_version()), self._clock.seconds())
@@ -350,6 +353,13 @@ def _outcome(end: _Over) -> dict[str, object]:
     if end.error:
         fields["error"] = end.error
     return fields
+
+
+def _advice(call: OpenCall, verdict: Verdict) -> str:
+    """:returns: what spares a person the question, where it comes from what nobody has said about a server."""
+    if UNANNOTATED in verdict.asking:
+        return f". A person can describe its tools: ironcurtain mcp annotate {call.server}"
+    return ". A rule for this server in policy.toml can allow it" if NO_RULE in verdict.asking else ""
 
 
 def _reason(verdict: Verdict) -> str:

@@ -24,7 +24,7 @@ from ironcurtain.policy.annotations import Annotations, ToolAnnotation
 from ironcurtain.policy.arguments import problem
 from ironcurtain.policy.files import HOST_FILES, FileView
 from ironcurtain.policy.history import NO_HISTORY, CallHistory
-from ironcurtain.policy.judgement import Judgement, Refusal, Ruling
+from ironcurtain.policy.judgement import WORKSPACE_SERVERS, Judgement, Refusal, Ruling, combined
 from ironcurtain.policy.lists import DomainPatterns, expand
 from ironcurtain.policy.matching import PreparedRule, prepare
 from ironcurtain.policy.pathmap import PathMap, file_path
@@ -179,7 +179,7 @@ class PolicyEngine:
         try:
             if schema is not None and call.server in self._servers and (call.server, call.tool) not in self._tools:
                 self._require_valid(call, schema)
-                return self._verdict(judgement, unannotated.ask(judgement, self._rules, self._places))
+                return self._verdict(judgement, self._ask(judgement, call.arguments, schema))
             tool = self._admit(call, schema)
             roles = tool.annotation.resolve(call.arguments) if tool.conditional else tool.roles
             judgement.note("tool and arguments", "pass")
@@ -193,7 +193,10 @@ class PolicyEngine:
                 _add_git_directory(judgement, git_directory)
             if call.server == network.SERVER:
                 network.prepare(judgement)
-            return self._verdict(judgement, self._judge(judgement, roles))
+            ruling = self._judge(judgement, roles)
+            if ruling.decision is not Decision.DENY and (unknown := _unknown(call, tool, schema)):
+                ruling = combined(ruling, self._ask(judgement, unknown, schema or {}))
+            return self._verdict(judgement, ruling)
         except Refusal as refusal:
             judgement.note(refusal.ruling.rule, "deny", refusal.ruling.reason)
             return judgement.verdict(refusal.ruling)
@@ -301,12 +304,14 @@ class PolicyEngine:
         tool = self._tools.get((call.server, call.tool))
         if tool is None:
             raise Refusal("missing-annotation", f"the tool {call.tool} has no annotation")
-        known = tool.annotation.args
         self._require_valid(call, schema)
-        unknown = [name for name in call.arguments if name not in known and name in _properties(schema)]
-        if unknown:
-            raise Refusal("missing-annotation", f"the argument {unknown[0]} of {call.tool} has no annotation")
+        if call.server not in self._servers and (unknown := _unknown(call, tool, schema)):
+            raise Refusal("missing-annotation", f"the argument {next(iter(unknown))} of {call.tool} has no annotation")
         return tool
+
+    def _ask(self, judgement: Judgement, arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> Ruling:
+        reach = self._reach.get(judgement.call.server)
+        return unannotated.ask(judgement, arguments, self._rules, self._places, schema, reach)
 
     def _require_valid(self, call: ToolCall, schema: Mapping[str, Any]) -> None:
         if (wrong := problem(call.arguments, schema)) is not None:
@@ -337,7 +342,8 @@ class PolicyEngine:
         domains = self._domains.get(call.server)
         if domains is not None and (outside := judgement.outside_server_domains(domains)) is not None:
             return self._check_rights(judgement, outside)
-        ruling = judgement.by_rules(free)
+        unmentioned = call.server in self._servers - self.named - WORKSPACE_SERVERS
+        ruling = judgement.by_rules(free, asks=unmentioned)
         if call.server == network.SERVER:
             listed = self._domains.get(network.server_of(judgement.arguments))
             ruling = network.decide(judgement, ruling, listed)
@@ -364,6 +370,12 @@ def _properties(schema: Mapping[str, Any] | None) -> Mapping[str, Any]:
     """:returns: the properties that a schema declares, empty if it is malformed."""
     found = (schema or {}).get("properties")
     return found if isinstance(found, Mapping) else {}
+
+
+def _unknown(call: ToolCall, tool: _Tool, schema: Mapping[str, Any] | None) -> dict[str, Any]:
+    """:returns: the declared arguments of a call that the tool's annotation does not name."""
+    known, declared = tool.annotation.args, _properties(schema)
+    return {name: value for name, value in call.arguments.items() if name not in known and name in declared}
 
 
 def _names_repo_path(call: ToolCall) -> bool:

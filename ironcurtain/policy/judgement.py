@@ -24,6 +24,9 @@ from ironcurtain.process.accounts import Account
 WORKSPACE_SERVERS = frozenset(("filesystem", "git", "git-remote"))
 """The servers that may use the workspace without a rule."""
 
+NO_RULE = "structural-no-rule"
+"""The check that asks about a call of a server that the person configured and that the policy does not name."""
+
 VALUES_LIMIT = 10_000
 """Maximum number of values of one argument. Judging that many takes about 0.1 seconds; calls rarely name a hundred."""
 
@@ -57,7 +60,8 @@ def denied_by_default(what: str) -> Ruling:
     return Ruling(Decision.DENY, "default-deny", f"no rule allows {what}", default=True)
 
 
-def _combined(first: Ruling | None, second: Ruling) -> Ruling:
+def combined(first: Ruling | None, second: Ruling) -> Ruling:
+    """:returns: the more severe of two rulings, with the reasons of both if both escalate."""
     if first is None or SEVERITY[second.decision] > SEVERITY[first.decision]:
         return second
     why = f"{second.rule}: {second.reason}"
@@ -87,6 +91,7 @@ class Judgement:
         "automatic",
         "call",
         "files",
+        "guessed",
         "history",
         "plan",
         "targets",
@@ -112,13 +117,15 @@ class Judgement:
         self.values: dict[str, list[Value]] = {}
         self.targets: dict[str, Target] = {}
         """Where arguments lead, by name, as far as that is known before they are collected."""
+        self.guessed: list[Resource] = []
+        """What an argument without annotation seems to name."""
         self.asking: list[str] = []
         self.approvals = 1
         self.automatic = Automatic.ALWAYS
 
     def verdict(self, ruling: Ruling) -> Verdict:
         """:returns: the verdict for a ruling, with all values that were judged."""
-        resources = []
+        resources = list(self.guessed)
         for role, values in self.values.items():
             for value in values:
                 if role in PATH_ROLES:
@@ -133,7 +140,7 @@ class Judgement:
             ruling.reason,
             self.arguments,
             tuple(resources),
-            tuple(self.asking),
+            tuple(dict.fromkeys(self.asking)),
             self._reversal(),
             self.approvals,
             self.automatic if self.asking else Automatic.NEVER,
@@ -293,24 +300,30 @@ class Judgement:
                 if not rule.fails(self.values, role, self.values.get(role, ()), self.history):
                     self.approvals = max(self.approvals, rule.rule.approvals)
 
-    def by_rules(self, free: Sequence[str]) -> Ruling:
+    def by_rules(self, free: Sequence[str], *, asks: bool = False) -> Ruling:
         """
         Judge each role separately. The most severe decision wins, and of equals the first. If several rules escalate,
         the reason names all of them, so that the person who decides sees every effect of the call.
 
         :param free: the roles that need no rule.
+        :param asks: whether a role about which there is no rule is asked, not denied.
         """
-        if not self.plan.roles:
-            return self._first_match("")
         result: Ruling | None = None
-        for role in self.plan.roles:
+        for role in self.plan.roles or ("",):
             ruling = self._limited(role, self.values[role]) if role in free else self._judge(role)
             if ruling is None:
                 continue
+            if ruling.default and asks:
+                ruling = self._no_rule()
             if ruling.decision is Decision.DENY:
                 return ruling
-            result = _combined(result, ruling)
+            result = combined(result, ruling)
         return result or _ALL_FREE
+
+    def _no_rule(self) -> Ruling:
+        self.asking.append(NO_RULE)
+        self.automatic = Automatic.NEVER
+        return Ruling(Decision.ESCALATE, NO_RULE, f"the policy says nothing about the server {self.call.server}")
 
     def _judge(self, role: str) -> Ruling:
         values = self.values.get(role)
@@ -335,7 +348,7 @@ class Judgement:
         left, result = self._take(role, left, self.plan.rules[role])
         if left or result is None:
             return denied_by_default(f"{role} {left[0].text if left else ''}".rstrip())
-        return _combined(limited, result)
+        return combined(limited, result)
 
     def _limited(self, role: str, values: Sequence[Value]) -> Ruling | None:
         """Judge values that need no rule by the rules that apply to them all the same."""
@@ -357,7 +370,7 @@ class Judgement:
             self._note_rule(rule, role, why_not)
             if why_not:
                 continue
-            left, result = rest, _combined(result, self._ruling(rule))
+            left, result = rest, combined(result, self._ruling(rule))
         return left, result
 
     def _created(self, role: str) -> Created:

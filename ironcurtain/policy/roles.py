@@ -32,6 +32,9 @@ Role = Literal[
 PARTY_ROLE: Final = "network-party"
 """The role of who wants a connection. A list condition on it alone limits a rule about any other role."""
 
+UNKNOWN_ROLE: Final = "unknown"
+"""What records and questions call the use of a value by a tool without annotation. No argument has it."""
+
 PATH_ROLES: Final[frozenset[str]] = frozenset(
     ("read-path", "write-path", "delete-path", "write-history", "delete-history")
 )

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.home.structured import convert
 from ironcurtain.policy.annotations import Conditional, ToolAnnotation
+from ironcurtain.policy.drafts import meaning
 from ironcurtain.policy.loading import tool_annotations
 from ironcurtain.policy.roles import RESOURCE_ROLES
 from ironcurtain.policy_compiler import prompt
@@ -31,6 +32,7 @@ Definitions = Mapping[str, Mapping[str, Any]]
 """Pinned definitions by name of tool."""
 
 _TELLING = re.compile(r"path|file|dir|folder|url|uri|host|domain|repo|remote", re.IGNORECASE)
+"""More than a draft of an annotation goes by: a person is only told to look closely."""
 
 
 class _Answer(Struct, frozen=True, forbid_unknown_fields=True):
@@ -46,16 +48,6 @@ class Annotated:
 
     tools: Mapping[str, ToolAnnotation]
     refused: Mapping[str, str]
-
-
-def why_unsuited(definition: Mapping[str, Any]) -> str:
-    """:returns: why no annotation can cover each argument that the tool takes; empty if one can."""
-    schema = definition.get("inputSchema")
-    if not isinstance(schema, Mapping) or not isinstance(schema.get("properties", {}), Mapping):
-        return "its definition does not declare its arguments"
-    if schema.get("additionalProperties", False) is not False:
-        return "it takes arguments that its definition does not declare"
-    return ""
 
 
 def parse_annotations(text: str, server: str, wanted: Definitions) -> Annotated:
@@ -106,8 +98,7 @@ def doubts(definition: Mapping[str, Any], tool: ToolAnnotation) -> list[str]:
         roles = tool.args.get(name, ())
         variants = (roles.default, *(case.roles for case in roles.when)) if isinstance(roles, Conditional) else (roles,)
         judged = all(not RESOURCE_ROLES.isdisjoint(each) for each in variants)
-        form = schema.get("format") if isinstance(schema, Mapping) else None
-        if not judged and (_TELLING.search(name) or form == "uri"):
+        if not judged and (_TELLING.search(name) or meaning(name, schema) is not None):
             found.append(name)
     return found
 
@@ -169,6 +160,6 @@ def _checked(server: str, raw: Mapping[str, Any], properties: Mapping[str, Any])
 
 
 def _properties(definition: Mapping[str, Any]) -> Mapping[str, Any]:
-    """:param definition: one that suits (:func:`why_unsuited`)."""
+    """:param definition: one that suits (:func:`~ironcurtain.policy.drafts.unsuited`)."""
     found: Mapping[str, Any] = definition["inputSchema"].get("properties", {})
     return found

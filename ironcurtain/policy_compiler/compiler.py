@@ -17,9 +17,10 @@ from ironcurtain.llm.model import ModelRequest, TextBlock
 from ironcurtain.llm.registry import Chosen
 from ironcurtain.policy import Annotations, PolicyEngine
 from ironcurtain.policy.annotations import ToolAnnotation
+from ironcurtain.policy.drafts import unsuited
 from ironcurtain.policy.rules import Rule
 from ironcurtain.policy_compiler import prompt
-from ironcurtain.policy_compiler.annotating import Annotated, as_answer, batches, parse_annotations, why_unsuited
+from ironcurtain.policy_compiler.annotating import Annotated, as_answer, batches, parse_annotations
 from ironcurtain.policy_compiler.parts import Part, ServerTools, Skipped, in_order
 from ironcurtain.policy_compiler.proposal import Directories
 from ironcurtain.policy_compiler.rounds import Compiled, GaveUp, Rounds, Say
@@ -107,7 +108,7 @@ class Compiler:
 
     async def _annotated(self, server: ServerTools) -> Annotated:
         wanted = server.unannotated()
-        refused = {name: why for name, definition in wanted.items() if (why := why_unsuited(definition))}
+        refused = {name: why for name, definition in wanted.items() if (why := unsuited(definition))}
         suited = {name: definition for name, definition in wanted.items() if name not in refused}
         files = {name: self._file(prompt.ANNOTATING, server.name, definition) for name, definition in suited.items()}
         found: dict[str, ToolAnnotation] = {}

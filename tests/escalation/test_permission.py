@@ -219,3 +219,49 @@ class BoundTests(SynchronousTestCase):
             moved.words,
             'filesystem.write_file, read-path and delete-path in "/srv/a b" and below, write-path in /srv/to and below',
         )
+
+
+class UnknownTests(SynchronousTestCase):
+    """Tools about which nobody has said anything."""
+
+    def kept(self, rule: str = "structural-unannotated", **arguments: Any) -> Scope:
+        """:returns: the scope of a call; arguments that begin with a slash are likely paths."""
+        schema = {"type": "object", "properties": {name: {"type": "string"} for name in ("query", "where")}}
+        paths = [(n, v) for n, v in arguments.items() if v.startswith("/")]
+        resources = tuple(Resource("unknown", name, value) for name, value in paths)
+        verdict = Verdict(Decision.ESCALATE, rule, "", arguments, resources, (rule,))
+        return sure(
+            make_scope(
+                "tickets", "show", verdict, definition="d", schema=schema, policy_version="v", home=HOME,
+                is_directory=lambda path: True, shown=str,
+            )
+        )  # fmt: skip
+
+    def test_texts_may_differ_but_not_likely_paths(self) -> None:
+        scope = self.kept(query="a", where="/x")
+        self.assertEqual(scope.words, 'every call of tickets.show with where="/x", query: any text')
+        self.assertTrue(scope.covers(self.kept(query="b", where="/x")))
+        for other in (self.kept(query="a", where="/x/y"), self.kept(query="/y", where="/x"), self.kept(query="a")):
+            self.assertFalse(scope.covers(other), other)
+        self.assertFalse(self.kept(query="a").covers(self.kept(query="/etc/hosts")))
+
+    def test_argument_that_now_leads_elsewhere_is_asked_again(self) -> None:
+        schema = {"type": "object", "properties": {"where": {"type": "string"}}}
+
+        def scope(real: str) -> Scope:
+            verdict = Verdict(
+                Decision.ESCALATE, "structural-unannotated", "", {"where": "link"},
+                (Resource("unknown", "where", real),),
+            )  # fmt: skip
+            return sure(
+                make_scope(
+                    "tickets", "show", verdict, definition="d", schema=schema, policy_version="v", home=HOME,
+                    is_directory=lambda path: False, shown=str,
+                )
+            )  # fmt: skip
+
+        self.assertTrue(scope("/x").covers(scope("/x")))
+        self.assertFalse(scope("/x").covers(scope("/y")))
+
+    def test_approval_for_a_server_without_rules_is_kept(self) -> None:
+        self.assertTrue(self.kept("structural-no-rule", query="a").covers(self.kept("structural-no-rule", query="b")))

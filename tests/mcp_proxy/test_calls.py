@@ -215,6 +215,14 @@ class EscalationTests(Base):
         agent = await self.agent(escalate=["echo"], attended=False)
         self.assertEqual(code(await agent.call("fake__echo")), "nobody-to-ask")
 
+    async def test_refusal_of_an_undescribed_tool_says_what_a_person_can_do(self) -> None:
+        agent = await self.agent(fake_server(TOOLS="shelve"), attended=False)
+        answer = await agent.call("fake__shelve", {"path": "x"})
+        self.assertEqual(code(answer), "nobody-to-ask")
+        self.assertIn("has no annotation", text(answer))
+        self.assertIn("ironcurtain mcp annotate fake", text(answer))
+        self.assertEqual(self.top.records("call")[0]["rule"], "structural-unannotated")
+
     async def test_an_escalation_expires(self) -> None:
         agent = await self.agent(escalate=["echo"], timeout=0.2)
         self.assertEqual(code(await agent.call("fake__echo")), "expired")

@@ -29,7 +29,7 @@ class KeptTests(Base):
     async def begin(self, **options: Any) -> RawAgent:
         """:returns: an agent whose writes to a directory ``outside`` are asked about."""
         options = {"escalate": ["file", "child"], "annotate": ANNOTATE, **options}
-        agent = await self.agent(fake_server(RECORD="record"), **options)
+        agent = await self.agent(*options.pop("servers", [fake_server(RECORD="record")]), **options)
         self.outside = self.top.top / "outside"
         (self.outside / "deep").mkdir(parents=True)
         return agent
@@ -50,6 +50,18 @@ class KeptTests(Base):
     def made(self) -> int:
         """:returns: how many calls the server got."""
         return [message["method"] for message in self.top.seen_by_server()].count("tools/call")
+
+    async def test_calls_of_an_undescribed_tool_are_kept_with_their_paths(self) -> None:
+        agent = await self.begin(servers=[fake_server(RECORD="record", TOOLS="shelve")], escalate=())
+        answer = Deferred.fromCoroutine(agent.call("fake__shelve", {"path": "/workspace/a"}))
+        escalation = await self.top.pending()
+        assert escalation.request.scope is not None
+        self.assertIn("path=", escalation.request.scope.words)
+        self.top.escalations.decide(escalation.number, Outcome.APPROVED, "tester", keep=True)
+        self.assertNotIn("_meta", (await answer)["result"])
+        self.assertNotIn("_meta", (await agent.call("fake__shelve", {"path": "/workspace/a"}))["result"])
+        await self.asked(agent, "fake__shelve", path="/workspace/b")
+        self.assertEqual(self.made(), 2)
 
     async def test_the_same_kind_of_call_is_not_asked_again(self) -> None:
         agent = await self.begin()

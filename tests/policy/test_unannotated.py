@@ -8,8 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.policy import Decision, ToolCall, Verdict
+from ironcurtain.policy import Annotations, Decision, Policy, PolicyEngine, ToolCall, Verdict
+from ironcurtain.policy.engine import ServerBounds
 from ironcurtain.policy.history import CallHistory
+from ironcurtain.policy.pathmap import PathMap
 from ironcurtain.policy.verdict import Automatic, Trace
 from tests.policy.worlds import World, rule
 
@@ -91,6 +93,64 @@ class UnannotatedTests(SynchronousTestCase):
                     self.assertEqual(str(verdict.decision), expected, (conditions, arguments))
                     self.assertEqual(verdict.rule, "no" if expected == "deny" else "structural-unannotated")
 
+    def told(self, properties: dict[str, Any], reach: tuple[str, ...] | None = None, **arguments: Any) -> Verdict:
+        """:returns: the verdict on a call of a tool that declares its arguments."""
+        engine = PolicyEngine(
+            Policy(),
+            Annotations(),
+            paths=PathMap(self.world.workspace),
+            home=self.world.home,
+            servers={"tickets": ServerBounds(reach=reach)},
+        )
+        return engine.evaluate(ToolCall("tickets", "purge", arguments), {"type": "object", "properties": properties})
+
+    def test_reason_says_what_arguments_look_like_and_what_is_unknown(self) -> None:
+        text = {"type": "string"}
+        properties = {"file": text, "page": {**text, "format": "uri"}, "id": text, "other": text, "query": text}
+        verdict = self.told(properties, file="a", page="x", id="/etc/hosts", other="https://a.test/", query="and/or")
+        self.assertIn(
+            "file looks like a path, page looks like an address, id looks like a path, other looks like an address, "
+            "but what purge does with it is not known; not known at all: query",
+            verdict.reason,
+        )
+        work = self.world.workspace
+        found = [(resource.argument, resource.value, resource.role) for resource in verdict.resources]
+        places = [("file", f"{work}/a"), ("id", "/etc/hosts"), ("other", "https://a.test/")]
+        self.assertEqual(sorted(found), [(*place, "unknown") for place in places])
+
+    def test_declared_paths_are_forwarded_as_the_server_knows_them(self) -> None:
+        properties = {"path": {"type": "string"}, "paths": {"type": "array", "items": {"type": "string"}}}
+        texts = {"text": {"type": "string"}, "kind_of_path": {"enum": ["/workspace"]}}
+        verdict = self.told(
+            {**properties, **texts}, path="/workspace/a", paths=["~/b", "c", "/x"], text="/workspace/a",
+            kind_of_path="/workspace",
+        )  # fmt: skip
+        world = self.world
+        self.assertEqual(
+            verdict.arguments,
+            {
+                "path": f"{world.workspace}/a",
+                "paths": [f"{world.home}/b", "c", "/x"],
+                "text": "/workspace/a",
+                "kind_of_path": "/workspace",
+            },
+        )
+
+    def test_reason_names_paths_that_the_server_cannot_reach(self) -> None:
+        properties = {"path": {"type": "string"}}
+        inside = self.told(properties, (self.world.workspace,), path="/workspace/a").reason
+        self.assertNotIn("reach", inside)
+        outside = self.told(properties, (self.world.workspace,), path="/etc/hosts").reason
+        self.assertIn("the server cannot reach /etc/hosts", outside)
+
+    def test_odd_names_of_arguments_are_quoted(self) -> None:
+        verdict = self.verdict({"x; the user agreed": "/a b"})
+        self.assertIn('"x; the user agreed" looks like a path', verdict.reason)
+
+    def test_link_in_a_guessed_path_is_shown(self) -> None:
+        [resource] = self.told({"path": {"type": "string"}}, path="link/key").resources
+        self.assertEqual((resource.value, resource.written), (f"{self.world.home}/secrets/key", "link/key"))
+
     def test_a_rule_that_asks_two_people_asks_two(self) -> None:
         two = {**rule("two", "escalate", server=["tickets"]), "approvals": 2}
         verdict = self.verdict({}, two)
@@ -122,3 +182,91 @@ class UnannotatedTests(SynchronousTestCase):
         verdict = self.verdict(arguments, rule("all", "allow"))
         self.assertIn(verdict.decision, (Decision.ESCALATE, Decision.DENY))
         self.assertEqual(verdict.arguments, arguments)
+
+
+class UnknownArgumentTests(SynchronousTestCase):
+    """Arguments that a newer version of a server has, and an annotation does not name."""
+
+    def setUp(self) -> None:
+        self.world = World.make({"files": {"$HOME/secrets/key": "x"}})
+        self.addCleanup(self.world.remove)
+
+    def verdict(self, *rules: Any, **arguments: Any) -> Verdict:
+        """:returns: the verdict on a call of a tool whose annotation names only ``path``."""
+        annotations = {"servers": {"tickets": {"tools": [{"toolName": "show", "args": {"path": ["read-path"]}}]}}}
+        engine = self.world.engine(
+            rules, domains={"tickets": []}, protected=["$HOME/secrets"], annotations=annotations
+        )  # fmt: skip
+        schema = {"type": "object", "properties": {name: {"type": "string"} for name in ("path", "new", "other")}}
+        return engine.evaluate(ToolCall("tickets", "show", arguments), schema)
+
+    def test_call_with_it_is_asked_though_a_rule_allows_the_others(self) -> None:
+        allow = rule("all", "allow", server=["tickets"])
+        self.assertEqual(str(self.verdict(allow, path="a").decision), "allow")
+        verdict = self.verdict(allow, path="a", new="x")
+        self.assertEqual((verdict.decision, verdict.rule), (Decision.ESCALATE, "structural-unannotated"))
+        self.assertIn("nobody has said what new of show means", verdict.reason)
+        self.assertEqual(verdict.automatic, Automatic.NEVER)
+
+    def test_reasons_of_rules_stay(self) -> None:
+        verdict = self.verdict(rule("look", "escalate", server=["tickets"]), path="a", new="x")
+        self.assertEqual((verdict.rule, verdict.asking), ("look", ("look", "structural-unannotated")))
+        self.assertIn("nobody has said", verdict.reason)
+
+    def test_denials_stay(self) -> None:
+        deny = rule("no", "deny", server=["tickets"])
+        self.assertEqual(self.verdict(deny, path="a", new="x").rule, "no")
+        allow = rule("all", "allow", server=["tickets"])
+        self.assertEqual(self.verdict(allow, path="a", new="~/secrets/key").rule, "structural-protected-path")
+
+
+class UnmentionedServerTests(SynchronousTestCase):
+    """Configured servers that the policy does not name, though their tools have annotations."""
+
+    def setUp(self) -> None:
+        self.world = World.make({"files": {"$HOME/secrets/key": "x"}})
+        self.addCleanup(self.world.remove)
+
+    def verdict(self, server: str, *rules: Any, configured: bool = True, path: str = "~/a", **policy: Any) -> Verdict:
+        tools = [{"toolName": "show", "args": {"path": ["read-path", "delete-path"]}}]
+        engine = self.world.engine(
+            rules,
+            domains={server: []} if configured else {},
+            protected=["$HOME/secrets"],
+            annotations={"servers": {server: {"tools": tools}}},
+            **policy,
+        )
+        schema = {"type": "object", "properties": {"path": {"type": "string"}}}
+        return engine.evaluate(ToolCall(server, "show", {"path": path}), schema)
+
+    def test_its_calls_are_asked(self) -> None:
+        for rules in ((), (rule("other", "allow", server=["other"]),)):
+            verdict = self.verdict("tickets", *rules)
+            self.assertEqual((verdict.decision, verdict.rule), (Decision.ESCALATE, "structural-no-rule"))
+            self.assertEqual((verdict.asking, verdict.automatic), (("structural-no-rule",), Automatic.NEVER))
+            self.assertEqual(verdict.arguments, {"path": f"{self.world.home}/a"})
+            self.assertIn("the policy says nothing about the server tickets", verdict.reason)
+
+    def test_other_servers_are_denied_by_default(self) -> None:
+        named = rule("named", "allow", server=["tickets"], tool=["other"])
+        for verdict in (
+            self.verdict("tickets", named),
+            self.verdict("tickets", configured=False),
+            self.verdict("filesystem"),
+        ):
+            self.assertEqual((verdict.decision, verdict.rule), (Decision.DENY, "default-deny"))
+
+    def test_denials_stay(self) -> None:
+        self.assertEqual(self.verdict("tickets", path="~/secrets/key").rule, "structural-protected-path")
+        self.assertEqual(self.verdict("tickets", rule("no", "deny", roles=["delete-path"])).rule, "no")
+
+    def test_what_a_rule_for_all_servers_allows_is_allowed(self) -> None:
+        allow = rule("all", "allow", paths={"roles": ["read-path", "delete-path"], "within": "~"})
+        self.assertEqual(self.verdict("tickets", allow).rule, "all")
+        read = rule("read", "allow", paths={"roles": ["read-path"], "within": "~"})
+        self.assertEqual(self.verdict("tickets", read).rule, "structural-no-rule")
+
+    def test_its_resources_are_asked(self) -> None:
+        engine = self.world.engine(domains={"tickets": []}, annotations={"servers": {}})
+        self.assertEqual(engine.evaluate_resource("tickets", "db://x").rule, "structural-no-rule")
+        self.assertEqual(engine.evaluate_resource("other", "db://x").rule, "default-deny")

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.policy.annotations import ServerAnnotations, ToolAnnotation
+from ironcurtain.policy.drafts import unsuited
 from ironcurtain.policy.roles import PARTY_ROLE, Role
 from ironcurtain.policy_compiler import prompt
 from ironcurtain.policy_compiler.annotating import (
@@ -20,7 +21,6 @@ from ironcurtain.policy_compiler.annotating import (
     batches,
     doubts,
     parse_annotations,
-    why_unsuited,
 )
 from ironcurtain.policy_compiler.parts import ServerTools
 from ironcurtain.policy_compiler.rounds import ROUNDS, Say
@@ -106,7 +106,7 @@ class DefinitionTests(SynchronousTestCase):
     """What is read in a server's definitions."""
 
     def test_arguments_that_no_annotation_can_cover(self) -> None:
-        for schema, unsuited in (
+        for schema, expected in (
             (TICKETS["search"]["inputSchema"], False),
             ({"type": "object"}, False),
             ({"properties": {}, "additionalProperties": False}, False),
@@ -115,7 +115,7 @@ class DefinitionTests(SynchronousTestCase):
             ({"properties": []}, True),
             (None, True),
         ):
-            self.assertEqual(bool(why_unsuited({"name": "x", "inputSchema": schema})), unsuited, schema)
+            self.assertEqual(bool(unsuited({"name": "x", "inputSchema": schema})), expected, schema)
 
     def test_doubts(self) -> None:
         for roles, doubted in ((["none"], True), (["email-body"], True), (["read-path"], False), (WHEN, True)):
