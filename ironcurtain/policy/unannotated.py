@@ -103,7 +103,8 @@ def _reasons(
     if len(arguments) == len(call.arguments):
         yield f"nobody has said what the arguments of {call.tool} mean (it has no annotation): look at all of them"
     else:
-        yield f"nobody has said what {_some(map(_quoted, arguments))} of {call.tool} means (its annotation does not name it)"
+        names = _some(map(_quoted, arguments))
+        yield f"nobody has said what {names} of {call.tool} means (its annotation does not name it)"
     if looks:
         like = (f"{_quoted(name)} looks like {_ARTICLES[kind]} {kind}" for name, kind in looks.items())
         yield f"{_some(like)}, but what {call.tool} does with it is not known"

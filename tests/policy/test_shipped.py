@@ -74,6 +74,11 @@ class DefaultTests(SynchronousTestCase):
         self.assertEqual(self.verdict("fetch", "fetch", url="http://169.254.169.254/"), "escalate fetch-elsewhere")
         self.assertEqual(self.verdict("time", "convert_time", time="12:00"), "allow tell-the-time")
 
+    def test_memory_and_thoughts(self) -> None:
+        self.assertEqual(self.verdict("sequential-thinking", "sequentialthinking", thought="x"), "allow think-aloud")
+        self.assertEqual(self.verdict("memory", "read_graph"), "allow remember")
+        self.assertEqual(self.verdict("memory", "add_observations", observations=[]), "escalate keep-in-memory")
+
     def test_every_store_of_credentials(self) -> None:
         for store in CREDENTIAL_STORES:
             for path in (f"~/{store}", f"~/{store}/x"):
