@@ -93,10 +93,7 @@ class Rules:
         self.starts = frozenset(start for rule in rules for start in rule.starts)
         """The beginnings of credentials, in lower case."""
         self._start = re.compile(any_of(self.starts))
-        self._tried = {  # one beginning can be a prefix of another
-            found: [rule for rule in rules if found.startswith(tuple(rule.starts)) or _begins_one(found, rule.starts)]
-            for found in self.starts
-        }
+        self._tried = _tried(rules)
 
     def find(self, text: str) -> list[Found]:
         """:returns: the credentials in a text, in no order; some may overlap."""
@@ -186,8 +183,19 @@ def any_of(words: Collection[str]) -> str:
     return f"{re.escape(common)}(?:{'|'.join(map(any_of, branches.values()))}){'?' if common in words else ''}"
 
 
-def _begins_one(start: str, others: Iterable[str]) -> bool:
-    return any(other.startswith(start) for other in others)
+def _tried(rules: Iterable[_Rule]) -> dict[str, list[_Rule]]:
+    """
+    :returns: for each beginning the rules that are tried where it is the longest in a text: those with it or with a
+        prefix of it.
+    """
+    rules_of: dict[str, list[_Rule]] = {}
+    for rule in rules:
+        for start in rule.starts:
+            rules_of.setdefault(start, []).append(rule)
+    return {
+        start: list(dict.fromkeys(rule for end in range(len(start)) for rule in rules_of.get(start[: end + 1], ())))
+        for start in rules_of
+    }
 
 
 def _spelled(names: Iterable[str]) -> list[str]:
