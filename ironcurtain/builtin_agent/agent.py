@@ -186,9 +186,9 @@ class BuiltinAgent:
         return reply
 
     async def _make_room(self, memory: Memory, window: Window, step: int) -> None:
-        before = window.needed(memory.past)
-        if (plan := window.plan(memory.past)) is None:
+        if window.fits(memory.past):
             return
+        before, plan = window.needed(memory.past), window.plan(memory.past)
         summary = plan.past.summary
         if window.strategy is Strategy.SUMMARISE and plan.gone:
             summary = await self._summary(memory.past, plan, window.summary_tokens, step)

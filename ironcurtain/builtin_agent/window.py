@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
 from ironcurtain.llm.compaction import Room, Shortened, Strategy, shorten, tokens
-from ironcurtain.llm.conversation import Conversation, Past
+from ironcurtain.llm.conversation import Conversation, Exchange, Past
 from ironcurtain.llm.model import Block, ModelError, ProviderBlock, TextBlock, TokenUsage, ToolResult, ToolUse
+from ironcurtain.llm.tokens import TokenSum
 
 FULL, TARGET = 0.9, 0.6
 """
@@ -34,9 +35,8 @@ class Window:
     def __init__(self, strategy: Strategy, tokens: int, turns: int, count: Callable[[str], int]) -> None:
         self.strategy = strategy
         self._tokens, self._turns, self._count = tokens, turns, count
-        self._fixed, self._read = 0, 0
-        self._known: int | None = None
-        self._new = 0
+        self._fixed, self._read = TokenSum(count), 0
+        self._reported: TokenSum | None = None
 
     @property
     def summary_tokens(self) -> int:
@@ -45,18 +45,17 @@ class Window:
 
     def always(self, *texts: str) -> None:
         """Count texts that are in every request: the system prompt and the tools."""
-        if self.strategy is not Strategy.NONE:
-            self._fixed = sum(map(self._count, texts))
+        self._fixed = TokenSum(self._count, 0, texts)
 
     def added(self, blocks: Sequence[Block]) -> None:
         """Count what the next request has and the last one had not."""
-        if self.strategy is not Strategy.NONE:
-            self._new += sum(map(self._size, blocks))
+        if self._reported is not None:
+            self._reported = self._reported.plus(*map(_text, blocks))
 
     def reported(self, usage: TokenUsage) -> None:
         """The provider reported the length of a request and of its answer, if it does so."""
-        self._known = usage.prompt_tokens + usage.output_tokens if usage.prompt_tokens else None
-        self._new = 0
+        known = usage.prompt_tokens + usage.output_tokens if usage.prompt_tokens else None
+        self._reported = None if known is None else TokenSum(self._count, known)
 
     def overflowed(self, past: Past) -> bool:
         """
@@ -71,19 +70,22 @@ class Window:
 
     def needed(self, past: Past) -> int:
         """:returns: tokens of the next request, about: the last reported ones, and a count of what is new."""
-        return self._counted(past) if self._known is None else self._known + self._new
+        return (self._reported or self._counted(past)).value()
 
-    def plan(self, past: Past) -> Shortened | None:
+    def fits(self, past: Past) -> bool:
+        """Whether a conversation is sent as it is."""
+        return self.strategy is Strategy.NONE or (self._reported or self._counted(past)).within(self._tokens * FULL)
+
+    def plan(self, past: Past) -> Shortened:
         """
-        :returns: what the model gets from now on; ``None``: the conversation fits as it is.
+        :param past: one that does not fit.
+        :returns: what the model gets from now on.
         :raises ModelError: ``context-overflow``: the newest exchange alone is too long.
         """
-        if self.strategy is Strategy.NONE or (needed := self.needed(past)) <= self._tokens * FULL:
-            return None
         # The provider counts otherwise than we do: sizes are in its tokens.
-        factor = max(1.0, needed / max(1, self._counted(past)))
+        factor = max(1.0, self.needed(past) / max(1, self._counted(past).value()))
         plan = shorten(past, self.strategy, self._room(factor), lambda block: math.ceil(self._size(block) * factor))
-        self._known = None
+        self._reported = None
         return plan
 
     def squeeze(self, conversation: Conversation) -> None:
@@ -93,7 +95,7 @@ class Window:
         if self.strategy is Strategy.NONE:
             return
         self._read += tokens(conversation.newest, self._size)
-        if self._fixed + self._read <= self._tokens * FULL:
+        if self._fixed.value() + self._read <= self._tokens * FULL:
             return
         strategy = Strategy.TRUNCATE if self.strategy is Strategy.SUMMARISE else self.strategy
         try:
@@ -104,21 +106,28 @@ class Window:
         self._read = sum(tokens(exchange, self._size) for exchange in past.exchanges)
 
     def _room(self, factor: float) -> Room:
-        fixed = math.ceil(self._fixed * factor)
+        fixed = math.ceil(self._fixed.value() * factor)
         limit, target = (max(0, int(self._tokens * share) - fixed) for share in (FULL, TARGET))
         return Room(limit, target, self.summary_tokens, self._turns)
 
-    def _counted(self, past: Past) -> int:
-        exchanges = sum(tokens(exchange, self._size) for exchange in past.exchanges)
-        return self._fixed + exchanges + sum(map(self._size, past.head))
+    def _counted(self, past: Past) -> TokenSum:
+        return self._fixed.plus(*map(_text, past.head), *(text for each in past.exchanges for text in _texts(each)))
 
     def _size(self, block: Block) -> int:
-        match block:
-            case TextBlock(text):
-                return self._count(text)
-            case ToolUse(_, _, input):
-                return self._count(msgspec.json.encode(input).decode())
-            case ToolResult(_, content, _):
-                return self._count(content)
-            case ProviderBlock(_, data):
-                return self._count(msgspec.json.encode(data).decode())
+        return self._count(_text(block))
+
+
+def _texts(exchange: Exchange) -> Iterator[str]:
+    return (_text(block) for message in exchange for block in message.content)
+
+
+def _text(block: Block) -> str:
+    match block:
+        case TextBlock(text):
+            return text
+        case ToolUse(_, _, input):
+            return msgspec.json.encode(input).decode()
+        case ToolResult(_, content, _):
+            return content
+        case ProviderBlock(_, data):
+            return msgspec.json.encode(data).decode()

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import cache
 from typing import Any, Final
 
 CLAUDE_FACTOR: Final = 1.2
 """Claude's tokenizer is not public; on English and code it makes about a fifth more tokens than OpenAI's."""
+
+MOST_TOKENS_A_BYTE: Final = 2
+"""A token of OpenAI's stands for at least one byte, and :data:`CLAUDE_FACTOR`, rounded up, at most doubles a number."""
 
 WINDOWS: Final = {
     "claude": 200_000,
@@ -40,8 +44,36 @@ def count_tokens(text: str, model: str = "") -> int:
     return math.ceil(count * CLAUDE_FACTOR) if model.startswith("claude") else count
 
 
+class TokenSum:
+    """
+    How many tokens some texts have together. They are counted only if their length leaves it open whether they fit,
+    since the tokenizer takes 0.1 s to load.
+
+    :param count: returns the tokens of a text, at most :data:`MOST_TOKENS_A_BYTE` for each of its bytes in UTF-8.
+    :param counted: tokens that are known already.
+    """
+
+    def __init__(self, count: Callable[[str], int], counted: int = 0, texts: tuple[str, ...] = ()) -> None:
+        self._count, self._counted, self._texts = count, counted, texts
+
+    def plus(self, *texts: str) -> TokenSum:
+        """:returns: a sum with more texts."""
+        return TokenSum(self._count, self._counted, (*self._texts, *texts))
+
+    def value(self) -> int:
+        """:returns: the tokens, counted now."""
+        self._counted += sum(map(self._count, self._texts))
+        self._texts = ()
+        return self._counted
+
+    def within(self, limit: float) -> bool:
+        """Whether there are at most so many tokens."""
+        size = sum(len(text.encode("utf-8", "replace")) for text in self._texts)
+        return self._counted + size * MOST_TOKENS_A_BYTE <= limit or self.value() <= limit
+
+
 @cache
 def _tokenizer() -> Any:
-    import rs_bpe  # its table takes 0.1 s to load, and most commands count nothing
+    import rs_bpe  # its table takes 0.1 s to load, and short conversations need no count
 
     return rs_bpe.openai.o200k_base()

@@ -8,6 +8,7 @@ from typing import Final
 
 from ironcurtain.llm.conversation import Conversation, joined
 from ironcurtain.llm.model import Block, ChatMessage, TextBlock, TokenUsage, ToolResult, ToolUse
+from ironcurtain.llm.tokens import TokenSum
 from ironcurtain.shell.context import Prompt, summary
 from ironcurtain.text.display import shorten
 
@@ -75,7 +76,6 @@ class ContextWindow:
     :param limit: most tokens.
     :param turns: most turns that are kept whole.
     :param fixed: tokens of the system prompt and the tools.
-    :ivar tokens: how many there are now, as far as is known.
     """
 
     def __init__(
@@ -89,19 +89,24 @@ class ContextWindow:
         self._count, self._limit, self._kept, self._fixed = count, limit, turns, fixed
         self._turns: list[_Turn] = []
         self._lines: list[tuple[str, str]] = []
-        self.tokens = fixed
+        self._sum = TokenSum(count, fixed)
+
+    @property
+    def tokens(self) -> int:
+        """How many there are now, as far as is known."""
+        return self._sum.value()
 
     def instruct(self, prompt: Prompt) -> None:
         """A turn begins."""
         self._turns.append(_Turn(prompt))
-        self.tokens += self._count(prompt.text)
+        self._sum = self._sum.plus(prompt.text)
         while len(self._turns) > self._kept:
             self._forget_turn()
 
     def say(self, text: str) -> None:
         """:param text: what the user adds to their instruction, or what this program has to say."""
         self._turns[-1].rest.say(text)
-        self.tokens += self._count(text)
+        self._sum = self._sum.plus(text)
 
     def answer(self, content: Sequence[Block], usage: TokenUsage | None = None) -> list[ToolUse]:
         """
@@ -112,15 +117,15 @@ class ContextWindow:
         """
         uses = self._turns[-1].rest.answer(content)
         if usage is not None and usage.prompt_tokens:
-            self.tokens = usage.prompt_tokens + usage.output_tokens
+            self._sum = TokenSum(self._count, usage.prompt_tokens + usage.output_tokens)
         else:
-            self.tokens += sum(self._count(_text(block)) for block in content)
+            self._sum = self._sum.plus(*map(_text, content))
         return uses
 
     def results(self, results: Sequence[ToolResult]) -> None:
         """Add the results of the tool uses."""
         self._turns[-1].rest.results(results)
-        self.tokens += sum(self._count(result.content) for result in results)
+        self._sum = self._sum.plus(*(result.content for result in results))
 
     def interrupt(self, why: str) -> None:
         """End a turn that was cut off: results that are missing say why."""
@@ -129,7 +134,7 @@ class ContextWindow:
 
     def messages(self) -> tuple[ChatMessage, ...]:
         """:returns: what is to be sent, within the limit as far as that can be."""
-        if self.tokens > self._limit:
+        if not self._sum.within(self._limit):
             self._trim(int(self._limit * TRIMMED_TO))
         messages = [message for turn in self._turns for message in turn.messages()]
         if self._lines:
@@ -148,24 +153,25 @@ class ContextWindow:
     def _drop_lines(self, turn: _Turn, wanted: int) -> None:
         while self.tokens > wanted and turn.prompt.terminal:
             lines = max(1, len(turn.prompt.terminal) // 4)
-            self.tokens -= self._count("\n".join(turn.prompt.terminal[:lines]))
+            self._subtract(self._count("\n".join(turn.prompt.terminal[:lines])))
             turn.prompt = turn.prompt.without(lines)
 
     def _forget_turn(self) -> None:
         turn = self._turns.pop(0)
         texts = (_text(block) for message in turn.messages() for block in message.content)
-        self.tokens -= sum(map(self._count, texts))
         self._lines.append(turn.line())
-        self.tokens += self._count(" ".join(self._lines[-1]))
+        self._subtract(sum(map(self._count, texts)) - self._count(" ".join(self._lines[-1])))
         del self._lines[:-SUMMARIES]
-        self.tokens = max(self.tokens, self._fixed)
 
     def _leave_out_results(self, turn: _Turn, wanted: int) -> None:
         results = turn.results()
         while self.tokens > wanted and turn.left_out < len(results) - 1:  # the newest one stays
             content = results[turn.left_out].content
-            self.tokens -= max(0, self._count(content) - self._count(OUTPUT_LEFT_OUT))
+            self._subtract(max(0, self._count(content) - self._count(OUTPUT_LEFT_OUT)))
             turn.left_out += 1
+
+    def _subtract(self, tokens: int) -> None:
+        self._sum = TokenSum(self._count, max(self.tokens - tokens, self._fixed))
 
 
 def _shortened(message: ChatMessage, count: int) -> ChatMessage:
