@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import select
+import socket
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +16,8 @@ from twisted.internet.stdio import StandardIO
 from twisted.python.failure import Failure
 
 from ironcurtain.mcp_proxy.connection import AgentConnection
+from ironcurtain.services.client_limits import ClientAdmission
+from ironcurtain.services.stream import Wrap, serve
 from ironcurtain.services.unix_socket import UnixListener, listen
 
 
@@ -86,6 +90,16 @@ async def listen_unix(path: Path, build: Build, owner: tuple[int, int] | None = 
     :raises Unavailable: others could replace the socket, or another file is at its path.
     """
     return await listen(path, _Connections(build, _hung_up), owner)
+
+
+async def accept(listening: socket.socket, build: Build, wrap: Wrap) -> asyncio.Server:
+    """
+    Accept on a TCP socket.
+
+    :param listening: bound; owned by the server from now on, and closed if this fails.
+    :param wrap: returns a factory that lets only the right clients through.
+    """
+    return await serve(listening, wrap(_Connections(build, _hung_up)), ClientAdmission())
 
 
 def serve_stdio(reactor: ListenerReactor, build: Build, stdin: int = 0, stdout: int = 1) -> Deferred[None]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -26,7 +28,7 @@ from ironcurtain.mcp_proxy.downloads import Place, install
 from ironcurtain.mcp_proxy.faults import ServerFaults
 from ironcurtain.mcp_proxy.gate import Gate, GateLimits
 from ironcurtain.mcp_proxy.launch import OWN_SERVERS, Ground, is_own, needed_download, prepare
-from ironcurtain.mcp_proxy.listeners import AgentConnections, ListenerReactor, listen_unix, serve_stdio
+from ironcurtain.mcp_proxy.listeners import AgentConnections, ListenerReactor, accept, listen_unix, serve_stdio
 from ironcurtain.mcp_proxy.logins import LoginFiles
 from ironcurtain.mcp_proxy.memory import CallMemory
 from ironcurtain.mcp_proxy.missing import Missing
@@ -46,6 +48,7 @@ from ironcurtain.policy.history import NO_HISTORY, CallHistory
 from ironcurtain.policy.network import server_party
 from ironcurtain.policy.pathmap import PathMap
 from ironcurtain.secrets.redaction import Redactor, Secret, may_be_secret
+from ironcurtain.services.stream import Wrap
 from ironcurtain.services.unix_socket import UnixListener
 from ironcurtain.text.display import one_line
 
@@ -245,6 +248,15 @@ class McpProxy:
         :raises Unavailable: another file is at the path.
         """
         self._listeners.append(await listen_unix(path, self._connection, owner))
+
+    async def accept(self, listening: socket.socket, wrap: Wrap) -> asyncio.Server:
+        """
+        Accept agents on a TCP socket, which everyone of this machine can reach.
+
+        :param listening: bound; owned by the server from now on, and closed if this fails.
+        :param wrap: returns a factory that lets only the right clients through.
+        """
+        return await accept(listening, self._connection, wrap)
 
     def network_judge(
         self, party: str, listed: Listed | None = None, offers: Mapping[tuple[str, int], str] = NO_OFFERS

@@ -40,7 +40,7 @@ from ironcurtain.network.responder import Responder
 from ironcurtain.providers.rules import ProviderRule
 from ironcurtain.secrets.redaction import Redactor
 from ironcurtain.services.client_limits import ClientAdmission
-from ironcurtain.services.stream import serve
+from ironcurtain.services.stream import Wrap, itself, serve
 from ironcurtain.services.unix_socket import UnixListener, listen
 
 SWEEP_SECONDS = 0.5
@@ -167,16 +167,19 @@ class MitmProxy:
         factory = ConnectionFactory(self._shared)
         self._listeners.append(await listen(path, factory, owner, self._limits.clients))
 
-    async def accept(self, listening: socket.socket) -> None:
+    async def accept(self, listening: socket.socket, wrap: Wrap = itself) -> asyncio.Server:
         """
         Accept agents on a TCP socket, such as one in another network namespace. Everyone who can reach it can use the
-        fake keys. Call :meth:`start` first.
+        fake keys, unless ``wrap`` prevents it. Call :meth:`start` first.
 
         :param listening: bound; owned by the proxy from now on, and closed if this fails.
+        :param wrap: returns a factory of what clients reach first.
         """
         assert self._shared is not None, "start it first"
         admission = ClientAdmission(self._limits.clients)
-        self._servers.append(await serve(listening, ConnectionFactory(self._shared), admission))
+        server = await serve(listening, wrap(ConnectionFactory(self._shared)), admission)
+        self._servers.append(server)
+        return server
 
     async def stop(self) -> None:
         """Stop listening, and end all connections. The fake keys are invalid from here on."""

@@ -48,7 +48,7 @@ class HttpProxy(typing.Protocol):
     async def start(self) -> None:
         """Get ready."""
 
-    async def accept(self, listening: socket.socket) -> None:
+    async def accept(self, listening: socket.socket) -> object:
         """Accept clients on a listening socket, which it owns from now on."""
 
     async def stop(self) -> None:

@@ -43,6 +43,14 @@ BACKLOG = 512
 _RESET = pack("ii", 1, 0)
 """``struct linger``: closing a TCP connection resets it."""
 
+Wrap = Callable[[IProtocolFactory], IProtocolFactory]
+"""Returns a factory whose protocols pass clients on to those of another one, or do not."""
+
+
+def itself(factory: IProtocolFactory) -> IProtocolFactory:
+    """:returns: the same factory: nothing stands in front of it."""
+    return factory
+
 
 class _State(Enum):
     OPEN = auto()
