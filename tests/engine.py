@@ -13,10 +13,13 @@ import http.client
 import io
 import json
 import os
+import re
 import select
 import shutil
 import socket
 import subprocess
+import sys
+import sysconfig
 import tarfile
 import tempfile
 from collections.abc import Iterator
@@ -63,14 +66,17 @@ def environment() -> dict[str, str]:
 
 
 @cache
-def image() -> str:
-    """:returns: a small image with BusyBox (sh, sleep, setsid and some 300 others) and nothing else."""
+def image(*programs: str) -> str:
+    """
+    :param programs: of this machine, such as ``socat``; ``python3`` is the Python of the tests.
+    :returns: a small image with BusyBox (sh, sleep, setsid and some 300 others), those programs, and nothing else.
+    """
     engine()
     busybox = _busybox()
-    name = f"ironcurtain-test:busybox-{os.getpid()}"
+    name = f"ironcurtain-test:{'-'.join(('busybox', *programs, str(os.getpid())))}"
     query = urlencode({"fromSrc": "-", "repo": name.partition(":")[0], "tag": name.partition(":")[2]})
     changes = urlencode([("changes", f"LABEL {LABEL}=1"), ("changes", "ENV PATH=/bin")])
-    call("POST", f"/images/create?{query}&{changes}", _root_file_system(busybox), "application/x-tar")
+    call("POST", f"/images/create?{query}&{changes}", _root_file_system(busybox, programs), "application/x-tar")
     atexit.register(call, "DELETE", f"/images/{name}?force=1")
     return name
 
@@ -218,7 +224,7 @@ def _busybox() -> bytes:
     return content
 
 
-def _root_file_system(busybox: bytes) -> bytes:
+def _root_file_system(busybox: bytes, programs: tuple[str, ...]) -> bytes:
     listed = subprocess.run(["busybox", "--list"], capture_output=True, text=True, check=True).stdout.split()
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
@@ -229,8 +235,26 @@ def _root_file_system(busybox: bytes) -> bytes:
         main = tarfile.TarInfo("bin/busybox")
         main.mode, main.size = 0o755, len(busybox)
         archive.addfile(main, io.BytesIO(busybox))
-        for name in sorted(set(listed) - {"busybox"}):
+        links = dict.fromkeys(sorted(set(listed) - {"busybox"}), "busybox")
+        for name in programs:
+            links[name] = os.path.realpath(sys.executable if name == "python3" else program(name))
+        for path in dict.fromkeys(path for name in programs for path in _files(links[name])):
+            archive.add(os.path.realpath(path), path, filter=_needed)
+        for name, target in links.items():
             link = tarfile.TarInfo(f"bin/{name}")
-            link.type, link.linkname = tarfile.SYMTYPE, "busybox"
+            link.type, link.linkname = tarfile.SYMTYPE, target
             archive.addfile(link)
     return buffer.getvalue()
+
+
+def _files(program: str) -> list[str]:
+    """:returns: a program, its libraries, and those of Python if it is that."""
+    libraries = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
+    python = [sysconfig.get_path("stdlib")] if program == os.path.realpath(sys.executable) else []
+    return [program, *re.findall(r"(/\S+) \(0x", libraries), *python]
+
+
+def _needed(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    left_out = {"test", "tests", "site-packages", "dist-packages", "idlelib", "lib2to3", "ensurepip"}
+    parts = entry.name.split("/")
+    return None if left_out & set(parts) or any(part.startswith("config-") for part in parts) else entry

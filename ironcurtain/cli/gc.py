@@ -18,7 +18,8 @@ def gc(dry_run: bool, json_output: bool) -> None:
     Remove containers and sockets that dead processes left behind.
 
     The daemon and each session do this when they start. Only containers of this home are removed, and only if their
-    owner has died: a container's labels name that process, with its start time. Directories of sockets are removed even
+    owner has died: a container's labels name that process, with its start time. Networks and volumes of sidecars go
+    with them. Directories of sockets are removed even
     if no Docker Engine answers. Sandboxes and all other files are kept.
     """
     from ironcurtain.cli.run import run

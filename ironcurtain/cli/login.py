@@ -135,6 +135,7 @@ async def _run_program(reactor: Any, where: Home, account: AccountName) -> Login
     from ironcurtain.container.engine import Engine
     from ironcurtain.container.image_choices import find_choices, load_recipes
     from ironcurtain.container.images import AgentImages
+    from ironcurtain.container.sidecar import SocketWay
     from ironcurtain.container_agent.account_login import AccountLogin, LoginSurroundings
     from ironcurtain.http.upstream_proxies import UpstreamProxies
     from ironcurtain.network.dialling import Dialer
@@ -149,6 +150,7 @@ async def _run_program(reactor: Any, where: Home, account: AccountName) -> Login
         engine,
         Dialer(reactor, reactor.nameResolver, UpstreamProxies(reactor, found.network, os.environ)),
         session_account(found.run_as, os.environ, None, os.geteuid()),
+        SocketWay(found.agents.sockets),
         found.resources,
         images.ensure,
         lambda line: print_lines(line, err=True),

@@ -11,10 +11,18 @@ from twisted.internet.defer import TimeoutError as Late
 
 from ironcurtain.container import execution
 from ironcurtain.container.engine import ContainerState, Engine
-from ironcurtain.container.errors import ContainerDied, EngineError, EngineUnavailable, NotReady
+from ironcurtain.container.errors import (
+    ContainerDied,
+    EngineError,
+    EngineUnavailable,
+    NotReady,
+    SidecarFailed,
+    SocketsUnreachable,
+)
 from ironcurtain.container.execution import RunningProgram, Sink, shielded
 from ironcurtain.container.inside import ProbeFinding
 from ironcurtain.container.probe import probe
+from ironcurtain.container.sidecar import Sidecar
 from ironcurtain.container.spec import ContainerSpec
 from ironcurtain.container.terminal import ContainerTerminal
 from ironcurtain.process.bounded import Kept
@@ -102,11 +110,18 @@ class Container:
     One container.
 
     :param on_death: called once with the reason if the container ends without :meth:`stop`.
+    :param sidecar: connects it with the proxies where it cannot use the mounted sockets; ``None``: it must use them.
     :ivar id: its full id, once it is created.
     """
 
-    def __init__(self, engine: Engine, spec: ContainerSpec, on_death: Callable[[ContainerDied], None]) -> None:
-        self._engine, self._spec, self._on_death = engine, spec, on_death
+    def __init__(
+        self,
+        engine: Engine,
+        spec: ContainerSpec,
+        on_death: Callable[[ContainerDied], None],
+        sidecar: Sidecar | None = None,
+    ) -> None:
+        self._engine, self._spec, self._on_death, self._sidecar = engine, spec, on_death, sidecar
         self._watching: Deferred[None] | None = None
         self._hits: dict[str, int] = {}
         self.id = ""
@@ -128,7 +143,26 @@ class Container:
         :returns: the findings of the probe, for the record.
         :raises ProbeFailed: it is not confined as specified.
         :raises ContainerDied: it ended at once.
+        :raises SocketsUnreachable: it cannot connect to the mounted sockets, and must not have a sidecar.
+        :raises SidecarFailed: its sidecar cannot reach this machine.
         """
+        sidecar = self._sidecar
+        if sidecar is None or not sidecar.way.tcp:
+            try:
+                return await self._started()
+            except SocketsUnreachable:
+                if sidecar is None or not sidecar.way.try_tcp():
+                    raise
+        self._spec = await sidecar.start(self._spec, self._without_sidecar)
+        try:
+            return await self._started()
+        except SocketsUnreachable:
+            raise SidecarFailed("a program in the container cannot connect to its sockets") from None
+        finally:
+            if self._watching is None:
+                await shielded(Deferred.fromCoroutine(sidecar.stop()))
+
+    async def _started(self) -> tuple[ProbeFinding, ...]:
         creating = Deferred.fromCoroutine(self._create())
         try:
             await shielded(creating)
@@ -192,6 +226,10 @@ class Container:
             self._watching.cancel()
         await shielded(Deferred.fromCoroutine(self._stop()))
 
+    async def _without_sidecar(self) -> None:
+        if self.id:
+            await execution.kill(self._engine, self.id)
+
     async def _create(self) -> None:
         self.id = await self._engine.create(self._spec)
 
@@ -201,7 +239,7 @@ class Container:
 
     async def _probe(self) -> tuple[ProbeFinding, ...]:
         try:
-            return await probe(self._engine, self.id, self._spec)
+            return await probe(self._engine, self.id, self._spec, self._sidecar)
         except ContainerDied:
             raise await self._death() from None
 
@@ -224,7 +262,10 @@ class Container:
             said = await self._said()
         except EngineError as e:
             return ContainerDied(f"another program removed the container ({e.message})")
-        return ContainerDied(f"the container ended: {state.reason}{last_words(said)}")
+        return ContainerDied(f"the container ended: {self._reason(state)}{last_words(said)}")
+
+    def _reason(self, state: ContainerState) -> str:
+        return (self._sidecar and self._sidecar.problem) or state.reason
 
     async def _said(self) -> str:
         return await self._engine.output(self.id, LAST_LINES)
@@ -260,6 +301,8 @@ class Container:
         except EngineError as e:
             if e.status not in (404, 409):  # it is gone, or being removed
                 raise
+        if self._sidecar is not None:
+            await self._sidecar.stop()
 
 
 class ScreenedContainer(Container):
@@ -269,12 +312,18 @@ class ScreenedContainer(Container):
     :param spec: has a terminal, and a command of :func:`~ironcurtain.container.terminal.waiting`.
     :param on_end: called once with the program's end, after the last output, also after :meth:`stop`; not if it did not
         start.
+    :param sidecar: see :class:`Container`.
     """
 
     def __init__(
-        self, engine: Engine, spec: ContainerSpec, terminal: ContainerTerminal, on_end: Callable[[ProgramExit], None]
+        self,
+        engine: Engine,
+        spec: ContainerSpec,
+        terminal: ContainerTerminal,
+        on_end: Callable[[ProgramExit], None],
+        sidecar: Sidecar | None = None,
     ) -> None:
-        super().__init__(engine, spec, lambda why: None)
+        super().__init__(engine, spec, lambda why: None, sidecar)
         self._terminal, self._on_end = terminal, on_end
 
     async def stop(self) -> None:
@@ -321,7 +370,7 @@ class ScreenedContainer(Container):
             return ProgramExit(None, f"the state of the container is unknown: {e}")
         except EngineError as e:
             return ProgramExit(None, f"another program removed the container ({e.message})")
-        return ProgramExit(state.exit_status, state.reason)
+        return ProgramExit(state.exit_status, self._reason(state))
 
     async def _end(self) -> None:
         self._terminal.flow()

@@ -6,14 +6,13 @@ import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import quote
 
 import msgspec
 
 from ironcurtain.container.client import CALL_SECONDS, EngineClient
 from ironcurtain.container.errors import EngineError, EngineUnavailable
-from ironcurtain.container.spec import ContainerSpec
 from ironcurtain.container.streams import EngineStream, Receiver
 from ironcurtain.errors import IronCurtainError
 from ironcurtain.jsonrpc.framing import Framer, TooLong
@@ -79,6 +78,17 @@ class ContainerState:
         )
 
 
+class Creatable(Protocol):
+    """What a container is created from."""
+
+    @property
+    def name(self) -> str:
+        """Its name in the Engine; empty: the Engine chooses one."""
+
+    def create_request(self) -> dict[str, Any]:
+        """:returns: the body of ``POST /containers/create``."""
+
+
 class Engine:
     """
     One Engine, reached over a UNIX socket.
@@ -141,7 +151,7 @@ class Engine:
             self._processors = float(found) if isinstance(found, int) and found > 0 else math.inf
         return self._processors
 
-    async def create(self, spec: ContainerSpec) -> str:
+    async def create(self, spec: Creatable) -> str:
         """
         Create a container without starting it.
 
@@ -189,8 +199,7 @@ class Engine:
 
     async def list_containers(self, labels: Mapping[str, str]) -> list[dict[str, Any]]:
         """:returns: a summary of each container with all these labels, running or not."""
-        wanted = {"label": [f"{name}={value}" for name, value in labels.items()]}
-        return await self._client.call(lambda docker: docker.containers(all=True, filters=wanted))
+        return await self._client.call(lambda docker: docker.containers(all=True, filters=_with_labels(labels)))
 
     async def resize(self, container: str, rows: int, columns: int) -> None:
         """Set the size of the terminal of a running container."""
@@ -203,9 +212,10 @@ class Engine:
 
     async def attach(self, container: str, receive: Receiver) -> EngineStream:
         """
-        Attach to the terminal of a running or newly created container: a raw stream in both directions.
+        Attach to the input and output of a running or newly created container: a raw stream in both directions.
 
-        :param receive: called with output from now on.
+        :param receive: called with output from now on; without a terminal, with frames
+            (:class:`~ironcurtain.container.streams.Demultiplexer`).
         """
         if (await self.inspect(container))["State"]["Status"] not in ("created", "running"):
             # The Engine would return a stream that hangs.
@@ -241,10 +251,54 @@ class Engine:
         """:returns: the description of a run, including ``Running`` and ``ExitCode``."""
         return await self._client.call(lambda docker: docker.exec_inspect(run))
 
+    async def create_network(self, name: str, labels: Mapping[str, str], *, internal: bool) -> str:
+        """
+        Create a network.
+
+        :param internal: whether it reaches no other machine.
+        :returns: its id.
+        """
+        made = await self._client.call(
+            lambda docker: docker.create_network(
+                name, "bridge", internal=internal, labels={**labels}, check_duplicate=True
+            )
+        )
+        return str(made["Id"])
+
+    async def inspect_network(self, network: str) -> dict[str, Any]:
+        """:returns: the Engine's complete description of a network, with its containers."""
+        return await self._client.call(lambda docker: docker.inspect_network(network))
+
+    async def remove_network(self, network: str) -> None:
+        """Remove a network. Refused (403) while a container is in it."""
+        await self._client.call(lambda docker: docker.remove_network(network))
+
+    async def list_networks(self, labels: Mapping[str, str]) -> list[dict[str, Any]]:
+        """:returns: a description of each network with all these labels."""
+        return await self._client.call(lambda docker: docker.networks(filters=_with_labels(labels)))
+
+    async def create_volume(self, name: str, labels: Mapping[str, str], options: Mapping[str, str]) -> str:
+        """
+        Create a volume of the Engine's own driver.
+
+        :param options: of that driver: ``type``, ``device`` and ``o``, as mount(8) has them.
+        :returns: its name.
+        """
+        made = await self._client.call(lambda docker: docker.create_volume(name, "local", {**options}, {**labels}))
+        return str(made["Name"])
+
+    async def remove_volume(self, volume: str) -> None:
+        """Remove a volume with its content. Refused (409) while a container uses it."""
+        await self._client.call(lambda docker: docker.remove_volume(volume))
+
+    async def list_volumes(self, labels: Mapping[str, str]) -> list[dict[str, Any]]:
+        """:returns: a description of each volume with all these labels."""
+        found = await self._client.call(lambda docker: docker.volumes(filters=_with_labels(labels)))
+        return found.get("Volumes") or []
+
     async def list_images(self, labels: Mapping[str, str]) -> list[dict[str, Any]]:
         """:returns: a summary of each image with all these labels; an empty value matches any."""
-        wanted = {"label": [f"{name}={value}" if value else name for name, value in labels.items()]}
-        return await self._client.call(lambda docker: docker.images(filters=wanted))
+        return await self._client.call(lambda docker: docker.images(filters=_with_labels(labels)))
 
     async def inspect_image(self, name: str) -> dict[str, Any]:
         """:returns: the Engine's complete description of an image."""
@@ -320,6 +374,11 @@ class _BuildReport:
         for text in (message.stream + message.status).splitlines():
             if text.strip():
                 self._progress(text)
+
+
+def _with_labels(labels: Mapping[str, str]) -> dict[str, list[str]]:
+    """:returns: the filter for what has all these labels; an empty value matches any."""
+    return {"label": [f"{name}={value}" if value else name for name, value in labels.items()]}
 
 
 def _container(name: str) -> str:

@@ -65,3 +65,24 @@ class ProbeFailed(IronCurtainError):
     def __init__(self, problems: tuple[str, ...]) -> None:
         super().__init__("the container is not confined, so no agent was started: " + "; ".join(problems))
         self.problems = problems
+
+
+class SocketsUnreachable(IronCurtainError):
+    """A program in the container cannot connect to the sockets of this machine that are mounted in it."""
+
+    code = "SOCKETS_UNREACHABLE"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "a program in the container cannot connect to sockets of this machine, so no agent was started: set "
+            'sockets = "auto" or "tcp" in the table [agents] of config.toml'
+        )
+
+
+class SidecarFailed(Unavailable):
+    """The sidecar, through which a container reaches the proxies, cannot reach this machine."""
+
+    code = "SIDECAR_FAILED"
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"the sidecar, through which the container reaches IronCurtain, does not work: {why}")

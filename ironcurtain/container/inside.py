@@ -69,6 +69,7 @@ class ProbeReport:
     writes: dict[str, str] = field(default_factory=dict)
     limits: dict[str, str] = field(default_factory=dict)
     namespaces: str = ""
+    connection: str = ""
     complete: bool = False
 
 
@@ -101,6 +102,8 @@ def parse(output: str) -> ProbeReport:
                 facts.limits[name] = rest
             case "namespaces":
                 facts.namespaces = value
+            case "connection":
+                facts.connection = value
             case "end":
                 facts.complete = True
     return facts

@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from ironcurtain.container import execution
 from ironcurtain.container.engine import ContainerState, Engine
-from ironcurtain.container.errors import ContainerDied, ProbeFailed
+from ironcurtain.container.errors import ContainerDied, ProbeFailed, SocketsUnreachable
 from ironcurtain.container.inside import CAPABILITY_SETS, SECCOMP_FILTER, ProbeFinding, judge_inside, judged, parse
+from ironcurtain.container.sidecar import Sidecar, SidecarSpec
 from ironcurtain.container.spec import SOCKETS, ContainerSpec
 
 NAMESPACES = ("ipc", "mnt", "net", "pid", "uts")
@@ -36,13 +38,30 @@ EXACT = (
 """Settings that must be exactly as requested."""
 
 
-def judge_description(inspected: Mapping[str, Any], spec: ContainerSpec) -> tuple[ProbeFinding, ...]:
+def judge_description(inspected: Mapping[str, Any], spec: ContainerSpec | SidecarSpec) -> tuple[ProbeFinding, ...]:
     """:param inspected: the result of :meth:`Engine.inspect`."""
     return (
         judged("order", _order(inspected, spec)),
         judged("mounted files", _mounted(inspected, spec)),
-        judged("networks", _networks(inspected)),
+        judged("networks", _networks(inspected, spec)),
     )
+
+
+def judge_sidecar(
+    sidecar: str, inspected: Mapping[str, Any], network: Mapping[str, Any], spec: SidecarSpec
+) -> tuple[ProbeFinding, ...]:
+    """
+    Check that a sidecar is confined like the container, but for its network, in which nothing else may be.
+
+    :param sidecar: its full id.
+    :param inspected: the result of :meth:`Engine.inspect`.
+    :param network: the result of :meth:`Engine.inspect_network`.
+    """
+    found = (
+        *judge_description(inspected, spec),
+        judged("network with nothing else", _others(sidecar, network, spec.internal)),
+    )
+    return tuple(replace(each, what=f"sidecar's {each.what}") for each in found)
 
 
 def judge_kernel(container: str, pid: int, proc: Path = Path("/proc")) -> tuple[ProbeFinding, ...]:
@@ -70,31 +89,44 @@ def judge_sockets(spec: ContainerSpec, proc: Path = Path("/proc")) -> ProbeFindi
     return judged("sockets of this machine", _reachable(_bound(_text(proc / "net/unix")), sources))
 
 
-def _order(inspected: Mapping[str, Any], spec: ContainerSpec) -> Iterator[str]:
-    host, wanted = inspected["HostConfig"], spec.create_request()["HostConfig"]
+def _order(inspected: Mapping[str, Any], spec: ContainerSpec | SidecarSpec) -> Iterator[str]:
+    request = spec.create_request()
+    host, wanted = inspected["HostConfig"], request["HostConfig"]
     for name in EMPTY:
-        if host.get(name):
-            yield f"{name} is {host[name]}"
+        if (host.get(name) or None) != (wanted.get(name) or None):
+            yield f"{name} is {host.get(name)}"
     for name in EXACT:
         if host.get(name) != wanted[name]:
             yield f"{name} is {host.get(name)}, not {wanted[name]}"
     if host.get("SecurityOpt") != wanted["SecurityOpt"]:
         yield "SecurityOpt is not as requested"
-    if inspected["Config"].get("User") != f"{spec.uid}:{spec.gid}":
+    if inspected["Config"].get("User") != request["User"]:
         yield f"User is {inspected['Config'].get('User')}"
 
 
-def _mounted(inspected: Mapping[str, Any], spec: ContainerSpec) -> Iterator[str]:
+def _mounted(inspected: Mapping[str, Any], spec: ContainerSpec | SidecarSpec) -> Iterator[str]:
     ordered = {(mount.source, mount.target, not mount.read_only) for mount in spec.mounts}
-    found = {(m.get("Source"), m["Destination"], m["RW"]) for m in inspected["Mounts"] if m["Type"] != "tmpfs"}
+    # A volume is known by its name only if it was ordered; one that the image declares has a random name.
+    found = {
+        (m.get("Name" if m["Type"] == "volume" else "Source"), m["Destination"], m["RW"])
+        for m in inspected["Mounts"]
+        if m["Type"] != "tmpfs"
+    }
     for source, target, _ in sorted(found - ordered, key=str):
         yield f"{source} is mounted at {target}, which is unexpected (an image must not declare volumes)"
 
 
-def _networks(inspected: Mapping[str, Any]) -> Iterator[str]:
+def _networks(inspected: Mapping[str, Any], spec: ContainerSpec | SidecarSpec) -> Iterator[str]:
     networks = inspected["NetworkSettings"].get("Networks") or {}
-    if others := sorted(set(networks) - {"none"}):
+    if others := sorted(set(networks) - {spec.network}):
         yield f"it is in the networks {' '.join(others)}"
+
+
+def _others(sidecar: str, network: Mapping[str, Any], internal: bool) -> Iterator[str]:
+    if bool(network.get("Internal")) != internal:
+        yield f"its network is {'not ' if internal else ''}internal"
+    if others := sorted(set(network.get("Containers") or {}) - {sidecar}):
+        yield f"other containers are in its network: {' '.join(each[:12] for each in others)}"
 
 
 def _held(status: Mapping[str, str]) -> Iterator[str]:
@@ -142,25 +174,38 @@ OUTPUT_LIMIT = 256 * 1024
 """Maximum number of bytes kept of the probe's output (it prints about 6 KiB)."""
 
 
-async def probe(engine: Engine, container: str, spec: ContainerSpec) -> tuple[ProbeFinding, ...]:
+async def probe(
+    engine: Engine, container: str, spec: ContainerSpec, sidecar: Sidecar | None = None
+) -> tuple[ProbeFinding, ...]:
     """
-    Check a running container from inside and outside.
+    Check a running container from inside and outside, with its sidecar, if that runs.
 
     :param container: its full id.
     :returns: the findings, all without a problem: for the record.
     :raises ProbeFailed: something is not as specified, or could not be checked.
+    :raises SocketsUnreachable: nothing but that: a program in it cannot connect to the proxies.
     :raises ContainerDied: it ended meanwhile.
     """
     inspected = await engine.inspect(container)
+    report = parse(await _look_inside(engine, container))
     findings = (
         *judge_description(inspected, spec),
+        *(await _judge_sidecar(sidecar) if sidecar is not None else ()),
         *judge_kernel(container, ContainerState.of(inspected).pid),
         judge_sockets(spec),
-        *judge_inside(parse(await _look_inside(engine, container)), spec),
+        *judge_inside(report, spec),
     )
     if problems := tuple(finding.problem for finding in findings if finding.problem):
         raise ProbeFailed(problems)
+    if report.connection == "no" and any(mount.target == SOCKETS for mount in spec.mounts):
+        raise SocketsUnreachable()
     return findings
+
+
+async def _judge_sidecar(sidecar: Sidecar) -> tuple[ProbeFinding, ...]:
+    if sidecar.spec is None or not sidecar.id:
+        return ()
+    return judge_sidecar(sidecar.id, await sidecar.inspect(), await sidecar.network(), sidecar.spec)
 
 
 async def _look_inside(engine: Engine, container: str) -> str:

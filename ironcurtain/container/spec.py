@@ -31,6 +31,9 @@ SHARED_MEMORY_MB = 64
 LOG_OPTIONS = {"max-size": "256k", "max-file": "1"}
 """How much of the main program's output the Engine keeps, to explain a failed start."""
 
+NO_NETWORK = "none"
+"""The Engine's network with nothing but loopback."""
+
 MIRRORED = ("/", "/dev", "/proc", "/sys", "/tmp")
 """Directories that belong to the container: no mounts at them, nor below any of them but ``/``."""
 
@@ -54,10 +57,11 @@ USER = "agent"
 """The user's name inside, whatever the account is called outside."""
 
 SESSION_LABEL, HOME_LABEL = "ironcurtain.session", "ironcurtain.home"
+ROLE_LABEL, SIDECAR = "ironcurtain.role", "sidecar"
 PID_LABEL, PID_START_LABEL, BOOT_ID_LABEL = "ironcurtain.pid", "ironcurtain.pid-start", "ironcurtain.boot-id"
 """
-Labels for a container's session, home and owning process. They identify the process so exactly that no later process
-can be mistaken for it.
+Labels for a container's session, home, role (an agent's has none) and owning process. They identify the process so
+exactly that no later process can be mistaken for it.
 """
 
 
@@ -68,11 +72,13 @@ class Mount:
 
     :param source: absolute path on this machine; must exist.
     :param target: absolute path in the container.
+    :param volume: the source is the name of a volume of the Engine instead.
     """
 
     source: str
     target: str
     read_only: bool = True
+    volume: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +118,17 @@ class ContainerSpec:
             )
         targets = [mount.target for mount in self.mounts]
         for mount in self.mounts:
-            if not mount.source.startswith("/") or not _mountable(mount.target) or targets.count(mount.target) > 1:
+            if (
+                mount.source.startswith("/") == mount.volume
+                or not _mountable(mount.target)
+                or targets.count(mount.target) > 1
+            ):
                 raise UsageError(f"{mount.source!r} cannot be mounted at {mount.target!r} in a container")
+
+    @property
+    def network(self) -> str:
+        """The only network that it is in: the one with nothing but loopback."""
+        return NO_NETWORK
 
     def create_request(self) -> dict[str, Any]:
         """:returns: the body of ``POST /containers/create``."""
@@ -130,7 +145,7 @@ class ContainerSpec:
             "StopSignal": "SIGTERM",
             "Healthcheck": {"Test": ["NONE"]},
             "HostConfig": {
-                "NetworkMode": "none",
+                "NetworkMode": self.network,
                 "IpcMode": "private",
                 "CgroupnsMode": "private",
                 "CapDrop": ["ALL"],
@@ -162,6 +177,9 @@ def _mountable(target: str) -> bool:
 
 
 def _bind(mount: Mount) -> dict[str, Any]:
+    if mount.volume:
+        place = {"Type": "volume", "Source": mount.source, "Target": mount.target, "ReadOnly": mount.read_only}
+        return {**place, "VolumeOptions": {"NoCopy": True}}
     # Unlike "Binds", this accepts any character in a path and refuses a missing source.
     return {
         "Type": "bind",
@@ -230,6 +248,11 @@ def owner_labels(session_id: str, home: str, owner: ProcessIdentity) -> dict[str
         PID_START_LABEL: str(owner.start_time),
         BOOT_ID_LABEL: owner.boot_id,
     }
+
+
+def is_sidecar(labels: Mapping[str, str]) -> bool:
+    """:returns: whether a container with these labels is a sidecar."""
+    return labels.get(ROLE_LABEL) == SIDECAR
 
 
 def owner_of(labels: Mapping[str, str]) -> ProcessIdentity | None:

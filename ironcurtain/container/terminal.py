@@ -128,14 +128,16 @@ class ContainerTerminal:
 
     async def open(self, container: str) -> None:
         """
-        Connect, before the container starts, so that no output is lost.
+        Connect, before the container starts, so that no output is lost. Can be called again for another container, if
+        the program did not start in the first one.
 
         :param container: its full id.
         """
-        self._container = container
+        marked: Deferred[bool] = Deferred()
+        self._container, self._early[:], self._marked = container, b"", marked
         self._stream = await self._engine.attach(container, self._received)
         self._stream.register_producer(self)
-        self._stream.ended.addCallback(self._lost)
+        self._stream.ended.addCallback(self._lost, marked)
 
     async def go(self) -> None:
         """
@@ -219,11 +221,11 @@ class ContainerTerminal:
             self._sent_size = columns, rows = self.size
             await self._engine.resize(self._container, rows, columns)
 
-    def _lost(self, _: None) -> None:
+    def _lost(self, _: None, marked: Deferred[bool]) -> None:
         if self._resting is not None:
             self._resting.cancel()
-        if not self._marked.called:
-            self._marked.callback(False)
+        if not marked.called:
+            marked.callback(False)
 
     def _received(self, data: bytes) -> Deferred[None] | None:
         if self._marked.called:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
+import socket
 import stat
 import uuid
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,7 +23,9 @@ from ironcurtain.accounts.login_files import FILE_LIMIT, read_login
 from ironcurtain.accounts.login_programs import LoginProgram, claude_owner
 from ironcurtain.agents import adapter as surroundings
 from ironcurtain.container.container import ScreenedContainer
+from ironcurtain.container.doors import Doors
 from ironcurtain.container.engine import Engine
+from ironcurtain.container.sidecar import Sidecar, SocketWay
 from ironcurtain.container.spec import ContainerSpec
 from ironcurtain.container.terminal import ContainerTerminal, waiting
 from ironcurtain.container_agent.leftovers import clear
@@ -38,6 +43,8 @@ from ironcurtain.network.relay import Dialer
 from ironcurtain.process.accounts import Account
 from ironcurtain.process.identity import identify
 from ironcurtain.services import unix_socket
+from ironcurtain.services.client_limits import ClientAdmission
+from ironcurtain.services.stream import Wrap, serve
 from ironcurtain.terminal.guard import Guard
 from ironcurtain.terminal.local import LocalTerminal
 from ironcurtain.terminal.model import ProgramExit
@@ -52,6 +59,7 @@ _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 class LoginSurroundings:
     """
     :ivar account: of the container; not root.
+    :ivar way: how the container reaches this process.
     :ivar ensure_image: returns a reference to an agent's image, and reports progress.
     :ivar progress: called with lines for people, before the terminal is used.
     """
@@ -61,6 +69,7 @@ class LoginSurroundings:
     engine: Engine
     dialer: Dialer
     account: Account
+    way: SocketWay
     resources: Resources
     ensure_image: Callable[[str, Callable[[str], None]], Awaitable[str]]
     progress: Callable[[str], None]
@@ -96,11 +105,11 @@ class AccountLogin:
         with self._directories():
             door = LoginDoor(self._program.hosts, around.dialer, self._problems.append)
             owner = (around.account.uid, around.account.gid)
-            listener = await unix_socket.listen(self._run.agent / "mitm-proxy.sock", door, owner)
+            listener = await unix_socket.listen(self._run.mitm_socket, door, owner)
             try:
                 spec = await self._spec(image)
                 around.progress(self._program.advice)
-                ended = await self._at(terminal, spec)
+                ended = await self._at(terminal, spec, door)
             finally:
                 await listener.stop()
                 door.close()
@@ -125,12 +134,13 @@ class AccountLogin:
         facts = read_below(self._paths.agent_home, self._program.facts_file) if self._program.facts_file else None
         return replace(login, owner=login.owner or claude_owner(facts or b""))
 
-    async def _at(self, terminal: LocalTerminal, spec: ContainerSpec) -> ProgramExit:
+    async def _at(self, terminal: LocalTerminal, spec: ContainerSpec, door: LoginDoor) -> ProgramExit:
         engine, reactor = self._around.engine, self._around.reactor
         stream = ContainerTerminal(engine, *terminal.size())
         over: Deferred[ProgramExit] = Deferred()
         stream.owner = _Shown(terminal, stream)
-        container = ScreenedContainer(engine, spec, stream, over.callback)
+        sidecar = Sidecar(engine, self._around.way, partial(self._open_doors, door), lambda why: None)
+        container = ScreenedContainer(engine, spec, stream, over.callback, sidecar)
         guard = Guard()
         guard.begin(0)
         try:
@@ -149,6 +159,14 @@ class AccountLogin:
             if terminal.connected:
                 await terminal.closed
             guard.end()
+
+    async def _open_doors(self, door: LoginDoor, address: str) -> Doors:
+        async def accept(listening: socket.socket, wrap: Wrap) -> asyncio.Server:
+            return await serve(listening, wrap(door), ClientAdmission())
+
+        doors = Doors(self._around.reactor)
+        await doors.open(address, self._run.mitm_socket.name, accept)
+        return doors
 
     def _look(self, container: ScreenedContainer, terminal: LocalTerminal) -> Deferred[None] | None:
         complete = False

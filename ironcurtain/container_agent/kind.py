@@ -25,6 +25,7 @@ from ironcurtain.audit.chain import read_record
 from ironcurtain.container.container import Container
 from ironcurtain.container.engine import Engine
 from ironcurtain.container.errors import ContainerDied
+from ironcurtain.container.sidecar import Sidecar, SocketWay
 from ironcurtain.container.spec import ContainerSpec, Mount, repository_mounts
 from ironcurtain.container_agent.agent import ContainerAgent, Making
 from ironcurtain.container_agent.leftovers import clear
@@ -104,6 +105,7 @@ class ContainerKind:
     ) -> None:
         self._adapter, self._engine, self._ensure_image = adapter, engine, ensure_image
         self._services, self._reactor, self._environ, self._screens = services, reactor, environ, screens
+        self._way = SocketWay(services.settings.agents.sockets)
 
     @property
     def no_terminal(self) -> str:
@@ -145,7 +147,8 @@ class ContainerKind:
         place, orient = partial(self._place, core), partial(self._orientation, core, proxies)
         if (size := core.request.terminal) is not None:
             spec = partial(self._spec, core, proxies)
-            screening = ScreenMaking(self._engine(), spec, place, orient, self._screens.open)
+            sidecar = partial(self._sidecar, core, proxies)
+            screening = ScreenMaking(self._engine(), spec, sidecar, place, orient, self._screens.open)
             first = not answered and not (core.resumed and proxies.spent.steps)
             return ScreenAgent(core, proxies, self._adapter, facts, screening, size, first)
         making = Making(partial(self._container, core, proxies), place, orient)
@@ -231,7 +234,14 @@ class ContainerKind:
         return spent_before(records, known_prices(core.services.settings))
 
     async def _container(self, core: Core, proxies: Proxies, died: Callable[[ContainerDied], None]) -> Container:
-        return Container(self._engine(), await self._spec(core, proxies, COMMAND, {}, tty=False), died)
+        spec = await self._spec(core, proxies, COMMAND, {}, tty=False)
+        return Container(self._engine(), spec, died, self._sidecar(core, proxies))
+
+    def _sidecar(self, core: Core, proxies: Proxies) -> Sidecar:
+        def tell(text: str) -> None:
+            core.emit(events.Notice(text=text, routine=True))
+
+        return Sidecar(self._engine(), self._way, proxies.open_doors, tell)
 
     async def _spec(
         self, core: Core, proxies: Proxies, command: tuple[str, ...], environment: Mapping[str, str], tty: bool = True

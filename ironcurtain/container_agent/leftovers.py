@@ -1,4 +1,6 @@
-"""Remove what sessions of dead processes left: containers, and directories with sockets."""
+"""
+Remove what sessions of dead processes left: containers, networks and volumes of sidecars, directories with sockets.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from twisted.internet.defer import CancelledError
 from twisted.logger import Logger
@@ -28,7 +30,7 @@ _log = Logger()
 @dataclass(frozen=True, slots=True)
 class Leftover:
     """
-    A container whose owner is dead.
+    A container whose owner is dead, or a network or volume of its sidecar.
 
     :param pid: the dead owner.
     """
@@ -37,35 +39,46 @@ class Leftover:
     name: str
     session: str
     pid: int
+    kind: Literal["container", "network", "volume"] = "container"
 
 
 async def leftovers(engine: Engine, home: Path) -> list[Leftover]:
     """
     Find leftovers without changing anything.
 
-    :param home: containers of other homes are ignored.
-    :returns: by name, only containers that certainly belong to a dead process.
+    :param home: those of other homes are ignored.
+    :returns: only what certainly belongs to a dead process; containers first, since they use the rest; each by name.
     """
-    found = []
-    for container in await engine.list_containers({HOME_LABEL: str(home)}):
-        labels = container.get("Labels") or {}
-        owner = owner_of(labels)
-        if owner is not None and not owner.alive:
-            name = (container.get("Names") or [container["Id"][:12]])[0].lstrip("/")
-            found.append(Leftover(container["Id"], name, labels.get(SESSION_LABEL, ""), owner.pid))
-    return sorted(found, key=lambda leftover: leftover.name)
+    ours, found = {HOME_LABEL: str(home)}, []
+    for container in await engine.list_containers(ours):
+        name = (container.get("Names") or [container["Id"][:12]])[0].lstrip("/")
+        found += _left("container", container["Id"], name, container)
+    for network in await engine.list_networks(ours):
+        found += _left("network", network["Id"], network["Name"], network)
+    for volume in await engine.list_volumes(ours):
+        found += _left("volume", volume["Name"], volume["Name"], volume)
+    return sorted(found, key=lambda leftover: (leftover.kind, leftover.name))
+
+
+def _left(
+    kind: Literal["container", "network", "volume"], id: str, name: str, described: Mapping[str, Any]
+) -> list[Leftover]:
+    labels = described.get("Labels") or {}
+    owner = owner_of(labels)
+    return [] if owner is None or owner.alive else [Leftover(id, name, labels.get(SESSION_LABEL, ""), owner.pid, kind)]
 
 
 async def sweep(engine: Engine, home: Path) -> list[Leftover]:
     """
     Remove leftovers, and nothing else.
 
-    :returns: the removed containers, without those that another process removed first.
+    :returns: what was removed, without what another process removed first.
     """
     removed = []
+    remove = {"container": engine.remove, "network": engine.remove_network, "volume": engine.remove_volume}
     for leftover in await leftovers(engine, home):
         try:
-            await engine.remove(leftover.id)
+            await remove[leftover.kind](leftover.id)
         except EngineError as e:
             if e.status not in (404, 409):  # it is gone, or being removed
                 raise
@@ -88,12 +101,13 @@ async def clear(engine: Engine, home: Home) -> list[str]:
     """
     Remove what no living process owns, and nothing else.
 
-    :returns: a sentence for each container.
+    :returns: a sentence for each container; what belongs to it is not mentioned.
     """
     removed = await sweep(engine, home.path)
     clear_sockets(home)
     clear_logins(home)
-    return [f"removed the container {found.name}, which process {found.pid} left behind" for found in removed]
+    containers = [found for found in removed if found.kind == "container"]
+    return [f"removed the container {found.name}, which process {found.pid} left behind" for found in containers]
 
 
 async def clear_at_start(reactor: Any, home: Home, environ: Mapping[str, str]) -> None:

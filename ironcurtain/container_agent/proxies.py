@@ -17,6 +17,7 @@ from twisted.internet.defer import Deferred, FirstError, gatherResults
 from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
 
+from ironcurtain.container.doors import Doors
 from ironcurtain.container_agent.packages import Packages
 from ironcurtain.errors import SessionError
 from ironcurtain.home.layout import account_directory, private_directory
@@ -281,6 +282,21 @@ class Proxies:
         self._looking.start(LOOK_SECONDS, now=False).addErrback(
             lambda failure: self._died("MCP", f"it is no longer checked: {failure.getErrorMessage()}")
         )
+
+    async def open_doors(self, address: str) -> Doors:
+        """
+        Open a port of both for a sidecar, at an address of this machine.
+
+        :raises OSError: that is impossible.
+        """
+        doors = Doors(self._core.services.clock)
+        try:
+            await doors.open(address, self.run.proxy_socket.name, self.mcp.accept)
+            await doors.open(address, self.run.mitm_socket.name, self.mitm.accept)
+        except BaseException:
+            doors.close()
+            raise
+        return doors
 
     async def stop(self) -> None:
         """Stop listening, end both, and remove the sockets."""

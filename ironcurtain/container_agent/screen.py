@@ -16,6 +16,7 @@ from ironcurtain.agents.adapter import Adapter, Facts
 from ironcurtain.approver.trusted_input import InputSource
 from ironcurtain.container.container import ScreenedContainer
 from ironcurtain.container.engine import Engine
+from ironcurtain.container.sidecar import Sidecar
 from ironcurtain.container.spec import ContainerSpec
 from ironcurtain.container.terminal import ContainerTerminal, waiting
 from ironcurtain.container_agent.leftovers import removed
@@ -55,6 +56,7 @@ class ScreenMaking:
     Functions that an agent in a terminal needs, which work once the session's other parts are up.
 
     :param spec: creates the container's specification and the files that it mounts; takes command and environment.
+    :param sidecar: returns what connects the container with the proxies if it cannot use the mounted sockets.
     :param place: writes the agent's files.
     :param orient: returns the orientation for the agent, once its tools are known.
     :param screen: creates a screen model of a size in columns and rows.
@@ -62,6 +64,7 @@ class ScreenMaking:
 
     engine: Engine
     spec: Callable[[tuple[str, ...], Mapping[str, str]], Awaitable[ContainerSpec]]
+    sidecar: Callable[[], Sidecar]
     place: Callable[[Facts], None]
     orient: Callable[[], Awaitable[str]]
     screen: Callable[[int, int], ScreenModel]
@@ -153,7 +156,8 @@ class ScreenAgent:
         self.terminal = hub = self._hub()
         notice = StartNotice(hub, self._core.services.clock, self._adapter.display_name)
         self._notice = self._stream.owner = notice
-        self._container = ScreenedContainer(self._making.engine, spec, self._stream, self._ended)
+        sidecar = self._making.sidecar()
+        self._container = ScreenedContainer(self._making.engine, spec, self._stream, self._ended, sidecar)
         try:
             findings = await self._container.start()
         except BaseException:

@@ -123,10 +123,13 @@ class Agents(Section, frozen=True):
         tasks take many minutes, and a program that hangs must be ended.
     :param accounts: where several accounts could pay for an agent's model, the first of these that can; without one of
         them, nothing is chosen.
+    :param sockets: how containers reach the proxies: ``unix``, by mounted sockets; ``tcp``, through a sidecar;
+        ``auto``, through a sidecar where mounted sockets cannot be used.
     """
 
     turn_seconds: Positive = 3600.0
     accounts: tuple[str, ...] = ()
+    sockets: Literal["auto", "unix", "tcp"] = "auto"
 
 
 class EscalationSettings(Section, frozen=True):

@@ -13,7 +13,7 @@ from typing import Any
 from ironcurtain.codemode.monty import MontyInterpreters
 from ironcurtain.container import execution
 from ironcurtain.container.engine import Engine
-from ironcurtain.container.spec import SESSION_LABEL, WORKSPACE
+from ironcurtain.container.spec import SESSION_LABEL, WORKSPACE, is_sidecar
 from ironcurtain.errors import Unavailable
 from ironcurtain.process.bounded import Bounds, Kept, Unfinished
 from ironcurtain.prove.outside import FILLING, MANY_PROCESSES, Outside, Room, Walls
@@ -164,7 +164,8 @@ async def prove_container(subject: str, engine: Engine, session_id: str, outside
     :param session_id: a session whose container is running.
     :raises Unavailable: the session has no container, or the container has no Python.
     """
-    found = await engine.list_containers({SESSION_LABEL: session_id})
+    all_found = await engine.list_containers({SESSION_LABEL: session_id})
+    found = [container for container in all_found if not is_sidecar(container.get("Labels") or {})]
     if not found:
         raise Unavailable(f"session {session_id} has no container")
     printed = Kept(OUTPUT_LIMIT)

@@ -20,6 +20,7 @@ from ironcurtain.accounts.login import Login
 from ironcurtain.accounts.login_programs import PROGRAMS, LoginProgram
 from ironcurtain.cli.run import run
 from ironcurtain.container.engine import Engine
+from ironcurtain.container.sidecar import SocketWay
 from ironcurtain.container_agent.account_login import AccountLogin, LoginSurroundings
 from ironcurtain.errors import IronCurtainError
 from ironcurtain.home.layout import Home
@@ -65,6 +66,7 @@ async def main(reactor: Any) -> Login:
         Engine(reactor, FACTS["engine"]),
         ToStub(reactor),
         session_account("", os.environ, None, os.geteuid()),
+        SocketWay(FACTS.get("sockets", "auto")),
         Resources(),
         ensure,
         print,

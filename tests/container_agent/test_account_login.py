@@ -47,16 +47,20 @@ class LoginCase(PtyCase):
         self.shell(f"cd {TOP}; PYTHONPATH={TOP} exec {run} 2>&1")
 
     def left(self) -> list[str]:
-        """:returns: what logins in progress have in the home, and their containers."""
+        """:returns: what logins in progress have in the home, and in the Engine."""
         working = [str(path) for path in self.home.glob("accounts/working/*")]
         filters = f'{{"label":["ironcurtain.home={self.home}"]}}'
         (found,) = test_engine.call("GET", f"/containers/json?all=1&filters={filters}")
-        return [*working, *(str(path) for path in self.home.glob("run/*")), *(each["Id"] for each in found)]
+        (networks,) = test_engine.call("GET", f"/networks?filters={filters}")
+        (volumes,) = test_engine.call("GET", f"/volumes?filters={filters}")
+        names = [each["Name"] for each in (*networks, *(volumes["Volumes"] or ()))]
+        return [*working, *(str(path) for path in self.home.glob("run/*")), *(each["Id"] for each in found), *names]
 
 
 class LoginTests(LoginCase):
-    def begin(self, script: str, ends: bool = True) -> None:
-        self.log_in("claude", test_engine.image(), script=script, ends=ends)
+    def begin(self, script: str, ends: bool = True, sockets: str = "auto") -> None:
+        image = test_engine.image("python3", "socat") if sockets == "tcp" else test_engine.image()
+        self.log_in("claude", image, script=script, ends=ends, sockets=sockets)
 
     async def test_code_is_typed_and_the_login_is_kept_and_nothing_else(self) -> None:
         self.begin(ASK)
@@ -96,6 +100,22 @@ class LoginTests(LoginCase):
         await self.watcher.shows(b" end\r\n")
         self.assertIn(b"removed the container", self.watcher.seen)
         self.assertIn(b"nothing was kept: the program ended: exit status 3", self.watcher.seen)
+        await self.pty.done
+        self.assertEqual(self.left(), [])
+
+    async def test_sidecar_of_a_killed_login_is_removed_by_the_next(self) -> None:
+        ask = "printf 'CONNECT example.org:443 HTTP/1.1\\r\\n\\r\\n'"
+        self.begin(f"{ask} | socat -t9 - UNIX:/run/ironcurtain/mitm-proxy.sock; exec sleep 1000", sockets="tcp")
+        await self.watcher.shows(b"403 Forbidden")
+        pid = self.pty.pid
+        assert pid
+        os.kill(pid, signal.SIGKILL)
+        await self.pty.done
+        await until(lambda: len(self.left()) == 6)
+        self.make_pty(self.reactor)
+        self.watcher.seen = b""
+        self.begin("exit 3")
+        await self.watcher.shows(b" end\r\n")
         await self.pty.done
         self.assertEqual(self.left(), [])
 

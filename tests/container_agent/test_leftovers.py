@@ -1,15 +1,19 @@
 from __future__ import annotations
 
+import contextlib
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
+from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
+from ironcurtain.container.errors import EngineError
 from ironcurtain.container.spec import owner_labels, owner_of
 from ironcurtain.container_agent.leftovers import clear_logins, leftovers, sweep
 from ironcurtain.files.locks import FileLock
@@ -98,6 +102,30 @@ class SweepTests(EngineCase):
         self.assertEqual(await sweep(self.engine, self.home), found)
         self.assertEqual(self.names(), kept)
         self.assertEqual(await sweep(self.engine, self.home), [])
+
+    async def test_networks_and_volumes_of_dead_owners_go_with_their_containers(self) -> None:
+        labels = {owner: owner_labels("s", str(self.home), owner) for owner in (dead(), identify())}
+        for owner, each in labels.items():
+            name = f"{self.home.name}-{owner.pid}"[-60:]
+            self.removed_later(self.engine.remove_network, await self.engine.create_network(name, each, internal=True))
+            self.removed_later(self.engine.remove_volume, await self.engine.create_volume(name, each, {}))
+        await self.container(next(iter(labels)))
+        removed = await sweep(self.engine, self.home)
+        self.assertEqual([each.kind for each in removed], ["container", "network", "volume"])
+        for found in (
+            await self.engine.list_networks({"ironcurtain.home": str(self.home)}),
+            await self.engine.list_volumes({"ironcurtain.home": str(self.home)}),
+        ):
+            self.assertEqual([each["Labels"]["ironcurtain.pid"] for each in found], [str(identify().pid)])
+
+    def removed_later(self, remove: Callable[[str], Awaitable[None]], name: str) -> None:
+        """Remove at the end what may be gone by then."""
+
+        async def removed() -> None:
+            with contextlib.suppress(EngineError):
+                await remove(name)
+
+        self.addCleanup(lambda: Deferred.fromCoroutine(removed()))
 
     async def test_what_cannot_be_read_is_left_alone(self) -> None:
         labels = {**owner_labels("s", str(self.home), dead()), "ironcurtain.pid": "many"}

@@ -137,6 +137,7 @@ class ContainerTestCase(TestCase):
 
     timeout = 300
     settings = Settings(resources=Resources(memory_mb=256, pids=64))
+    world_class = World
 
     def setUp(self) -> None:
         engine.image()
@@ -148,7 +149,7 @@ class ContainerTestCase(TestCase):
 
     def another(self, settings: Settings | None = None) -> World:
         """:returns: one more process with the same home."""
-        world = World(self.home, settings or self.settings, self.environ)
+        world = self.world_class(self.home, settings or self.settings, self.environ)
         self.addCleanup(lambda: Deferred.fromCoroutine(world.stop()))
         return world
 

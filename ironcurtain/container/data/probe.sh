@@ -1,5 +1,5 @@
 # Prints what this container is like: on each line a word, a blank, and a value. Run before any agent is.
-# Only words that the shell has built in, and unshare where it exists.
+# Only words that the shell has built in, and unshare and socat where they exist.
 
 while IFS=: read -r name value; do
   case $name in Uid | Gid | Groups | Cap* | NoNewPrivs | Seccomp) printf 'status %s %s\n' "$name" "$value" ;; esac
@@ -36,6 +36,13 @@ elif unshare -U true 2>/dev/null; then answer=allowed
 else answer=refused
 fi
 printf 'namespaces %s\n' "$answer"
+
+# Some Engines show sockets of their machine, but nothing can connect to them.
+if ! command -v socat >/dev/null; then answer=unknown
+elif socat -u OPEN:/dev/null "UNIX-CONNECT:$1/mitm-proxy.sock" 2>/dev/null; then answer=yes
+else answer=no
+fi
+printf 'connection %s\n' "$answer"
 
 # The first file of each pair is cgroup version 2.
 limit() {
