@@ -300,6 +300,7 @@ def _daemon(where: Home) -> Iterator[Finding]:
 
 def _running(where: Home) -> Iterator[Finding]:
     """Query the processes of this home and the Docker Engine. Uses the reactor, which runs only once."""
+    from ironcurtain.cli.doctor_docker import docker_findings
     from ironcurtain.cli.run import run
 
     sessions, engine, reached = run(lambda reactor: _ask(reactor, where))
@@ -311,7 +312,7 @@ def _running(where: Home) -> Iterator[Finding]:
         for server, faults in info.server_faults.items():
             for fault in faults:
                 yield Finding(f"MCP server {server}", HINT, f"{fault} (session {info.number})", SERVER_FAULT)
-    yield from _docker(engine)
+    yield from docker_findings(engine, settings(where).settings.agents.sockets)
 
 
 async def _ask(
@@ -352,37 +353,3 @@ async def _https_witnesses(reactor: Any, where: Home) -> list[Finding]:
 def _unreachable(place: str, why: Unavailable) -> Finding:
     mend = "Sessions run without it. Correct audit.witness in config.toml, or what it names."
     return Finding(f"witness {place}", HINT, f"cannot be reached: {why}", mend)
-
-
-def _docker(info: Mapping[str, Any] | EngineUnavailable) -> Iterator[Finding]:
-    if not isinstance(info, Mapping):
-        e = info
-        yield Finding(
-            "Docker", HINT, f"does not answer at {e.address} ({e.why}): no agent can run in a container", MEND
-        )
-        return
-    yield Finding("Docker", OK, f"{info.get('ServerVersion', 'unknown version')} answers")
-    for detail, mend in _shortcomings(info):
-        yield Finding("Docker", HINT, detail, mend)
-
-
-MEND = (
-    "Install Docker (Debian: apt-get install docker.io) and start it; let your account use its socket (group docker); "
-    "or name another one: export DOCKER_HOST=unix:///..."
-)
-
-
-def _shortcomings(info: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """:param info: the Engine's description of itself; missing members do not count as shortcomings."""
-    options = [str(option) for option in info.get("SecurityOptions") or ()]
-    refused = "Until then, no agent can start in a container."
-    if not any(option.startswith("name=seccomp") for option in options):
-        yield "does not filter system calls (seccomp)", refused
-    for member, what in (("MemoryLimit", "memory"), ("PidsLimit", "processes"), ("CpuCfsQuota", "processor time")):
-        if info.get(member) is False:
-            yield f"cannot limit {what}", refused
-    if any(option in ("name=rootless", "name=userns") for option in options):
-        yield (
-            "maps user ids of containers (rootless, or userns-remap)",
-            "An agent cannot write its workspace then: use a Docker that runs as root, without userns-remap.",
-        )

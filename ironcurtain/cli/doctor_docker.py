@@ -1,0 +1,55 @@
+"""The checks of ``ironcurtain doctor`` on the Docker Engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ironcurtain.cli.findings import HINT, OK, Finding
+
+if TYPE_CHECKING:
+    from ironcurtain.container.errors import EngineUnavailable
+
+MEND = (
+    "Install Docker (Debian: apt-get install docker.io) and start it; let your account use its socket (group docker); "
+    "or name another one: export DOCKER_HOST=unix:///..."
+)
+
+_WAYS = {
+    "auto": "; containers use sockets of this machine, or a sidecar where the first one cannot connect to them",
+    "unix": '; containers use sockets of this machine (agents.sockets is "unix")',
+    "tcp": '; containers reach IronCurtain by TCP, through a sidecar (agents.sockets is "tcp")',
+}
+
+
+def docker_findings(info: Mapping[str, Any] | EngineUnavailable, sockets: str) -> Iterator[Finding]:
+    """
+    :param info: the Engine's description of itself, or why there is none.
+    :param sockets: the setting ``agents.sockets``.
+    :returns: what to say of it.
+    """
+    if not isinstance(info, Mapping):
+        e = info
+        yield Finding(
+            "Docker", HINT, f"does not answer at {e.address} ({e.why}): no agent can run in a container", MEND
+        )
+        return
+    yield Finding("Docker", OK, f"{info.get('ServerVersion', 'unknown version')} answers{_WAYS[sockets]}")
+    for detail, mend in _shortcomings(info):
+        yield Finding("Docker", HINT, detail, mend)
+
+
+def _shortcomings(info: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """:param info: the Engine's description of itself; missing members do not count as shortcomings."""
+    options = [str(option) for option in info.get("SecurityOptions") or ()]
+    refused = "Until then, no agent can start in a container."
+    if not any(option.startswith("name=seccomp") for option in options):
+        yield "does not filter system calls (seccomp)", refused
+    for member, what in (("MemoryLimit", "memory"), ("PidsLimit", "processes"), ("CpuCfsQuota", "processor time")):
+        if info.get(member) is False:
+            yield f"cannot limit {what}", refused
+    if any(option in ("name=rootless", "name=userns") for option in options):
+        yield (
+            "maps user ids of containers (rootless, or userns-remap)",
+            "An agent cannot write its workspace then: use a Docker that runs as root, without userns-remap.",
+        )
