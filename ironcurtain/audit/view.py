@@ -76,5 +76,6 @@ _KINDS: dict[str, Callable[[Record], str]] = {
     "decision": _decision,
     "outcome": _outcome,
     "permission": _permission,
+    "question": _call,
     "permission-revoked": _revoked,
 }

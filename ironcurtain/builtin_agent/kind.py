@@ -115,6 +115,7 @@ def _read(core: Core, file: ConversationFile, window: Window) -> Recall:
 
 
 async def _tools(proxy: McpProxy, core: Core) -> Sequence[Tool]:
+    proxy.without_agents()
     await wait_for_servers(proxy, core.request, core.emit)
     return [
         Tool(tool.server, tool.name, str(tool.definition.get("description") or ""), tool.schema)

@@ -17,6 +17,7 @@ from twisted.logger import Logger
 from ironcurtain.audit import AuditLog
 from ironcurtain.errors import AuditUnavailable, IronCurtainError, NotAllowed
 from ironcurtain.escalation import Answer, EscalationQueue, EscalationRequest, Outcome, Scope, arguments_digest
+from ironcurtain.escalation.forms import Form
 from ironcurtain.escalation.grant import Binding
 from ironcurtain.escalation.model import ApprovalAdded, AutomaticCall, Change, Closed, Revoked
 from ironcurtain.escalation.permission import make_scope
@@ -43,6 +44,7 @@ _REFUSALS = {
     Outcome.DENIED: ("denied-by-person", "ESCALATION DENIED: a person refused this call"),
     Outcome.EXPIRED: ("expired", "ESCALATION EXPIRED: nobody decided on this call in time"),
     Outcome.WITHDRAWN: ("withdrawn", "ESCALATION WITHDRAWN: this call is no longer waiting for a decision"),
+    Outcome.CANCELLED: ("cancelled-by-person", "ESCALATION CANCELLED: a person did not answer"),
     Outcome.UNATTENDED: ("nobody-to-ask", "ESCALATION DENIED: this call needs a person, and nobody is there to ask"),
     Outcome.TOO_MANY: (
         "too-many-questions",
@@ -82,12 +84,15 @@ class OpenCall(msgspec.Struct, frozen=True):
     A call in progress.
 
     :param started: on the clock, in seconds.
+    :param kind: of its record: a ``call`` of an agent, or a ``question`` of a server, of which agents' activity has no
+        events.
     """
 
     id: str
     server: str
     tool: str
     started: float
+    kind: str = "call"
 
 
 class _Over(NamedTuple):
@@ -134,9 +139,9 @@ class CallAdmission:
         self._untold: list[CallEvent] = []
         escalations.subscribe(self._approvals_changed)
 
-    def open(self, server: str, tool: str) -> OpenCall:
+    def open(self, server: str, tool: str, kind: str = "call") -> OpenCall:
         """:returns: a new call."""
-        return OpenCall(self._new_id(), server, tool, self._clock.seconds())
+        return OpenCall(self._new_id(), server, tool, self._clock.seconds(), kind)
 
     def record(self, call: OpenCall, verdict: Verdict, creates: tuple[str, ...] | None = None) -> int:
         """
@@ -160,8 +165,8 @@ class CallAdmission:
             "undo": self._reversal(verdict),
             **({} if creates is None else {"creates": creates}),
         }
-        sequence = self._audit.extend((*self._outcomes(), ("call", fields)))
-        self._tell(CallRaised(call.id, call.server, call.tool, arguments, decision, rule, reason))
+        sequence = self._audit.extend((*self._outcomes(), (call.kind, fields)))
+        self._tell(call, CallRaised(call.id, call.server, call.tool, arguments, decision, rule, reason))
         if decision is Decision.DENY:
             if rule in WITHHELD:
                 raise CallRefused("denied", WITHHELD_CODE, f"TOOL WITHHELD: {reason} (rule {rule})", rule)
@@ -175,13 +180,19 @@ class CallAdmission:
         verdict: Verdict,
         progress: Callable[[str], None] | None,
         tool: ToolDefinition | None = None,
-    ) -> None:
+        *,
+        scope: Scope | None = None,
+        form: Form | None = None,
+    ) -> Answer:
         """
         Ask a person about a recorded call, unless a kept approval covers it. When this returns, the call may be made
         once.
 
         :param progress: called every few seconds while the person decides.
-        :param tool: the tool; ``None`` for another request, whose approval cannot be kept.
+        :param tool: the tool; ``None`` for another request.
+        :param scope: the requests that a kept approval covers, if there is no tool.
+        :param form: what a person fills in, in place of an approval.
+        :returns: the answer, which is an approval, or has the form's values.
         :raises Refused: the call must not be made.
         :raises AuditUnavailable: the decision cannot be recorded, so the call must not be made.
         """
@@ -198,17 +209,18 @@ class CallAdmission:
             policy_version=version,
             digest=digest,
             reversal=self._reversal(verdict),
-            scope=None if tool is None or verdict.approvals > 1 else self._scope(call, verdict, tool, version),
+            scope=scope if tool is None or verdict.approvals > 1 else self._scope(call, verdict, tool, version),
             approvals=verdict.approvals,
             automatic=None if tool is None else _automatic(verdict, tool),
+            form=form,
         )
         answer = await self._answer(call, request, progress)
         unasked = {"permission": answer.permission} if answer.permission else {}
         sequence = self._audit.append(
             "decision", callId=call.id, number=answer.number, outcome=answer.outcome, by=answer.by, **unasked
         )
-        self._tell(CallDecided(call.id, answer.number, answer.outcome, answer.by, answer.permission))
-        if answer.outcome is not Outcome.APPROVED or answer.grant is None:
+        self._tell(call, CallDecided(call.id, answer.number, answer.outcome, answer.by, answer.permission))
+        if answer.grant is None:
             why, text = _REFUSALS[answer.outcome]
             status = "withdrawn" if answer.outcome is Outcome.WITHDRAWN else "denied"
             advice = _advice(call, verdict) if answer.outcome is Outcome.UNATTENDED else ""
@@ -218,6 +230,7 @@ class CallAdmission:
             answer.grant.spend(Binding(self._session_id, digest, self._policy_version()), self._clock.seconds())
         except NotAllowed as e:
             raise CallRefused("denied", "expired", f"ESCALATION EXPIRED: {e}", verdict.rule) from None
+        return answer
 
     def durable(self, sequence: int) -> Deferred[None]:
         """:returns: fires once a record is on disk."""
@@ -232,7 +245,7 @@ class CallAdmission:
         """
         duration = self._clock.seconds() - call.started
         self._over.append(_Over(call, status, result, error, duration))
-        self._tell(CallFinished(call.id, call.server, call.tool, status, duration, len(result)))
+        self._tell(call, CallFinished(call.id, call.server, call.tool, status, duration, len(result)))
 
     def repeated(self, call: OpenCall, count: int, allowed: bool) -> None:
         """
@@ -270,7 +283,9 @@ class CallAdmission:
         ]
         return [("outcome", _outcome(end)) for end in over] + counts
 
-    def _tell(self, event: CallEvent) -> None:
+    def _tell(self, call: OpenCall, event: CallEvent) -> None:
+        if call.kind != "call":
+            return
         self._untold.append(event)
         if len(self._untold) == 1:
             self._soon(self.flush)

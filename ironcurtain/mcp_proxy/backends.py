@@ -15,12 +15,13 @@ from ironcurtain.audit import AuditLog
 from ironcurtain.errors import IronCurtainError
 from ironcurtain.jsonrpc import codec
 from ironcurtain.mcp_proxy import results
-from ironcurtain.mcp_proxy.backend import Backend, BackendFailed
+from ironcurtain.mcp_proxy.backend import Backend, BackendFailed, OnProgress
 from ironcurtain.mcp_proxy.calls import PathRewriter
 from ironcurtain.mcp_proxy.catalogue import KINDS, TOOLS, Catalogue, CatalogueKind, Sighting, ToolDefinition, fetch_all
 from ironcurtain.mcp_proxy.faults import ServerFaults
 from ironcurtain.mcp_proxy.pins import SessionPins, withheld_notice
 from ironcurtain.mcp_proxy.questions import AgentLink, Questions
+from ironcurtain.mcp_proxy.server_calls import Remind
 from ironcurtain.mcp_proxy.server_fields import AgentRequest
 
 REFRESH_SECONDS = 0.2
@@ -33,6 +34,8 @@ ABOVE_ERROR = ("critical", "alert", "emergency")
 """Levels of log messages that are more severe than ``error`` (RFC 5424)."""
 
 UPDATED = "notifications/resources/updated"
+
+FORM_COMPLETE = "notifications/elicitation/complete"
 
 
 class ConnectedAgent(AgentLink, Protocol):
@@ -96,7 +99,7 @@ class Backends:
         self._started = clock.seconds()
         self._waiting: list[tuple[frozenset[str], Deferred[None]]] = []
         self._agent_capabilities: Mapping[str, Any] | None = None
-        self._agent_waiting: list[Deferred[None]] = []
+        self._agent_waiting: list[tuple[str, Deferred[None]]] = []
         self._callers: dict[str, ConnectedAgent] = {}
         self._refreshing: dict[tuple[str, str], bool] = {}
         self._refreshes: set[Deferred[None]] = set()
@@ -195,11 +198,22 @@ class Backends:
         """Add an agent, which sent its first request."""
         if agent not in self.agents:
             self.agents.append(agent)
-        if self._agent_capabilities is None:
-            self._agent_capabilities = agent.capabilities
-            waiting, self._agent_waiting = self._agent_waiting, []
-            for known in waiting:
-                known.callback(None)
+        self._agent_is(agent.capabilities)
+
+    def without_agents(self) -> None:
+        """No agent will connect, so no server waits for one."""
+        self._agent_is({})
+
+    def _agent_is(self, capabilities: Mapping[str, Any]) -> None:
+        if self._agent_capabilities is not None:
+            return
+        self._agent_capabilities = capabilities
+        waiting, self._agent_waiting = self._agent_waiting, []
+        if waiting:  # their time begins now
+            self._started = self._clock.seconds()
+            self._unsettled.update(name for name, _ in waiting)
+        for _, known in waiting:
+            known.callback(None)
 
     def leave(self, agent: ConnectedAgent) -> None:
         """Remove an agent, whose connection ended."""
@@ -212,6 +226,17 @@ class Backends:
     def calling(self, server: str, agent: ConnectedAgent) -> None:
         """Note which agent is about to call a server: the server's next requests are for this agent."""
         self._callers[server] = agent
+
+    async def request(
+        self, server: str, method: str, params: Mapping[str, Any], remind: Remind | None, on_progress: OnProgress | None
+    ) -> bytes:
+        """
+        Send a request for an agent, as :meth:`Backend.request` does.
+
+        :param remind: called while it waits for a person, whom the server asks.
+        """
+        backend = self.get(server)
+        return await self._questions.during(server, lambda: backend.request(method, params, on_progress), remind)
 
     def unsubscribe(self, server: str, uri: str) -> Deferred[None]:
         """Unsubscribe from a resource if no agent is subscribed to it."""
@@ -237,7 +262,8 @@ class Backends:
         """The capabilities to announce to a backend; for some backends they depend on the agent."""
         if self._questions.waits_for_agent(backend.name) and self._agent_capabilities is None:
             known: Deferred[None] = Deferred()
-            self._agent_waiting.append(known)
+            self._agent_waiting.append((backend.name, known))
+            self._settle(backend)  # an agent that starts must not wait for what waits for the agent
             await known
         return self._questions.capabilities(backend.name, self._agent_capabilities or {})
 
@@ -280,6 +306,8 @@ class Backends:
             refresh = Deferred.fromCoroutine(self._refresh(backend, kinds))
             self._refreshes.add(refresh)
             refresh.addBoth(lambda _: self._refreshes.discard(refresh))
+        elif method == FORM_COMPLETE:
+            return  # agents never see what a server asks a person
         elif method == UPDATED:
             self._tell((agent for agent in self.agents if _hears(agent, backend.name)), method, params)
         else:

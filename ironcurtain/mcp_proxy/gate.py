@@ -175,7 +175,7 @@ class Gate:
             if verdict.decision is Decision.ALLOW and self._limits.durable:
                 await self._admission.durable(sequence)
             params = {**clean(extra), "name": tool, "arguments": verdict.arguments}
-            sent = await self._backends.get(server).request("tools/call", params, on_progress)
+            sent = await self._backends.request(server, "tools/call", params, progress, on_progress)
             raw = self._backends.sound(server, "tools/call", tool, sent, params)
             self._still_open()
             return self._finished(call, raw, verdict, changes)
@@ -212,7 +212,7 @@ class Gate:
             if verdict.decision is Decision.ALLOW and self._limits.durable:
                 await self._admission.durable(sequence)
             sent = {**passed, **verdict.arguments}
-            result = await self._backends.get(server).request(method, sent, on_progress)
+            result = await self._backends.request(server, method, sent, progress, on_progress)
             raw = self._backends.sound(server, method, str(sent.get("name", sent.get("uri", ""))), result, sent)
             self._still_open()
             mapped = self._mapped(raw)

@@ -82,7 +82,7 @@ class Link:
         self.name, self._clock, self._owner = name, clock, owner
         self.silence: float | None = None
         self._conversation: ServerConversation[_Waiter] = ServerConversation()
-        self._questions: dict[codec.Id, Deferred[None]] = {}
+        self._questions: dict[codec.Id, Deferred[None] | None] = {}
         self._sweeper: IDelayedCall | None = None
         self._pace, self._junk = Pace(LINES_A_SECOND, clock.seconds), 0
         self._over = ""
@@ -196,8 +196,8 @@ class Link:
         if self._sweeper is not None:
             self._sweeper.cancel()
             self._sweeper = None
-        for question in list(self._questions.values()):
-            question.cancel()
+        for identifier in list(self._questions):
+            self._withdrawn(identifier)
         for waiter in self._conversation.abandon():
             waiter.answer.errback(Failure(BackendFailed(f"MCP server {self.name} {why}")))
 
@@ -218,6 +218,9 @@ class Link:
     def _sweep(self) -> None:
         self._sweeper = None
         silence = SILENCE_SECONDS if self.silence is None else self.silence
+        if self._questions:  # the server waits for an answer itself
+            for _, waiter in self._conversation.waiting():
+                waiter.heard = max(waiter.heard, self._clock.seconds())
         limit = self._clock.seconds() - silence
         for number, waiter in self._conversation.waiting():
             if waiter.heard < limit:
@@ -234,8 +237,9 @@ class Link:
         if question.id in self._questions or len(self._questions) >= OPEN_QUESTIONS:
             self._channel.write(codec.error(question.id, codec.INVALID_REQUEST, "too many requests are open"))
             return
+        self._questions[question.id] = None
         answering = Deferred.fromCoroutine(self._answer(question))
-        if not answering.called:
+        if question.id in self._questions:
             self._questions[question.id] = answering
 
     async def _answer(self, question: ServerQuestion) -> None:
@@ -243,15 +247,15 @@ class Link:
             line = codec.result(question.id, await self._owner.asked(question.method, question.params))
         except RpcError as e:
             line = codec.raw_error(question.id, e.raw)
-        except CancelledError:
-            return
+        except CancelledError:  # by the server, which gets no answer, or since the call it asked for is over
+            line = codec.error(question.id, codec.INTERNAL_ERROR, "nobody waits for this any more")
         except Exception:
             self.log.failure("a request of MCP server {name} could not be answered", name=self.name)
             line = codec.error(question.id, codec.INTERNAL_ERROR, "the request could not be answered")
-        finally:
-            self._questions.pop(question.id, None)
-        self._channel.write(line)
+        if question.id in self._questions:  # it was not withdrawn
+            del self._questions[question.id]
+            self._channel.write(line)
 
     def _withdrawn(self, identifier: codec.Id) -> None:
-        if (question := self._questions.get(identifier)) is not None:
+        if (question := self._questions.pop(identifier, None)) is not None:
             question.cancel()

@@ -35,7 +35,7 @@ from ironcurtain.mcp_proxy.missing import Missing
 from ironcurtain.mcp_proxy.network_gate import NO_OFFERS, Listed, NetworkGate, RefusedConnection
 from ironcurtain.mcp_proxy.obstacles import obstacle
 from ironcurtain.mcp_proxy.pins import PinFiles, SessionPins
-from ironcurtain.mcp_proxy.questions import Elicit, Questions
+from ironcurtain.mcp_proxy.questions import Questions
 from ironcurtain.mcp_proxy.restarting import LogLine, RestartingBackend
 from ironcurtain.mcp_proxy.router import Router
 from ironcurtain.mcp_proxy.servers_config import CommandServer, HttpServer, ServerConfig
@@ -100,7 +100,6 @@ class McpProxy:
     :param servers: the MCP servers. :meth:`start` starts them; they are restarted when they fail.
     :param redactor: learns the secrets of servers.
     :param events: called with each event of a call.
-    :param elicit: shows a server's question to a person; without it, such requests are declined.
     :param has_snapshot: returns whether there is a snapshot to which the workspace can be restored.
     :param history: what happened before the session was resumed, with times of the reactor's clock.
     :param end: called with the reason when the session must not go on.
@@ -122,7 +121,6 @@ class McpProxy:
         surroundings: McpSurroundings,
         events: Callable[[CallEvent], None],
         limits: GateLimits | None = None,
-        elicit: Elicit | None = None,
         has_snapshot: Callable[[], bool] = lambda: False,
         history: CallHistory = NO_HISTORY,
         end: Callable[[str], None] = lambda why: None,
@@ -147,12 +145,27 @@ class McpProxy:
         self.unsandboxed = tuple(server.name for server in commands if server.sandbox is None)
         """Names of the servers that run outside any sandbox."""
         reactor, rewriter = surroundings.reactor, PathRewriter(paths)
+        self._admission = CallAdmission(
+            session_id=session_id,
+            audit=audit,
+            escalations=escalations,
+            clock=reactor,
+            new_id=surroundings.new_id,
+            policy_version=lambda: engine.policy_version,
+            events=events,
+            home=engine.home,
+            shown=paths.to_agent,
+            has_snapshot=has_snapshot,
+        )
         questions = Questions(
             root=f"file://{quote(paths.host)}",
             allowed={server.name: server.agent_requests for server in servers},
-            elicit=elicit,
-            audit=audit,
+            admission=self._admission,
             rewriter=rewriter,
+            clock=reactor,
+            tell=surroundings.tell,
+            policy_version=lambda: engine.policy_version,
+            stopped=self.guard.look,
         )
         own = frozenset(server.name for server in servers if isinstance(server, CommandServer) and is_own(server))
         self._backends = Backends(
@@ -165,18 +178,6 @@ class McpProxy:
             tell=surroundings.tell,
             faults=self._faults,
             failed=self._failed,
-        )
-        self._admission = CallAdmission(
-            session_id=session_id,
-            audit=audit,
-            escalations=escalations,
-            clock=reactor,
-            new_id=surroundings.new_id,
-            policy_version=lambda: engine.policy_version,
-            events=events,
-            home=engine.home,
-            shown=paths.to_agent,
-            has_snapshot=has_snapshot,
         )
         memory = CallMemory(reactor.seconds, history)
         self.gate = Gate(
@@ -257,6 +258,10 @@ class McpProxy:
         :param wrap: returns a factory that lets only the right clients through.
         """
         return await accept(listening, self._connection, wrap)
+
+    def without_agents(self) -> None:
+        """No agent will connect to a socket or standard input: calls come by :attr:`gate` only."""
+        self._backends.without_agents()
 
     def network_judge(
         self, party: str, listed: Listed | None = None, offers: Mapping[tuple[str, int], str] = NO_OFFERS

@@ -9,8 +9,8 @@ import msgspec
 START_SECONDS = 60.0
 """Default time limit in seconds from a server's start until it is ready (some download themselves first)."""
 
-AgentRequest = Literal["sampling", "elicitation"]
-"""Requests to the agent that a server's configuration can permit."""
+AgentRequest = Literal["sampling"]
+"""Requests to the agent that a server's configuration can permit; a person answers the others."""
 
 
 class SandboxFields(msgspec.Struct, forbid_unknown_fields=True):

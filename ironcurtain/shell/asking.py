@@ -6,7 +6,7 @@ import msgspec
 from twisted.internet.defer import CancelledError, Deferred
 
 from ironcurtain.errors import StaleDecision, UsageError
-from ironcurtain.escalation import Outcome
+from ironcurtain.escalation import Answer, Outcome
 from ironcurtain.escalation.model import Change, Closed, Escalation, Raised
 from ironcurtain.mcp_proxy.admission import CallRefused, OpenCall
 from ironcurtain.shell.messages import (
@@ -33,7 +33,7 @@ class StepQuestion:
     def __init__(self, plan_id: str, call: OpenCall, step: ProposedStep, parts: PlanParts, approved: bool) -> None:
         self._plan_id, self._call, self._step, self._parts, self._approved = plan_id, call, step, parts, approved
         self._pending: Escalation | None = None
-        self._asking: Deferred[None] | None = None
+        self._asking: Deferred[Answer] | None = None
         self._by = parts.by
         self.instead: Action | None = None
 

@@ -127,6 +127,8 @@ def summarize(
         if kind == "call":
             calls[_text(record, "callId")] = record
             verdicts.setdefault(_tool(record), Counter())[_text(record, "decision")] += 1
+        elif kind == "question":
+            calls[_text(record, "callId")] = record
         elif kind == "outcome":
             outcomes.setdefault(_tool(call), Counter())[_text(record, "status")] += 1
         elif kind == "decision":

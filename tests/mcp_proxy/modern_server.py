@@ -30,6 +30,9 @@ def need(identifier: Any, method: str, params: dict[str, Any]) -> None:
     send({"id": identifier, "result": result})
 
 
+FORM = {"message": "Which?", "requestedSchema": {"type": "object", "properties": {"x": {"type": "integer"}}}}
+
+
 def call(identifier: Any, params: dict[str, Any]) -> None:
     name, answers = params["name"], params.get("inputResponses")
     if name == "echo":
@@ -44,7 +47,7 @@ def call(identifier: Any, params: dict[str, Any]) -> None:
     elif name == "sample":
         need(identifier, "sampling/createMessage", {"messages": [], "maxTokens": 1})
     else:
-        need(identifier, "elicitation/create", {"message": "Which?", "requestedSchema": {}})
+        need(identifier, "elicitation/create", FORM)
 
 
 def handle(identifier: Any, method: str, params: dict[str, Any]) -> None:

@@ -23,6 +23,7 @@ from twisted.python.failure import Failure
 
 from ironcurtain.audit import AuditLog
 from ironcurtain.escalation import Escalation, EscalationQueue, Outcome, closing_numbers
+from ironcurtain.escalation.model import Change, Raised
 from ironcurtain.http.upstream_proxies import UpstreamProxies
 from ironcurtain.jsonrpc.framing import Framer
 from ironcurtain.mcp_proxy.calls import CallEvent
@@ -31,7 +32,6 @@ from ironcurtain.mcp_proxy.launch import Ground
 from ironcurtain.mcp_proxy.logins import LoginFiles
 from ironcurtain.mcp_proxy.pins import PinFiles
 from ironcurtain.mcp_proxy.proxy import McpProxy, McpSurroundings
-from ironcurtain.mcp_proxy.questions import Elicit
 from ironcurtain.mcp_proxy.server_fields import AgentRequest
 from ironcurtain.mcp_proxy.servers_config import CommandServer, ServerConfig
 from ironcurtain.network.dialling import Dialer
@@ -179,7 +179,6 @@ class Bench:
         rules: Sequence[Rule] = (),
         attended: bool = True,
         limits: GateLimits | None = None,
-        elicit: Elicit | None = None,
         logins: LoginFiles | None = None,
         audit: Callable[[Path, Redactor], AuditLog] | None = None,
         environ: Mapping[str, str] | None = None,
@@ -242,7 +241,6 @@ class Bench:
             ),
             events=self.events.append,
             limits=limits,
-            elicit=elicit,
             history=history,
             end=self.ends.append,
         )
@@ -291,6 +289,16 @@ class Bench:
         """:returns: the one escalation that is pending, or will be soon."""
         await until(lambda: bool(self.escalations.pending()), "an escalation")
         return self.escalations.pending()[0]
+
+    def fill_in(self, content: Mapping[str, Any]) -> None:
+        """From now on, a person fills in every form with these values."""
+
+        def changed(change: Change) -> None:
+            if isinstance(change, Raised) and change.escalation.request.form is not None:
+                number = change.escalation.number
+                the_reactor.callLater(0, self.escalations.answer, number, content, "tester")
+
+        self.escalations.subscribe(changed)
 
     async def decide(self, outcome: Outcome) -> None:
         """Answer the pending escalation."""

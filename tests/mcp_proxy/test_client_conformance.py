@@ -101,7 +101,8 @@ class ClientConformanceTests(TestCase):
 
     async def _use(self, url: str) -> None:
         roles = {tool: dict.fromkeys(arguments, ("none",)) for tool, arguments in CALLS.items()}
-        bench = Bench([HttpServer("far", Secret(url))], annotate=roles, elicit=_confirm)
+        bench = Bench([HttpServer("far", Secret(url))], annotate=roles)
+        bench.fill_in({"confirmed": True})
         await bench.start()
         try:
             await bench.proxy.gate.settled(60)
@@ -115,10 +116,6 @@ class ClientConformanceTests(TestCase):
                 await agent.request("prompts/get", {"name": prompt["name"]})
         finally:
             await bench.stop()
-
-
-async def _confirm(server: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {"action": "accept", "content": {"confirmed": True}}
 
 
 def _arguments(schema: Mapping[str, Any]) -> dict[str, Any]:

@@ -105,7 +105,7 @@ class ConformanceTests(Base):
         annotate = {name: dict.fromkeys(properties, ("none",)) for name, (properties, _) in TOOLS.items()}
         server = CommandServer(
             "suite", sys.executable, ("-S", str(HERE / "conformance_server.py")),
-            agent_requests=frozenset(("sampling", "elicitation")),
+            agent_requests=frozenset({"sampling"}),
         )  # fmt: skip
         return program, path, await self.bench(server, annotate=annotate)
 

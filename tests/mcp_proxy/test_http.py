@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -18,6 +18,7 @@ from twisted.internet.threads import deferToThread
 from twisted.protocols.tls import TLSMemoryBIOFactory
 from twisted.web.server import Site
 
+from ironcurtain.escalation import Outcome
 from ironcurtain.mcp_proxy import http_channel, http_transport
 from ironcurtain.mcp_proxy.servers_config import HttpServer
 from ironcurtain.secrets.redaction import Secret
@@ -94,11 +95,9 @@ class RealTests(Base):
                 self.fail("the server never heard of it")
 
     async def test_it_may_ask_a_person(self) -> None:
-        async def elicit(server: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
-            return {"action": "accept", "content": {"name": f"{server}'s friend"}}
-
-        agent = await self.far("--handshake", elicit=elicit)
-        self.assertIn("far's friend", text(await agent.call("far__ask")))
+        agent = await self.far("--handshake")
+        self.top.fill_in({"name": "Ada"})
+        self.assertIn("Ada", text(await agent.call("far__ask")))
 
     async def test_changed_lists_are_heard_of(self) -> None:
         for options in ((), ("--handshake",)):
@@ -293,11 +292,12 @@ class LiarTests(LyingCase):
         for _ in range(300):
             deep = [deep]
 
-        async def elicit(server: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
-            return {"action": "accept", "content": {"name": deep}}
-
-        self.liar.questions = b'data: {"jsonrpc":"2.0","id":7,"method":"elicitation/create","params":{}}\n\n'
-        await self.bench(self.lying("streams"), elicit=elicit)
+        self.liar.questions = b'data: {"jsonrpc":"2.0","id":7,"method":"sampling/createMessage","params":{}}\n\n'
+        bench = await self.bench(self.lying("streams", agent_requests=frozenset({"sampling"})))
+        agent = await bench.agent(capabilities={"sampling": {}})
+        await bench.decide(Outcome.APPROVED)
+        question = await agent.expect(lambda m: m.get("method") == "sampling/createMessage")
+        agent.send({"jsonrpc": "2.0", "id": question["id"], "result": {"deep": deep}})
         await until(lambda: bool(self.liar.answers), "an answer")
         (answer,) = self.liar.answers[:1]
         self.assertEqual((answer["id"], answer["error"]["message"]), (7, "the answer cannot be sent by HTTP"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 from mcp_types import ListToolsResult
 from twisted.trial.unittest import SynchronousTestCase
 
+from ironcurtain.escalation import Outcome
 from ironcurtain.jsonrpc import codec
 from ironcurtain.mcp_proxy import envelope
 from ironcurtain.mcp_proxy.envelope import (
@@ -28,7 +28,7 @@ from ironcurtain.mcp_proxy.envelope import (
 from ironcurtain.mcp_proxy.modern_link import ROUNDS
 from ironcurtain.mcp_proxy.servers_config import CommandServer
 from ironcurtain.mcp_proxy.session import AgentSession, Start
-from tests.mcp_proxy.support import RawAgent, fake_server
+from tests.mcp_proxy.support import RawAgent, fake_server, until
 from tests.mcp_proxy.test_calls import text
 from tests.mcp_proxy.test_protocol import Base
 from tests.mcp_proxy.test_session import HELLO, message, request, sent
@@ -244,25 +244,29 @@ class ServerTests(Base):
         self.assertFalse([m for m in agent.messages if "subscriptions" in m.get("method", "")])
 
     async def test_a_person_answers_its_questions(self) -> None:
-        asked: list[tuple[str, Any]] = []
-
-        async def elicit(server: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
-            asked.append((server, params["message"]))
-            return {"action": "accept", "content": {"x": 1}}
-
-        agent = await self.joined(elicit=elicit)
+        agent = await self.joined()
+        self.top.fill_in({"x": 1})
         answer = await agent.call("modern__ask")
         self.assertEqual(json.loads(text(answer)), {"q": {"action": "accept", "content": {"x": 1}}})
-        self.assertEqual(asked, [("modern", "Which?")])
-        self.assertEqual(
-            [(r["method"], r["answeredBy"]) for r in self.top.records("question")], [("elicitation/create", "person")]
-        )
+        (closed,) = self.top.escalations.history()
+        self.assertEqual((closed.request.server, closed.request.arguments["message"]), ("modern", "Which?"))
+        self.assertEqual([r["tool"] for r in self.top.records("question")], ["elicitation/create"])
+
+    async def test_its_question_ends_with_the_call(self) -> None:
+        agent = await self.joined()
+        agent.request("tools/call", {"name": "modern__ask", "arguments": {}}).addErrback(lambda _: None)
+        await self.top.pending()
+        agent.transport.abortConnection()  # type: ignore[union-attr]
+        await until(lambda: not self.top.escalations.pending(), "the end of the question")
+        self.assertIs(self.top.escalations.history()[0].outcome, Outcome.WITHDRAWN)
 
     async def test_it_may_not_use_the_agents_model(self) -> None:
         answer = await (await self.joined()).call("modern__sample")
         self.assertIn("sampling is not allowed", json.dumps(answer))
 
     async def test_it_does_not_ask_for_ever(self) -> None:
-        answer = await (await self.joined()).call("modern__insist")
+        agent = await self.joined()
+        self.top.fill_in({})
+        answer = await agent.call("modern__insist")
         self.assertIn(f"more than {ROUNDS} times", json.dumps(answer))
         self.assertEqual(len(self.top.records("question")), ROUNDS)

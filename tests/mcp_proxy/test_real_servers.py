@@ -12,8 +12,10 @@ from typing import Any
 
 from mcp import StdioServerParameters, stdio_client
 from mcp.client.client import Client
+from twisted.internet.defer import Deferred
 from twisted.internet.utils import getProcessOutputAndValue
 
+from ironcurtain.escalation import Outcome
 from ironcurtain.mcp_proxy.envelope import MODERN_VERSION
 from ironcurtain.mcp_proxy.servers_config import CommandServer, HttpServer, ServerConfig
 from ironcurtain.mcp_proxy.session import NEWEST_VERSION
@@ -165,3 +167,37 @@ class RealTests(Base):
         self.assertEqual(text(answer), "Echo: over HTTP")
         while len((await agent.request("resources/list"))["result"]["resources"]) <= 3:
             continue  # they are known some time after the tools are
+
+    async def test_everything_asks_a_person_and_the_model(self) -> None:
+        everything = module(SCOPE, "server-everything", "dist", "index.js")
+        names = ("trigger-elicitation-request", "trigger-url-elicitation", "trigger-sampling-request")
+        way = CommandServer(
+            *("everything", program("node"), (str(everything), "stdio")),
+            cwd=".",
+            sandbox=None,
+            agent_requests=frozenset({"sampling"}),
+        )
+        given = dict.fromkeys(("url", "errorPath", "prompt", "maxTokens"), ("none",))
+        bench = await self.bench(way, annotate=dict.fromkeys(names, given))
+        agent = await bench.agent(capabilities={"sampling": {}})
+        await until(lambda: bool(bench.proxy.gate.tools()), "the server")
+        asked = Deferred.fromCoroutine(agent.call(f"everything__{names[0]}"))
+        waiting = await bench.pending()
+        assert waiting.request.form is not None
+        kinds = {field.kind for field in waiting.request.form.fields}
+        self.assertEqual(kinds, {"text", "number", "integer", "boolean", "choice", "choices"})
+        bench.escalations.answer(waiting.number, {"name": "Ada Lovelace", "check": True, "email": "a@b.example"}, "ada")
+        self.assertIn("Ada Lovelace", json.dumps(await asked))
+        for through_error in (False, True):
+            address = {"url": "https://a.example/x", "errorPath": through_error}
+            asked = Deferred.fromCoroutine(agent.call(f"everything__{names[1]}", address))
+            for _ in range(1 + through_error):
+                waiting = await bench.pending()
+                bench.escalations.answer(waiting.number, {}, "ada")
+            self.assertNotIn("error", await asked)
+        asked = Deferred.fromCoroutine(agent.call(f"everything__{names[2]}", {"prompt": "hi", "maxTokens": 10}))
+        await bench.decide(Outcome.APPROVED)
+        question = await agent.expect(lambda m: m.get("method") == "sampling/createMessage")
+        answer = {"role": "assistant", "model": "m", "content": {"type": "text", "text": "hello there"}}
+        agent.send({"jsonrpc": "2.0", "id": question["id"], "result": answer})
+        self.assertIn("hello there", json.dumps(await asked))

@@ -91,7 +91,7 @@ class ReadTests(SynchronousTestCase):
                     "headers": {"X-Key": "a b"},
                     "headers_command": {"Authorization": "pass show b"},
                     "ca_file": "$HOME/ca.pem",
-                    "agent_requests": ["elicitation"],
+                    "agent_requests": ["sampling"],
                 },
             }
         )
@@ -102,7 +102,7 @@ class ReadTests(SynchronousTestCase):
             {"X-Key": Secret("a b")},
             commands,
             "/home/me/ca.pem",
-            frozenset(["elicitation"]),
+            frozenset(["sampling"]),
         )
         self.assertEqual(servers, (HttpServer("a", Secret("https://example.org/mcp?key=k")), expected))
         self.assertEqual(servers[0].host, "example.org")
