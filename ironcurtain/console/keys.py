@@ -19,9 +19,8 @@ from ironcurtain.console.state import (
     ShownEscalation,
     TakeBack,
     key_of,
-    shown_row,
 )
-from ironcurtain.escalation.decision_keys import Offer, Verdict, early
+from ironcurtain.escalation.decision_keys import Offer, Part, ShownPart, Verdict, early, needed
 from ironcurtain.escalation.model import Outcome
 from ironcurtain.policy.reversal import is_lasting
 
@@ -135,8 +134,9 @@ def _closed(state: ConsoleState) -> ConsoleState:
 
 
 def _confirming(state: ConsoleState, question: Question, key: str, now: float, alone: bool) -> Step:
-    needed = () if question.outcome is Outcome.DENIED else question.keys
-    offer = Offer(question, {"y": needed}, views=("/", *_SCROLLING, *_CANCELLING))
+    approves = question.outcome is Outcome.APPROVED
+    must = [part for each in question.keys for part in needed(*each, question.outcome)] if approves else []
+    offer = Offer(question, {"y": must}, views=("/", *_SCROLLING, *_CANCELLING))
     match state.keys.press(key, offer, now, alone):
         case Verdict.ACTS if key in _SCROLLING:
             return _SCROLLING[key](state), ()
@@ -148,11 +148,9 @@ def _confirming(state: ConsoleState, question: Question, key: str, now: float, a
             return state.with_message(early(key), "warn"), ()
         case Verdict.CROWDED:
             return state.with_message("several keys came at once, which decide nothing", "warn"), ()
-        case Verdict.DECIDES if not needed or question.every or needed == (state.shown.whole,):
+        case Verdict.DECIDES if not approves or question.every or question.keys == (state.shown.whole,):
             decided = replace(state, question=None, message=("", ""))
-            return decided, tuple(
-                Send(question.outcome, each, question.keep, state.keys.calls(each)) for each in question.keys
-            )
+            return decided, tuple(_sent(state, question.outcome, each, question.keep) for each in question.keys)
         case Verdict.DECIDES | Verdict.UNSEEN:
             return replace(state, question=None).with_message(_unread(state, question.keys[0]), "warn"), ()
         case _:
@@ -166,7 +164,7 @@ def _unread(state: ConsoleState, key: ShownEscalation) -> str:
     if not state.shown.complete:
         look = f"'ironcurtain escalations show {key.number}'"
         return f"{key.number} is too long to be shown here: {look} shows all of it, and how to approve it then"
-    return f"{key.number} continues below: read it to its end with PgDn, then approve it"
+    return f"{key.number} was not shown whole: read it with PgDn from begin to end, then approve it"
 
 
 def _ask(state: ConsoleState, outcome: Outcome, keep: bool = False) -> ConsoleState:
@@ -202,13 +200,16 @@ def _decide(state: ConsoleState, outcome: Outcome, number: int, keep: bool, now:
     if found is None:
         return state.with_message(state.too_late(number), "warn"), ()
     key = key_of(found)
-    denied = outcome is Outcome.DENIED
-    is_there = key in state.shown.rows if denied else state.shown.whole == key
-    typed = state.keys.word([shown_row(key) if denied else key], state.began, now)
+    is_there = key in state.shown.rows if outcome is Outcome.DENIED else state.shown.whole == key
+    typed = state.keys.word(needed(*key, outcome), state.began, now)
     if is_there and not keep and typed is Verdict.DECIDES:
-        return state, (Send(outcome, key, calls=state.keys.calls(key)),)
+        return state, (_sent(state, outcome, key),)
     visible = state if found in state.listed(Section.WAITING) else state.narrow("")
     return _ask(visible.choose(Section.WAITING, number), outcome, keep), ()
+
+
+def _sent(state: ConsoleState, outcome: Outcome, key: ShownEscalation, keep: bool = False) -> Send:
+    return Send(outcome, key, keep, state.keys.calls(ShownPart(*key, Part.CALL)))
 
 
 def _next(state: ConsoleState, step: int) -> ConsoleState:

@@ -9,6 +9,7 @@ from ironcurtain.console.commands import Section
 from ironcurtain.console.details import Details, Text
 from ironcurtain.console.rows import clock, empty, row
 from ironcurtain.console.state import ConsoleState, Shown, ShownEscalation, key_of
+from ironcurtain.escalation.decision_keys import Page
 from ironcurtain.operations.model import EscalationView
 from ironcurtain.text.columns import Line, Span, cells, clip, cut, pad, wrap
 from ironcurtain.text.display import one_line
@@ -255,5 +256,6 @@ def _panel(state: ConsoleState, text: Text, width: int, height: int, lists: _Lis
     whole = state.escalation if state.section is Section.WAITING and not state.aside and page >= LEAST else None
     key = None if whole is None else key_of(whole)
     calls = 1 if whole is None else whole.calls
-    shown = Shown(tuple(lists.rows), key, calls, below == 0, text.complete, state.question, page, end)
+    part_shown = Page(first, len(part), len(text.lines), width)
+    shown = Shown(tuple(lists.rows), key, calls, part_shown, text.complete, state.question, page, end)
     return body, shown

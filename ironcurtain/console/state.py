@@ -3,19 +3,19 @@ The state of the console, and how keys, commands and refreshes change it. Every 
 actions to perform.
 
 A decision requires that the person could read the call in a frame that reached the terminal. An approval requires that
-the end of its text was on the screen.
+all of its text was.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeVar
 
 import msgspec
 
 from ironcurtain.console.commands import Section, Start
-from ironcurtain.escalation.decision_keys import DecisionKeys
+from ironcurtain.escalation.decision_keys import DecisionKeys, Page, Part, ShownPart, needed
 from ironcurtain.escalation.model import Outcome
 from ironcurtain.operations.model import EscalationView, PermissionView
 from ironcurtain.session.model import AuditHead, SessionInfo
@@ -65,7 +65,7 @@ class Shown:
     :param rows: the listed escalations.
     :param whole: the escalation whose text was shown, as far as it fits.
     :param calls: number of equal calls in its heading.
-    :param last: whether the end of that text was on the screen.
+    :param part: the page of that text; ``None``: too little of it is on the screen.
     :param complete: whether the text contains all arguments.
     :param question: the question that was asked.
     :param page: rows of the text below the lists.
@@ -75,7 +75,7 @@ class Shown:
     rows: tuple[ShownEscalation, ...] = ()
     whole: ShownEscalation | None = None
     calls: int = 1
-    last: bool = False
+    part: Page | None = None
     complete: bool = True
     question: Question | None = None
     page: int = 10
@@ -123,11 +123,6 @@ class Leave:
 Effect = Send | Look | TakeBack | End | Start | Leave
 
 
-def shown_row(key: ShownEscalation) -> Hashable:
-    """:returns: what stands for the row of an escalation, as opposed to its text."""
-    return "row", key
-
-
 def key_of(escalation: EscalationView) -> ShownEscalation:
     """:returns: what a decision about an escalation is bound to."""
     return ShownEscalation(escalation.number, escalation.digest)
@@ -151,8 +146,8 @@ class ConsoleState:
     :param permissions: the kept approvals, if they are shown.
     :param permitted: whether these are shown.
     :param message: the newest message and its style.
-    :param keys: what was shown and pressed; all states of a console share it. An escalation counts as shown when the
-        end of its text was on the screen.
+    :param keys: what was shown and pressed; all states of a console share it. An escalation counts as shown when all
+        of its text was on the screen.
     """
 
     loaded: bool = False
@@ -214,17 +209,17 @@ class ConsoleState:
         :param now: seconds of the clock of the keys.
         :returns: the state after a frame reached the terminal.
         """
-        key = shown.whole
-        if key is not None and (self.was_read(key) or (shown.last and shown.complete)):
-            self.keys.show(key, now, shown.calls)
+        if shown.whole is not None and shown.part is not None and shown.complete:
+            for thing in needed(*shown.whole, Outcome.APPROVED):
+                self.keys.read(thing, shown.part, now, shown.calls)
         for row in shown.rows:
-            self.keys.show(shown_row(row), now)
+            self.keys.show(ShownPart(*row, Part.ROW), now)
         self.keys.appear(shown.question, now)
         return replace(self, shown=shown, scroll=min(self.scroll, shown.end))
 
     def was_read(self, key: ShownEscalation) -> bool:
-        """:returns: whether the end of its text was on the screen."""
-        return not self.keys.missing([key])
+        """:returns: whether all of its text was on the screen."""
+        return not self.keys.missing(needed(*key, Outcome.APPROVED))
 
     def news(self, sessions: Iterable[SessionInfo], escalations: Iterable[EscalationView], now: float) -> ConsoleState:
         """
@@ -244,7 +239,7 @@ class ConsoleState:
         open_ = tuple(sorted((info for info in found.values() if not info.over), key=lambda s: s.number))
         left = {info.number for info in open_}
         ended = [found.get(info.number, info) for info in self.sessions if info.number not in left]
-        self.keys.keep(thing for e in pending for thing in (key_of(e), shown_row(key_of(e))))
+        self.keys.keep(ShownPart(*key_of(e), part) for e in pending for part in Part)
         new = replace(self, loaded=True, sessions=open_, pending=pending, history=tuple(newest))
         if ended:
             new = new.with_message("; ".join(map(_words_of_end, ended)))

@@ -1,5 +1,5 @@
 """
-Whether what a person pressed is a decision: one rule for every surface that asks.
+What a person was shown, and whether what they pressed is a decision: one rule for every surface that asks.
 
 A letter alone is no decision. It is one if it answers a question that has been on the screen for a second, no other key
 came within a second before it, one read from the terminal gave nothing else, the question offers it, and everything
@@ -12,12 +12,55 @@ from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from math import inf
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
+
+from ironcurtain.escalation.model import Outcome
 
 QUIET_SECONDS = 1.0
 """How long a question must be on the screen, and no key pressed, before a key decides: who types a text is faster."""
 
 T = TypeVar("T", bound=Hashable)
+
+
+class Part(Enum):
+    """What of an escalation can be on a screen."""
+
+    ROW = "row"
+    """That it waits, in a list or as a question. Enough to deny it."""
+    CALL = "call"
+    """The whole call."""
+    SCOPE = "scope"
+    """All calls that a kept approval would cover."""
+
+
+class ShownPart(NamedTuple):
+    """A part of an escalation with the digest of its arguments, so that exactly what was shown is decided."""
+
+    number: int
+    digest: str
+    part: Part
+
+
+def needed(number: int, digest: str, outcome: Outcome, keep: bool = False) -> tuple[ShownPart, ...]:
+    """:returns: what must have been shown before an escalation is decided so."""
+    if outcome is not Outcome.APPROVED:
+        return (ShownPart(number, digest, Part.ROW),)
+    return tuple(ShownPart(number, digest, part) for part in ((Part.CALL, Part.SCOPE) if keep else (Part.CALL,)))
+
+
+class Page(NamedTuple):
+    """
+    A page of a text: some of its rows are on the screen.
+
+    :param first: index of the first of them.
+    :param rows: how many there are, as ``total`` in the whole text.
+    :param width: columns for which it was broken into rows.
+    """
+
+    first: int
+    rows: int
+    total: int
+    width: int
 
 
 class Verdict(Enum):
@@ -68,6 +111,8 @@ class DecisionKeys:
 
     def __init__(self) -> None:
         self._shown: dict[Hashable, _Shown] = {}
+        self._read: dict[Hashable, Page] = {}
+        """Of what is read a page at a time, the rows from the first one on that were on the screen."""
         self._question: Hashable = None
         self._appeared: float | None = None
         self._last_key = -inf
@@ -82,10 +127,21 @@ class DecisionKeys:
         known = self._shown.get(thing)
         self._shown[thing] = _Shown(now if known is None else known.at, calls)
 
+    def read(self, thing: Hashable, page: Page, now: float, calls: int = 1) -> None:
+        """A page is on the screen. All of it was shown once all rows were, without a gap and at one width."""
+        known = self._read.get(thing)
+        reached = known.rows if known is not None and known.width == page.width else 0
+        if page.first <= reached:
+            reached = max(reached, page.first + page.rows)
+        self._read[thing] = page._replace(first=0, rows=reached)
+        if reached >= page.total or not self.missing([thing]):
+            self.show(thing, now, calls)
+
     def keep(self, things: Iterable[Hashable]) -> None:
         """Forget what was shown, except these."""
         kept = set(things)
         self._shown = {thing: shown for thing, shown in self._shown.items() if thing in kept}
+        self._read = {thing: page for thing, page in self._read.items() if thing in kept}
 
     def calls(self, thing: Hashable) -> int | None:
         """:returns: the number of equal calls that were shown with it; ``None`` if it was not shown."""

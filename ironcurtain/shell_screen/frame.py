@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ironcurtain.escalation.decision_keys import Page
 from ironcurtain.shell.messages import ProposedStep
 from ironcurtain.shell_screen.question import Question
 from ironcurtain.text.columns import Line
@@ -20,7 +21,7 @@ class Frame:
     :param whole: steps whose command is on the screen whole; ``cut`` those of which a part is missing.
     :param scope_shown: whether what an approval for the session covers is on the screen whole.
     :param first: index of the first step of the list, as ``last`` is of the last one.
-    :param page: of what is inspected: first row, rows, rows in all, columns.
+    :param page: of what is inspected.
     """
 
     lines: tuple[Line, ...] = ()
@@ -31,4 +32,4 @@ class Frame:
     scope_shown: bool = False
     first: int = 0
     last: int = 0
-    page: tuple[int, int, int, int] | None = None
+    page: Page | None = None

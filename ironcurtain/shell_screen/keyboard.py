@@ -185,10 +185,10 @@ class Keyboard:
         if key.name in MOVES:
             inspection.scroll(MOVES[key.name])
         elif key.name in PAGES:
-            inspection.scroll(PAGES[key.name] * inspection.room)
+            inspection.scroll(PAGES[key.name] * inspection.page.rows)
         elif key.name not in _DECISIONS:
             self._panel.inspection = None
-        elif inspection.is_read:
+        elif not self._panel.keys.missing([shown_step(inspection.step)]):
             self._panel.inspection = None
             self._panel.hint = f"read to its end: press {key.name} again if that is your decision"
         else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from ironcurtain.escalation.decision_keys import Page
 from ironcurtain.policy.reversal import undo_words
 from ironcurtain.shell.messages import ApprovalRequested, ProposedStep
 from ironcurtain.shell.reversal import needs_own_decision
@@ -217,4 +218,4 @@ def _inspection(panel: Panel, width: int, room: int) -> _Body:
     shown = lines[top : top + room]
     where = f"{panel.look.signs.dot}rows {top + 1} to {top + len(shown)} of {len(lines)}"
     heading = (Span(f"Step {step.number} in full", "bold"), Span(where, "dim"))
-    return _Body([heading, *shown], Frame(page=(top, room, len(lines), width)))
+    return _Body([heading, *shown], Frame(page=Page(top, room, len(lines), width)))

@@ -98,11 +98,10 @@ class Panel:
             if frame.scope_shown and question.request is not None:
                 self.keys.show(shown_scope(question.request), now)
         if inspection is not None and frame.page is not None:
-            inspection.drawn(*frame.page)
-            if inspection.is_read:
-                self.keys.show(shown_step(inspection.step), now)
-                if question is not None and question.request is not None:
-                    self.keys.show(shown_scope(question.request), now)
+            inspection.page = frame.page
+            self.keys.read(shown_step(inspection.step), frame.page, now)
+            if question is not None and question.request is not None:
+                self.keys.read(shown_scope(question.request), frame.page, now)
 
     def receive(self, message: messages.Message, now: float) -> None:
         """

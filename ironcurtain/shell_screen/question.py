@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Iterable
 from dataclasses import dataclass
 
-from ironcurtain.escalation.decision_keys import Offer
+from ironcurtain.escalation.decision_keys import Offer, Page
 from ironcurtain.shell.messages import ApprovalRequested, ProposedStep
 
 NOTES = frozenset("nc#")
@@ -16,6 +16,9 @@ MOVES = {"up": -1, "k": -1, "ctrl-p": -1, "down": 1, "j": 1, "ctrl-n": 1}
 
 PAGES = {" ": 1, "page-down": 1, "f": 1, "page-up": -1, "b": -1}
 """Keys that go to another page."""
+
+NOT_DRAWN = Page(0, 1, 1, 0)
+"""The page of what is not on the screen yet."""
 
 _PLAN_VIEWS = frozenset(("enter", *MOVES, *PAGES))
 
@@ -51,34 +54,17 @@ class Inspection:
     """
     A step that is read in full, a page at a time.
 
-    :ivar top: first row on the screen.
-    :ivar room: how many rows fit.
-    :ivar read: how many rows from the first one on have been on the screen, at this ``width``.
+    :ivar page: the one on the screen.
+    :ivar top: first row of the page that is to be drawn.
     """
 
     step: ProposedStep
     top: int = 0
-    room: int = 1
-    total: int = 1
-    read: int = 0
-    width: int = 0
-
-    @property
-    def is_read(self) -> bool:
-        """Whether all rows have been on the screen."""
-        return self.read >= self.total
+    page: Page = NOT_DRAWN
 
     def scroll(self, rows: int) -> None:
         """Move by so many rows, as far as there are any."""
-        self.top = max(min(self.top + rows, self.total - self.room), 0)
-
-    def drawn(self, top: int, room: int, total: int, width: int) -> None:
-        """These rows are on the screen now."""
-        if width != self.width:
-            self.read, self.width = 0, width
-        self.top, self.room, self.total = top, room, total
-        if top <= self.read:
-            self.read = max(self.read, min(top + room, total))
+        self.top = max(min(self.page.first + rows, self.page.total - self.page.rows), 0)
 
 
 def shown_step(step: ProposedStep) -> Hashable:

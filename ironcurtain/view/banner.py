@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import NamedTuple
 
 from ironcurtain.policy.reversal import undo_words
@@ -35,21 +34,6 @@ class Banner(NamedTuple):
     lines: list[Line]
     whole: bool
     scope: bool
-
-
-def shown_question(number: int) -> Hashable:
-    """:returns: what stands for an escalation of which the banner was shown."""
-    return "question", number
-
-
-def shown_call(number: int) -> Hashable:
-    """:returns: what stands for an escalation that was shown whole."""
-    return "call", number
-
-
-def shown_scope(number: int) -> Hashable:
-    """:returns: what stands for all calls that a kept approval of it would cover."""
-    return "scope", number
 
 
 def banner(asked: EscalationRaised, now: float, width: int, signs: Signs) -> Banner:

@@ -83,11 +83,13 @@ class KeyTests(SynchronousTestCase):
 
     def test_a_long_one_is_read_to_its_end_before_it_is_approved(self) -> None:
         self.assertEqual(self.long("line\nother\n" * 100), [])
-        self.assertEqual(self.state.message[0], "9 continues below: read it to its end with PgDn, then approve it")
+        self.assertEqual(
+            self.state.message[0], "9 was not shown whole: read it with PgDn from begin to end, then approve it"
+        )
         self.assertEqual((self.enter("/approve 9")[1], self.enter("/approve all")[1]), ((), ()))
-        self.type("page down")
-        self.assertEqual(self.type("a", "y"), [])
-        self.type(*["page down"] * 40)
+        self.type("G")
+        self.assertEqual((self.state.shown.end, self.type("a", "y")), (self.state.scroll, []))
+        self.type("g", *["page down"] * 40)
         self.assertEqual(self.type("a", "y"), [Send(Outcome.APPROVED, key_of(self.views[0]), calls=1)])
 
     def test_what_is_too_long_for_the_screen_is_not_approved_here(self) -> None:

@@ -6,7 +6,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.escalation.decision_keys import QUIET_SECONDS, DecisionKeys, Offer, Verdict
+from ironcurtain.escalation.decision_keys import (
+    QUIET_SECONDS,
+    DecisionKeys,
+    Offer,
+    Page,
+    Part,
+    ShownPart,
+    Verdict,
+    needed,
+)
+from ironcurtain.escalation.model import Outcome
 
 OFFER = Offer("one", {"a": ["text"], "d": ()}, notes="n#", views=("j", "escape"))
 LATER = QUIET_SECONDS
@@ -156,3 +166,57 @@ class RandomTests(SynchronousTestCase):
                     plain = rested and question == "one" and rest[1] and (rest[0] == "d" or "text" in shown)
                     self.assertEqual(verdict is Verdict.DECIDES, bool(plain and rest[0] in ("a", "d")))
                     history.append((now, "key"))
+
+
+class ReadingTests(SynchronousTestCase):
+    """A text that is read a page at a time."""
+
+    def setUp(self) -> None:
+        self.keys = DecisionKeys()
+
+    def missing_after(self, *pages: tuple[int, int, int]) -> list[str]:
+        """:returns: the text, unless it was shown whole. Each page has first row, rows and width; it has 20 rows."""
+        for first, rows, width in pages:
+            self.keys.read("text", Page(first, rows, 20, width), 0.0)
+        return self.keys.missing(["text"])
+
+    def test_pages_that_follow_each_other_are_the_whole_text(self) -> None:
+        self.assertEqual(self.missing_after((0, 8, 80), (7, 8, 80)), ["text"])
+        self.assertEqual(self.missing_after((14, 6, 80)), [])
+
+    def test_the_end_alone_is_not_the_whole_text(self) -> None:
+        self.assertEqual(self.missing_after((12, 8, 80), (0, 8, 80)), ["text"])
+
+    def test_rows_of_another_width_do_not_count(self) -> None:
+        self.assertEqual(self.missing_after((0, 10, 80), (10, 10, 60)), ["text"])
+
+    def test_what_was_shown_stays_so(self) -> None:
+        self.assertEqual(self.missing_after((0, 20, 80), (5, 2, 60)), [])
+
+    def test_pages_are_forgotten_with_the_text(self) -> None:
+        self.missing_after((0, 10, 80))
+        self.keys.keep(())
+        self.assertEqual(self.missing_after((10, 10, 80)), ["text"])
+
+    @given(st.lists(st.tuples(st.integers(0, 19), st.integers(1, 9)), max_size=12))
+    def test_every_row_was_on_the_screen(self, pages: list[tuple[int, int]]) -> None:
+        keys, seen = DecisionKeys(), set[int]()
+        for first, rows in pages:
+            rows = min(rows, 20 - first)
+            keys.read("text", Page(first, rows, 20, 80), 0.0)
+            seen |= set(range(first, first + rows))
+            self.assertTrue(keys.missing(["text"]) or seen == set(range(20)))
+
+
+class PartTests(SynchronousTestCase):
+    def test_a_denial_needs_less_than_an_approval(self) -> None:
+        self.assertEqual([part.part for part in needed(1, "d", Outcome.DENIED)], [Part.ROW])
+        self.assertEqual([part.part for part in needed(1, "d", Outcome.APPROVED)], [Part.CALL])
+        kept = needed(1, "d", Outcome.APPROVED, keep=True)
+        self.assertEqual([part.part for part in kept], [Part.CALL, Part.SCOPE])
+
+    def test_other_arguments_were_not_shown(self) -> None:
+        keys = DecisionKeys()
+        keys.show(ShownPart(1, "d", Part.CALL), 0.0)
+        self.assertEqual(keys.missing(needed(1, "d", Outcome.APPROVED)), [])
+        self.assertEqual(len(keys.missing(needed(1, "e", Outcome.APPROVED))), 1)

@@ -111,7 +111,7 @@ class UnseenTests(SynchronousTestCase):
         self.mode.press(b"\r")
         inspection = self.mode.panel.inspection
         assert inspection is not None
-        inspection.top = inspection.total - inspection.room
+        inspection.top = inspection.page.total - inspection.page.rows
         self.assertEqual(self.mode.press(b"\x1b[A", b"\r", b"a"), [])
 
     def test_it_is_read_at_one_width(self) -> None:

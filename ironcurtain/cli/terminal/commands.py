@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from math import inf
 
 from ironcurtain.errors import UsageError
-from ironcurtain.escalation.decision_keys import DecisionKeys, Verdict
+from ironcurtain.escalation.decision_keys import DecisionKeys, Part, ShownPart, Verdict
 from ironcurtain.escalation.model import Outcome
-from ironcurtain.view.banner import shown_question
 
 NUMBER_DIGITS = 12
 """Maximum number of digits of a number."""
@@ -157,7 +156,7 @@ def _is_number(word: str) -> bool:
 
 def choose(
     asked: Decide | Show,
-    waiting: Collection[int],
+    waiting: Mapping[int, str],
     keys: DecisionKeys,
     typed: tuple[float, float],
     outcomes: Mapping[int, str],
@@ -165,7 +164,7 @@ def choose(
     """
     Find the escalation that a command is for. It must have been shown to the person.
 
-    :param waiting: the numbers of the pending ones.
+    :param waiting: the numbers of the pending ones, with the digests of their arguments.
     :param keys: what was shown.
     :param typed: when the person began to type, and when Enter was pressed.
     :param outcomes: outcomes of others, in words.
@@ -174,13 +173,14 @@ def choose(
     """
     word = "show" if isinstance(asked, Show) else "approve" if asked.outcome is Outcome.APPROVED else "deny"
     number = _only_one(word, sorted(waiting)) if asked.number is None else asked.number
-    is_shown = number in waiting and not keys.missing([shown_question(number)])
+    question = ShownPart(number, waiting.get(number, ""), Part.ROW)
+    is_shown = number in waiting and not keys.missing([question])
     if not is_shown and number in outcomes:
         raise UsageError(f"too late: {outcomes[number]}")
     if not is_shown and asked.number is not None:
         raise UsageError(f"no escalation {number} waits in this session{_list(sorted(waiting))}")
     if asked.number is None or isinstance(asked, Decide):
-        check(keys, shown_question(number), typed, f"/{word} {number}")
+        check(keys, question, typed, f"/{word} {number}")
     return number
 
 

@@ -9,7 +9,7 @@ from ironcurtain.cli.terminal.commands import Decide, DenyAll, Input, Revoke, Sh
 from ironcurtain.cli.terminal.printer import Printer
 from ironcurtain.cli.terminal.undoing import Undoing
 from ironcurtain.errors import IronCurtainError, NotShown, UsageError
-from ironcurtain.escalation.model import Outcome
+from ironcurtain.escalation.decision_keys import needed
 from ironcurtain.operations.api import SessionApi
 from ironcurtain.operations.operations import LOOK
 from ironcurtain.text.columns import Span
@@ -46,9 +46,9 @@ class Deciding:
         """Number of answers, or requested texts, in progress."""
 
     @property
-    def waiting(self) -> set[int]:
-        """The pending escalations that were not answered here."""
-        return self._view.pending.keys() - self._decided
+    def waiting(self) -> dict[int, str]:
+        """The pending escalations that were not answered here, by number, with the digests of their arguments."""
+        return {number: raised.digest for number, raised in self._view.pending.items() if number not in self._decided}
 
     def act(self, what: Input, began: float) -> Work | None:
         """
@@ -91,7 +91,8 @@ class Deciding:
         pending = self._view.pending[number]
         self._decided.add(number)
         try:
-            if asked.outcome is Outcome.DENIED or self._printer.is_whole(number, asked.keep):
+            parts = needed(number, pending.digest, asked.outcome, asked.keep)
+            if not self._printer.keys.missing(parts):
                 decided = await self._api.decide(number, asked.outcome, pending.digest, asked.keep, pending.calls)
             else:  # it may have been shown to the same person elsewhere
                 decided = await self._api.decide(number, asked.outcome, None, asked.keep)
@@ -110,7 +111,7 @@ class Deciding:
             lines = whole_lines(view, self._now())
             if sum(map(len, lines)) > LIST_LIMIT:
                 raise UsageError(f"escalation {number} is too long to be shown here: {LOOK.format(number)}")
-            self._printer.show_whole(number, self._view.report((Span(line),) for line in lines))
+            self._printer.show_whole(number, view.digest, self._view.report((Span(line),) for line in lines))
 
     async def _revoke(self, number: int) -> None:
         known = await self._api.permissions()

@@ -190,7 +190,7 @@ class FrontEnd:
         return self._sender.busy or self._view.working
 
     @property
-    def _waiting(self) -> set[int]:
+    def _waiting(self) -> dict[int, str]:
         return self._deciding.waiting
 
     def _show_as(self, answers: Answers) -> None:

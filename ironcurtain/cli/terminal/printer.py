@@ -8,10 +8,10 @@ from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.internet.task import LoopingCall
 
 from ironcurtain.cli.terminal.surface import Surface
-from ironcurtain.escalation.decision_keys import DecisionKeys
+from ironcurtain.escalation.decision_keys import DecisionKeys, Part, ShownPart
 from ironcurtain.session.events import EscalationRaised
 from ironcurtain.text.columns import Line, Span, fold
-from ironcurtain.view.banner import banner, shown_call, shown_question, shown_scope
+from ironcurtain.view.banner import banner
 from ironcurtain.view.narration import Ask, Item, Narration, Say, WholeAnswer
 
 GATHER_SECONDS = 0.03
@@ -62,19 +62,12 @@ class Printer:
         """Now, on the clock of :attr:`keys`."""
         return self._clock.seconds()
 
-    def is_whole(self, number: int, keep: bool) -> bool:
-        """
-        :returns: whether an escalation was shown completely; with ``keep`` also the calls that its kept approval would
-            cover.
-        """
-        return not self.keys.missing([shown_call(number), *([shown_scope(number)] if keep else [])])
-
-    def show_whole(self, number: int, items: Iterable[Item]) -> None:
+    def show_whole(self, number: int, digest: str, items: Iterable[Item]) -> None:
         """Print an escalation completely, now."""
         self.add(items)
         self.draw()
-        self.keys.show(shown_call(number), self._clock.seconds())
-        self.keys.show(shown_scope(number), self._clock.seconds())
+        for part in (Part.CALL, Part.SCOPE):
+            self.keys.show(ShownPart(number, digest, part), self._clock.seconds())
 
     def add(self, items: Iterable[Item]) -> None:
         """Print these items soon."""
@@ -122,20 +115,17 @@ class Printer:
 
     def _ask(self, pending: EscalationRaised) -> list[Line]:
         shown = banner(pending, self._now(), self._surface.width(), self._surface.signs)
-        now, number = self._clock.seconds(), pending.number
-        self.keys.show(shown_question(number), now)
-        if shown.whole:
-            self.keys.show(shown_call(number), now)
-        if shown.scope:
-            self.keys.show(shown_scope(number), now)
+        for part, is_shown in ((Part.ROW, True), (Part.CALL, shown.whole), (Part.SCOPE, shown.scope)):
+            if is_shown:
+                self.keys.show(ShownPart(pending.number, pending.digest, part), self._clock.seconds())
         return shown.lines
 
     def _call_person(self, items: Iterable[Item]) -> None:
-        asked = [item.pending.number for item in items if isinstance(item, Ask)]
-        new = [number for number in asked if not self.keys.missing([shown_question(number)])]
+        asked = [item.pending for item in items if isinstance(item, Ask)]
+        new = [each for each in asked if not self.keys.missing([ShownPart(each.number, each.digest, Part.ROW)])]
         if new:
             self._calling = True
-            self._surface.bell(f"escalation {new[-1]} waits")
+            self._surface.bell(f"escalation {new[-1].number} waits")
         elif self._calling and not self._view.pending:
             self._calling = False
             self._surface.calm()

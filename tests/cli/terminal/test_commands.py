@@ -23,8 +23,7 @@ from ironcurtain.cli.terminal.commands import (
 from ironcurtain.cli.terminal.line_queue import LineQueue, Over
 from ironcurtain.errors import UsageError
 from ironcurtain.escalation import Outcome
-from ironcurtain.escalation.decision_keys import DecisionKeys
-from ironcurtain.view.banner import shown_question
+from ironcurtain.escalation.decision_keys import DecisionKeys, Part, ShownPart
 from tests.view.strategies import harmful, nasty
 
 
@@ -82,8 +81,8 @@ class ChooseTests(SynchronousTestCase):
 
     def chosen(self, asked: Decide | Show, shown: float, began: float, ended: float = 9.0) -> int:
         keys = DecisionKeys()
-        keys.show(shown_question(3), shown)
-        return choose(asked, [3], keys, (began, ended), {})
+        keys.show(ShownPart(3, "d", Part.ROW), shown)
+        return choose(asked, {3: "d"}, keys, (began, ended), {})
 
     def test_the_only_one_needs_no_number(self) -> None:
         self.assertEqual(self.chosen(Decide(Outcome.APPROVED, None), 1.0, 2.0), 3)
@@ -125,7 +124,7 @@ class ChooseTests(SynchronousTestCase):
         """The choice must fail, since nothing was shown."""
         outcomes = {3: "escalation 3: denied by al"} if not waiting else {}
         with self.assertRaisesRegex(UsageError, why) as caught:
-            choose(asked, waiting, DecisionKeys(), (2.0, 9.0), outcomes)
+            choose(asked, dict.fromkeys(waiting, "d"), DecisionKeys(), (2.0, 9.0), outcomes)
         self.assertEqual(harmful(str(caught.exception)), [])
 
 
