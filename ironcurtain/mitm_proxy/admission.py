@@ -90,13 +90,10 @@ class ProviderObserver:
     ) -> None:
         """See :class:`ExchangeObserver`."""
         usage, estimated = answer.usage(request_size)
-        self._recorder.response(
-            ProxiedResponse(
-                request_id, self._name, answer.status, duration, answer.size, usage, estimated, answer.model, error
-            )
-        )
         now = self._tokens.now()
         wait = answer.limit.seconds(now) if answer.limit is not None else None
+        told = (answer.status, duration, answer.size, usage, estimated, answer.model, error, answer.cut, wait)
+        self._recorder.response(ProxiedResponse(request_id, self._name, *told))
         if text := self._troubles.after(answer.status, fault, "" if wait is None else wait_words(wait, now)):
             self._recorder.tell(self._name, text)
 

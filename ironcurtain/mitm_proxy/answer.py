@@ -60,6 +60,10 @@ class UsageCounter(Protocol):
     def model(self) -> str:
         """The model that answered; empty if unknown."""
 
+    @property
+    def cut(self) -> bool:
+        """Whether the model stopped at the limit of output tokens."""
+
     def feed(self, data: bytes) -> None:
         """Process a part of the body."""
 
@@ -98,6 +102,11 @@ class AnswerRelay:
     def model(self) -> str:
         """The model that answered, as the provider names it; empty if unknown."""
         return self._usage.model
+
+    @property
+    def cut(self) -> bool:
+        """Whether the model stopped at the limit of output tokens."""
+        return self._usage.cut
 
     def usage(self, request_size: int) -> tuple[TokenUsage | None, bool]:
         """
@@ -211,6 +220,7 @@ class _Unchanged:
 class _Uncounted:
     usage: TokenUsage | None = None
     model = ""
+    cut = False
 
     def feed(self, data: bytes) -> None:
         pass

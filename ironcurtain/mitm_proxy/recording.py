@@ -51,6 +51,9 @@ class ProxiedResponse(NamedTuple):
     :param estimated: whether the provider did not report all of them, so that some are estimated, rather high than low.
     :param model: the model that answered, as the provider names it; empty if unknown.
     :param error: why the response is incomplete; empty if it is complete.
+    :param cut: whether the model stopped at the limit of output tokens.
+    :param wait: seconds until a limit of the account ends, as the provider says; ``None``: it does not say, or there is
+        none.
     """
 
     request_id: str
@@ -62,6 +65,8 @@ class ProxiedResponse(NamedTuple):
     estimated: bool
     model: str
     error: str
+    cut: bool = False
+    wait: float | None = None
 
 
 class ProviderNotice(NamedTuple):

@@ -136,12 +136,18 @@ class _Counts(msgspec.Struct):
     cache_creation_input_tokens: TokenCount | None = None
 
 
+class _Delta(msgspec.Struct):
+    stop_reason: str | None = None
+
+
 class _Message(msgspec.Struct):
     model: str | None = None
     usage: _Counts | None = None
+    stop_reason: str | None = None
 
 
 class _Answer(_Message):
+    delta: _Delta | None = None
     message: _Message | None = None
 
 
@@ -157,7 +163,8 @@ def _count(data: bytes | memoryview, before: TokenUsage) -> CountedTokens:
             model = part.model or model
             if part.usage is not None:
                 usage, complete = _usage(part.usage, usage or before), whole
-    return CountedTokens(model, usage, complete)
+    stop = answer.stop_reason or (answer.delta.stop_reason if answer.delta is not None else None)
+    return CountedTokens(model, usage, complete, stop == "max_tokens")
 
 
 def _usage(counts: _Counts, before: TokenUsage) -> TokenUsage:

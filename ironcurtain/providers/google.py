@@ -101,7 +101,12 @@ class _Counts(msgspec.Struct, rename="camel"):
     thoughts_token_count: TokenCount = 0
 
 
+class _Candidate(msgspec.Struct, rename="camel"):
+    finish_reason: str | None = None
+
+
 class _Answer(msgspec.Struct, rename="camel"):
+    candidates: list[_Candidate] | None = None
     usage_metadata: _Counts | None = None
     model_version: str | None = None
 
@@ -118,7 +123,8 @@ def _count(data: bytes | memoryview, before: TokenUsage) -> CountedTokens:
         counts.candidates_token_count + counts.thoughts_token_count,
         counts.cached_content_token_count,
     )
-    return CountedTokens(answer.model_version or "", usage, True)
+    cut = any(candidate.finish_reason == "MAX_TOKENS" for candidate in answer.candidates or ())
+    return CountedTokens(answer.model_version or "", usage, True, cut)
 
 
 _ERRORS: Final = {403: "PERMISSION_DENIED", 429: "RESOURCE_EXHAUSTED", 503: "UNAVAILABLE"}

@@ -230,7 +230,12 @@ class _Counts(msgspec.Struct):
     prompt_tokens_details: _Cached | None = None
 
 
+class _Incomplete(msgspec.Struct):
+    reason: str | None = None
+
+
 class _Response(msgspec.Struct):
+    incomplete_details: _Incomplete | None = None
     model: str | None = None
     usage: _Counts | None = None
 
@@ -244,12 +249,13 @@ _answers = msgspec.json.Decoder(_Answer)
 
 def _count(data: bytes | memoryview, before: TokenUsage) -> CountedTokens:
     answer = _answers.decode(data)
-    model, usage = "", None
+    model, usage, cut = "", None, False
     for part in (answer.response, answer):
         if part is not None:
             model = part.model or model
+            cut = cut or (part.incomplete_details is not None and part.incomplete_details.reason == "max_output_tokens")
             usage = _usage(part.usage) if part.usage is not None else usage
-    return CountedTokens(model, usage, usage is not None)
+    return CountedTokens(model, usage, usage is not None, cut)
 
 
 def _usage(counts: _Counts) -> TokenUsage:

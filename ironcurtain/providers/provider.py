@@ -82,11 +82,13 @@ class CountedTokens(NamedTuple):
     :param model: the model that answered, as the provider names it; empty if unknown.
     :param usage: all counts so far; ``None`` if there are none.
     :param complete: whether the counts cover the complete response.
+    :param cut: whether the model stopped at the limit of output tokens.
     """
 
     model: str
     usage: TokenUsage | None
     complete: bool
+    cut: bool = False
 
 
 Count = Callable[[bytes | memoryview, TokenUsage], CountedTokens]

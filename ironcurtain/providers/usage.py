@@ -35,12 +35,24 @@ class UsageReader:
 
     :param count: the provider's function, see :class:`~ironcurtain.providers.provider.ModelProvider`.
     :ivar model: the model that answered, as the provider names it; empty while unknown.
+    :ivar cut: whether it stopped at the limit of output tokens.
     """
 
-    __slots__ = ("_complete", "_count", "_held", "_held_size", "_is_json", "_passing", "_size", "_usage", "model")
+    __slots__ = (
+        "_complete",
+        "_count",
+        "_held",
+        "_held_size",
+        "_is_json",
+        "_passing",
+        "_size",
+        "_usage",
+        "cut",
+        "model",
+    )
 
     def __init__(self, count: Count) -> None:
-        self._count, self.model = count, ""
+        self._count, self.model, self.cut = count, "", False
         self._usage: TokenUsage | None = None
         self._complete = False
         self._is_json: bool | None = None
@@ -123,5 +135,6 @@ class UsageReader:
     def _take(self, text: bytes | memoryview) -> None:
         counted = self._count(text, self._usage or _NOTHING)
         self.model = counted.model or self.model
+        self.cut = counted.cut or self.cut
         if counted.usage is not None:
             self._usage, self._complete = counted.usage, counted.complete

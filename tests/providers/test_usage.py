@@ -173,6 +173,22 @@ class JsonTests(SynchronousTestCase):
         self.assertEqual(self.read(GOOGLE, GEMINI_LAST).usage, TokenUsage(47, 80, 60))
         self.assertEqual(self.read(GOOGLE, [GEMINI_FIRST, GEMINI_LAST]).usage, TokenUsage(47, 80, 60))
 
+    def test_an_answer_cut_at_the_limit_of_tokens_is_known(self) -> None:
+        stopped = {"type": "message_delta", "delta": {"stop_reason": "max_tokens"}, "usage": {"output_tokens": 5}}
+        incomplete = {"incomplete_details": {"reason": "max_output_tokens"}, "usage": {"input_tokens": 1}}
+        finished = {"candidates": [{"finishReason": "MAX_TOKENS"}], "usageMetadata": {"promptTokenCount": 1}}
+        for provider, cut in (
+            (ANTHROPIC, stopped),
+            (OPENAI, {"type": "response.incomplete", "response": incomplete}),
+            (GOOGLE, finished),
+        ):
+            reader = UsageReader(provider.count)
+            reader.feed(sse(cut))
+            self.assertTrue(reader.cut, provider.name)
+            whole = UsageReader(provider.count)
+            whole.feed(sse({"usage": {"output_tokens": 5}, "usageMetadata": {"promptTokenCount": 1}}))
+            self.assertFalse(whole.cut, provider.name)
+
     def test_words_of_the_model_alone_are_no_counts(self) -> None:
         self.assertIsNone(self.read(ANTHROPIC, {"content": [{"type": "tool_use", "input": LIE}]}).usage)
 
