@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import Any, Literal, Protocol
 
-from ironcurtain.errors import SessionError, UsageError
-from ironcurtain.llm.model import TokenUsage
+from ironcurtain.agents.streams.dialogue import Dialogue
+from ironcurtain.errors import UsageError
 from ironcurtain.providers.registry import KNOWN_PROVIDERS, family
 
 CALL_SECONDS = 3600
@@ -20,27 +20,6 @@ WORKSPACE = "/workspace"
 
 MCP_COMMAND = ("socat", "STDIO", "UNIX-CONNECT:/run/ironcurtain/proxy.sock")
 """The command in containers that connects an agent to the MCP proxy, as a process that is an MCP server."""
-
-Kind = Literal["quota", "overloaded", "refused", "empty", "mcp-down", "failed"]
-"""
-Why a turn has no answer.
-
-``quota``: a limit or payment at the provider; ``overloaded``: the provider has no capacity, or an internal error;
-``refused``: the MITM proxy refused a request to the model; ``empty``: the agent succeeded without text; ``mcp-down``:
-the agent had no connection to its tools; ``failed``: any other reason.
-"""
-
-
-class TurnFailed(SessionError):
-    """
-    A message has no answer. The conversation can continue.
-
-    :param detail: for the user: the agent's error, and the end of its output.
-    """
-
-    def __init__(self, kind: Kind, detail: str) -> None:
-        super().__init__("MESSAGE_FAILED", detail)
-        self.kind = kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +35,7 @@ class Facts:
     :ivar resumed: whether the session was resumed, so that its home has the agent's own files.
     :ivar fake_accounts: by name of the provider: what stands for the id of the account, where requests name one.
     :ivar places: by name of the provider: the settings that name its place in a cloud.
+    :ivar conversation: the id of the conversation to resume, as a dialogue named it; empty: unknown.
     :ivar directory: the path of the workspace, where the agent works. Agents find a conversation by it.
     :ivar mcp_command: connects the agent to the MCP proxy, as a process that is an MCP server.
     """
@@ -67,6 +47,7 @@ class Facts:
     resumed: bool
     fake_accounts: Mapping[str, str] = field(default_factory=dict)
     places: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    conversation: str = ""
     directory: str = WORKSPACE
     mcp_command: tuple[str, ...] = MCP_COMMAND
 
@@ -94,33 +75,6 @@ class File:
     path: str
     content: str
     replace: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class TurnOutcome:
-    """
-    The outcome of the agent's command.
-
-    :ivar exit_code: its exit status; 128 and more after a signal.
-    :ivar stdout: its output. The caller bounds it: lines may be missing, or cut, at its beginning.
-    :ivar stderr: likewise.
-    """
-
-    exit_code: int
-    stdout: bytes
-    stderr: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class AgentAnswer:
-    """
-    The agent's answer.
-
-    :ivar usage: tokens of the turn as the agent counted them; ``None`` if unknown.
-    """
-
-    text: str
-    usage: TokenUsage | None = None
 
 
 class Adapter(Protocol):
@@ -162,7 +116,7 @@ class Adapter(Protocol):
     def turn(self, facts: Facts, first: bool) -> tuple[str, ...]:
         """
         :param first: whether no message of this conversation was answered yet.
-        :returns: the command that processes one message from its standard input.
+        :returns: the command of a program that takes messages from its standard input, as :meth:`dialogue` says.
         """
 
     def screen(self, facts: Facts, first: bool, task: str = "") -> tuple[str, ...]:
@@ -173,12 +127,8 @@ class Adapter(Protocol):
         :raises UsageError: the agent cannot start with a task in this case.
         """
 
-    def answer(self, outcome: TurnOutcome) -> AgentAnswer:
-        """
-        Parse the output of a turn's command.
-
-        :raises TurnFailed: there is no answer.
-        """
+    def dialogue(self, facts: Facts) -> Dialogue:
+        """:returns: what is said to a program that :meth:`turn` starts, and what it says."""
 
 
 def json_text(value: Any) -> str:

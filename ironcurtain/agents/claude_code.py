@@ -11,18 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ironcurtain.agents.adapter import (
-    ORIENTATION,
-    SERVER,
-    AgentAnswer,
-    Facts,
-    File,
-    TurnOutcome,
-    fake_key,
-    json_text,
-)
-from ironcurtain.agents.output import count_at, dig, failure, objects, status_at, text_at
-from ironcurtain.llm.model import TokenUsage
+from ironcurtain.agents.adapter import ORIENTATION, SERVER, Facts, File, fake_key, json_text
+from ironcurtain.agents.streams.claude_code import ClaudeDialogue
+from ironcurtain.agents.streams.dialogue import Dialogue
 
 KEY_SUFFIX = 20
 """Number of characters of an API key by which Claude Code remembers that the key was approved."""
@@ -99,31 +90,23 @@ class ClaudeCode:
         }
 
     def turn(self, facts: Facts, first: bool) -> tuple[str, ...]:
-        """:returns: the command, which prints one JSON object per line."""
-        return (*_start(facts), "--continue", "--output-format", "stream-json", "--verbose", "--print")
+        """:returns: the command, which stays, and speaks JSON lines."""
+        resume = ("--resume", facts.conversation) if facts.conversation else ("--continue",)
+        return (*_start(facts), *resume, *_STREAMS, "--print")
 
     def screen(self, facts: Facts, first: bool, task: str = "") -> tuple[str, ...]:
         """:returns: the command of the full-screen interface."""
         return (*_start(facts), *(() if first else ("--continue",)), *(("--", task) if task else ()))
 
-    def answer(self, outcome: TurnOutcome) -> AgentAnswer:
-        """
-        Find the result, the last object printed; the first one says whether the MCP server was connected.
+    def dialogue(self, facts: Facts) -> Dialogue:
+        """:returns: the dialogue in JSON lines."""
+        return ClaudeDialogue(SERVER)
 
-        :raises TurnFailed: there is no answer.
-        """
-        events = list(objects(outcome.stdout))
-        result = next((event for event in reversed(events) if event.get("type") == "result"), None)
-        if any(_lost_tools(event) for event in events):
-            raise failure(self.display_name, outcome, text_at(result, "result"), kind="mcp-down")
-        if result is None or result.get("is_error") or outcome.exit_code != 0:
-            reason, status = _reason(result), status_at(result, "api_error_status")
-            raise failure(self.display_name, outcome, reason, status=status)
-        text = text_at(result, "result")
-        if not text.strip():
-            raise failure(self.display_name, outcome, kind="empty")
-        return AgentAnswer(text, _usage(result))
 
+_STREAMS = (
+    *("--input-format", "stream-json", "--output-format", "stream-json", "--verbose"),
+    *("--include-partial-messages", "--replay-user-messages"),
+)
 
 _SETTINGS = {
     # The command line disables questions. A default mode here would make the full-screen interface offer another one.
@@ -148,26 +131,3 @@ def _start(facts: Facts) -> tuple[str, ...]:
         *(("--system-prompt-snapshot", "off") if facts.resumed else ()),
         *(("--model", facts.model) if facts.model else ()),
     )
-
-
-def _lost_tools(event: dict[str, Any]) -> bool:
-    if event.get("type") != "system" or event.get("subtype") != "init":
-        return False
-    servers = event.get("mcp_servers")
-    named = [s for s in servers if text_at(s, "name") == SERVER] if isinstance(servers, list) else []
-    return not any(text_at(server, "status") in ("connected", "pending") for server in named)
-
-
-def _reason(result: dict[str, Any] | None) -> str:
-    errors = dig(result, "errors")
-    reasons = "; ".join(e for e in errors if isinstance(e, str)) if isinstance(errors, list) else ""
-    return text_at(result, "result") or reasons
-
-
-def _usage(result: dict[str, Any]) -> TokenUsage:
-    models = result.get("model_usage_since_last_result")
-    used = TokenUsage()
-    for counts in models.values() if isinstance(models, dict) else ():
-        names = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
-        used += TokenUsage(*(count_at(counts, name) for name in names))
-    return used

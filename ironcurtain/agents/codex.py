@@ -9,21 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ironcurtain.agents.adapter import (
-    SERVER,
-    AgentAnswer,
-    Facts,
-    File,
-    TurnOutcome,
-    fake_key,
-)
-from ironcurtain.agents.output import failure, objects, text_at
+from ironcurtain.agents.adapter import SERVER, Facts, File, fake_key
+from ironcurtain.agents.streams.codex import CodexDialogue
+from ironcurtain.agents.streams.dialogue import Dialogue
 from ironcurtain.text.toml import toml_string
 
 START_SECONDS = 120
 """Codex's time limit for the start of the MCP server (its default, 10, is short while backends start)."""
-
-_TOOLS_LOST = "required MCP servers failed to initialize"
 
 _ADDRESS = "https://api.openai.com/v1"
 _PLAN_ADDRESS = "https://chatgpt.com/backend-api/codex"
@@ -97,8 +89,8 @@ class Codex:
         return (File("home", ".codex/config.toml", text), File("home", ".codex/AGENTS.md", facts.orientation))
 
     def turn(self, facts: Facts, first: bool) -> tuple[str, ...]:
-        """:returns: the command, which prints one JSON object per line."""
-        return (*("codex", "exec", *_options(facts), "--skip-git-repo-check"), *("--json", "resume", "--last", "-"))
+        """:returns: the command, which stays, and speaks JSON-RPC."""
+        return ("codex", "app-server")
 
     def screen(self, facts: Facts, first: bool, task: str = "") -> tuple[str, ...]:
         """:returns: the command of the full-screen interface."""
@@ -106,28 +98,9 @@ class Codex:
         resume = () if first else ("resume", "--last", "--include-non-interactive")
         return ("codex", *resume, "--no-daemon", *_options(facts), *(("--", task) if task else ()))
 
-    def answer(self, outcome: TurnOutcome) -> AgentAnswer:
-        """
-        Find the last message of the agent.
-
-        :raises TurnFailed: there is no answer.
-        """
-        if _TOOLS_LOST.encode() in outcome.stderr:
-            raise failure(self.display_name, outcome, kind="mcp-down")
-        events = list(objects(outcome.stdout))
-        finished = any(event.get("type") == "turn.completed" for event in events)
-        if outcome.exit_code != 0 or not finished:
-            said = [text_at(event, "error", "message") for event in events if event.get("type") == "turn.failed"]
-            raise failure(self.display_name, outcome, said[-1] if said else "")
-        messages = [
-            text_at(event, "item", "text")
-            for event in events
-            if event.get("type") == "item.completed" and text_at(event, "item", "type") == "agent_message"
-        ]
-        text = next((message for message in reversed(messages) if message.strip()), "")
-        if not text:
-            raise failure(self.display_name, outcome, kind="empty")
-        return AgentAnswer(text)
+    def dialogue(self, facts: Facts) -> Dialogue:
+        """:returns: the dialogue with the app server, whose configuration permits everything."""
+        return CodexDialogue(facts.directory, facts.conversation, facts.model, SERVER)
 
 
 def _options(facts: Facts) -> tuple[str, ...]:

@@ -7,25 +7,17 @@ is an extension, since a project's settings can disable other context files.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ironcurtain.agents.adapter import (
-    SERVER,
-    AgentAnswer,
-    Facts,
-    File,
-    TurnFailed,
-    TurnOutcome,
-    fake_key,
-    json_text,
-)
-from ironcurtain.agents.output import count_at, failure, objects, status_at, text_at
-from ironcurtain.llm.model import TokenUsage
+from ironcurtain.agents.adapter import SERVER, Facts, File, fake_key, json_text
+from ironcurtain.agents.streams.acp import AcpDialogue, StderrMarks
+from ironcurtain.agents.streams.dialogue import Dialogue
 
 _EXTENSION = ".gemini/extensions/ironcurtain"
 _ORIENTATION_FILE = "ORIENTATION.md"
-_TOOLS_LOST = b"MCP issues detected"
+_MARKS = StderrMarks(lost="MCP issues detected", waits=re.compile(r"(?P<reason>.*)Retrying after (?P<ms>\d{1,9})ms"))
 _POLICY = """\
 # Without a network these could only fail.
 [[rule]]
@@ -70,41 +62,17 @@ class Gemini:
         )
 
     def turn(self, facts: Facts, first: bool) -> tuple[str, ...]:
-        """:returns: the command, which prints one JSON object per line."""
-        return (*_start(facts), "--resume", "latest", "--output-format", "stream-json")
+        """:returns: the command, which stays, and speaks the Agent Client Protocol."""
+        return (*_start(facts), "--acp")
 
     def screen(self, facts: Facts, first: bool, task: str = "") -> tuple[str, ...]:
         """:returns: the command of the full-screen interface."""
         resume = () if first else ("--resume", "latest")
         return (*_start(facts), *resume, *((f"--prompt-interactive={task}",) if task else ()))
 
-    def answer(self, outcome: TurnOutcome) -> AgentAnswer:
-        """
-        Join the pieces of text since the last use of a tool.
-
-        The exit status is unreliable: it is 0 after an empty answer, and the lowest byte of an HTTP status after
-        others.
-
-        :raises TurnFailed: there is no answer.
-        """
-        if _TOOLS_LOST in outcome.stderr:
-            raise failure(self.display_name, outcome, kind="mcp-down")
-        events = list(objects(outcome.stdout))
-        result = next((event for event in reversed(events) if event.get("type") == "result"), None)
-        text = _last_text(events)
-        if result is None or result.get("status") != "success":
-            raise self._failure(outcome, events, result)
-        if not text:
-            raise failure(self.display_name, outcome, kind="empty")
-        return AgentAnswer(text, _usage(result))
-
-    def _failure(self, outcome: TurnOutcome, events: list[dict[str, Any]], result: dict[str, Any] | None) -> TurnFailed:
-        errors = [text_at(event, "message") for event in events if event.get("type") == "error"]
-        reason = text_at(result, "error", "message") or (errors[-1] if errors else "")
-        if "empty response" in reason:
-            return failure(self.display_name, outcome, reason, kind="empty")
-        details = next(objects(reason[reason.find("{") :].rstrip("]").encode("utf-8", "replace")), None)
-        return failure(self.display_name, outcome, reason, status=status_at(details, "error", "code"))
+    def dialogue(self, facts: Facts) -> Dialogue:
+        """:returns: the dialogue in the Agent Client Protocol."""
+        return AcpDialogue(facts.directory, facts.conversation, SERVER, _MARKS, "yolo")
 
 
 _SETTINGS: dict[str, Any] = {
@@ -120,20 +88,3 @@ _SETTINGS: dict[str, Any] = {
 
 def _start(facts: Facts) -> tuple[str, ...]:
     return ("gemini", "--yolo", *(("--model", facts.model) if facts.model else ()))
-
-
-def _last_text(events: list[dict[str, Any]]) -> str:
-    runs: list[list[str]] = [[]]
-    for event in events:
-        if event.get("type") in ("tool_use", "tool_result"):
-            runs.append([])
-        elif event.get("type") == "message" and event.get("role") == "assistant":
-            runs[-1].append(text_at(event, "content"))
-    return next((text for text in map("".join, reversed(runs)) if text.strip()), "")
-
-
-def _usage(result: dict[str, Any]) -> TokenUsage:
-    # The model's thoughts count as output, and are in the total only.
-    prompt, cached = count_at(result, "stats", "input_tokens"), count_at(result, "stats", "cached")
-    output = count_at(result, "stats", "total_tokens") - prompt
-    return TokenUsage(max(0, prompt - cached), max(0, output), cached)

@@ -7,24 +7,21 @@ Goose keeps its conversation below ``~/.local/share/goose`` and cannot resume a 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from ironcurtain.agents.adapter import (
     KEY_VARIABLES,
     SERVER,
-    AgentAnswer,
     Facts,
     File,
-    TurnOutcome,
     fake_key,
     json_text,
     provider_and_model,
 )
-from ironcurtain.agents.output import dig, failure, objects, text_at
+from ironcurtain.agents.streams.acp import AcpDialogue, StderrMarks
+from ironcurtain.agents.streams.dialogue import Dialogue
 from ironcurtain.errors import UsageError
 
-_TOOLS_LOST = f"Failed to start extension '{SERVER}'".encode()
-_RAN_INTO = "Ran into this error: "
+_MARKS = StderrMarks(lost=f"Failed to start extension '{SERVER}'")
 
 
 class Goose:
@@ -71,45 +68,14 @@ class Goose:
         )
 
     def turn(self, facts: Facts, first: bool) -> tuple[str, ...]:
-        """:returns: the command, which prints one JSON object per line."""
-        resume = () if first else ("--resume",)
-        return ("goose", "run", *resume, "--quiet", "--output-format", "stream-json", "--instructions", "-")
+        """:returns: the command, which stays, and speaks the Agent Client Protocol."""
+        return ("goose", "acp")
 
     def screen(self, facts: Facts, first: bool, task: str = "") -> tuple[str, ...]:
         """:returns: the command of the interactive terminal interface."""
         resume = () if first else ("--resume",)
         return ("goose", "run", *resume, "--interactive", "--text", task) if task else ("goose", "session", *resume)
 
-    def answer(self, outcome: TurnOutcome) -> AgentAnswer:
-        """
-        Join the pieces of the last message. If the model failed, that message says so.
-
-        :raises TurnFailed: there is no answer.
-        """
-        if _TOOLS_LOST in outcome.stderr:
-            raise failure(self.display_name, outcome, kind="mcp-down")
-        events = list(objects(outcome.stdout))
-        errors = [text_at(event, "error") for event in events if event.get("type") == "error"]
-        text = _last_text(events)
-        if errors or outcome.exit_code != 0:
-            raise failure(self.display_name, outcome, errors[-1] if errors else "")
-        if text.startswith(_RAN_INTO):
-            raise failure(self.display_name, outcome, text.removeprefix(_RAN_INTO))
-        if not text:
-            raise failure(self.display_name, outcome, kind="empty")
-        return AgentAnswer(text)
-
-
-def _last_text(events: list[dict[str, Any]]) -> str:
-    pieces: dict[str, list[str]] = {}
-    for number, event in enumerate(events):
-        if event.get("type") == "message" and text_at(event, "message", "role") == "assistant":
-            # Pieces of one message share its id.
-            identity = text_at(event, "message", "id") or f"#{number}"
-            pieces.setdefault(identity, []).append(_text(dig(event, "message", "content")))
-    return next((text for text in map("".join, reversed(pieces.values())) if text.strip()), "")
-
-
-def _text(content: Any) -> str:
-    parts = content if isinstance(content, list) else []
-    return "".join(text_at(part, "text") for part in parts if text_at(part, "type") == "text")
+    def dialogue(self, facts: Facts) -> Dialogue:
+        """:returns: the dialogue in the Agent Client Protocol."""
+        return AcpDialogue(facts.directory, facts.conversation, SERVER, _MARKS)

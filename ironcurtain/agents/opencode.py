@@ -7,6 +7,7 @@ Only its log shows that the MCP server is disconnected, so the log is printed.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,16 +15,14 @@ from ironcurtain.agents.adapter import (
     KEY_VARIABLES,
     ORIENTATION,
     SERVER,
-    AgentAnswer,
     Facts,
     File,
-    TurnOutcome,
     json_text,
     provider_and_model,
 )
-from ironcurtain.agents.output import count_at, failure, objects, status_at, text_at
+from ironcurtain.agents.streams.acp import AcpDialogue, StderrMarks
+from ironcurtain.agents.streams.dialogue import Dialogue
 from ironcurtain.errors import UsageError
-from ironcurtain.llm.model import TokenUsage
 
 _KEY_VARIABLES = {
     **KEY_VARIABLES,
@@ -37,7 +36,10 @@ _FAR_MS = 4_102_444_800_000
 
 _CONFIG_FILE = "opencode.json"
 _ORIENTATION_FILE = "orientation.md"
-_TOOLS_LOST = f'message="server unavailable" key={SERVER} '.encode()
+_MARKS = StderrMarks(
+    lost=f'message="server unavailable" key={SERVER} ',
+    waits=re.compile(r'message="stream error".* error\.error(?:\.message)?="?(?P<reason>[^"]*)'),
+)
 
 
 class OpenCode:
@@ -93,11 +95,12 @@ class OpenCode:
         if provider == "google":
             example = "--model google/gemini-2.5-pro"
             raise UsageError(f"OpenCode's default for google is a model for images: give one, such as {example}")
-        return {"disabled_providers": ["google"]}  # the adapter would choose it before that of openai
+        # It would choose these before that of openai: the first has a model for images, the second is its maker's.
+        return {"disabled_providers": ["google", "opencode"]}
 
     def turn(self, facts: Facts, first: bool) -> tuple[str, ...]:
-        """:returns: the command, which prints one JSON object per line."""
-        return ("opencode", "run", "--continue", "--format", "json", "--print-logs", "--log-level", "WARN")
+        """:returns: the command, which stays, and speaks the Agent Client Protocol."""
+        return ("opencode", "acp", "--print-logs", "--log-level", "WARN")
 
     def screen(self, facts: Facts, first: bool, task: str = "") -> tuple[str, ...]:
         """
@@ -108,24 +111,9 @@ class OpenCode:
             raise UsageError("OpenCode accepts no task for a resumed conversation: omit it, and type it there")
         return ("opencode", *(() if first else ("--continue",)), *((f"--prompt={task}",) if task else ()))
 
-    def answer(self, outcome: TurnOutcome) -> AgentAnswer:
-        """
-        Join the texts of the last message with text, and add up the usage of its steps.
-
-        :raises TurnFailed: there is no answer.
-        """
-        if _TOOLS_LOST in outcome.stderr:
-            raise failure(self.display_name, outcome, kind="mcp-down")
-        events = list(objects(outcome.stdout))
-        errors = [event for event in events if event.get("type") == "error"]
-        if errors or outcome.exit_code != 0:
-            error = errors[-1].get("error") if errors else None
-            reason = text_at(error, "data", "message") or text_at(error, "name")
-            raise failure(self.display_name, outcome, reason, status=status_at(error, "data", "statusCode"))
-        text = _last_text(events)
-        if not text:
-            raise failure(self.display_name, outcome, kind="empty")
-        return AgentAnswer(text, _usage(events))
+    def dialogue(self, facts: Facts) -> Dialogue:
+        """:returns: the dialogue in the Agent Client Protocol."""
+        return AcpDialogue(facts.directory, facts.conversation, SERVER, _MARKS)
 
 
 def _logins(facts: Facts) -> Sequence[File]:
@@ -139,24 +127,3 @@ def _logins(facts: Facts) -> Sequence[File]:
                 **({"accountId": account} if account else {}),
             }
     return (File("home", ".local/share/opencode/auth.json", json_text(entries)),) if entries else ()
-
-
-def _last_text(events: list[dict[str, Any]]) -> str:
-    texts = [event for event in events if event.get("type") == "text" and text_at(event, "part", "text").strip()]
-    if not texts:
-        return ""
-    message = text_at(texts[-1], "part", "messageID")
-    return "".join(text_at(text, "part", "text") for text in texts if text_at(text, "part", "messageID") == message)
-
-
-def _usage(events: list[dict[str, Any]]) -> TokenUsage:
-    used = TokenUsage()
-    for event in events:
-        if event.get("type") == "step_finish":
-            used += TokenUsage(
-                count_at(event, "part", "tokens", "input"),
-                count_at(event, "part", "tokens", "output") + count_at(event, "part", "tokens", "reasoning"),
-                count_at(event, "part", "tokens", "cache", "read"),
-                count_at(event, "part", "tokens", "cache", "write"),
-            )
-    return used

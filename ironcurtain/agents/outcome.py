@@ -1,18 +1,17 @@
 """
-Parse an agent's output, and explain why there is no answer.
+The outcome of a turn: an answer, or an explanation of why there is none.
 
-The output comes from an untrusted program: lines can contain anything, members can be missing or have another type, and
-texts are escaped before a person reads them.
+The output comes from an untrusted program: texts are escaped before a person reads them.
 """
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass
+from typing import Literal
 
-from ironcurtain.agents.adapter import Kind, TurnFailed, TurnOutcome
+from ironcurtain.errors import SessionError
+from ironcurtain.llm.model import TokenUsage
 from ironcurtain.text.display import one_line, paragraphs
 
 REASON_LIMIT = 1000
@@ -20,9 +19,6 @@ REASON_LIMIT = 1000
 
 TAIL_LINES, TAIL_LIMIT = 15, 2000
 """Maximum number of lines and characters of output in a message."""
-
-COUNT_LIMIT = 10**12
-"""Larger token counts are invalid."""
 
 OURS = "IronCurtain: "
 """Beginning of the reason of every refusal by the MITM proxy."""
@@ -42,43 +38,57 @@ _ADVICE: dict[Kind, str] = {
     "failed": "it failed",
 }
 
+Kind = Literal["quota", "overloaded", "refused", "empty", "mcp-down", "failed"]
+"""
+Why a turn has no answer.
 
-def objects(data: bytes) -> Iterator[dict[str, Any]]:
-    """:returns: the JSON objects that are alone on a line; other lines are ignored."""
-    for line in data.splitlines():
-        if line.lstrip().startswith(b"{"):
-            try:
-                # Not msgspec: a text that was cut within a character must not make the complete answer unusable.
-                value = json.loads(line.decode("utf-8", "replace"))
-            except (ValueError, RecursionError):
-                continue
-            if isinstance(value, dict):
-                yield value
+``quota``: a limit or payment at the provider; ``overloaded``: the provider has no capacity, or an internal error;
+``refused``: the MITM proxy refused a request to the model; ``empty``: the agent succeeded without text; ``mcp-down``:
+the agent had no connection to its tools; ``failed``: any other reason.
+"""
 
 
-def dig(value: Any, *path: str) -> Any:
-    """:returns: the member at the end of a path of objects, ``None`` if the path does not exist."""
-    for name in path:
-        value = value.get(name) if isinstance(value, dict) else None
-    return value
+class TurnFailed(SessionError):
+    """
+    A message has no answer. The conversation can continue.
+
+    :param detail: for the user: the agent's error, and the end of its output.
+    """
+
+    def __init__(self, kind: Kind, detail: str) -> None:
+        super().__init__("MESSAGE_FAILED", detail)
+        self.kind = kind
 
 
-def text_at(value: Any, *path: str) -> str:
-    """:returns: the text at the end of a path, empty if there is none; lone surrogates become question marks."""
-    found = dig(value, *path)
-    return found.encode("utf-8", "replace").decode() if isinstance(found, str) else ""
+@dataclass(frozen=True, slots=True)
+class TurnOutcome:
+    """
+    The outcome of the agent's command.
+
+    :ivar exit_code: its exit status; 128 and more after a signal; ``None``: the program goes on.
+    :ivar stdout: its output. The caller bounds it: lines may be missing, or cut, at its beginning.
+    :ivar stderr: likewise.
+    """
+
+    exit_code: int | None
+    stdout: bytes
+    stderr: bytes
 
 
-def count_at(value: Any, *path: str) -> int:
-    """:returns: the count at the end of a path, 0 if there is no valid one."""
-    found = dig(value, *path)
-    return found if isinstance(found, int) and not isinstance(found, bool) and 0 <= found <= COUNT_LIMIT else 0
+@dataclass(frozen=True, slots=True)
+class AgentAnswer:
+    """
+    The agent's answer.
+
+    :ivar usage: tokens of the turn as the agent counted them; ``None`` if unknown.
+    """
+
+    text: str
+    usage: TokenUsage | None = None
 
 
-def status_at(value: Any, *path: str) -> int | None:
-    """:returns: the HTTP status at the end of a path."""
-    found = count_at(value, *path)
-    return found if 100 <= found <= 599 else None
+CUT = "[cut at the model's limit: say 'continue']"
+"""What ends an answer that the model did not finish."""
 
 
 def failure(
@@ -94,7 +104,8 @@ def failure(
     """
     end = _end(outcome.stderr)
     kind = kind or _judge(reason or end, status)
-    lines = [f"{agent} gave no answer (exit status {outcome.exit_code}): {_ADVICE[kind]}"]
+    exited = "" if outcome.exit_code is None else f" (exit status {outcome.exit_code})"
+    lines = [f"{agent} gave no answer{exited}: {_ADVICE[kind]}"]
     if reason.strip():
         lines[0] += f". It said: {one_line(reason.strip(), REASON_LIMIT)}"
     if kind == "failed" or not reason.strip():

@@ -28,7 +28,7 @@ BUILT_IN: tuple[Adapter, ...] = (ClaudeCode(), Codex(), Gemini(), Goose(), OpenC
 
 _ID = re.compile(r"[a-z][a-z0-9-]{0,39}")
 _TEXTS = ("id", "display_name", "image")
-_METHODS = ("environment", "files", "turn", "screen", "answer")
+_METHODS = ("environment", "files", "turn", "screen", "dialogue")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,49 +1,44 @@
 """
-An agent program in a container: the container lives as long as possible, and the program runs once for each message.
+An agent program in a sandbox: both live as long as possible. A program that takes no further message runs once for
+each.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.defer import TimeoutError as Late
 from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
 
-from ironcurtain.agents.adapter import Adapter, Facts, TurnFailed, TurnOutcome
+from ironcurtain.agents.adapter import Adapter, Facts
+from ironcurtain.agents.outcome import CUT, TurnFailed, failure
+from ironcurtain.agents.streams.reports import Failed, Named, Report, TurnOver
 from ironcurtain.container.container import ProgramEnded, out_of_sight
 from ironcurtain.container.errors import ContainerDied, EngineUnavailable
+from ironcurtain.container.execution import shielded
 from ironcurtain.container.inside import ProbeFinding
 from ironcurtain.container_agent.agent_sandbox import AgentSandbox
 from ironcurtain.container_agent.leftovers import removed
+from ironcurtain.container_agent.output import tail
+from ironcurtain.container_agent.program import AgentProgram
 from ironcurtain.container_agent.proxies import Proxies, Traffic
+from ironcurtain.container_agent.reporting import Reporting
 from ironcurtain.errors import IronCurtainError, SessionError
-from ironcurtain.jsonrpc.framing import Framer, TooLong
+from ironcurtain.files.atomic import write_atomically
 from ironcurtain.session import events
 from ironcurtain.session.model import Reply, Usage
 from ironcurtain.session.parts import Core
-from ironcurtain.text.display import one_line
-
-TAIL_SHOWN = 600
-"""Maximum length in characters of a failed program's last output in the error."""
 
 BUDGET_SECONDS = 1.0
 """Seconds between checks of the time budget while a message is processed."""
 
-
-ANSWER_LIMIT = 4 * 1024 * 1024
-"""Maximum number of bytes kept of a program's output, the last ones (an answer with all its events)."""
-
-ERRORS_LIMIT = 64 * 1024
-"""Maximum number of bytes kept of its standard error, the last ones."""
-
-LINE_LIMIT = 2000
-"""Maximum length in characters of a reported line of standard error."""
-
-LINES_A_SECOND = 50
-"""Number of lines of standard error reported per second; further lines are counted."""
+INTERRUPT_SECONDS = 5.0
+"""Seconds that a program has to end its turn when it is asked (real ones need milliseconds), before it is ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +84,11 @@ class ContainerAgent:
         self._dead: AgentSandbox | None = None
         self._removing: Deferred[None] | None = None
         self._oriented = False
-        self._running: Deferred[ProgramEnded] | None = None
+        self._running: Deferred[TurnOver] | None = None
+        self._program: AgentProgram | None = None
+        self._command: tuple[str, ...] = ()
+        self._conversation = ""
+        self._reporting = Reporting(core)
         self._abort: IronCurtainError | None = None
         self._clock: Any = core.services.clock
         self._looking = LoopingCall(traffic.look)
@@ -118,15 +117,19 @@ class ContainerAgent:
             self._container = await self._open()
         if not self._oriented:
             await self._orient()
-        answer = self._adapter.answer
-        outcome = await self._run(self._container, f"{self._notice}\n\n{message}" if self._notice else message)
-        try:
-            text = answer(outcome).text
-        except TurnFailed as e:
-            self._core.audit.append("turn-failed", failure=e.kind, reason=str(e), status=outcome.exit_code)
-            raise
+        program = await self._program_in(self._container)
+        over = await self._run(self._container, program, f"{self._notice}\n\n{message}" if self._notice else message)
+        if over.failed is not None:
+            raise self._failure(over, program)
         self._answered, self._notice = True, ""
-        return Reply(text, self.usage())
+        self._remember()
+        # Not all agents say that their model was cut off.
+        cut = self._traffic.cut and not over.answer.endswith(CUT)
+        return Reply(f"{over.answer}\n{CUT}" if cut else over.answer, self._usage_of(over))
+
+    def join(self, message: str) -> bool:
+        """:returns: whether a further message was handed to the program, to join the turn that runs."""
+        return self._program is not None and self._program.join(message)
 
     async def stop(self) -> None:
         """End and remove the container."""
@@ -160,48 +163,52 @@ class ContainerAgent:
         self._making.place(self._facts)
         self._oriented = True
 
-    async def _run(self, container: AgentSandbox, message: str) -> TurnOutcome:
-        command = self._adapter.turn(self._facts, not self._answered)
-        stdout, stderr, lines = Tail(ANSWER_LIMIT), Tail(ERRORS_LIMIT), Lines(self._error_line, self._clock.seconds)
+    async def _program_in(self, container: AgentSandbox) -> AgentProgram:
+        """:returns: the program that runs, or a new one."""
+        if self._program is None or not self._program.running:
+            dialogue = self._adapter.dialogue(self._facts)
+            self._program = AgentProgram(dialogue, self._reported, self._error_line, self._clock.seconds)
+            command = self._command = self._adapter.turn(self._facts, not self._answered)
+            try:
+                await self._program.start(container, command, self._adapter.environment(self._facts))
+            except (ContainerDied, EngineUnavailable) as e:
+                raise self._lost(e) from None
+        return self._program
 
-        def error_output(data: bytes) -> None:
-            stderr.feed(data)
-            lines.feed(data)
-
-        self._core.audit.append("run", command=list(command))
-        began, status = self._clock.seconds(), -1
+    async def _run(self, container: AgentSandbox, program: AgentProgram, message: str) -> TurnOver:
+        self._core.audit.append("run", command=list(self._command))
+        began, before = self._clock.seconds(), program.stdout.size
+        status: int | None = -1
         try:
-            ended = await self._ended(container, command, message, stdout.feed, error_output)
-            status = ended.status
+            over = await self._ended(program, message)
+            status = program.ended.status if program.ended is not None else None
         finally:
-            lines.end()
+            self._reporting.end()
             took = round((self._clock.seconds() - began) * 1000, 1)
-            self._core.audit.append("run-end", status=status, durationMs=took, size=stdout.size)
+            self._core.audit.append("run-end", status=status, durationMs=took, size=program.stdout.size - before)
         crowded = await container.crowded()
         if crowded:
             await self._make_room(container)
-        if status and (crowded or ended.out_of_processes):
-            raise SessionError(
-                "MESSAGE_FAILED",
-                f"the agent's program ended with status {status}, after {_limit(container)} was reached: say what to "
-                f"do next, or raise resources.pids. {tail(stderr.kept or stdout.kept)}",
-            )
-        if ended.out_of_memory and status:
-            raise SessionError(
-                "MESSAGE_FAILED",
-                f"the agent's program ended with status {status}, after a process was ended because the container's "
-                f"memory was used up: raise resources.memory_mb. {tail(stderr.kept or stdout.kept)}",
-            )
-        return TurnOutcome(status, stdout.kept, stderr.kept)
+        if (ended := program.ended) is not None and ended.status:
+            self._check_limits(container, program, ended, crowded)
+        return over
 
-    async def _ended(
-        self,
-        container: AgentSandbox,
-        command: tuple[str, ...],
-        message: str,
-        stdout: Callable[[bytes], None],
-        stderr: Callable[[bytes], None],
-    ) -> ProgramEnded:
+    def _check_limits(self, container: AgentSandbox, program: AgentProgram, ended: ProgramEnded, crowded: bool) -> None:
+        said = tail(program.stderr.kept or program.stdout.kept)
+        if crowded or ended.out_of_processes:
+            raise SessionError(
+                "MESSAGE_FAILED",
+                f"the agent's program ended with status {ended.status}, after {_limit(container)} was reached: say "
+                f"what to do next, or raise resources.pids. {said}",
+            )
+        if ended.out_of_memory:
+            raise SessionError(
+                "MESSAGE_FAILED",
+                f"the agent's program ended with status {ended.status}, after a process was ended because the "
+                f"container's memory was used up: raise resources.memory_mb. {said}",
+            )
+
+    async def _ended(self, program: AgentProgram, message: str) -> TurnOver:
         limit = self._core.services.settings.agents.turn_seconds
         late = SessionError(
             "MESSAGE_FAILED",
@@ -210,31 +217,66 @@ class ContainerAgent:
         self._abort = None
         timer = self._clock.callLater(limit, self.interrupt, late)
         self._looking.start(BUDGET_SECONDS, now=False)
+        turn = program.send(message)
         try:
-            self._running = Deferred.fromCoroutine(
-                container.run(
-                    command,
-                    stdin=message.encode(),
-                    stdout=stdout,
-                    stderr=stderr,
-                    environment=self._adapter.environment(self._facts),
-                )
-            )
+            self._running = _followed(turn)
             return await self._running
         except CancelledError:
+            self._running = None
+            await shielded(Deferred.fromCoroutine(self._quieten(program, turn)))
             if self._abort is not None:
                 raise self._abort from None
             raise
-        except (ContainerDied, EngineUnavailable) as error:
-            e = error if isinstance(error, ContainerDied) else out_of_sight(error)
-            self._running = None
-            self._died(e)
-            raise _without_container(e) from None
+        except (ContainerDied, EngineUnavailable) as e:
+            raise self._lost(e) from None
         finally:
             self._running = None
             self._looking.stop()
             if timer.active():
                 timer.cancel()
+
+    async def _quieten(self, program: AgentProgram, turn: Deferred[TurnOver]) -> None:
+        """End a turn: ask the program to, and end the program if it cannot be asked or does not do it."""
+        if program.interrupt():
+            with suppress(Late):
+                await turn.addTimeout(INTERRUPT_SECONDS, self._clock)
+                return
+        with suppress(ContainerDied, EngineUnavailable):
+            await program.end()
+
+    def _failure(self, over: TurnOver, program: AgentProgram) -> TurnFailed:
+        failed, outcome = over.failed, program.outcome
+        if isinstance(failed, Failed):
+            failed = failure(self._adapter.display_name, outcome, failed.reason, status=failed.status, kind=failed.kind)
+        assert failed is not None
+        self._core.audit.append("turn-failed", failure=failed.kind, reason=str(failed), status=outcome.exit_code)
+        failed.partial = over.answer
+        return failed
+
+    def _reported(self, report: Report) -> None:
+        if isinstance(report, Named):
+            self._conversation = report.conversation
+        else:
+            self._reporting.take(report)
+
+    def _remember(self) -> None:
+        """Keep the conversation's id for later programs: it has been answered, so that it can be resumed."""
+        if self._conversation and self._conversation != self._facts.conversation:
+            self._facts = replace(self._facts, conversation=self._conversation)
+            write_atomically(self._core.paths.agent_conversation, self._conversation.encode())
+
+    def _usage_of(self, over: TurnOver) -> Usage:
+        """:returns: the usage of a turn, as the agent counted it if no provider did."""
+        used, counted = self.usage(), over.usage
+        if used.token_tracking_available or counted is None:
+            return used
+        return Usage(input_tokens=counted.prompt_tokens, output_tokens=counted.output_tokens)
+
+    def _lost(self, error: ContainerDied | EngineUnavailable) -> SessionError:
+        e = error if isinstance(error, ContainerDied) else out_of_sight(error)
+        self._running = None
+        self._died(e)
+        return _without_container(e)
 
     async def _make_room(self, container: AgentSandbox) -> None:
         """No further process can start in the container: end all that this or earlier messages left running."""
@@ -250,7 +292,7 @@ class ContainerAgent:
     def _died(self, why: ContainerDied) -> None:
         if self._container is None:  # both the run of the program and the watch notice it
             return
-        self._dead, self._container = self._container, None
+        self._dead, self._container, self._program = self._container, None, None
         self._core.emit(events.ContainerEnded(reason=str(why)))
         self._core.audit.append("container-end", reason=str(why))
         self.interrupt(_without_container(why))
@@ -270,14 +312,15 @@ class ContainerAgent:
             self._removing = None
 
 
+def _followed(turn: Deferred[TurnOver]) -> Deferred[TurnOver]:
+    """:returns: fires with the turn's end. Cancelling it leaves the turn alone, whose end interests nobody then."""
+    waiting: Deferred[TurnOver] = Deferred()
+    turn.addBoth(lambda over: None if waiting.called else waiting.callback(over))
+    return waiting
+
+
 def _limit(container: AgentSandbox) -> str:
     return f"the limit of {container.most_processes} processes and threads (resources.pids)"
-
-
-def tail(output: bytes) -> str:
-    """:returns: the end of a program's output as one line, for an error."""
-    text = output[-4 * TAIL_SHOWN :].decode("utf-8", "replace").strip()
-    return one_line(text[-TAIL_SHOWN:])
 
 
 def _without_container(why: ContainerDied) -> SessionError:
@@ -286,67 +329,3 @@ def _without_container(why: ContainerDied) -> SessionError:
 
 def _words(findings: tuple[ProbeFinding, ...]) -> list[str]:
     return [finding.what for finding in findings]
-
-
-class Tail:
-    """
-    Keeps the end of a stream.
-
-    :param limit: in bytes.
-    """
-
-    def __init__(self, limit: int) -> None:
-        self._limit, self._data = limit, bytearray()
-        self.size = 0
-        """Number of bytes in total."""
-
-    def feed(self, data: bytes) -> None:
-        """Add bytes."""
-        self.size += len(data)
-        self._data += data
-        if len(self._data) > 2 * self._limit:  # rarely, so that not every piece causes a copy
-            del self._data[: -self._limit]
-
-    @property
-    def kept(self) -> bytes:
-        """The last bytes."""
-        return bytes(self._data[-self._limit :])
-
-
-class Lines:
-    """
-    Splits standard error into lines, bounded in length and rate.
-
-    :param tell: called with each line.
-    :param seconds: a monotonic clock.
-    """
-
-    def __init__(self, tell: Callable[[str], None], seconds: Callable[[], float]) -> None:
-        self._tell, self._seconds = tell, seconds
-        self._framer = Framer(4 * LINE_LIMIT)
-        self._second, self._count = 0, 0
-
-    def feed(self, data: bytes) -> None:
-        """Process bytes as they arrive."""
-        for line in self._framer.feed(data):
-            self._line("(a line that is too long)" if isinstance(line, TooLong) else line.decode("utf-8", "replace"))
-
-    def end(self) -> None:
-        """The stream ended; the last line may lack a line end."""
-        self.feed(b"\n")
-        self._left_out()
-
-    def _line(self, line: str) -> None:
-        if not line.strip():
-            return
-        if (second := int(self._seconds())) != self._second:
-            self._left_out()
-            self._second, self._count = second, 0
-        self._count += 1
-        if self._count <= LINES_A_SECOND:
-            self._tell(line.rstrip()[:LINE_LIMIT])
-
-    def _left_out(self) -> None:
-        if self._count > LINES_A_SECOND:
-            self._tell(f"({self._count - LINES_A_SECOND} more lines were left out)")
-        self._count = 0

@@ -141,7 +141,10 @@ class ContainerKind:
         accounts = {name: fake.account.reveal() for name, fake in fakes.items() if fake.account is not None}
         places = {rule.name: rule.places for rule in proxies.mitm.rules}
         options, timeout = core.request.options, core.services.settings.escalation.timeout_seconds
-        facts = Facts(keys, str(options.get("model") or ""), "", timeout, core.resumed, accounts, places)
+        conversation = core.paths.agent_conversation
+        known = conversation.read_text("utf-8", "replace") if core.resumed and conversation.exists() else ""
+        model = str(options.get("model") or "")
+        facts = Facts(keys, model, "", timeout, core.resumed, accounts, places, conversation=known)
         turns = read_turns(core.paths.history) if core.resumed else []
         answered = any(not turn.error for turn in turns)
         place, orient = partial(self._place, core), partial(self._orientation, core, proxies)

@@ -47,6 +47,9 @@ FAILED = 400
 """HTTP statuses from here on are errors."""
 
 
+LONG_WAIT = 30.0
+"""Seconds of a wait for a model from which on IronCurtain tells of it; agents tell of shorter ones."""
+
 LOOK_SECONDS = 0.5
 """Seconds between checks of the MCP proxy's socket: half of the time in which a dead proxy must be reported."""
 
@@ -83,6 +86,9 @@ class Traffic:
         self._prices = known_prices(settings)
         self._emit, self._exhausted = emit, exhausted
         self._model, self._steps = "", 0
+        self._longest_wait = settings.agents.longest_wait_seconds
+        self.cut = False
+        """Whether the last answer of a model in this message stopped at the limit of output tokens."""
         self._tracked = False
         self._over = False
         self._refused = RefusedRequests(emit, log)
@@ -104,7 +110,7 @@ class Traffic:
         :raises SessionError: the budget is used up.
         """
         self._accounting.begin()
-        self._steps, self._over = 0, False
+        self._steps, self._over, self.cut = 0, False, False
         self._accounting.require()
 
     def look(self) -> None:
@@ -140,11 +146,22 @@ class Traffic:
             refused = events.RequestRefused(host=event.host, method=event.method, path=event.path, reason=reason)
             self._refused.add(refused, event.rule)
 
+    def _waits(self, seconds: float) -> None:
+        """A limit of the account is reached: some agents wait until it ends, and do not say so."""
+        if self._longest_wait is not None and seconds > self._longest_wait:
+            words = f"the account at the model's provider has reached a limit, which ends in {seconds:.0f} s"
+            allowed = f"agents.longest_wait_seconds allows {self._longest_wait:g}"
+            self._exhausted(SessionError("MESSAGE_FAILED", f"{words}; {allowed}"))
+        elif seconds >= LONG_WAIT:
+            self._emit(events.ModelRetry(delay=seconds, reason="a limit of the account is reached"))
+
     def _answered(self, event: ProxiedResponse) -> None:
+        if event.wait is not None:
+            self._waits(event.wait)
         if event.usage is None and (event.error or not 0 < event.status < FAILED):
             return
         self._tracked = self._tracked or event.usage is not None
-        self._model = event.model
+        self._model, self.cut = event.model, event.cut
         self._steps += 1
         self._accounting.step(self._steps, event.usage or Tokens())
         self.look()

@@ -121,6 +121,8 @@ class Agents(Section, frozen=True):
 
     :param turn_seconds: time limit for a message, including waits for people; then the program is ended. An hour: real
         tasks take many minutes, and a program that hangs must be ended.
+    :param longest_wait_seconds: end a message at once if a limit of the account that pays for the model ends later;
+        ``None``: the agent may wait.
     :param accounts: where several accounts could pay for an agent's model, the first of these that can; without one of
         them, nothing is chosen.
     :param sockets: how containers reach the proxies: ``unix``, by mounted sockets; ``tcp``, through a sidecar;
@@ -128,6 +130,7 @@ class Agents(Section, frozen=True):
     """
 
     turn_seconds: Positive = 3600.0
+    longest_wait_seconds: Positive | None = None
     accounts: tuple[str, ...] = ()
     sockets: Literal["auto", "unix", "tcp"] = "auto"
 

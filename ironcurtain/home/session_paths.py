@@ -73,6 +73,11 @@ class SessionPaths:
         return self.directory / "home"
 
     @property
+    def agent_conversation(self) -> Path:
+        """The id of the conversation of an agent in a container, as its program names it."""
+        return self.directory / "agent-conversation"
+
+    @property
     def recording(self) -> Path:
         """The recording of the agent's terminal."""
         return self.directory / "recording.cast"

@@ -12,16 +12,10 @@ from enum import Enum
 
 from ironcurtain.session import agent_events, events
 from ironcurtain.text.columns import Line, Span, Style
-from ironcurtain.text.display import one_line
+from ironcurtain.text.display import elapsed, one_line
 
 TEXT_LIMIT = 300
 """Maximum length in characters of a line for a screen; a log has all of it."""
-
-
-DIFF_LINES = 40
-"""Maximum number of lines of a diff that a screen shows."""
-
-_SIDES: dict[str, Style] = {"-": "old", "+": "new"}
 
 
 class Severity(Enum):
@@ -224,7 +218,7 @@ def _model(
             text = f"model request {event.step}: {event.input_tokens} tokens in, {event.output_tokens} out"
             return EventLine(text, Role.MODEL, Severity.DETAIL)
         case events.ModelRetry():
-            text = f"{event.reason}: trying again in {event.delay:.0f} s"
+            text = f"{event.reason}: trying again{f' in {elapsed(event.delay)}' if event.delay else ''}"
             return EventLine(text, Role.NOTICE, Severity.WARNING)
         case events.ModelFellBack():
             text = f"{event.failed} gave no answer ({event.reason}); {event.model} is asked instead"
@@ -302,16 +296,6 @@ def _reported(
             return EventLine(f"message {event.number} of the queue taken by the agent", Role.MESSAGE)
         case agent_events.MessageWithdrawn():
             return EventLine(f"message {event.number} of the queue taken back", Role.MESSAGE)
-
-
-def diff_lines(diff: str) -> list[Line]:
-    """:returns: the first lines of a unified diff, as screens show it."""
-    texts = diff.splitlines()
-    lines: list[Line] = [
-        (Span(f"  {one_line(text, TEXT_LIMIT)}", _SIDES.get(text[:1], "dim")),) for text in texts[:DIFF_LINES]
-    ]
-    more = len(texts) - DIFF_LINES
-    return [*lines, (Span(f"  … {more:,} more lines", "dim"),)] if more > 0 else lines
 
 
 def unasked(event: events.ToolDecision) -> str:

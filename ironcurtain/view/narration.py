@@ -18,7 +18,8 @@ from ironcurtain.text.columns import Line, Span, Style
 from ironcurtain.text.display import elapsed, left, one_line, paragraphs
 from ironcurtain.view.calls import RunningCalls
 from ironcurtain.view.escalations import approvals_words
-from ironcurtain.view.events import Role, Severity, describe, diff_lines, escalation_line
+from ironcurtain.view.events import Severity, describe, escalation_line
+from ironcurtain.view.reported import EXPLAINED, ReportedTools
 from ironcurtain.view.signs import PROMPT, UNICODE, Signs
 from ironcurtain.view.speech import Speech, shown
 
@@ -92,8 +93,10 @@ class Narration:
         """Outcomes of escalations in words, the newest last."""
         self._answers, self._airy, self._signs = answers, airy, signs
         self._speech = Speech(answers is Answers.FLOWING)
-        self._calls = RunningCalls(signs)
-        self._activity: tuple[str, float] = ("", 0.0)
+        self._calls, self._tools = RunningCalls(signs), ReportedTools(signs)
+        self._activity, self._since, self._refused = "", 0.0, False
+        self._reporting = False
+        """Whether the agent reports its own activity, so that ends of model requests say nothing about its text."""
         self._kind = ""
 
     @property
@@ -148,12 +151,14 @@ class Narration:
         match event:
             case events.AgentText():
                 if self._speech.silent:
-                    self._activity = ("answering", at)
+                    self._activity = "answering"
                 yield from self._text(self._speech.feed(event.text))
             case events.ToolCallRaised() | events.ToolDecision() | events.ToolFinished():
                 yield from self._tool(event, at)
             case events.CodeStarted() | events.CodeFinished() | events.StepFinished():
-                yield from self._step(event, at)
+                yield from self._step(event)
+            case _ if isinstance(event, agent_events.AgentEvent):
+                yield from self._reported(event, at)
             case events.EscalationRaised():
                 yield from self._text(self._speech.finish())
                 yield from self._ask(event)
@@ -170,16 +175,17 @@ class Narration:
             case events.StateChanged() | events.TurnStarted() | events.TurnFinished():
                 yield from self._turn(event, at)
             case _:
-                yield from self._remark(event, at)
+                yield from self._remark(event)
 
     def _turn(self, event: events.StateChanged | events.TurnStarted | events.TurnFinished, at: float) -> Iterator[Item]:
         match event:
             case events.StateChanged():
                 self.state, self.reason = event.state, event.reason
-                yield from self._remark(event, at)
+                yield from self._remark(event)
             case events.TurnStarted():
-                self._activity = ("thinking", at)
+                self._activity, self._since, self._reporting = "thinking", at, False
             case events.TurnFinished():
+                self._tools.forget()
                 yield from self._lines("tool", self._calls.abandon(self.width))
                 yield from self._turn_over(event)
 
@@ -201,8 +207,29 @@ class Narration:
         if self._answers is Answers.WHOLE:
             yield WholeAnswer(paragraphs(text))
 
-    def _step(self, event: events.CodeStarted | events.CodeFinished | events.StepFinished, at: float) -> Iterator[Item]:
-        self._activity = ("running code" if isinstance(event, events.CodeStarted) else "thinking", at)
+    def _reported(self, event: agent_events.AgentEvent, at: float) -> Iterator[Item]:
+        match event:
+            case agent_events.AgentActivity():
+                self._reporting, self._activity = True, one_line(event.state, STATE_LIMIT)
+                yield from self._text(self._speech.finish())
+            case agent_events.AgentToolStarted():
+                yield from self._text(self._speech.finish())
+                if not self._tools.explained:
+                    self._tools.explained = True
+                    yield from self.note(EXPLAINED)
+                self._tools.began(event, at)
+            case agent_events.AgentToolFinished():
+                yield from self._lines("tool", self._tools.over(event, at, self.width))
+            case agent_events.AgentTextDropped():
+                self._speech.forget()
+                yield from self.note("the text above broke off: what follows replaces it")
+            case _:
+                yield from self._remark(event)
+
+    def _step(self, event: events.CodeStarted | events.CodeFinished | events.StepFinished) -> Iterator[Item]:
+        if isinstance(event, events.StepFinished) and self._reporting:
+            return
+        self._activity = "running code" if isinstance(event, events.CodeStarted) else "thinking"
         match event:
             case events.CodeStarted():
                 yield from self._text(self._speech.finish())
@@ -236,22 +263,20 @@ class Narration:
             del self.outcomes[next(iter(self.outcomes))]
         yield from self._say("tool", words.line)
 
-    def _remark(self, event: events.SessionEvent, at: float) -> Iterator[Item]:
+    def _remark(self, event: events.SessionEvent) -> Iterator[Item]:
         match event:
             case events.ModelRetry():
                 self._speech.forget()
-                self._activity = (f"the model gave no answer: trying again in {event.delay:.0f} s", at)
-            case agent_events.AgentTextDropped():
-                self._speech.forget()
-            case agent_events.AgentActivity():
-                self._activity = (one_line(event.state, STATE_LIMIT), at)
-            case agent_events.AgentToolStarted() | agent_events.AgentToolFinished():
-                yield from self._text(self._speech.finish())
+                again = f"trying again in {elapsed(event.delay)}" if event.delay else "trying again"
+                self._activity = f"the model gave no answer: {again}"
+            case events.RequestRefused() if self._refused:
+                return  # the log has the others
         words = describe(event)
         if words is not None and words.severity is not Severity.DETAIL:
-            yield from self._say("tool" if words.role is Role.REPORTED else "note", words.line)
-        if isinstance(event, agent_events.AgentToolFinished):
-            yield from self._lines("tool", diff_lines(event.diff))
+            yield from self._say("note", words.line)
+        if isinstance(event, events.RequestRefused):
+            self._refused = True
+            yield from self.note("the session's log has further refusals: /logs")
 
     def _failure(self, what: str, why: str, limit: int) -> Iterator[Item]:
         first, *rest = _lines_of(why, limit)
@@ -284,8 +309,10 @@ class Narration:
         dot = Span(f"{self._signs.working} ", "good")
         if self._calls:
             return (dot, *self._calls.status(now, self.width - len(dot.text)))
-        what, since = self._activity
-        return (dot, Span(f"{what or 'working'} {elapsed(now - (since or now))}", "dim"))
+        if self._tools:
+            return (dot, *self._tools.status(now, self.width - len(dot.text)))
+        # The time is that of the message, so that it does not begin anew with each request to the model.
+        return (dot, Span(f"{self._activity or 'working'} {elapsed(now - (self._since or now))}", "dim"))
 
     def _waiting(self, now: float) -> str:
         soonest = min(self.pending.values(), key=lambda pending: pending.expires_at)

@@ -7,11 +7,9 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.agents.adapter import AgentAnswer
 from ironcurtain.agents.claude_code import ClaudeCode
 from ironcurtain.errors import UsageError
-from ironcurtain.llm.model import TokenUsage
-from tests.agents.samples import KEYS, ORIENTATION, content, facts, failed, outcome
+from tests.agents.samples import KEYS, ORIENTATION, content, facts
 
 CLAUDE = ClaudeCode()
 
@@ -76,6 +74,11 @@ class CommandTests(SynchronousTestCase):
             self.assertIn(option, command)
         self.assertNotIn("--model", command)
 
+    def test_a_known_conversation_is_resumed_by_its_id(self) -> None:
+        command = CLAUDE.turn(facts(conversation="c-1"), False)
+        self.assertEqual(command[command.index("--resume") + 1], "c-1")
+        self.assertNotIn("--continue", command)
+
     def test_a_model(self) -> None:
         command = CLAUDE.turn(facts(model="claude-haiku-5-5"), True)
         self.assertEqual(command[command.index("--model") + 1], "claude-haiku-5-5")
@@ -112,61 +115,3 @@ class EnvironmentTests(SynchronousTestCase):
     def test_without_a_key(self) -> None:
         error = self.assertRaises(UsageError, CLAUDE.environment, facts({"openai": "x"}))
         self.assertIn("providers.anthropic", str(error))
-
-
-class AnswerTests(SynchronousTestCase):
-    """What it prints."""
-
-    def test_an_answer_with_what_this_turn_used(self) -> None:
-        answer = CLAUDE.answer(outcome(init(), result("Done.\n")))
-        self.assertEqual(answer, AgentAnswer("Done.\n", TokenUsage(11, 12, 2, 3)))
-
-    def test_the_beginning_may_be_missing(self) -> None:
-        self.assertEqual(CLAUDE.answer(outcome(result("Done."))).text, "Done.")
-
-    def test_an_empty_answer(self) -> None:
-        self.assertEqual(failed(CLAUDE, outcome(init(), result(" \n"))).kind, "empty")
-
-    def test_no_connection_to_the_tools(self) -> None:
-        """The turn runs all the same, and says so nowhere else."""
-        for first in (init("failed"), init(name="other"), {"type": "system", "subtype": "init", "mcp_servers": 3}):
-            error = failed(CLAUDE, outcome(first, result("I have no tools.")))
-            self.assertEqual(error.kind, "mcp-down")
-            self.assertIn("I have no tools.", str(error))
-
-    def test_a_connection_that_is_still_being_made(self) -> None:
-        self.assertEqual(CLAUDE.answer(outcome(init("pending"), result("Done."))).text, "Done.")
-
-    def test_overloaded(self) -> None:
-        said = result("API Error: Repeated 529 Overloaded errors.", is_error=True, api_error_status=529)
-        error = failed(CLAUDE, outcome(init(), said, exit_code=1))
-        self.assertEqual((error.kind, error.code), ("overloaded", "MESSAGE_FAILED"))
-        self.assertIn("exit status 1", str(error))
-        self.assertIn("Repeated 529", str(error))
-
-    def test_no_money(self) -> None:
-        said = result("Credit balance is too low", is_error=True, api_error_status=400)
-        self.assertEqual(failed(CLAUDE, outcome(init(), said, exit_code=1)).kind, "quota")
-
-    def test_rate_limited(self) -> None:
-        said = result("API Error: slow down", is_error=True, api_error_status=429)
-        self.assertEqual(failed(CLAUDE, outcome(init(), said, exit_code=1)).kind, "quota")
-
-    def test_refused_by_us(self) -> None:
-        text = "Failed to authenticate. API Error: 403 IronCurtain: no rule lets POST /v1/files pass"
-        error = failed(CLAUDE, outcome(init(), result(text, is_error=True, api_error_status=403), exit_code=1))
-        self.assertEqual(error.kind, "refused")
-
-    def test_an_error_without_a_result(self) -> None:
-        said = {"type": "result", "subtype": "error_during_execution", "is_error": True, "errors": ["it broke", 3]}
-        error = failed(CLAUDE, outcome(init(), said, exit_code=1))
-        self.assertEqual(error.kind, "failed")
-        self.assertIn("it broke", str(error))
-
-    def test_a_status_without_an_error(self) -> None:
-        self.assertEqual(failed(CLAUDE, outcome(init(), result("Done."), exit_code=137)).kind, "failed")
-
-    def test_nothing_but_an_error_output(self) -> None:
-        error = failed(CLAUDE, outcome(exit_code=1, stderr="Error: config is broken\x1b[0m\n"))
-        self.assertEqual(error.kind, "failed")
-        self.assertIn("Error: config is broken\\x1b[0m", str(error))

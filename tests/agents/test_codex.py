@@ -7,10 +7,9 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.agents.adapter import AgentAnswer
 from ironcurtain.agents.codex import Codex
 from ironcurtain.errors import UsageError
-from tests.agents.samples import KEYS, ORIENTATION, content, facts, failed, outcome
+from tests.agents.samples import KEYS, ORIENTATION, content, facts
 
 CODEX = Codex()
 
@@ -70,14 +69,15 @@ class CommandTests(SynchronousTestCase):
     def test_a_turn(self) -> None:
         command = CODEX.turn(facts(), True)
         self.assertEqual(command, CODEX.turn(facts(), False))
-        self.assertEqual(command[:2], ("codex", "exec"))
-        self.assertEqual(command[-3:], ("resume", "--last", "-"), "the message comes by standard input")
-        self.assertIn("--json", command)
-        self.assertIn("--skip-git-repo-check", command)
+        self.assertEqual(command, ("codex", "app-server"))
 
     def test_a_model(self) -> None:
-        for command in (CODEX.turn(facts(model="gpt-4.1"), True), CODEX.screen(facts(model="gpt-4.1"), True)):
-            self.assertEqual(command[command.index("--model") + 1], "gpt-4.1")
+        command = CODEX.screen(facts(model="gpt-4.1"), True)
+        self.assertEqual(command[command.index("--model") + 1], "gpt-4.1")
+        talk = CODEX.dialogue(facts(model="gpt-4.1"))
+        talk.begin()
+        *_, thread = talk.output(b'{"id": 1, "result": {}}\n')
+        self.assertIn(b'"model": "gpt-4.1"', thread.data)  # type: ignore[union-attr]
 
     def test_the_screen_begins_with_a_task(self) -> None:
         self.assertEqual(CODEX.screen(facts(), True, "-x $(y)")[-2:], ("--", "-x $(y)"))
@@ -90,38 +90,3 @@ class CommandTests(SynchronousTestCase):
     def test_the_key(self) -> None:
         self.assertEqual(CODEX.environment(facts()), {"OPENAI_API_KEY": KEYS["openai"]})
         self.assertRaises(UsageError, CODEX.environment, facts({}))
-
-
-class AnswerTests(SynchronousTestCase):
-    """What it prints."""
-
-    def test_the_last_message_is_the_answer(self) -> None:
-        answer = CODEX.answer(outcome(STARTED, message("I shall look."), message("Done."), COMPLETED))
-        self.assertEqual(answer, AgentAnswer("Done."), "its counts are those of all turns, so none are taken")
-
-    def test_a_last_message_that_is_empty(self) -> None:
-        self.assertEqual(CODEX.answer(outcome(message("Done."), message(""), COMPLETED)).text, "Done.")
-
-    def test_an_empty_answer(self) -> None:
-        self.assertEqual(failed(CODEX, outcome(STARTED, COMPLETED)).kind, "empty")
-
-    def test_no_connection_to_the_tools(self) -> None:
-        stderr = "Error: thread/resume failed: required MCP servers failed to initialize: ironcurtain: handshaking"
-        self.assertEqual(failed(CODEX, outcome(exit_code=1, stderr=stderr)).kind, "mcp-down")
-
-    def test_refused_by_us(self) -> None:
-        text = "unexpected status 403 Forbidden: IronCurtain: not this path, url: https://api.openai.com/v1/responses"
-        error = failed(CODEX, outcome(*refused(text), exit_code=1))
-        self.assertEqual(error.kind, "refused")
-        self.assertIn("not this path", str(error))
-
-    def test_overloaded(self) -> None:
-        text = "Selected model is at capacity. Please try a different model."
-        self.assertEqual(failed(CODEX, outcome(*refused(text), exit_code=1)).kind, "overloaded")
-
-    def test_no_money(self) -> None:
-        text = "Quota exceeded. Check your plan and billing details."
-        self.assertEqual(failed(CODEX, outcome(*refused(text), exit_code=1)).kind, "quota")
-
-    def test_a_turn_that_was_cut_off(self) -> None:
-        self.assertEqual(failed(CODEX, outcome(STARTED, message("I shall look."))).kind, "failed")

@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.agents.goose import Goose
 from ironcurtain.errors import UsageError
-from tests.agents.samples import KEYS, ORIENTATION, content, facts, failed, outcome
+from tests.agents.samples import KEYS, ORIENTATION, content, facts
 
 GOOSE = Goose()
 
@@ -54,9 +54,7 @@ class CommandTests(SynchronousTestCase):
     """How it is called."""
 
     def test_a_turn(self) -> None:
-        self.assertNotIn("--resume", GOOSE.turn(facts(), True))
-        self.assertIn("--resume", GOOSE.turn(facts(), False))
-        self.assertEqual(GOOSE.turn(facts(), True)[-2:], ("--instructions", "-"))
+        self.assertEqual(GOOSE.turn(facts(), True), ("goose", "acp"))
 
     def test_its_screen(self) -> None:
         self.assertEqual(GOOSE.screen(facts(), True), ("goose", "session"))
@@ -65,31 +63,3 @@ class CommandTests(SynchronousTestCase):
     def test_the_screen_begins_with_a_task(self) -> None:
         wanted = ("goose", "run", "--interactive", "--text", "-x $(y)")
         self.assertEqual(GOOSE.screen(facts(), True, "-x $(y)"), wanted)
-
-
-class AnswerTests(SynchronousTestCase):
-    """What it prints."""
-
-    def test_the_pieces_of_the_last_message(self) -> None:
-        ended = outcome(
-            message("Do it.", "u", "user"), message("I look.", "m1"), message("It is ", "m2"), message("done.", "m2")
-        )
-        self.assertEqual(GOOSE.answer(ended).text, "It is done.")
-
-    def test_messages_without_an_id_are_whole(self) -> None:
-        self.assertEqual(GOOSE.answer(outcome(message("One.", None), message("Two.", None), COMPLETE)).text, "Two.")
-
-    def test_an_empty_answer(self) -> None:
-        self.assertEqual(failed(GOOSE, outcome(message(""), COMPLETE)).kind, "empty")
-
-    def test_a_message_that_is_an_error(self) -> None:
-        text = "Ran into this error: Request failed: IronCurtain: no rule lets it pass.\n\nPlease retry."
-        self.assertEqual(failed(GOOSE, outcome(message(text), COMPLETE)).kind, "refused")
-
-    def test_an_error(self) -> None:
-        error = failed(GOOSE, outcome({"type": "error", "error": "Rate limit exceeded"}, exit_code=1))
-        self.assertEqual(error.kind, "quota")
-
-    def test_no_connection_to_the_tools(self) -> None:
-        stderr = "Warning: Failed to start extension 'ironcurtain' (broken pipe), continuing without it"
-        self.assertEqual(failed(GOOSE, outcome(message("Hello."), COMPLETE, stderr=stderr)).kind, "mcp-down")

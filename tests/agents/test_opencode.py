@@ -7,11 +7,9 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.agents.adapter import AgentAnswer
 from ironcurtain.agents.opencode import OpenCode
 from ironcurtain.errors import UsageError
-from ironcurtain.llm.model import TokenUsage
-from tests.agents.samples import BROKEN_TEXT, KEYS, ORIENTATION, content, facts, failed, outcome
+from tests.agents.samples import KEYS, ORIENTATION, content, facts
 
 OPENCODE = OpenCode()
 
@@ -57,7 +55,7 @@ class FileTests(SynchronousTestCase):
 
     def test_a_model_is_named_with_its_provider(self) -> None:
         self.assertNotIn("model", self.configuration())
-        self.assertEqual(self.configuration()["disabled_providers"], ["google"])
+        self.assertEqual(self.configuration()["disabled_providers"], ["google", "opencode"])
         for given, wanted in (
             ("claude-opus-5-5", "anthropic/claude-opus-5-5"),
             ("gpt-4.1", "openai/gpt-4.1"),
@@ -96,8 +94,7 @@ class CommandTests(SynchronousTestCase):
     def test_a_turn(self) -> None:
         command = OPENCODE.turn(facts(), True)
         self.assertEqual(command, OPENCODE.turn(facts(), False))
-        self.assertEqual(command[:2], ("opencode", "run"))
-        self.assertIn("--continue", command)
+        self.assertEqual(command[:2], ("opencode", "acp"))
         self.assertIn("--print-logs", command, "without its log it does not say that it lost its tools")
 
     def test_its_screen(self) -> None:
@@ -108,40 +105,3 @@ class CommandTests(SynchronousTestCase):
         self.assertEqual(OPENCODE.screen(facts(), True, "-x $(y)"), ("opencode", "--prompt=-x $(y)"))
         with self.assertRaisesRegex(UsageError, "accepts no task for a resumed conversation"):
             OPENCODE.screen(facts(), False, "x")
-
-
-class AnswerTests(SynchronousTestCase):
-    """What it prints."""
-
-    def test_the_last_message_with_what_all_steps_used(self) -> None:
-        ended = outcome(text("I shall look."), STEP, text("It is ", "msg_2"), text("done.", "msg_2"), STEP)
-        self.assertEqual(OPENCODE.answer(ended), AgentAnswer("It is done.", TokenUsage(22, 16, 4, 6)))
-
-    def test_a_text_with_half_a_character(self) -> None:
-        self.assertEqual(OPENCODE.answer(outcome(BROKEN_TEXT.decode())).text, "cut ?")
-
-    def test_an_empty_answer(self) -> None:
-        self.assertEqual(failed(OPENCODE, outcome(STEP, text(""))).kind, "empty")
-
-    def test_no_connection_to_the_tools(self) -> None:
-        stderr = 'level=WARN run=ce9a603f message="server unavailable" key=ironcurtain type=local status=failed'
-        self.assertEqual(failed(OPENCODE, outcome(text("Hello."), stderr=stderr)).kind, "mcp-down")
-
-    def test_another_server_that_is_lost(self) -> None:
-        stderr = 'level=WARN run=ce9a603f message="server unavailable" key=ironcurtain2 type=local status=failed'
-        self.assertEqual(OPENCODE.answer(outcome(text("Hello."), stderr=stderr)).text, "Hello.")
-
-    def test_refused_by_us(self) -> None:
-        ended = outcome(error("IronCurtain: no rule lets it pass", 403), exit_code=1)
-        self.assertEqual(failed(OPENCODE, ended).kind, "refused")
-
-    def test_overloaded(self) -> None:
-        self.assertEqual(failed(OPENCODE, outcome(error("try later", 529), exit_code=1)).kind, "overloaded")
-
-    def test_no_money(self) -> None:
-        ended = outcome(error("Your credit balance is too low", 400), exit_code=1)
-        self.assertEqual(failed(OPENCODE, ended).kind, "quota")
-
-    def test_an_error_of_another_kind(self) -> None:
-        ended = outcome({"type": "error", "error": {"name": "ProviderModelNotFoundError"}}, exit_code=1)
-        self.assertIn("ProviderModelNotFoundError", str(failed(OPENCODE, ended)))

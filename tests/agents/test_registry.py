@@ -89,12 +89,12 @@ class EntryPointTests(SynchronousTestCase):
 
     def test_what_is_no_adapter(self) -> None:
         class Silent(Other):
-            answer = None  # type: ignore[assignment]
+            dialogue = None  # type: ignore[assignment]
             providers = "openai"  # type: ignore[assignment]
 
         self.bring(AGENT=Silent(), KIND=Other, AGENTS=Other())
         for name, attribute, words in (
-            ("other", "AGENT", "wrong or missing: answer, providers"),
+            ("other", "AGENT", "wrong or missing: dialogue, providers"),
             ("other", "KIND", "is a class"),
             ("another", "AGENTS", "has the id 'other'"),
             ("other", "MISSING", "cannot be imported: AttributeError"),

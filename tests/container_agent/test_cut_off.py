@@ -9,7 +9,8 @@ from typing import Any, cast
 from twisted.internet.defer import Deferred, succeed
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.agents.adapter import Facts, TurnFailed
+from ironcurtain.agents.adapter import Facts
+from ironcurtain.agents.outcome import TurnFailed
 from ironcurtain.container.container import ProgramEnded
 from ironcurtain.container_agent.agent import ContainerAgent, Making
 from ironcurtain.container_agent.kind import cut_off
@@ -37,18 +38,22 @@ class Programs:
         """There is always room."""
         return False
 
-    async def run(
+    async def open(
         self,
         command: tuple[str, ...],
         *,
-        stdin: bytes,
         stdout: Callable[[bytes], None],
         stderr: Callable[[bytes], None],
         environment: Mapping[str, str],
-    ) -> ProgramEnded:
-        """Keep the message."""
-        self.messages.append(stdin.decode())
-        return ProgramEnded(self.statuses.pop(0), out_of_memory=False)
+    ) -> Any:
+        """:returns: a program that keeps the message, and ends when its input does."""
+        ended: Deferred[ProgramEnded] = Deferred()
+        status = self.statuses.pop(0)
+        return SimpleNamespace(
+            ended=ended,
+            write=lambda data: self.messages.append(data.decode()),
+            close_input=lambda: ended.callback(ProgramEnded(status, out_of_memory=False)),
+        )
 
 
 class CutOffTests(SynchronousTestCase):
@@ -57,7 +62,7 @@ class CutOffTests(SynchronousTestCase):
         self.successResultOf(Deferred.fromCoroutine(world.manager.create(request())))
         core = world.agents[-1].core
         assert core is not None
-        traffic: Any = SimpleNamespace(begin=lambda: None, look=lambda: None, usage=Usage)
+        traffic: Any = SimpleNamespace(begin=lambda: None, look=lambda: None, usage=Usage, cut=False)
         making = Making(lambda died: succeed(cast(Any, container)), lambda facts: None, lambda: succeed("here"))
         facts = Facts({"anthropic": "fake"}, "", "", 1.0, True)
         proxies: Any = SimpleNamespace(dead="")

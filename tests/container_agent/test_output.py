@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.container_agent.agent import LINE_LIMIT, LINES_A_SECOND, Lines, Tail
+from ironcurtain.container_agent.output import LINE_LIMIT, LINES_A_SECOND, Lines, Tail
 
 
 class TailTests(SynchronousTestCase):

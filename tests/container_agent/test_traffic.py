@@ -6,9 +6,9 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.audit.chain import timestamp
-from ironcurtain.container_agent.proxies import Spent, Traffic, known_prices, spent_before
+from ironcurtain.container_agent.proxies import LONG_WAIT, Spent, Traffic, known_prices, spent_before
 from ironcurtain.errors import SessionError
-from ironcurtain.home.sections import Budget, Price
+from ironcurtain.home.sections import Agents, Budget, Price
 from ironcurtain.home.settings import Settings
 from ironcurtain.llm.model import TokenUsage as Tokens
 from ironcurtain.mitm_proxy.recording import ProviderNotice, ProxiedRequest, ProxiedResponse
@@ -52,6 +52,26 @@ class TrafficTests(SynchronousTestCase):
         self.assertEqual(steps, [1, 2])
         traffic.begin()
         self.assertEqual(traffic.usage().input_tokens, 0)
+
+    def test_an_answer_that_the_model_s_limit_cut_off_is_known_until_another_follows(self) -> None:
+        traffic = self.traffic()
+        traffic.heard(response(Tokens(1, 1))._replace(cut=True))
+        self.assertTrue(traffic.cut)
+        traffic.heard(response(Tokens(1, 1)))
+        self.assertFalse(traffic.cut)
+
+    def test_a_long_wait_is_told_at_once_and_a_short_one_by_the_agent(self) -> None:
+        traffic = self.traffic()
+        for wait in (LONG_WAIT - 1, 3600.0):
+            traffic.heard(response(None, status=429)._replace(wait=wait))
+        told = [event.delay for event in self.events if isinstance(event, events.ModelRetry)]
+        self.assertEqual((told, self.exhausted), ([3600.0], []))
+
+    def test_a_wait_that_is_too_long_ends_the_message(self) -> None:
+        traffic = self.traffic(Settings(agents=Agents(longest_wait_seconds=600.0)))
+        traffic.heard(response(None, status=429)._replace(wait=3600.0))
+        [error] = self.exhausted
+        self.assertIn("ends in 3600 s; agents.longest_wait_seconds allows 600", str(error))
 
     def test_tokens_that_nobody_told_are_not_available(self) -> None:
         traffic = self.traffic()

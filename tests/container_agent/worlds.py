@@ -17,7 +17,9 @@ from twisted.internet.task import deferLater
 from twisted.internet.threads import deferToThreadPool
 from twisted.trial.unittest import TestCase
 
-from ironcurtain.agents.adapter import AgentAnswer, Facts, File, TurnFailed, TurnOutcome
+from ironcurtain.agents.adapter import Facts, File
+from ironcurtain.agents.outcome import AgentAnswer, TurnFailed, TurnOutcome
+from ironcurtain.agents.streams.dialogue import WholeOutput
 from ironcurtain.container.engine import Engine
 from ironcurtain.container_agent.kind import ContainerKind
 from ironcurtain.errors import IronCurtainError
@@ -77,7 +79,11 @@ class ScriptAgent:
         """:returns: a shell that says how it was called, and runs what is typed."""
         return ("sh", "-c", 'echo "$0|$1|$TERM|$AGENT_KEY"; exec sh', "first" if first else "later", task)
 
-    def answer(self, outcome: TurnOutcome) -> AgentAnswer:
+    def dialogue(self, facts: Facts) -> WholeOutput:
+        """:returns: that its output is the answer."""
+        return WholeOutput(self._answer)
+
+    def _answer(self, outcome: TurnOutcome) -> AgentAnswer:
         """:returns: what it printed; status 3 stands for a used-up quota."""
         if outcome.exit_code == 3:
             raise TurnFailed("quota", "no money")

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.session import agent_events, events
+from ironcurtain.session import events
 from ironcurtain.text.columns import Span, unstyled
 from ironcurtain.view.banner import banner
 from ironcurtain.view.narration import Answers, Ask, Item, Narration, Say, WholeAnswer
@@ -165,9 +165,14 @@ class StatusTests(SynchronousTestCase):
     def test_what_the_agent_does(self) -> None:
         self.assertEqual(status(self.view, 102), "* thinking 2 s")
         play(self.view, events.AgentText(text="x"), at=102)
-        self.assertEqual(status(self.view, 105), "* answering 3 s")
+        self.assertEqual(status(self.view, 105), "* answering 5 s")
         play(self.view, events.CodeStarted(code="1"), at=110)
-        self.assertEqual(status(self.view, 110), "* running code 0 s")
+        self.assertEqual(status(self.view, 110), "* running code 10 s")
+
+    def test_thinking_does_not_begin_anew_with_each_request(self) -> None:
+        step = events.StepFinished(step=1)
+        play(self.view, step, step, at=140)
+        self.assertEqual(status(self.view, 144), "* thinking 44 s")
 
     def test_an_escalation_comes_first_with_its_time(self) -> None:
         play(self.view, call(), asked(3))
@@ -260,28 +265,6 @@ class EscalationTests(SynchronousTestCase):
         self.assertEqual((list(shown.pending), shown.working), ([4, 5], False))
 
 
-class ReportedTests(SynchronousTestCase):
-    def test_what_an_agent_reports_is_marked_as_reported(self) -> None:
-        lines = play(
-            view(),
-            agent_events.AgentToolStarted(tool_id="t1", name="Edit\x1b", what="a.py"),
-            agent_events.AgentToolFinished(tool_id="t1", status="success", diff="@@ -1 +1 @@\n-one\n+two\x1b"),
-            agent_events.AgentToolFinished(tool_id="t2", status="error", what="exit status 1"),
-        )
-        self.assertEqual(
-            lines,
-            ["reported: Edit\\x1b a.py", "  @@ -1 +1 @@", "  -one", "  +two\\x1b", "reported: error exit status 1"],
-        )
-
-    def test_text_that_will_not_be_completed_is_dropped(self) -> None:
-        cut = (events.AgentText(text="The answ"), agent_events.AgentTextDropped(), events.AgentText(text="Yes"))
-        self.assertEqual(play(view(), *cut, events.TurnFinished(turn=1, answer="Yes")), ["Yes"])
-
-    def test_a_long_diff_is_cut(self) -> None:
-        finished = agent_events.AgentToolFinished(tool_id="t", status="success", diff="+x\n" * 100)
-        self.assertEqual(play(view(), finished)[39:], ["  +x", "  … 60 more lines"])
-
-
 class RemarkTests(SynchronousTestCase):
     def test_each_is_said(self) -> None:
         self.assertEqual(
@@ -317,7 +300,8 @@ class RemarkTests(SynchronousTestCase):
 
     def test_a_tunnel_that_was_refused_is_told_by_its_host_and_port(self) -> None:
         refused = events.RequestRefused(host="evil\x1b.test", method="CONNECT", path="evil\x1b.test:443", reason="no")
-        self.assertEqual(play(view(), refused), ["request refused: CONNECT evil\\x1b.test:443: no"])
+        words = "request refused: CONNECT evil\\x1b.test:443: no; /logs has further refusals"
+        self.assertEqual(play(view(), refused, refused), [words])
 
     def test_blank_lines_part_what_is_different(self) -> None:
         lines = play(

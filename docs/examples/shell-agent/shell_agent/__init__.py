@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 
-from ironcurtain.agents.adapter import AgentAnswer, Facts, File, TurnOutcome
-from ironcurtain.agents.output import failure
+from ironcurtain.agents.adapter import Facts, File
+from ironcurtain.agents.outcome import AgentAnswer, TurnOutcome, failure
+from ironcurtain.agents.streams.dialogue import WholeOutput
 
 IMAGE = files(__name__) / "image"
 """The folder from which its image is built."""
@@ -39,6 +40,10 @@ class ShellAgent:
     def screen(self, facts: Facts, first: bool, task: str = "") -> tuple[str, ...]:
         """:returns: a shell for a terminal."""
         return ("sh", "-i")
+
+    def dialogue(self, facts: Facts) -> WholeOutput:
+        """:returns: that it says nothing before it ends, and that its output is the answer."""
+        return WholeOutput(self.answer)
 
     def answer(self, outcome: TurnOutcome) -> AgentAnswer:
         """:raises TurnFailed: the script failed, or printed nothing."""

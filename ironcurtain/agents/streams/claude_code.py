@@ -1,0 +1,292 @@
+"""
+Claude Code's JSON lines in both directions: ``--input-format stream-json --output-format stream-json --verbose
+--include-partial-messages --replay-user-messages``.
+
+Text comes twice, in pieces and then in whole blocks. A block that was shown in pieces and never came whole was cut off.
+After its limit of output tokens, Claude Code continues by itself, and its result has only the last part.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from ironcurtain.agents.outcome import CUT, TurnOutcome
+from ironcurtain.agents.streams.reading import (
+    ObjectLines,
+    argument_line,
+    brief,
+    count_at,
+    dig,
+    first_text,
+    hunks,
+    last_line,
+    list_at,
+    status_at,
+    text_at,
+    unified,
+)
+from ironcurtain.agents.streams.reports import (
+    Activity,
+    Failed,
+    Named,
+    Outgoing,
+    Report,
+    Taken,
+    Text,
+    TextDropped,
+    ToolFinished,
+    ToolStarted,
+    TurnOver,
+    Waiting,
+)
+from ironcurtain.llm.model import TokenUsage
+
+INTERRUPTED = "it was interrupted"
+"""The reason of a turn that something else than IronCurtain interrupted."""
+
+_SYNTHETIC = "<synthetic>"
+"""The model of messages that Claude Code wrote itself, such as errors."""
+
+_ABORTED = "aborted"
+_COUNTS = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
+
+
+class ClaudeDialogue:
+    """:param server: name of the MCP server without which a turn is in vain."""
+
+    resident = True
+
+    def __init__(self, server: str) -> None:
+        self._server, self._lines = server, ObjectLines()
+        self._requests = 0
+        self._handed: list[str] = []
+        self._tools: set[str] = set()
+        self._judged: set[str] = set()
+        self._fresh()
+
+    def _fresh(self) -> None:
+        self._pieces = ""
+        self._stop = ""
+        self._state = ""
+        self._block: list[str] = []
+        self._carried = ""
+        self._lost = False
+        self._status: int | None = None
+
+    def begin(self) -> bytes:
+        """:returns: nothing."""
+        return b""
+
+    def message(self, text: str) -> bytes:
+        """:returns: the message, unless the program has it already, since it was handed over too late for a turn."""
+        if text in self._handed:
+            self._handed.remove(text)
+            return b""
+        return _said(text)
+
+    def join(self, text: str) -> bytes | None:
+        """:returns: the message while a tool runs: it joins the turn when that has ended."""
+        if not self._tools:
+            return None
+        self._handed.append(text)
+        return _said(text)
+
+    def interrupt(self) -> bytes:
+        """:returns: the request that interrupts the turn."""
+        self._requests += 1
+        return _line(
+            {"type": "control_request", "request_id": f"ic-{self._requests}", "request": {"subtype": "interrupt"}}
+        )
+
+    def output(self, data: bytes) -> Iterator[Report]:
+        """:returns: what these bytes say."""
+        for event in self._lines.feed(data):
+            yield from self._read(event)
+
+    def error_line(self, line: str) -> Iterable[Report]:
+        """:returns: nothing: it writes nothing there that its output lacks."""
+        return ()
+
+    def ended(self, outcome: TurnOutcome) -> TurnOver:
+        """:returns: a failure: it says how a turn ended."""
+        return self._over("", Failed(kind="mcp-down" if self._lost else None), None)
+
+    def _read(self, event: dict[str, Any]) -> Iterator[Report]:
+        match event.get("type"):
+            case "system":
+                yield from self._system(event)
+            case "stream_event" if not event.get("parent_tool_use_id"):
+                yield from self._piece(dig(event, "event"))
+            case "assistant":
+                yield from self._whole(event)
+            case "user":
+                yield from self._user(event)
+            case "result":
+                yield from self._drop()
+                yield self._result(event)
+            case "control_request":
+                answer = {"subtype": "error", "request_id": text_at(event, "request_id"), "error": "not supported"}
+                yield Outgoing(_line({"type": "control_response", "response": answer}))
+
+    def _system(self, event: dict[str, Any]) -> Iterator[Report]:
+        match event.get("subtype"):
+            case "init":
+                self._lost = _lost_tools(event, self._server)
+                if conversation := text_at(event, "session_id"):
+                    yield Named(conversation)
+            case "status" if event.get("status") == "requesting":
+                yield from self._does("thinking")
+            case "api_retry":
+                reason = text_at(event, "error")
+                status = status_at(event, "error_status")
+                words = " ".join(str(part) for part in (status, reason) if part and part != "unknown")
+                yield Waiting(count_at(event, "retry_delay_ms") / 1000, words or "the connection broke")
+            case "task_notification":
+                yield ToolFinished(
+                    text_at(event, "tool_use_id"),
+                    "success" if event.get("status") == "completed" else "error",
+                    brief(text_at(event, "summary")),
+                )
+
+    def _piece(self, event: Any) -> Iterator[Report]:
+        match dig(event, "type"):
+            case "message_start":
+                yield from self._drop()
+            case "content_block_start" if text_at(event, "content_block", "type") == "text":
+                yield from self._text_begins()
+            case "content_block_start":
+                yield from self._does("thinking")
+            case "content_block_delta" if text := text_at(event, "delta", "text"):
+                self._pieces += text
+                yield Text(text)
+            case "message_delta":
+                self._stop = text_at(event, "delta", "stop_reason")
+            case "message_stop":
+                yield from self._drop()
+
+    def _whole(self, event: dict[str, Any]) -> Iterator[Report]:
+        parent = text_at(event, "parent_tool_use_id")
+        if text_at(event, "message", "model") == _SYNTHETIC and event.get("is_api_error_message"):
+            self._status = status_at(event, "api_error_status")
+            return
+        for block in list_at(event, "message", "content"):
+            match dig(block, "type"):
+                case "text" if not parent:
+                    yield from self._whole_text(text_at(block, "text"))
+                case "tool_use":
+                    yield from self._tool(block, parent)
+
+    def _whole_text(self, text: str) -> Iterator[Report]:
+        if self._pieces and not text.startswith(self._pieces):
+            yield from self._drop()
+        if not self._pieces:
+            yield from self._text_begins()
+        if rest := text[len(self._pieces) :]:
+            yield Text(rest)
+        self._pieces = ""
+        self._block.append(text)
+
+    def _tool(self, block: Any, parent: str) -> Iterator[Report]:
+        if identity := text_at(block, "id"):
+            if not parent:
+                self._tools.add(identity)
+                self._block.clear()
+                self._carried, self._state = "", ""
+            if (name := text_at(block, "name")).startswith(f"mcp__{self._server}__"):
+                self._judged.add(identity)  # an event of its own tells of it
+                return
+            yield ToolStarted(identity, name, argument_line(dig(block, "input")), parent)
+
+    def _user(self, event: dict[str, Any]) -> Iterator[Report]:
+        content = dig(event, "message", "content")
+        if event.get("isReplay"):
+            if (text := first_text(content)) in self._handed:
+                self._handed.remove(text)
+                yield Taken(text)
+        elif event.get("isSynthetic"):
+            if self._stop == "max_tokens":
+                self._carried += "".join(self._block)
+                self._block.clear()
+            return
+        for block in content if isinstance(content, list) else ():
+            if dig(block, "type") == "tool_result" and (identity := text_at(block, "tool_use_id")):
+                self._tools.discard(identity)
+                if identity in self._judged:
+                    self._judged.remove(identity)
+                    continue
+                failed = bool(dig(block, "is_error"))
+                diff = "" if failed else _diff(event.get("tool_use_result"))
+                said = "" if diff else last_line(first_text(dig(block, "content")))
+                yield ToolFinished(identity, "error" if failed else "success", said, diff)
+
+    def _result(self, event: dict[str, Any]) -> TurnOver:
+        self._tools.clear()
+        self._judged.clear()
+        usage, reason = _usage(event), text_at(event, "terminal_reason")
+        text = text_at(event, "result")
+        errors = [each for each in list_at(event, "errors") if isinstance(each, str) and "_diagnostic]" not in each]
+        if self._lost:
+            return self._over("", Failed(text, kind="mcp-down"), usage)
+        if reason.startswith(_ABORTED):
+            return self._over(self._carried + "".join(self._block), Failed(INTERRUPTED), usage)
+        if event.get("is_error"):
+            status = status_at(event, "api_error_status") or self._status
+            return self._over("", Failed(text or "; ".join(errors) or reason.replace("_", " "), status), usage)
+        if local := text_at(event, "local_command"):
+            text = text or "".join(self._block) or f"{local}: done"
+        answer = self._carried + text
+        if not answer.strip():
+            return self._over("", Failed(kind="empty"), usage)
+        return self._over(f"{answer}\n{CUT}" if self._stop == "max_tokens" else answer, None, usage)
+
+    def _over(self, answer: str, failed: Failed | None, usage: TokenUsage | None) -> TurnOver:
+        self._fresh()
+        return TurnOver(answer, failed, usage)
+
+    def _text_begins(self) -> Iterator[Report]:
+        """A block of text begins, unless it continues what the limit of output tokens cut off."""
+        self._state = "answering"
+        if not self._carried:
+            yield Activity("answering")
+
+    def _does(self, state: str) -> Iterator[Report]:
+        if self._state != state and not self._carried:
+            self._state = state
+            yield Activity(state)
+
+    def _drop(self) -> Iterator[Report]:
+        if self._pieces:
+            self._pieces = ""
+            yield TextDropped()
+
+
+def _said(text: str) -> bytes:
+    return _line({"type": "user", "message": {"role": "user", "content": [{"type": "text", "text": text}]}})
+
+
+def _line(value: Any) -> bytes:
+    return json.dumps(value).encode() + b"\n"
+
+
+def _lost_tools(event: dict[str, Any], server: str) -> bool:
+    named = [each for each in list_at(event, "mcp_servers") if text_at(each, "name") == server]
+    return not any(text_at(each, "status") in ("connected", "pending") for each in named)
+
+
+def _diff(result: Any) -> str:
+    path = text_at(result, "filePath")
+    if found := list_at(result, "structuredPatch"):
+        return hunks(path, found)
+    if path and text_at(result, "type") == "create":
+        return unified(path, "", text_at(result, "content"))
+    return ""
+
+
+def _usage(event: dict[str, Any]) -> TokenUsage:
+    models = event.get("model_usage_since_last_result")
+    used = TokenUsage()
+    for counts in models.values() if isinstance(models, dict) else ():
+        used += TokenUsage(*(count_at(counts, name) for name in _COUNTS))
+    return used

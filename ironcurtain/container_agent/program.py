@@ -1,0 +1,140 @@
+"""One running program of an agent: its streams, and the dialogue over them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from twisted.internet.defer import Deferred
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from ironcurtain.agents.outcome import TurnOutcome
+from ironcurtain.agents.streams.dialogue import Dialogue
+from ironcurtain.agents.streams.reports import Outgoing, Report, TurnOver
+from ironcurtain.container.container import ProgramEnded
+from ironcurtain.container_agent.agent_sandbox import AgentSandbox, Program
+from ironcurtain.container_agent.output import ANSWER_LIMIT, ERRORS_LIMIT, Lines, Tail
+
+
+class AgentProgram:
+    """
+    :param report: called with what the program reports.
+    :param error_line: called with each line of its standard error.
+    :param seconds: a monotonic clock.
+    :ivar ended: how it ended; ``None``: it runs, or it is unknown.
+    :ivar stdout: the end of what it printed, and of what it wrote to standard error.
+    """
+
+    log = Logger()
+
+    def __init__(
+        self,
+        dialogue: Dialogue,
+        report: Callable[[Report], None],
+        error_line: Callable[[str], None],
+        seconds: Callable[[], float],
+    ) -> None:
+        self._dialogue, self._report, self._error_line = dialogue, report, error_line
+        self._program: Program | None = None
+        self._lines = Lines(self._said_wrong, seconds)
+        self._turn: Deferred[TurnOver] | None = None
+        self.running = False
+        self.ended: ProgramEnded | None = None
+        self.stdout, self.stderr = Tail(ANSWER_LIMIT), Tail(ERRORS_LIMIT)
+
+    async def start(self, sandbox: AgentSandbox, command: Sequence[str], environment: Mapping[str, str]) -> None:
+        """
+        Start it.
+
+        :raises ContainerDied: the sandbox ended meanwhile.
+        """
+        self.running = True
+        try:
+            self._program = await sandbox.open(
+                command, stdout=self._output, stderr=self._errors, environment=environment
+            )
+        except BaseException:
+            self.running = False
+            raise
+        self._program.ended.addCallbacks(self._over, self._lost)
+        self._write(self._dialogue.begin())
+
+    def send(self, message: str) -> Deferred[TurnOver]:
+        """
+        Begin a turn.
+
+        :returns: fires with its end; fails with :class:`~ironcurtain.container.errors.ContainerDied` if the sandbox
+            ends, and with :class:`~ironcurtain.container.errors.EngineUnavailable`.
+        """
+        turn: Deferred[TurnOver] = Deferred()
+        self._turn = turn
+        self._write(self._dialogue.message(message))
+        if not self._dialogue.resident and self._program is not None:
+            self._program.close_input()
+        return turn
+
+    def join(self, message: str) -> bool:
+        """:returns: whether a further message was handed over, to join the turn that runs."""
+        if self._turn is None or (data := self._dialogue.join(message)) is None:
+            return False
+        self._write(data)
+        return True
+
+    def interrupt(self) -> bool:
+        """:returns: whether the program was asked to end its turn, and to go on."""
+        if not self.running or not (data := self._dialogue.interrupt()):
+            return False
+        self._write(data)
+        return True
+
+    async def end(self) -> None:
+        """End it, with what it started: no further turn can begin."""
+        self.running = False
+        if self._program is not None:
+            await self._program.end()
+
+    @property
+    def outcome(self) -> TurnOutcome:
+        """Its outcome so far."""
+        return TurnOutcome(self.ended.status if self.ended else None, self.stdout.kept, self.stderr.kept)
+
+    def _write(self, data: bytes) -> None:
+        if data and self._program is not None:
+            self._program.write(data)
+
+    def _output(self, data: bytes) -> None:
+        self.stdout.feed(data)
+        self._take(self._dialogue.output(data))
+
+    def _errors(self, data: bytes) -> None:
+        self.stderr.feed(data)
+        self._lines.feed(data)
+
+    def _said_wrong(self, line: str) -> None:
+        self._error_line(line)
+        self._take(self._dialogue.error_line(line))
+
+    def _take(self, found: Any) -> None:
+        for report in found:
+            if isinstance(report, Outgoing):
+                self._write(report.data)
+            elif isinstance(report, TurnOver):
+                self._finish(report)
+            else:
+                self._report(report)
+
+    def _finish(self, end: TurnOver | Failure) -> None:
+        turn, self._turn = self._turn, None
+        if turn is not None:
+            turn.callback(end)  # a Deferred that gets a Failure fails
+
+    def _over(self, ended: ProgramEnded) -> None:
+        self._lines.end()
+        self.running, self.ended = False, ended
+        self._finish(self._dialogue.ended(self.outcome))
+
+    def _lost(self, failure: Failure) -> None:
+        self._lines.end()
+        self.running = False
+        self._finish(failure)
