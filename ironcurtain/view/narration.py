@@ -273,10 +273,10 @@ class Narration:
                 return  # the log has the others
         words = describe(event)
         if words is not None and words.severity is not Severity.DETAIL:
-            yield from self._say("note", words.line)
-        if isinstance(event, events.RequestRefused):
-            self._refused = True
-            yield from self.note("the session's log has further refusals: /logs")
+            more: Line = ()
+            if isinstance(event, events.RequestRefused):
+                self._refused, more = True, (Span("; /logs has further refusals", words.severity.style),)
+            yield from self._say("note", (*words.line, *more))
 
     def _failure(self, what: str, why: str, limit: int) -> Iterator[Item]:
         first, *rest = _lines_of(why, limit)

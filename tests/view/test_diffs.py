@@ -14,7 +14,7 @@ from tests.view.strategies import harmful
 class DiffTests(SynchronousTestCase):
     def test_lines_have_the_colour_of_their_sign(self) -> None:
         lines = diff_lines("--- f\n+++ f\n@@ -1 +1 @@\n-old\n+new\n same\n")
-        self.assertEqual([line[0].style for line in lines], ["dim", "dim", "bad", "good", "dim"])
+        self.assertEqual([line[0].style for line in lines], ["dim", "dim", "old", "new", "dim"])
         self.assertEqual([unstyled(line) for line in lines], ["+++ f", "@@ -1 +1 @@", "-old", "+new", " same"])
 
     def test_both_names_of_a_renamed_file_are_shown(self) -> None:
