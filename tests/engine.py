@@ -30,7 +30,7 @@ from urllib.parse import urlencode
 
 from twisted.trial.unittest import SkipTest
 
-from tests.machine import demand_namespaces
+from tests.machine import demand_namespaces, process_descriptor
 from tests.programs import program
 
 START_SECONDS = 60.0
@@ -190,7 +190,7 @@ class _Daemon:
 
     def _wait(self, ready: socket.socket) -> None:
         """Until it says that it serves (sd_notify(3)), or ends."""
-        ended = os.pidfd_open(self._process.pid)
+        ended = process_descriptor(self._process.pid)
         try:
             while True:
                 readable, _, _ = select.select([ready.fileno(), ended], [], [], START_SECONDS)

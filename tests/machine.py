@@ -53,6 +53,20 @@ def demand_sight() -> None:
         raise SkipTest("only root, outside containers, may look into the processes of a daemon")
 
 
+def process_descriptor(pid: int) -> int:
+    """:returns: a descriptor that is readable once a process has ended, though it is not ours (pidfd_open(2))."""
+    if sys.platform != "linux":
+        raise SkipTest("only Linux has descriptors of processes")
+    return os.pidfd_open(pid)
+
+
+def wait_until_ended(pid: int) -> None:
+    """Wait until a child has ended, and leave its end to be waited for."""
+    if sys.platform == "darwin":
+        raise SkipTest("Python's waitid is missing here")
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+
+
 def python_inside() -> tuple[str, tuple[str, ...]]:
     """:returns: this Python, and the paths that a sandbox must have for it to run there; it need not be below /usr."""
     python = os.path.realpath(sys.executable)

@@ -16,7 +16,7 @@ from twisted.python.failure import Failure
 from ironcurtain.audit import chain
 from ironcurtain.audit.file import LogChanged, LogFile
 from ironcurtain.errors import AuditUnavailable
-from ironcurtain.process.portability import sync_data
+from ironcurtain.platform.files import sync_data
 from ironcurtain.secrets.redaction import Redactor
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from ironcurtain.escalation import Outcome
 from ironcurtain.home.layout import private_directory, socket_path
 from ironcurtain.operations import LOCAL_ROLES, Principal, Role
 from ironcurtain.operations.operations import Operations
-from ironcurtain.process.portability import peer_uid
+from ironcurtain.platform.sockets import peer_uid
 from ironcurtain.session.model import SessionInfo, SessionRequest
 from ironcurtain.session.session import Session
 from ironcurtain.text.display import shorten

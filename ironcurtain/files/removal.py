@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ironcurtain.errors import Unavailable
-from ironcurtain.process.portability import make_accessible
+from ironcurtain.platform.files import make_accessible
 
 _READ = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
 import ssl
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -37,6 +36,7 @@ from ironcurtain.mcp_proxy.http_headers import RequestHeaders
 from ironcurtain.mcp_proxy.http_messages import MessageReader
 from ironcurtain.mcp_proxy.http_outbound import NoWayThrough, ProxyingTransport, causes
 from ironcurtain.mcp_proxy.http_transport import AUTHORIZING, BoundedTransport, UnwantedAnswer
+from ironcurtain.platform.sockets import keep_alive
 from ironcurtain.secrets.redaction import Secret
 from ironcurtain.services.asyncio_bridge import from_asyncio
 
@@ -50,12 +50,7 @@ POLITE_SECONDS = 2.0
 """Time limit in seconds for the DELETE request that ends the session."""
 
 # A silent server is detected after 90 s; an answer may take any time.
-_ALIVE = (
-    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
-    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 60),
-    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 10),
-    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3),
-)
+_ALIVE = keep_alive(60, 10, 3)
 
 # The SDK logs what servers send, and Python prints unhandled log records to the terminal. This module logs what
 # matters.

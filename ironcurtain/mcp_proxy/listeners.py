@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import select
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +15,7 @@ from twisted.internet.stdio import StandardIO
 from twisted.python.failure import Failure
 
 from ironcurtain.mcp_proxy.connection import AgentConnection
+from ironcurtain.platform.sockets import hung_up
 from ironcurtain.services.client_limits import ClientAdmission
 from ironcurtain.services.stream import Wrap, serve
 from ironcurtain.services.unix_socket import UnixListener, listen
@@ -69,8 +69,6 @@ class AgentConnections:
             self._empty = Deferred()
             await self._empty
 
-
-POLL_RDHUP = getattr(select, "POLLRDHUP", 0)
 
 Build = Callable[[Callable[[AgentConnection], bool]], AgentConnection]
 """Creates a connection; takes a function that returns whether the peer has disconnected completely."""
@@ -134,8 +132,4 @@ class _Connections(ServerFactory):
 
 
 def _hung_up(connection: AgentConnection) -> bool:
-    """Whether the peer closed its socket, and not only its sending side (poll(2): POLLHUP)."""
-    descriptor: int = connection.transport.fileno()  # type: ignore[attr-defined]
-    poll = select.poll()
-    poll.register(descriptor, POLL_RDHUP)
-    return any(events & select.POLLHUP for _, events in poll.poll(0))
+    return hung_up(connection.transport.fileno())  # type: ignore[attr-defined]

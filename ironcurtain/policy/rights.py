@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import PurePath
 
+from ironcurtain.platform.files import has_access_list
 from ironcurtain.process.accounts import READ, SEARCH, WRITE, Account
-
-_ACCESS_LIST = "system.posix_acl_access"
 
 
 def inaccessible_path(account: Account, root: str, path: str, role: str) -> str:
@@ -36,4 +35,4 @@ def inaccessible_path(account: Account, root: str, path: str, role: str) -> str:
 
 
 def _may(account: Account, wanted: int, path: str | PurePath) -> bool:
-    return account.may(wanted, os.lstat(path)) or _ACCESS_LIST in os.listxattr(path, follow_symlinks=False)
+    return account.may(wanted, os.lstat(path)) or has_access_list(path)

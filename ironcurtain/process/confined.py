@@ -5,26 +5,22 @@ input. It ends when its owner does.
 
 from __future__ import annotations
 
-import ctypes
 import os
 import resource
-import signal
 import socket
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
+from ironcurtain.platform.processes import become, end_with_parent
 from ironcurtain.process.frames import MessageReader, packed
 from ironcurtain.process.identity import hide_memory
 
 NOBODY = 65534
 """The user and the group that own nothing (Linux's overflow ids); used if the owner is root."""
-
-PR_SET_PDEATHSIG = 1
-"""prctl(2): the signal to get when the parent dies."""
 
 MEMORY_LIMIT = 1024 * 1024 * 1024
 """
@@ -93,13 +89,9 @@ def confine(memory: int) -> None:
     """
     if os.geteuid() == 0:
         with suppress(OSError):  # a container may have no such user
-            os.setgroups([])
-            os.setresgid(NOBODY, NOBODY, NOBODY)
-            os.setresuid(NOBODY, NOBODY, NOBODY)
+            become(NOBODY, NOBODY)
     hide_memory()
-    libc: Any = ctypes.CDLL(None)
-    if hasattr(libc, "prctl"):
-        libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    end_with_parent()
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     for limit in (resource.RLIMIT_NOFILE, resource.RLIMIT_FSIZE, resource.RLIMIT_NPROC):
         resource.setrlimit(limit, (0, 0))

@@ -6,15 +6,13 @@ The facts come from ``/proc`` (proc(5): field 22 of ``stat``, and ``sys/kernel/r
 
 from __future__ import annotations
 
-import ctypes
 import os
 import resource
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-PR_SET_DUMPABLE = 4
-"""prctl(2): 0 hides the process's memory and environment from others of the same uid, and forbids core dumps."""
+from ironcurtain.platform import processes
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +77,7 @@ def hide_memory() -> None:
     Call this before the first secret is loaded; executed children are dumpable again.
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    libc = ctypes.CDLL(None, use_errno=True)
-    if hasattr(libc, "prctl"):
-        libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+    processes.hide_memory()
 
 
 def _stat(pid: int) -> list[str]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from ironcurtain.errors import NotFound
 from ironcurtain.files import sparse
 from ironcurtain.home.layout import private_directory
-from ironcurtain.process.portability import share_blocks
+from ironcurtain.platform.files import share_blocks
 
 BLOCK = 1024 * 1024
 """Number of bytes read at once; smaller files are stored only if their content is new."""

@@ -18,6 +18,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
+from ironcurtain.platform.files import nameless_file
+from ironcurtain.platform.kernel import lacking
 from ironcurtain.process import bounded
 from ironcurtain.process.accounts import Account
 from ironcurtain.process.bounded import Bounds, Unfinished
@@ -61,6 +63,8 @@ def tried(account: Account | None = None) -> Trial:
 
     :param account: the account that sandboxed programs will run as; ``None``: that of this process.
     """
+    if (problem := lacking("bubblewrap")) is not None:
+        return Trial(None, (problem,))
     if filter_program() is None:
         return Trial(None, (f"the system calls of this kind of machine ({os.uname().machine}) are not known",))
     for name in ("prlimit", "setpriv"):
@@ -133,7 +137,7 @@ def opened(contents: Mapping[int, bytes]) -> Iterator[dict[int, int]]:
 
 def _file_of(content: bytes) -> int:
     # Not a pipe, which takes no more than 64 KiB before it is read.
-    descriptor = os.memfd_create("ironcurtain", os.MFD_CLOEXEC)
+    descriptor = nameless_file()
     with os.fdopen(os.dup(descriptor), "wb") as file:
         file.write(content)
     os.lseek(descriptor, 0, os.SEEK_SET)

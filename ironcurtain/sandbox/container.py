@@ -20,6 +20,7 @@ from typing import Any
 
 import msgspec
 
+from ironcurtain.platform.kernel import lacking
 from ironcurtain.sandbox.container_calls import profile
 from ironcurtain.sandbox.spec import Access, Sandbox
 from ironcurtain.sandbox.system_paths import CERTIFICATES, NETWORK_SETTINGS, SETTINGS, SYSTEM
@@ -69,6 +70,8 @@ def available() -> str | None:
 
     :returns: ``None`` if it can, else the reason in words.
     """
+    if (problem := lacking("running this machine's programs in containers")) is not None:
+        return problem
     address = engine(os.environ)
     if not address.startswith("unix:///"):
         return f"the Docker Engine at {address} is not reached by a UNIX socket"

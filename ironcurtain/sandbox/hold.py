@@ -66,6 +66,8 @@ def _enter(bubblewrap: int, info: int, go: int, handover: int, listeners: list[s
     with socket.socket(fileno=handover) as outside:
         if not (child := _child(info)):
             return 1  # bubblewrap ended, and has said why
+        if sys.platform != "linux":
+            return 1
         try:
             held = os.pidfd_open(child)
         except ProcessLookupError:
@@ -107,8 +109,9 @@ def _watch(held: int, bubblewrap: int) -> None:
 
 
 def _kill(held: int) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        signal.pidfd_send_signal(held, signal.SIGKILL)
+    if sys.platform == "linux":
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(held, signal.SIGKILL)
 
 
 def _child(info: int) -> int:

@@ -8,6 +8,7 @@ import stat
 from pathlib import PurePath
 
 from ironcurtain.errors import Unavailable
+from ironcurtain.platform.files import LINK_ITSELF, PATH_ONLY
 from ironcurtain.sandbox.spec import Sandbox
 
 
@@ -30,11 +31,11 @@ def check_mount_points(sandbox: Sandbox) -> None:
 
 def _walk(top: str, parts: tuple[str, ...]) -> None:
     """:raises OSError: one of the parts below a directory does not exist, or is a link."""
-    descriptor = os.open(top, os.O_PATH | os.O_CLOEXEC)
+    descriptor = os.open(top, PATH_ONLY | os.O_CLOEXEC)
     try:
         for number, part in enumerate(parts, 1):
             last = number == len(parts)
-            flags = os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW | (0 if last else os.O_DIRECTORY)
+            flags = PATH_ONLY | LINK_ITSELF | os.O_CLOEXEC | (0 if last else os.O_DIRECTORY)
             below = os.open(part, flags, dir_fd=descriptor)
             os.close(descriptor)
             descriptor = below

@@ -122,7 +122,8 @@ class JournalSink:
         """See :meth:`LineSink.write`."""
         message = b"MESSAGE=%s\nPRIORITY=6\nSYSLOG_IDENTIFIER=%s\n" % (line.rstrip(b"\n"), IDENTIFIER.encode())
         try:
-            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as journal:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as journal:
+                journal.setblocking(False)
                 journal.connect(self._path)
                 journal.send(message)
         except OSError as e:

@@ -15,7 +15,7 @@ from twisted.internet.interfaces import IProtocolFactory
 
 from ironcurtain.errors import ConfigurationError, Unavailable
 from ironcurtain.home.layout import SOCKET_PATH_LIMIT
-from ironcurtain.process.portability import peer_uid
+from ironcurtain.platform.sockets import peer_uid
 from ironcurtain.services.client_limits import CLIENTS, ClientAdmission
 from ironcurtain.services.stream import serve
 

@@ -15,7 +15,7 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.loop.state import read_state
-from tests.machine import demand_namespaces
+from tests.machine import demand_namespaces, process_descriptor
 from tests.product import LIMIT, Product, until
 
 NTH = "$IRONCURTAIN_LOOP_ITERATION"
@@ -303,7 +303,7 @@ class SessionTests(LoopCase):
             "-c",
             f"test {NTH} = 1 || exec echo LOOP_COMPLETE; echo here $$; exec sleep 1000",
         )
-        agent = os.pidfd_open(int(until(process.stdout, "here").split()[1]))
+        agent = process_descriptor(int(until(process.stdout, "here").split()[1]))
         self.addCleanup(os.close, agent)
         process.kill()
         process.communicate()

@@ -10,6 +10,7 @@ from pathlib import Path
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.process.identity import ProcessIdentity, boot_id, identify, processes_above
+from tests.machine import wait_until_ended
 
 TOP = Path(__file__).parent.parent
 
@@ -54,7 +55,7 @@ class AliveTests(SynchronousTestCase):
         identity = identify(process.pid)
         self.assertTrue(identity.alive)
         process.send_signal(signal.SIGKILL)
-        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        wait_until_ended(process.pid)
         self.assertFalse(identity.alive)
         process.wait()
         self.assertFalse(identity.alive)

@@ -9,6 +9,7 @@ import signal
 from ironcurtain.process.programs import find_program
 from ironcurtain.terminal.forked import start_in_terminal
 from ironcurtain.terminal.model import ProgramExit
+from tests.machine import wait_until_ended
 from tests.terminal.ptys import ENVIRON, PtyCase
 
 
@@ -19,7 +20,7 @@ class AdoptedTests(PtyCase):
         shell = find_program("sh", ENVIRON, "/")
         pid, master = start_in_terminal(shell, ("sh", "-c", script), ENVIRON, (100, 30))
         if until_exit:
-            os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+            wait_until_ended(pid)
         self.pty.adopt(pid, master)
 
     async def test_it_is_a_terminal_of_its_own(self) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import fcntl
 import os
+import sys
 
 from hypothesis import given
 from hypothesis import strategies as st
 from twisted.internet import fdesc
 from twisted.internet.testing import MemoryReactor
-from twisted.trial.unittest import SynchronousTestCase
+from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
 from ironcurtain.terminal.direct import DirectDescriptor
 
@@ -24,6 +25,8 @@ class PipeEnd(DirectDescriptor):
         self.memory = MemoryReactor()
         super().__init__(self.memory)
         self.other, self._write = os.pipe()
+        if sys.platform != "linux":
+            raise SkipTest("only Linux has small pipes")
         fcntl.fcntl(self._write, fcntl.F_SETPIPE_SZ, SIZE)
         for end in (self.other, self._write):
             fdesc.setNonBlocking(end)

@@ -17,6 +17,7 @@ import struct
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
+from ironcurtain.platform.files import PATH_ONLY
 from ironcurtain.sandbox.landlock.kernel import call
 
 CALLS = {
@@ -204,7 +205,7 @@ class _Caller:
         if number < 0:
             raise OSError(errno.EBADF, "descriptor")
         try:
-            opened = os.open(f"/proc/{self._pid}/fd/{number}", os.O_PATH | os.O_CLOEXEC)
+            opened = os.open(f"/proc/{self._pid}/fd/{number}", PATH_ONLY | os.O_CLOEXEC)
         except FileNotFoundError:
             raise OSError(errno.EBADF, "descriptor") from None
         return self._valid(opened)
@@ -217,10 +218,10 @@ class _Caller:
                 return self.descriptor(directory)
             raise OSError(errno.ENOENT, "path")
         base = "/" if text.startswith(b"/") else self._base(directory)
-        start = os.open(base, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        start = os.open(base, PATH_ONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             follow = os.O_NOFOLLOW if flags & _NO_FOLLOW else 0
-            how = struct.pack("=QQQ", os.O_PATH | os.O_CLOEXEC | follow, 0, _NO_MAGIC_LINKS)
+            how = struct.pack("=QQQ", PATH_ONLY | os.O_CLOEXEC | follow, 0, _NO_MAGIC_LINKS)
             return self._valid(call(_OPENAT2, start, text + b"\0", how, len(how)))
         finally:
             os.close(start)

@@ -10,8 +10,8 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterable, Iterator, Sequence
 
+from ironcurtain.platform.processes import MARK_RESOURCE
 from ironcurtain.sandbox.landlock.broker import CALLS, SPECIAL_MODE
-from ironcurtain.sandbox.landlock.guard import MARK_RESOURCE
 from ironcurtain.sandbox.system_calls import ANY_BIT, EQUAL, FAIL, LOAD, RETURN, Machine, instruction
 
 _AND, _HAND_OVER = 0x54, 0x7FC00000

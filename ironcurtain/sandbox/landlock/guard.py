@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import re
-import resource
 import select
 import shutil
 import signal
@@ -20,8 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-MARK_RESOURCE = int(resource.RLIMIT_RTTIME)
-"""Processor time of a real-time process; without the right to be one, the limit has no effect."""
+from ironcurtain.platform.processes import has_children
 
 _LINE = re.compile(r"^Max realtime timeout\s+(\d+)\s+(\d+)\s", re.MULTILINE)
 
@@ -130,14 +128,6 @@ def _reap() -> dict[int, int]:
     return ended
 
 
-def _has_children() -> bool:
-    try:
-        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-    except ChildProcessError:
-        return False
-    return True
-
-
 class Guard:
     """
     :param program: process id of the sandboxed program, a child of this process.
@@ -178,7 +168,7 @@ class Guard:
                 elif not serve():
                     poll.unregister(listener)
             self._status = _reap().get(self._program, self._status)
-        if self._status is None or _has_children():  # all that is left of the sandbox descends from this process
+        if self._status is None or has_children():  # all that is left of the sandbox descends from this process
             end_marked(self._mark)
         ended = _reap()  # also orphans, whose parent this process has become
         return ended.get(self._program, int(signal.SIGKILL)) if self._status is None else self._status

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path, PurePath
 
+from ironcurtain.platform.kernel import lacking
 from ironcurtain.process import bounded
 from ironcurtain.process.accounts import FREE_UIDS, Account
 from ironcurtain.process.bounded import Bounds, Unfinished
@@ -56,6 +57,8 @@ def unavailable(account: Account | None = None, alone: bool = False) -> str | No
     :param alone: as in :class:`~ironcurtain.sandbox.spec.Sandbox`.
     :returns: ``None`` if it works, else the reason in words.
     """
+    if (problem := lacking("Landlock")) is not None:
+        return problem
     found = version()
     if not found:
         return "this kernel has no Landlock, or it is switched off (Linux 5.13 or newer; it must be in the list lsm=)"

@@ -7,6 +7,7 @@ import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ironcurtain.platform.processes import become
 from ironcurtain.sandbox.landlock import kernel
 from ironcurtain.sandbox.landlock.order import Order
 
@@ -35,7 +36,7 @@ class Identity:
         if self.switches:
             if self.kept:
                 kernel.prctl(kernel.KEEP_CAPABILITIES, 1)
-            _become(self.ids)
+            become(*self.ids)
         kernel.keep_capabilities(self.kept, platform.machine())
 
 
@@ -60,18 +61,12 @@ def identity(order: Order, program: str) -> Identity:
     return Identity(own)
 
 
-def _become(ids: tuple[int, int]) -> None:
-    os.setgroups([])
-    os.setresgid(ids[1], ids[1], ids[1])
-    os.setresuid(ids[0], ids[0], ids[0])
-
-
 def _reaches(ids: tuple[int, int], paths: Sequence[str]) -> bool:
     """:returns: whether an account, in a child process, can read all paths that exist."""
     existing = [path for path in paths if os.path.exists(path)]
     if (child := os.fork()) == 0:
         try:
-            _become(ids)
+            become(*ids)
             os._exit(not all(os.access(path, os.R_OK | (os.X_OK if os.path.isdir(path) else 0)) for path in existing))
         finally:
             os._exit(1)

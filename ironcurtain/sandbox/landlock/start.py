@@ -17,9 +17,11 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from ironcurtain.platform.files import PATH_ONLY
+from ironcurtain.platform.processes import MARK_RESOURCE
 from ironcurtain.sandbox.landlock import kernel
 from ironcurtain.sandbox.landlock.broker import Broker
-from ironcurtain.sandbox.landlock.guard import MARK_RESOURCE, Guard, directory_name, new_mark, remove
+from ironcurtain.sandbox.landlock.guard import Guard, directory_name, new_mark, remove
 from ironcurtain.sandbox.landlock.order import Order
 from ironcurtain.sandbox.landlock.reach import Identity, identity
 
@@ -125,7 +127,7 @@ def _rules(order: Order, own: Path | None) -> Iterable[tuple[int, int]]:
     given += [(path, kernel.READ_FILE | kernel.WRITE_FILE) for path in DEVICES]
     for path, rights in given:
         try:
-            descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
+            descriptor = os.open(path, PATH_ONLY | os.O_CLOEXEC)
         except OSError:  # it does not exist, so it cannot be reached
             continue
         yield descriptor, rights if os.path.isdir(path) else rights & kernel.ON_FILES

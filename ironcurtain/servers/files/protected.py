@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable
 from contextlib import suppress
 
+from ironcurtain.platform.files import LINK_ITSELF, PATH_ONLY
 from ironcurtain.servers.files.failures import FileError, shown
 
 HELD_LIMIT = 500
@@ -70,7 +71,7 @@ class ProtectedFiles:
     def _hold(self, name: str) -> None:
         if file_id(os.lstat(name)) in self._held:
             return
-        descriptor = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+        descriptor = os.open(name, PATH_ONLY | LINK_ITSELF | os.O_CLOEXEC)
         if self._held.setdefault(file_id(os.fstat(descriptor)), descriptor) != descriptor:
             os.close(descriptor)
 

@@ -15,6 +15,10 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
+from functools import partial
+
+if sys.platform != "linux":
+    sys.exit("Landlock is a part of Linux")
 
 OUTSIDE, VICTIM, READABLE = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -152,7 +156,7 @@ ATTEMPTS: dict[str, Callable[[], object]] = {
     "namespace": lambda: call(272, 97, 0x10000000),
     "io_uring": lambda: call(425, 425, 1, bytes(120)),
     **{
-        f"socket of family {family}, type {kind}": lambda family=family, kind=kind: socket.socket(family, kind)  # type: ignore[misc]
+        f"socket of family {family}, type {kind}": partial(socket.socket, family, kind)
         for family in (1, 2, 10, 16, 17, 40)
         for kind in (1, 2, 3)
     },

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
+from ironcurtain.platform.processes import MARK_RESOURCE
 from ironcurtain.sandbox.landlock.filter import stricter
-from ironcurtain.sandbox.landlock.guard import MARK_RESOURCE
 from ironcurtain.sandbox.landlock.order import Order
 from ironcurtain.sandbox.system_calls import filter_program
 from tests.sandbox.test_system_calls import ALLOW, X86_64, run
