@@ -111,7 +111,8 @@ class Engine:
     @classmethod
     def find(cls, reactor: Any, environ: Mapping[str, str]) -> Engine:
         """
-        The Engine of ``DOCKER_HOST``, else the system's, else the user's rootless one. It is not contacted yet.
+        The Engine of ``DOCKER_HOST``, else the system's, else the user's: a rootless one, or that of Docker Desktop for
+        macOS. It is not contacted yet.
 
         :raises EngineUnavailable: ``DOCKER_HOST`` is not a UNIX socket.
         """
@@ -121,7 +122,8 @@ class Engine:
         if named:
             return cls(reactor, named.removeprefix("unix://"))
         own = os.path.join(environ.get("XDG_RUNTIME_DIR", "/nonexistent"), "docker.sock")
-        reachable = [path for path in (USUAL_SOCKET, own) if os.access(path, os.R_OK | os.W_OK)]
+        desktop = os.path.join(environ.get("HOME", "/nonexistent"), ".docker/run/docker.sock")
+        reachable = [path for path in (USUAL_SOCKET, own, desktop) if os.access(path, os.R_OK | os.W_OK)]
         return cls(reactor, reachable[0] if reachable else USUAL_SOCKET)
 
     @property

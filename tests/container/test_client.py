@@ -258,6 +258,11 @@ class FindTests(TestCase):
         environ = {"XDG_RUNTIME_DIR": str(directory)}
         self.assertEqual(self.address({}), f"unix://{system}")
         self.assertEqual(self.address(environ), f"unix://{system}")
+        desktop = directory / ".docker/run/docker.sock"
+        desktop.parent.mkdir(parents=True)
+        desktop.touch()
+        environ["HOME"] = str(directory)
+        self.assertEqual(self.address(environ), f"unix://{desktop}")
         own.touch()
         self.assertEqual(self.address(environ), f"unix://{own}")
         system.touch()
