@@ -28,6 +28,16 @@ def _():
     raise Refused("whether it arrived is seen outside")
 
 
+@attempt("network", "ask the name server that the Docker Engine has in networks")
+def _():
+    query = b"\0\1\1\0\0\1\0\0\0\0\0\0\7example\3org\0\0\1\0\1"
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+        asking.settimeout(2)
+        asking.connect(("127.0.0.11", 53))
+        asking.send(query)
+        asking.recv(512)
+
+
 @attempt("network", "connect to a UNIX socket outside")
 def _():
     connect(socket.AF_UNIX, TARGETS["socket"])
