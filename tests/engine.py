@@ -249,7 +249,7 @@ def _root_file_system(busybox: bytes, programs: tuple[str, ...]) -> bytes:
 
 def _files(program: str) -> list[str]:
     """:returns: a program, its libraries, and those of Python if it is that."""
-    libraries = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
+    libraries = subprocess.run(["ldd", program], capture_output=True, text=True, check=False).stdout
     python = [sysconfig.get_path("stdlib")] if program == os.path.realpath(sys.executable) else []
     return [program, *re.findall(r"(/\S+) \(0x", libraries), *python]
 

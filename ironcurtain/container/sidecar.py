@@ -38,8 +38,8 @@ STOP_SECONDS = 1
 SAID_LIMIT = 2000
 """Most bytes kept of what a sidecar says."""
 
-MEMORY_MB, SCRATCH_MB, PROCESSES, CPUS = 128, 1, 16, 1.0
-"""Limits of a sidecar: Python takes 15 MiB, and each of its connections 128 KiB at most."""
+MEMORY_MB, SCRATCH_MB, PROCESSES, CPUS = 512, 1, 16, 1.0
+"""Limits of a sidecar: Python takes 15 MiB, and each of 256 connections at most 1 MiB, where both sides do not read."""
 
 LOOPBACK = "127.0.0.1"
 """Where ports are opened if the Engine is in a virtual machine, which passes connections to its host on to it."""

@@ -119,22 +119,25 @@ async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, o
             each.transport.abort()
 
 
-class Counted:
-    """Bounds the number of connections of all sockets together."""
+class Connections:
+    """
+    The connections of all sockets together: bounds their number, and refers to their tasks, as nothing else does while
+    a proof is waited for.
+    """
 
     def __init__(self) -> None:
-        self._count = 0
+        self._tasks: set[asyncio.Task[None] | None] = set()
 
     async def enter(self, passage: Passage, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Pass a connection on, unless there are too many."""
-        if self._count >= CONNECTIONS:
+        if len(self._tasks) >= CONNECTIONS:
             writer.transport.abort()
             return
-        self._count += 1
+        self._tasks.add(task := asyncio.current_task())
         try:
             await passage.accepted(reader, writer)
         finally:
-            self._count -= 1
+            self._tasks.discard(task)
 
 
 async def serve(host: str, ports: dict[str, int], secret: bytes, directory: str) -> None:
@@ -144,7 +147,7 @@ async def serve(host: str, ports: dict[str, int], secret: bytes, directory: str)
     :raises WrongHostError: another program listens at a port.
     :raises OSError: a port cannot be reached.
     """
-    counted = Counted()
+    connections = Connections()
     os.umask(0o177)
     servers = []
     for name, port in ports.items():
@@ -153,7 +156,7 @@ async def serve(host: str, ports: dict[str, int], secret: bytes, directory: str)
         writer.close()
 
         async def enter(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, passage: Passage = passage) -> None:
-            await counted.enter(passage, reader, writer)
+            await connections.enter(passage, reader, writer)
 
         servers.append(await asyncio.start_unix_server(enter, f"{directory}/{name}", limit=READ_SIZE))
     print(READY, flush=True)

@@ -274,6 +274,7 @@ class TrialTests(SidecarCase):
         await container.start()
         while b"here" not in owner.got:
             await self.turn()
+        self.assertEqual(bytes(owner.got), b"here\r\n", "and nothing of what came before")
         terminal.write(b"\r")
         self.assertEqual((await over).status, 7)
         await container.stop()
