@@ -17,7 +17,7 @@ from twisted.logger import Logger
 
 from ironcurtain.agents.adapter import Adapter, Facts
 from ironcurtain.agents.outcome import CUT, TurnFailed, failure
-from ironcurtain.agents.streams.reports import Failed, Named, Report, TurnOver
+from ironcurtain.agents.streams.reports import Failed, Named, Report, Taken, TurnOver
 from ironcurtain.container.container import ProgramEnded, out_of_sight
 from ironcurtain.container.errors import ContainerDied, EngineUnavailable
 from ironcurtain.container.execution import shielded
@@ -88,6 +88,7 @@ class ContainerAgent:
         self._program: AgentProgram | None = None
         self._command: tuple[str, ...] = ()
         self._conversation = ""
+        self._handed: list[tuple[str, Callable[[], None]]] = []
         self._reporting = Reporting(core)
         self._abort: IronCurtainError | None = None
         self._clock: Any = core.services.clock
@@ -127,9 +128,12 @@ class ContainerAgent:
         cut = self._traffic.cut and not over.answer.endswith(CUT)
         return Reply(f"{over.answer}\n{CUT}" if cut else over.answer, self._usage_of(over))
 
-    def join(self, message: str) -> bool:
-        """:returns: whether a further message was handed to the program, to join the turn that runs."""
-        return self._program is not None and self._program.join(message)
+    def join(self, message: str, taken: Callable[[], None]) -> bool:
+        """See :class:`~ironcurtain.session.message_queue.JoiningAgent`."""
+        if self._running is None or self._program is None or not self._program.join(message):
+            return False
+        self._handed.append((message, taken))
+        return True
 
     async def stop(self) -> None:
         """End and remove the container."""
@@ -215,6 +219,7 @@ class ContainerAgent:
             f"the agent was ended after {limit:g} s: say what to do next, or raise agents.turn_seconds",
         )
         self._abort = None
+        self._handed = [handed for handed in self._handed if handed[0] != message]
         timer = self._clock.callLater(limit, self.interrupt, late)
         self._looking.start(BUDGET_SECONDS, now=False)
         turn = program.send(message)
@@ -256,8 +261,17 @@ class ContainerAgent:
     def _reported(self, report: Report) -> None:
         if isinstance(report, Named):
             self._conversation = report.conversation
+        elif isinstance(report, Taken):
+            self._take(report.message)
         else:
             self._reporting.take(report)
+
+    def _take(self, message: str) -> None:
+        for handed in self._handed:
+            if handed[0] == message:
+                self._handed.remove(handed)
+                handed[1]()
+                return
 
     def _remember(self) -> None:
         """Keep the conversation's id for later programs: it has been answered, so that it can be resumed."""

@@ -104,6 +104,11 @@ class ControlClient:
         answer = await self._call("POST", f"{_session(name)}/cancel", dict[str, bool])
         return answer["cancelled"]
 
+    async def withdraw(self, name: Name, number: int = 0) -> str:
+        """See :meth:`ironcurtain.operations.api.SessionApi.withdraw`."""
+        answer = await self._call("POST", f"{_session(name)}/withdraw", dict[str, str], wire.WithdrawBody(number))
+        return answer["text"]
+
     async def undo(self, name: Name, snapshot: int, everything: bool = False) -> UndoReport:
         """See :meth:`ironcurtain.operations.api.SessionApi.undo`."""
         return await self._call("POST", f"{_session(name)}/undo", UndoReport, wire.UndoBody(snapshot, everything))

@@ -197,6 +197,10 @@ async def _cancel(operations: Operations, who: Principal, request: Request, name
     return {"cancelled": operations.cancel(who, name)}
 
 
+async def _withdraw(operations: Operations, who: Principal, request: Request, name: str) -> object:
+    return {"text": operations.withdraw(who, name, _body(request, wire.WithdrawBody).number)}
+
+
 async def _undo(operations: Operations, who: Principal, request: Request, name: str) -> object:
     body = _body(request, wire.UndoBody)
     return await operations.undo(who, name, body.snapshot, body.everything)
@@ -268,6 +272,7 @@ _ROUTES: tuple[tuple[bytes, re.Pattern[str], Callable[..., Awaitable[object]]], 
     (b"POST", re.compile(rf"/v1/sessions/{_NAME}/messages"), _send),
     (b"POST", re.compile(rf"/v1/sessions/{_NAME}/terminal"), _terminal),
     (b"POST", re.compile(rf"/v1/sessions/{_NAME}/cancel"), _cancel),
+    (b"POST", re.compile(rf"/v1/sessions/{_NAME}/withdraw"), _withdraw),
     (b"POST", re.compile(rf"/v1/sessions/{_NAME}/undo"), _undo),
     (b"GET", re.compile(rf"/v1/sessions/{_NAME}/history"), _history),
     (b"GET", re.compile(rf"/v1/sessions/{_NAME}/events"), _events),

@@ -61,6 +61,12 @@ class MessageBody(msgspec.Struct, forbid_unknown_fields=True):
     typed: str = ""
 
 
+class WithdrawBody(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """Take back the message with this number in the queue; 0: the newest."""
+
+    number: Annotated[int, msgspec.Meta(ge=0)] = 0
+
+
 class UndoBody(msgspec.Struct, forbid_unknown_fields=True):
     """
     Restore the workspace of a session from the ``snapshot`` with this number; with ``everything`` also what others than

@@ -88,13 +88,21 @@ class SessionApi(OversightApi, Protocol):
 
     async def send(self, name: Name, message: str, typed: str = "") -> Reply:
         """
-        Send a session a message and wait for the reply.
+        Send a session a message and wait for the reply. While an agent works that keeps messages, it waits.
 
         :param typed: what of it a person typed, and neither pasted nor piped in.
         """
 
     async def cancel(self, name: Name) -> bool:
         """:returns: whether there was a message to cancel."""
+
+    async def withdraw(self, name: Name, number: int = 0) -> str:
+        """
+        Take back a message that waits.
+
+        :param number: its number in the queue; 0: the newest.
+        :returns: its text.
+        """
 
     async def undo(self, name: Name, snapshot: int, everything: bool = False) -> UndoReport:
         """
@@ -152,6 +160,10 @@ class LocalApi:
     async def cancel(self, name: Name) -> bool:
         """:returns: whether there was a message to cancel."""
         return self._operations.cancel(self._who, name)
+
+    async def withdraw(self, name: Name, number: int = 0) -> str:
+        """See :meth:`SessionApi.withdraw`."""
+        return self._operations.withdraw(self._who, name, number)
 
     async def undo(self, name: Name, snapshot: int, everything: bool = False) -> UndoReport:
         """See :meth:`SessionApi.undo`."""

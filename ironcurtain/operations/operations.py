@@ -80,6 +80,16 @@ class Operations:
         """:returns: whether there was a message to cancel."""
         return self._find(who, Role.ATTACH, name).cancel()
 
+    def withdraw(self, who: Principal, name: Name, number: int = 0) -> str:
+        """
+        Take back a message that waits.
+
+        :param number: its number in the queue; 0: the newest.
+        :returns: its text.
+        :raises SessionError: the agent has it already.
+        """
+        return self._find(who, Role.ATTACH, name).withdraw(number)
+
     async def undo(self, who: Principal, name: Name, snapshot: int, everything: bool = False) -> UndoReport:
         """
         Restore a session's workspace, which is recorded.

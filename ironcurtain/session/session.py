@@ -23,6 +23,8 @@ from ironcurtain.process.accounts import Account
 from ironcurtain.services.lifecycle import Lifecycle, StartFailed, started
 from ironcurtain.session import events
 from ironcurtain.session.history import History
+from ironcurtain.session.message_queue import JoiningAgent, MessageQueue
+from ironcurtain.session.messages import Messages
 from ironcurtain.session.model import Reply, SessionInfo, SessionRequest, State
 from ironcurtain.session.parts import Core, Project, Services, SessionAgent, SessionKind, Tools
 from ironcurtain.session.records import (
@@ -87,10 +89,10 @@ class Session:
         self._agent: SessionAgent | None = None
         self._audit: AuditLog | None = None
         self._shared: SharedTerminal | None = None
-        self._message: Deferred[Reply] | None = None
-        self._work = Turns(
-            number, self.history, services, self._emit, self._before_turn, self._answered, self._after_turn
-        )
+        queue = MessageQueue(self._emit, services.redactor.live)
+        answered, joined = self._answered, lambda: queue.joined
+        turns = Turns(number, self.history, services, self._emit, self._before_turn, answered, self._after_turn, joined)
+        self._messages = Messages(turns, queue, services.clock, lambda: self._enter(State.PROCESSING), self._turn_ended)
         self._closing, self._is_down, self._in_turn, self._turns = False, False, False, len(self.history.turns)
         self._project: Project | None = None
         self._snapshots: WorkspaceSnapshots | None = None
@@ -161,7 +163,8 @@ class Session:
         Send the agent a message.
 
         :param typed: what of it a person typed, and neither pasted nor piped in.
-        :returns: fires with its reply. Cancelling it cancels the message, and the session becomes ready.
+        :returns: fires with its reply. Cancelling it cancels the message, and the session becomes ready. While an agent
+            works that can keep messages, the message waits; then cancelling it takes it back.
         :raises SessionError: ``SESSION_NOT_READY`` while it starts or works, and if it has a terminal;
             ``SESSION_CLOSED`` afterwards.
         """
@@ -169,14 +172,14 @@ class Session:
             raise SessionError("SESSION_CLOSED", f"session {self.number} is closed")
         if self._has_terminal:
             raise self._not_ready(f"takes no messages: attach to it with 'ironcurtain attach {self.number}'")
-        if self.state is not State.READY or self._agent is None:
+        agent, text = self._agent, message.encode("utf-8", "replace").decode()  # lone surrogates cannot be encoded
+        waits = self.state is State.PROCESSING and self._in_turn and isinstance(agent, JoiningAgent)
+        if agent is None or not (waits or self.state is State.READY):
             raise self._not_ready(f"is {self.state}: wait for its answer")
-        self._enter(State.PROCESSING)
-        text = message.encode("utf-8", "replace").decode()  # lone surrogates cannot be encoded
         self._trusted_input.add(typed, InputSource.MESSAGE, text)
-        work = Deferred.fromCoroutine(self._turn(self._agent, text))
-        self._message = None if work.called else work
-        return work
+        if isinstance(agent, JoiningAgent) and waits:
+            return self._messages.keep(agent, text)
+        return self._messages.begin(agent, text)
 
     def _not_ready(self, why: str) -> SessionError:
         return SessionError("SESSION_NOT_READY", f"session {self.number} {why}")
@@ -213,15 +216,12 @@ class Session:
         self.ends_with_owner = False
 
     def cancel(self) -> bool:
-        """
-        Cancel the current message.
+        """See :meth:`~ironcurtain.session.messages.Messages.cancel`."""
+        return self._messages.cancel()
 
-        :returns: whether there was one.
-        """
-        if self._message is None:
-            return False
-        self._message.cancel()
-        return True
+    def withdraw(self, number: int = 0) -> str:
+        """See :meth:`~ironcurtain.session.message_queue.MessageQueue.withdraw`."""
+        return self._messages.withdraw(number)
 
     async def undo(self, snapshot: int, by: str, everything: bool = False) -> UndoReport:
         """
@@ -332,22 +332,18 @@ class Session:
         self._log_file.close()
         self._lock.release()
 
-    async def _turn(self, agent: SessionAgent, message: str) -> Reply:
-        try:
-            return await self._work.run(agent, message)
-        finally:
-            if self.state is State.PROCESSING:
-                self._enter(State.READY)
+    def _turn_ended(self) -> bool:
+        if self.state is State.PROCESSING:
+            self._enter(State.READY)
+        return self.state is State.READY
 
     def _answered(self) -> None:
-        self._message = None
+        self._messages.answered()
         self.escalations.withdraw_all()
 
     async def _close(self, reason: str) -> None:
         self._ended(reason)
-        if (message := self._message) is not None:
-            message.addErrback(lambda _: None)
-            message.cancel()
+        self._messages.close()
         self.escalations.end()
         await self._life.stop()
 
@@ -393,3 +389,4 @@ class Session:
             if self._shared is not None:
                 self._shared.tell(words)
         self.events.emit(event)
+        self._messages.heard(event)

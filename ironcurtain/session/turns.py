@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from twisted.internet.defer import CancelledError
 from twisted.logger import Logger
@@ -24,6 +24,7 @@ class Turns:
     :param prepare: called with a turn's number before the agent gets its message.
     :param answered: called when the agent is done, before the turn is recorded.
     :param end: called after that; never fails.
+    :param joined: returns the messages that joined the turn.
     """
 
     log = Logger()
@@ -37,9 +38,10 @@ class Turns:
         prepare: Callable[[int], Awaitable[None]],
         answered: Callable[[], None],
         end: Callable[[], Awaitable[None]],
+        joined: Callable[[], Sequence[str]] = tuple,
     ) -> None:
         self._number, self._history, self._services = number, history, services
-        self._emit, self._prepare, self._answered, self._end = emit, prepare, answered, end
+        self._emit, self._prepare, self._answered, self._end, self._joined = emit, prepare, answered, end, joined
 
     async def run(self, agent: SessionAgent, message: str) -> Reply:
         """
@@ -71,7 +73,8 @@ class Turns:
         finally:
             self._answered()
             await self._end()
-            question, answer, failure = map(redactor.text, (message, text, error))
+            whole = "\n\n".join((message, *self._joined()))
+            question, answer, failure = map(redactor.text, (whole, text, error))
             used = agent.usage()
             turn = Turn(number=number, message=question, answer=answer, usage=used, timestamp=began, error=failure)
             self._record(turn, text, code)

@@ -72,6 +72,13 @@ class UndoShown:
 
 
 @dataclass(frozen=True, slots=True)
+class Withdraw:
+    """Take back a message that waits for the agent; 0: the newest."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
 class Wrong:
     """Invalid input; ``why`` says what to type instead."""
 
@@ -92,7 +99,7 @@ class Simple(Enum):
     EXIT = "leave"
 
 
-Input = Message | Decide | Show | DenyAll | Revoke | Undo | UndoShown | Wrong | Simple
+Input = Message | Decide | Show | DenyAll | Revoke | Undo | UndoShown | Withdraw | Wrong | Simple
 
 DECISIONS = {
     "approve": (Outcome.APPROVED, "approve a waiting call, once, exactly as it was shown"),
@@ -126,6 +133,9 @@ def parse(line: str, typed: str = "") -> Input | None:
         return Revoke(int(rest[0])) if len(rest) == 1 and _is_number(rest[0]) else Wrong(REVOKE_HELP)
     if name == "undo":
         return _undo(rest)
+    if name == "withdraw":
+        is_one = len(rest) <= 1 and all(map(_is_number, rest))
+        return Withdraw(int("".join(rest) or 0)) if is_one else Wrong("/withdraw takes one number, like: /withdraw 3")
     if name.upper() not in Simple.__members__:
         return Wrong(f"there is no command /{name}: see /help; to send this as a message, put a space before it")
     return Wrong(f"/{name} takes no argument") if rest else Simple[name.upper()]

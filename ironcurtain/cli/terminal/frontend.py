@@ -19,11 +19,12 @@ from twisted.internet.interfaces import IDelayedCall
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from ironcurtain.cli.terminal.commands import Input, Message, Simple, Wrong, parse
+from ironcurtain.cli.terminal.commands import Input, Message, Simple, Withdraw, Wrong, parse
 from ironcurtain.cli.terminal.deciding import Deciding, Work
 from ironcurtain.cli.terminal.inspection import inspect
 from ironcurtain.cli.terminal.line_queue import LineQueue, Over
 from ironcurtain.cli.terminal.printer import Printer
+from ironcurtain.cli.terminal.queueing import keep, withdraw
 from ironcurtain.cli.terminal.sender import Delivered, Sender
 from ironcurtain.cli.terminal.standard import standard_surface
 from ironcurtain.cli.terminal.surface import Surface
@@ -324,6 +325,8 @@ class FrontEnd:
         match what:
             case Message():
                 self._message(what)
+            case Withdraw(number):
+                self._spawn(self._tell(withdraw(self._api, self._session.number, number, self._surface.put_back)))
             case Wrong(why):
                 self._add(self._view.note(why, "warn"))
             case Simple.DETACH:
@@ -335,18 +338,19 @@ class FrontEnd:
                 self._spawn(self._inspect(what))
 
     def _message(self, message: Message) -> None:
-        text = message.text
         if self._waiting and (self._single or self._working):
-            number = min(self._waiting)
-            self._add(self._view.note(f"to answer, type /approve {number} or /deny {number}", "warn"))
-            self._surface.put_back("" if self._single else text)
+            self._add(self._view.note("to answer, type /approve {0} or /deny {0}".format(min(self._waiting)), "warn"))
+            self._surface.put_back("" if self._single else message.text)
         elif self._single:
             self._add(self._view.note("this is a single task: start without a task for a conversation", "warn"))
         elif self._working:
-            self._add(self._view.note("not sent: the agent is working. Press Enter again when it is done", "warn"))
-            self._surface.put_back(text)
+            self._spawn(self._tell(keep(self._api, self._session.number, message, self._surface.put_back)))
         else:
             self._spawn(self._talk(message))
+
+    async def _tell(self, work: Awaitable[str]) -> None:
+        if problem := await work:
+            self._add(self._view.note(problem, "warn"))
 
     async def _decide(self, work: Work) -> None:
         await work

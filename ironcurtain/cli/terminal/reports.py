@@ -25,6 +25,7 @@ def help_lines() -> list[Line]:
     entries.append(("/show [N]", "show a waiting call completely, before you approve it"))
     entries.append(("/deny all", "deny all waiting calls of this session"))
     entries.append(("/approve N keep", "approve, and stop asking about such calls; see /permissions"))
+    entries.append(("/withdraw [N]", "take back a message that waits for the agent"))
     entries.append(("/undo [TURN]", "show what undoing the last TURN restores, and ask"))
     entries += [(f"/{command.name.lower()}", command.value) for command in Simple]
     lines: list[Line] = [(Span(f"  {name:<16}", "key"), Span(text)) for name, text in entries]

@@ -13,6 +13,7 @@ from ironcurtain.escalation import Outcome
 from ironcurtain.operations.api import OnEvent
 from ironcurtain.operations.model import EscalationView, PermissionView
 from ironcurtain.session import events
+from ironcurtain.session.agent_events import MessageQueued
 from ironcurtain.session.model import Reply, SessionInfo, SessionRequest, Turn, Usage
 from ironcurtain.session.snapshots import LeftPath, UndoReport
 from ironcurtain.text.columns import Line, unstyled
@@ -37,6 +38,9 @@ class PlayedSession:
         self.state = "ready"
         self.turns: list[Turn] = []
         self.messages: list[str] = []
+        self.keeps = False
+        """Whether messages wait while the agent works."""
+        self.queue: list[str] = []
         self.decisions: list[tuple[int, Outcome, str | None]] = []
         self.pending: dict[int, EscalationView] = {}
         self.kept: dict[int, PermissionView] = {}
@@ -118,6 +122,10 @@ class PlayedSession:
         return INFO
 
     async def send(self, name: int | str, message: str, typed: str = "") -> Reply:
+        if self.keeps and self.state == "processing":
+            self.queue.append(message)
+            self.emit(MessageQueued(number=len(self.queue), message=message))
+            return await Deferred()
         if self.state != "ready":
             raise SessionError("SESSION_NOT_READY", f"session {name} is {self.state}: wait for its answer")
         self.messages.append(message)
@@ -126,6 +134,11 @@ class PlayedSession:
         self.emit(events.StateChanged(state="processing"))
         self.emit(events.TurnStarted(turn=len(self.messages), message=message))
         return await self._reply
+
+    async def withdraw(self, name: int | str, number: int = 0) -> str:
+        if not self.queue:
+            raise NotFound("no message waits")
+        return self.queue.pop()
 
     async def cancel(self, name: int | str) -> bool:
         working = self._reply is not None

@@ -42,6 +42,16 @@ class ConversationTests(FrontEndCase):
         self.type("two")
         self.assertEqual(self.session.messages, ["one", "two"])
 
+    def test_a_message_while_one_is_processing_waits_if_the_agent_keeps_it(self) -> None:
+        self.session.keeps = True
+        self.type("one", "two")
+        self.draw()
+        self.assertIn("message 1 in the queue: two", self.surface.text)
+        self.type("/withdraw")
+        self.assertEqual((self.session.queue, self.surface.input_line), ([], "two"))
+        self.type("/withdraw 1")
+        self.assertIn("no message waits", self.surface.text)
+
     def test_a_message_while_a_call_waits_is_told_how_to_answer(self) -> None:
         self.type("one")
         self.session.raise_escalation(3)
