@@ -16,7 +16,10 @@ from ironcurtain.prove.outside import Outside
 from ironcurtain.prove.report import Attempt, Report, parse
 from ironcurtain.prove.sandboxes import NETWORK, prove_sandbox
 from ironcurtain.sandbox import programs
-from ironcurtain.sandbox.spec import Kind, Sandbox
+from ironcurtain.sandbox.spec import MEBIBYTE, Kind, Sandbox, SandboxLimits
+
+LIMITS = SandboxLimits(memory=1024 * MEBIBYTE)
+"""Less than sandboxes have, as filling it takes time; ``test_command.py`` tests those as they are."""
 
 
 class SandboxTests(SynchronousTestCase):
@@ -36,7 +39,9 @@ class SandboxTests(SynchronousTestCase):
         self.workspace.mkdir()
         if account is not None:
             os.chown(self.workspace, 4242, 4243)
-        self.sandbox = Sandbox(write=(str(self.workspace),), home=str(self.home), account=account, kind=self.kind)
+        self.sandbox = Sandbox(
+            write=(str(self.workspace),), home=str(self.home), account=account, kind=self.kind, limits=LIMITS
+        )
 
     def prove(self, sandbox: Sandbox) -> tuple[Report, set[str]]:
         """:returns: the report, and what got out, by its words."""

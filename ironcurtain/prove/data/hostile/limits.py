@@ -3,16 +3,6 @@
 
 
 
-@attempt("limits", "take 16 GiB of memory")
-def _():
-    def take():
-        kept = []
-        for _ in range(64):
-            kept.append(bytearray(256 * 1024 * 1024))
-
-    in_child(take, 60)
-
-
 PIECE = 256 * 1024 * 1024
 
 
@@ -20,6 +10,20 @@ def fill(mapped):
     for start in range(0, len(mapped), 64 * 1024 * 1024):
         piece = range(start, min(start + 64 * 1024 * 1024, len(mapped)), 4096)
         mapped[piece.start : piece.stop : 4096] = b"x" * len(piece)
+
+
+def private_memory():
+    return mmap.mmap(-1, PIECE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+
+
+@attempt("limits", "take 16 GiB of memory")
+def _():
+    def take():
+        # All of it before any is used: most limits refuse at once, where filling what they permit takes seconds.
+        for mapped in [private_memory() for _ in range(64)]:
+            fill(mapped)
+
+    in_child(take, 60)
 
 
 def first_to_end():
@@ -37,7 +41,7 @@ def memory_file():
 WAYS = (
     memory_file,
     lambda: mmap.mmap(-1, PIECE),
-    lambda: mmap.mmap(-1, PIECE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS),
+    private_memory,
 )
 
 
