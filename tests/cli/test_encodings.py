@@ -15,11 +15,14 @@ from ironcurtain.sandbox.spec import Kind, Sandbox
 from tests.machine import demand_sandbox
 from tests.product import Product
 
+ASCII = {"LC_ALL": "C", "PYTHONIOENCODING": "ascii"}
+"""The locale in which the least can be written."""
+
 LOCALES = (
     {"LC_ALL": "C"},
     {"LC_ALL": "POSIX"},
     {"LC_ALL": "", "LANG": "C", "PYTHONIOENCODING": "latin-1"},
-    {"LC_ALL": "C", "PYTHONIOENCODING": "ascii"},
+    ASCII,
     {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"},
     {"LC_ALL": "xx_XX.ISO-8859-15"},
     {"PYTHONIOENCODING": "no-such-encoding"},
@@ -60,8 +63,9 @@ class Case(SynchronousTestCase):
 
 class EncodingTests(Case):
     def test_no_command_fails_in_another_encoding(self) -> None:
+        """One program chooses the encoding for all commands, so each is tried with what the least can be written in."""
         for environ in LOCALES:
-            for words in self.commands:
+            for words in self.commands if environ is ASCII else self.commands[:2]:
                 done = self.run_command(*words, environ=environ)
                 self.assertEqual(
                     (done.returncode in (0, 3), done.stderr.count(b"Traceback")), (True, 0), (environ, words)
@@ -116,8 +120,10 @@ class UnwritableTests(Case):
                 self.assertNotEqual(both.returncode, 0, words)
 
     def test_closed_streams_are_no_errors(self) -> None:
+        """They are replaced before a command is known, so one command shows it for each of them."""
+        every = "<&- >&- 2>&-"
         for words in self.commands:
-            for closed in (">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"):
+            for closed in (">&-", "2>&-", ">&- 2>&-", every) if words[0] == "start" else (every,):
                 line = ["sh", "-c", f'exec "$@" {closed}', "sh", *self.product.command(*words)]
                 done = subprocess.run(
                     line,
