@@ -14,6 +14,7 @@ from ironcurtain.cli.output import home, print_lines
 if TYPE_CHECKING:
     from ironcurtain.escalation.forms import Form
     from ironcurtain.operations.model import EscalationView
+    from ironcurtain.view.form_dialogue import Act
 
 JSON_LIMIT = 1024 * 1024
 """Maximum number of bytes read from standard input."""
@@ -46,21 +47,28 @@ def answer(
     from ironcurtain.control.owners import Owners
     from ironcurtain.escalation import Outcome
     from ironcurtain.view.escalations import decided
+    from ironcurtain.view.form_dialogue import Act
 
     where = home()
 
-    async def send(reactor: Any) -> EscalationView:
+    async def send(reactor: Any) -> EscalationView | None:
         client, view = await Owners(reactor, where).of_escalation(number)
         if decline:
             return await client.decide(number, Outcome.DENIED, digest)
         if cancel:
             return await client.answer(number, None, digest)
         form = _form(view)
-        if asks:
-            return await client.answer(number, _asked(view, form), view.digest)
-        return await client.answer(number, _given(form, values, given), digest)
+        if not asks:
+            return await client.answer(number, _given(form, values, given), digest)
+        act, entered = _asked(view, form)
+        if act is Act.LEAVE:
+            return None
+        if act is Act.DECLINE:
+            return await client.decide(number, Outcome.DENIED, view.digest)
+        return await client.answer(number, entered if act is Act.SEND else None, view.digest)
 
-    print_lines(decided(run(send)))
+    answered = run(send)
+    print_lines("It waits on." if answered is None else decided(answered))
 
 
 def _form(view: EscalationView) -> Form:
@@ -89,34 +97,24 @@ def _given(form: Form, words: tuple[str, ...], text: str | None) -> dict[str, An
     return found
 
 
-def _asked(view: EscalationView, form: Form) -> dict[str, Any] | None:
+def _asked(view: EscalationView, form: Form) -> tuple[Act, dict[str, Any]]:
     """
-    :returns: the values that the person at the terminal enters.
-    :raises click.Abort: nothing is to be sent.
+    :returns: what the person at the terminal decides, and the values.
+    :raises click.Abort: Ctrl-C; the form waits on.
     """
     from ironcurtain.cli.questions import confirmed
     from ironcurtain.cli.run import blocking
-    from ironcurtain.escalation.form_values import FieldError
-    from ironcurtain.escalation.forms import Filling
     from ironcurtain.text.display import one_line
     from ironcurtain.view.escalations import whole_lines
-    from ironcurtain.view.forms import filled_lines, prompt_words
+    from ironcurtain.view.form_dialogue import HELP, Act, FormDialogue
 
-    print_lines("\n".join(whole_lines(view, time.time())))
-    filling = Filling(form)
+    print_lines("\n".join([*whole_lines(view, time.time()), *([HELP] if form.fields else [])]))
+    dialogue = FormDialogue(view.number, view.digest, form)
     with blocking():
-        while filling.current is not None:
-            typed: str = click.prompt(prompt_words(filling), default="", show_default=False)
-            if typed.strip() == "/back":
-                filling.back()
-                continue
-            try:
-                filling.enter(typed)
-            except FieldError as e:
-                click.echo(f"  {e}", err=True)
-        if not form.url:
-            print_lines("\n".join(f"   {line}" for line in filled_lines(filling)))
-        question = "Did you open it?" if form.url else f"Send this to the server {one_line(view.server)}?"
-        if not confirmed(question):
-            raise click.Abort
-    return filling.values
+        while not dialogue.complete:
+            reply = dialogue.enter(click.prompt(dialogue.prompt, default="", show_default=False))
+            if reply.act is not Act.GO_ON:
+                return reply.act, {}
+            print_lines("\n".join(f"   {line}" for line in reply.lines[:-1]))
+        asked = "Did you open it?" if form.url else f"Send this to the server {one_line(view.server)}?"
+        return (Act.SEND if confirmed(asked) else Act.LEAVE), dialogue.values

@@ -21,16 +21,15 @@ from ironcurtain.escalation.forms import Form
 from ironcurtain.escalation.grant import Binding
 from ironcurtain.escalation.model import ApprovalAdded, AutomaticCall, Change, Closed, Revoked
 from ironcurtain.escalation.permission import make_scope
-from ironcurtain.jsonrpc import codec
 from ironcurtain.mcp_proxy.calls import CallDecided, CallEvent, CallFinished, CallRaised
 from ironcurtain.mcp_proxy.catalogue import ToolDefinition
 from ironcurtain.mcp_proxy.pins import WITHHELD
+from ironcurtain.mcp_proxy.reasons import reason_for
 from ironcurtain.policy import Decision, Verdict
 from ironcurtain.policy.judgement import NO_RULE
 from ironcurtain.policy.unannotated import RULE as UNANNOTATED
 from ironcurtain.policy.verdict import Automatic, Reversal
 from ironcurtain.services.asyncio_bridge import soon
-from ironcurtain.text.display import json_line
 
 REMINDER_SECONDS = 10.0
 """Seconds between progress reports while a person decides. Agents time out after 60 s of silence, some earlier."""
@@ -56,12 +55,6 @@ _REFUSALS = {
 
 _IRREVERSIBLE = ("push", "delete", "remove", "send", "publish", "merge", "reset")
 """Words in the names of tools whose effect cannot be taken back, whatever their server says about them."""
-
-LINKS = 10
-"""Maximum number of links described one by one; the arguments have all paths."""
-
-PATH_LIMIT, ASKED_LIMIT = 1000, 200
-"""Maximum length in characters of a link's target, and of the requested path (the target matters more)."""
 
 
 class CallRefused(IronCurtainError):
@@ -204,7 +197,7 @@ class CallAdmission:
             server=call.server,
             tool=call.tool,
             arguments=verdict.arguments,
-            reason=_reason(verdict),
+            reason=reason_for(verdict),
             rule=verdict.rule,
             policy_version=version,
             digest=digest,
@@ -377,14 +370,6 @@ def _advice(call: OpenCall, verdict: Verdict) -> str:
     return ". A rule for this server in policy.toml can allow it" if NO_RULE in verdict.asking else ""
 
 
-def _reason(verdict: Verdict) -> str:
-    """:returns: why a person is asked, with facts that the arguments do not contain, such as a remote's address."""
-    written = codec.encode(verdict.arguments).decode() + verdict.reason
-    others = [r for r in verdict.resources if not r.written]
-    meant = [f"{r.argument or r.role} means {r.value}" for r in others if r.value not in written]
-    return "; ".join([verdict.reason, *_links(verdict), *meant])
-
-
 def _automatic(verdict: Verdict, tool: ToolDefinition) -> AutomaticCall | None:
     """:returns: what the auto-approver may know; ``None`` if it must not approve the call."""
     hints = tool.definition.get("annotations")
@@ -394,13 +379,3 @@ def _automatic(verdict: Verdict, tool: ToolDefinition) -> AutomaticCall | None:
     if verdict.approvals > 1 or verdict.automatic < (Automatic.ALWAYS if irreversible else Automatic.REVERSIBLE):
         return None
     return AutomaticCall(verdict.reason, verdict.resources)
-
-
-def _links(verdict: Verdict) -> list[str]:
-    """:returns: for each path that is reached by a link: its target, then the requested path."""
-    found = dict.fromkeys((r.argument, r.value, r.written) for r in verdict.resources if r.written)
-    lines = [
-        f"{name} resolves through links to {json_line(real, PATH_LIMIT)} (requested as {json_line(asked, ASKED_LIMIT)})"
-        for name, real, asked in list(found)[:LINKS]
-    ]
-    return lines if len(found) <= LINKS else [*lines, f"{len(found) - LINKS} more paths resolve through links"]

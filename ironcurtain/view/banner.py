@@ -10,6 +10,7 @@ from ironcurtain.text.columns import Line, Span, cells, cut, wrap
 from ironcurtain.text.display import left, one_line
 from ironcurtain.view.arguments import argument_lines, is_complete
 from ironcurtain.view.escalations import approvals_words, tool_name, why
+from ironcurtain.view.forms import form_lines
 from ironcurtain.view.signs import Signs
 
 LINES = 14
@@ -50,7 +51,7 @@ def banner(asked: EscalationRaised, now: float, width: int, signs: Signs) -> Ban
     if asked.omitted:
         lines.append((side, Span(f"arguments of {asked.omitted:,} bytes, too long to show here", "warn")))
     else:
-        shown = argument_lines(asked.arguments, room)
+        shown = _asked_lines(asked, room)
         more = len(shown) - LINES + 1 if len(shown) > LINES else 0
         lines += [(side, *line) for line in shown[: len(shown) - more]]
         if more:
@@ -60,7 +61,9 @@ def banner(asked: EscalationRaised, now: float, width: int, signs: Signs) -> Ban
     if needed := approvals_words(asked):
         lines.append((side, Span(needed, "warn")))
     lines.append((side,))
-    lines += [(side, Span(text, "dim")) for text in (*_reason(asked, room, signs), _undo(asked, room, signs))]
+    lines += [(side, Span(text, "dim")) for text in _reason(asked, room, signs)]
+    if asked.form is None:
+        lines.append((side, Span(_undo(asked, room, signs), "dim")))
     if asked.scope:
         lines += [(side, Span(text, "dim")) for text in _keeping(asked, room)]
     whole = _fits(asked, room)
@@ -69,7 +72,7 @@ def banner(asked: EscalationRaised, now: float, width: int, signs: Signs) -> Ban
         (
             Span(f"{signs.bottom}Type ", "warn"),
             *look,
-            Span(f"/approve {asked.number}", "key"),
+            Span(f"/{'approve' if asked.form is None else 'answer'} {asked.number}", "key"),
             Span(" or ", "warn"),
             Span(f"/deny {asked.number}", "key"),
             Span(f" within {left(asked.expires_at - now)}", "warn"),
@@ -78,13 +81,19 @@ def banner(asked: EscalationRaised, now: float, width: int, signs: Signs) -> Ban
     return Banner(lines, whole, whole and len(_kept_for(asked, room)) <= SCOPE_LINES)
 
 
+def _asked_lines(asked: EscalationRaised, room: int) -> list[Line]:
+    if asked.form is None:
+        return argument_lines(asked.arguments, room)
+    return [(Span(part),) for line in form_lines(asked.form) for part in (list(wrap(line, room)) or [""])]
+
+
 def _fits(asked: EscalationRaised, room: int) -> bool:
     return (
         tool_name(asked.server, asked.tool) == (whole_name := tool_name(asked.server, asked.tool, None))
         and cells(f"Escalation {asked.number} asks: {whole_name}") <= room
         and not asked.omitted
-        and is_complete(asked.arguments)
-        and len(argument_lines(asked.arguments, room)) <= LINES
+        and (asked.form is not None or is_complete(asked.arguments))
+        and len(_asked_lines(asked, room)) <= LINES
         and len(list(wrap(why(asked), room))) <= REASON_LINES
     )
 

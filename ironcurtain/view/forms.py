@@ -14,9 +14,6 @@ BRIEF = 200
 
 WARNING = "the server gets what you enter: no password, key or card number belongs here"
 
-HELP = "an empty line: the default, or nothing; /back: the field before; /decline; /cancel: stop here, and send nothing"
-"""What can be entered in place of a value."""
-
 _KINDS = {"text": "text", "number": "a number", "integer": "a whole number", "boolean": "yes or no"}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -38,6 +39,18 @@ class Decide:
     outcome: Outcome
     number: int | None
     keep: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """
+    Fill in a form; without a number the only pending one.
+
+    :param words: ``NAME=VALUE``; without any, the fields are asked one after the other.
+    """
+
+    number: int | None
+    words: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +112,7 @@ class Simple(Enum):
     EXIT = "leave"
 
 
-Input = Message | Decide | Show | DenyAll | Revoke | Undo | UndoShown | Withdraw | Wrong | Simple
+Input = Message | Decide | Answer | Show | DenyAll | Revoke | Undo | UndoShown | Withdraw | Wrong | Simple
 
 DECISIONS = {
     "approve": (Outcome.APPROVED, "approve a waiting call, once, exactly as it was shown"),
@@ -125,6 +138,8 @@ def parse(line: str, typed: str = "") -> Input | None:
         return DenyAll()
     if name in DECISIONS:
         return _decide(name, rest)
+    if name == "answer":
+        return _answer(line[1:])
     if name == "show":
         if len(rest) > 1 or not all(map(_is_number, rest)):
             return Wrong("/show takes the number of one escalation, like: /show 3")
@@ -152,6 +167,17 @@ def _decide(name: str, rest: list[str]) -> Input:
     return Decide(outcome, int(rest[0]), keep)
 
 
+def _answer(line: str) -> Input:
+    try:
+        _, *rest = shlex.split(line)
+    except ValueError:
+        return Wrong("a quotation mark is missing")
+    number = int(rest.pop(0)) if rest and _is_number(rest[0]) else None
+    if not all("=" in word for word in rest):
+        return Wrong("/answer takes the number of one form; values, if any, are written as NAME=VALUE")
+    return Answer(number, tuple(rest))
+
+
 def _undo(rest: list[str]) -> Input:
     if [word.lower() for word in rest] == ["yes"]:
         return UndoShown()
@@ -165,7 +191,7 @@ def _is_number(word: str) -> bool:
 
 
 def choose(
-    asked: Decide | Show,
+    asked: Decide | Answer | Show,
     waiting: Mapping[int, str],
     keys: DecisionKeys,
     typed: tuple[float, float],
@@ -181,7 +207,9 @@ def choose(
     :returns: its number.
     :raises UsageError: there is none, the choice is ambiguous, or it was typed too early.
     """
-    word = "show" if isinstance(asked, Show) else "approve" if asked.outcome is Outcome.APPROVED else "deny"
+    word = type(asked).__name__.lower()
+    if isinstance(asked, Decide):
+        word = "approve" if asked.outcome is Outcome.APPROVED else "deny"
     number = _only_one(word, sorted(waiting)) if asked.number is None else asked.number
     question = ShownPart(number, waiting.get(number, ""), Part.ROW)
     is_shown = number in waiting and not keys.missing([question])
@@ -189,7 +217,7 @@ def choose(
         raise UsageError(f"too late: {outcomes[number]}")
     if not is_shown and asked.number is not None:
         raise UsageError(f"no escalation {number} waits in this session{_list(sorted(waiting))}")
-    if asked.number is None or isinstance(asked, Decide):
+    if asked.number is None or not isinstance(asked, Show):
         check(keys, question, typed, f"/{word} {number}")
     return number
 

@@ -3,20 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine
+from math import inf
 from typing import Any
 
-from ironcurtain.cli.terminal.commands import Decide, DenyAll, Input, Revoke, Show, Simple, Undo, UndoShown, choose
+from ironcurtain.cli.terminal.commands import (
+    Answer,
+    Decide,
+    DenyAll,
+    Input,
+    Revoke,
+    Show,
+    Simple,
+    Undo,
+    UndoShown,
+    choose,
+)
 from ironcurtain.cli.terminal.printer import Printer
 from ironcurtain.cli.terminal.undoing import Undoing
 from ironcurtain.errors import IronCurtainError, NotShown, UsageError
 from ironcurtain.escalation.decision_keys import needed
+from ironcurtain.escalation.forms import read_words
+from ironcurtain.escalation.model import Outcome
 from ironcurtain.operations.api import SessionApi
 from ironcurtain.operations.operations import LOOK
 from ironcurtain.text.columns import Span
 from ironcurtain.view.escalations import LIST_LIMIT, whole_lines
+from ironcurtain.view.form_dialogue import Act, FormDialogue
 from ironcurtain.view.narration import Narration
 
 Work = Coroutine[Any, Any, None]
+
+
+async def _nothing() -> None:
+    """There is nothing to do."""
 
 
 class Deciding:
@@ -42,6 +61,7 @@ class Deciding:
         self._api, self._number, self._view, self._printer, self._now = api, number, view, printer, now
         self._undoing = undoing
         self._decided: set[int] = set()
+        self._form: FormDialogue | None = None
         self.busy = 0
         """Number of answers, or requested texts, in progress."""
 
@@ -58,6 +78,8 @@ class Deciding:
         match what:
             case Decide():
                 return self._reported(self._decide(what, began))
+            case Answer():
+                return self._reported(self._answer(what, began))
             case Show():
                 return self._reported(self._show(what, began))
             case DenyAll():
@@ -73,6 +95,64 @@ class Deciding:
             case _:
                 return None
 
+    def takes(self, line: str, began: float) -> Work | None:
+        """
+        Take a line that belongs to a form, so that no value is taken for a message to the agent.
+
+        :param began: when the person began to type it.
+        :returns: the work that it needs; ``None``: it belongs to no form.
+        """
+        if (form := self._form) is None:
+            return None
+        if form.number not in self.waiting:  # it may have closed while the line was typed
+            self._form = None
+            self._say("this line was not sent to anybody: the form is closed")
+            return self._reported(_nothing())
+        if form.complete and began == -inf:
+            self._say("pasted text decides nothing: type yes")
+            return self._reported(_nothing())
+        act, lines = form.enter(line)
+        self._say(*lines)
+        if act is Act.GO_ON:
+            return self._reported(_nothing())
+        self._form = None
+        if act is Act.LEAVE:
+            self._say("it waits on")
+            return self._reported(_nothing())
+        return self._reported(self._finish(form, act))
+
+    async def _finish(self, form: FormDialogue, act: Act) -> None:
+        self._decided.add(form.number)
+        try:
+            if act is Act.DECLINE:
+                await self._api.decide(form.number, Outcome.DENIED, form.digest)
+            else:
+                await self._api.answer(form.number, form.values if act is Act.SEND else None, form.digest)
+        except IronCurtainError:
+            self._decided.discard(form.number)
+            raise
+
+    async def _answer(self, asked: Answer, began: float) -> None:
+        number = self._chosen(asked, began)
+        view = next((view for view in await self._api.escalations() if view.number == number), None)
+        if view is None or view.form is None:
+            raise UsageError(f"{number} is no form: see /approve and /deny")
+        if asked.words:
+            unseen = self._printer.keys.missing(needed(number, view.digest, Outcome.APPROVED))
+            digest = None if unseen else view.digest  # it may have been shown to the same person elsewhere
+            await self._api.answer(number, read_words(view.form, asked.words), digest)
+        elif not self._printer.interactive:
+            raise UsageError(f"give values, like: /answer {number} NAME=VALUE")
+        else:
+            lines = whole_lines(view, self._now())
+            self._printer.show_whole(number, view.digest, self._view.report((Span(line),) for line in lines))
+            self._form = FormDialogue(number, view.digest, view.form)
+            self._say(*self._form.begin())
+
+    def _say(self, *lines: str) -> None:
+        for line in lines:
+            self._printer.add(self._view.note(line, "warn"))
+
     async def _reported(self, work: Awaitable[object]) -> None:
         self.busy += 1  # a later line, such as an approval, applies to what is shown by then
         try:
@@ -82,7 +162,7 @@ class Deciding:
         finally:
             self.busy -= 1
 
-    def _chosen(self, asked: Decide | Show, began: float) -> int:
+    def _chosen(self, asked: Decide | Answer | Show, began: float) -> int:
         typed = (began, self._printer.seconds)
         return choose(asked, self.waiting, self._printer.keys, typed, self._view.outcomes)
 

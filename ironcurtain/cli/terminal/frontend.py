@@ -166,7 +166,9 @@ class FrontEnd:
 
     def typed(self, line: str, began: float, own: str = "") -> None:
         """The person entered a line, of which ``own`` was typed."""
-        if self._surface.live or self._single:
+        if self._surface.live and (work := self._deciding.takes(line, began)) is not None:
+            self._spawn(self._decide(work))
+        elif self._surface.live or self._single:
             self._act(parse(line, own), began)
         else:
             self._queue.add(line, began, own)
@@ -339,7 +341,9 @@ class FrontEnd:
 
     def _message(self, message: Message) -> None:
         if self._waiting and (self._single or self._working):
-            self._add(self._view.note("to answer, type /approve {0} or /deny {0}".format(min(self._waiting)), "warn"))
+            number = min(self._waiting)
+            act = "approve" if self._view.pending[number].form is None else "answer"
+            self._add(self._view.note(f"to answer, type /{act} {number} or /deny {number}", "warn"))
             self._surface.put_back("" if self._single else message.text)
         elif self._single:
             self._add(self._view.note("this is a single task: start without a task for a conversation", "warn"))
@@ -397,4 +401,5 @@ def _raised(view: EscalationView) -> events.EscalationRaised:
         undo=view.undo,
         approvals=view.approvals,
         approved_by=view.approved_by,
+        form=view.form,
     )

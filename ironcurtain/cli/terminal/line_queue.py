@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from enum import Enum
 
-from ironcurtain.cli.terminal.commands import Decide, DenyAll, Input, Show, parse
+from ironcurtain.cli.terminal.commands import Answer, Decide, DenyAll, Input, Show, parse
 
 
 class Over(Enum):
@@ -49,7 +49,7 @@ class LineQueue:
         """
         if not self._lines:
             return Over.OVER if self._ended and not working else None
-        if working and not (waiting and isinstance(self._lines[0][0], Decide | Show | DenyAll)):
+        if working and not (waiting and isinstance(self._lines[0][0], Decide | Answer | Show | DenyAll)):
             return None
         line, self.began = self._lines.popleft()
         return line

@@ -62,6 +62,11 @@ class Printer:
         """Now, on the clock of :attr:`keys`."""
         return self._clock.seconds()
 
+    @property
+    def interactive(self) -> bool:
+        """Whether the person can be asked for one line after the other."""
+        return self._surface.live
+
     def show_whole(self, number: int, digest: str, items: Iterable[Item]) -> None:
         """Print an escalation completely, now."""
         self.add(items)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from twisted.internet.defer import Deferred
@@ -10,6 +10,7 @@ from twisted.internet.defer import Deferred
 from ironcurtain.cli.terminal.surface import Listener
 from ironcurtain.errors import NotFound, NotShown, SessionError, StaleDecision
 from ironcurtain.escalation import Outcome
+from ironcurtain.escalation.forms import Form, check_answer
 from ironcurtain.operations.api import OnEvent
 from ironcurtain.operations.model import EscalationView, PermissionView
 from ironcurtain.session import events
@@ -42,6 +43,7 @@ class PlayedSession:
         """Whether messages wait while the agent works."""
         self.queue: list[str] = []
         self.decisions: list[tuple[int, Outcome, str | None]] = []
+        self.answers: list[tuple[int, Mapping[str, Any] | None, str | None]] = []
         self.pending: dict[int, EscalationView] = {}
         self.kept: dict[int, PermissionView] = {}
         self.closed: dict[int, str] = {}
@@ -69,8 +71,14 @@ class PlayedSession:
             for follower in list(self._followers):
                 follower()
 
-    def raise_escalation(self, number: int, arguments: dict[str, Any] | None = None, seconds: float = 300.0) -> None:
-        """A call waits for a person."""
+    def raise_escalation(
+        self,
+        number: int,
+        arguments: dict[str, Any] | None = None,
+        seconds: float = 300.0,
+        form: Form | None = None,
+    ) -> None:
+        """A call, or a form, waits for a person."""
         raised = events.EscalationRaised(
             number=number,
             call_id=f"c{number}",
@@ -82,7 +90,8 @@ class PlayedSession:
             reason="outside the workspace",
             raised_at=self._now(),
             expires_at=self._now() + seconds,
-            scope="filesystem.write_file in /etc and below",
+            scope="" if form is not None else "filesystem.write_file in /etc and below",
+            form=form,
         )
         known = [name for name in events.EscalationRaised.__struct_fields__ if name not in ("call_id", "omitted")]
         self.pending[number] = EscalationView(
@@ -100,7 +109,7 @@ class PlayedSession:
         self.closed[number] = outcome
         self.emit(events.EscalationClosed(number=number, outcome=outcome, by=by, kept=kept))
 
-    def answer(self, text: str) -> None:
+    def reply(self, text: str) -> None:
         """The message has its answer."""
         self._over(text, "", "")
 
@@ -208,6 +217,17 @@ class PlayedSession:
                 used=0,
             )
         self.close_escalation(number, outcome.value, "me", view.scope if keep else "")
+        return view
+
+    async def answer(self, number: int, content: Mapping[str, Any] | None, digest: str | None = None) -> EscalationView:
+        self.answers.append((number, content, digest))
+        if number not in self.pending:
+            raise StaleDecision(f"too late: escalation {number} was {self.closed[number]} before")
+        view = self.pending[number]
+        assert view.form is not None
+        if content is not None:
+            check_answer(view.form, content)
+        self.close_escalation(number, "cancelled" if content is None else "answered", "me")
         return view
 
     async def follow(self, name: int | str, after: int, on_event: OnEvent) -> Callable[[], None]:

@@ -27,7 +27,7 @@ class ConversationTests(FrontEndCase):
     def test_a_message_and_its_answer(self) -> None:
         self.type("hello")
         self.assertEqual(self.session.messages, ["hello"])
-        self.session.answer("hello yourself")
+        self.session.reply("hello yourself")
         self.draw()
         self.assertEqual(self.surface.printed[-4:], ["", "> hello", "", "hello yourself"])
         self.type("/quit")
@@ -38,7 +38,7 @@ class ConversationTests(FrontEndCase):
         self.assertEqual(self.session.messages, ["one"])
         self.assertIn("not sent", self.surface.text)
         self.assertEqual(self.surface.input_line, "two")
-        self.session.answer("1")
+        self.session.reply("1")
         self.type("two")
         self.assertEqual(self.session.messages, ["one", "two"])
 
@@ -97,7 +97,7 @@ class ConversationTests(FrontEndCase):
     def test_an_answer_whose_events_never_come_is_shown_all_the_same(self) -> None:
         self.session.lagging = True
         self.type("one")
-        self.session.answer("42")
+        self.session.reply("42")
         self.clock.advance(1.9)
         self.assertNotIn("42", self.surface.printed)
         self.clock.advance(0.2)
@@ -107,7 +107,7 @@ class ConversationTests(FrontEndCase):
     def test_an_answer_whose_events_lag_is_shown_once(self) -> None:
         self.type("one")
         self.session.lagging = True
-        self.session.answer("42")
+        self.session.reply("42")
         self.clock.advance(1)
         self.session.lagging = False
         self.session.deliver()
@@ -117,7 +117,7 @@ class ConversationTests(FrontEndCase):
 
     def test_commands_that_look(self) -> None:
         self.type("one")
-        self.session.answer("42")
+        self.session.reply("42")
         self.logs.log.write_text("".join(f"line {i}\n" for i in range(100)))
         self.type("/history", "/budget", "/logs", "/help", "/oops")
         texts = ("   1  one", "100 in, 10 out", str(self.logs.audit), "  line 99", "/approve [N]", "no command /oops")
@@ -149,7 +149,7 @@ class ConversationTests(FrontEndCase):
         self.type("one")
         self.front.terminate()
         self.leave(143)
-        self.session.answer("too late")
+        self.session.reply("too late")
         self.clock.advance(5)
         self.assertNotIn("too late", self.surface.text)
 
@@ -319,7 +319,7 @@ class SingleShotTests(FrontEndCase):
 
     def test_the_answer_is_returned_and_not_printed(self) -> None:
         self.session.emit(events.AgentText(text="42"))
-        self.session.answer("42")
+        self.session.reply("42")
         self.assertEqual(self.successResultOf(self.done).text, "42")
         self.assertEqual(self.surface.printed, [])
         self.clean()

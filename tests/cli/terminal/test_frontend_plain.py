@@ -25,9 +25,9 @@ class PlainConversationTests(FrontEndCase):
     def test_messages_wait_for_the_answer_before(self) -> None:
         self.type("one", "two")
         self.assertEqual(self.session.messages, ["one"])
-        self.session.answer("1")
+        self.session.reply("1")
         self.assertEqual(self.session.messages, ["one", "two"])
-        self.session.answer("2")
+        self.session.reply("2")
         self.draw()
         self.assertEqual(self.surface.answers, ["1", "2"])
         self.end(0)
@@ -37,7 +37,7 @@ class PlainConversationTests(FrontEndCase):
         self.front.input_ended()
         self.draw()
         self.assertNoResult(self.done)
-        self.session.answer("1")
+        self.session.reply("1")
         self.end(0)
         self.assertEqual(self.surface.answers, ["1"])
 
@@ -45,7 +45,7 @@ class PlainConversationTests(FrontEndCase):
         self.type("one")
         self.session.raise_escalation(3)
         self.draw()
-        self.session.answer("1\n2")
+        self.session.reply("1\n2")
         self.type("/help")
         self.assertEqual(self.surface.answers, ["1", "2"])
         self.assertNotIn("> one", self.surface.printed)
@@ -85,14 +85,14 @@ class PlainConversationTests(FrontEndCase):
         self.type("one", "/approve")
         self.draw()
         self.assertNotIn("nothing waits", self.surface.text)
-        self.session.answer("1")
+        self.session.reply("1")
         self.draw()
         self.assertIn("no call waits for a decision", self.surface.text)
 
     def test_a_last_message_that_failed_is_the_status(self) -> None:
         self.type("one", "two")
         self.session.fail("overloaded")
-        self.session.answer("2")
+        self.session.reply("2")
         self.type("three")
         self.session.fail("overloaded")
         self.draw()
@@ -102,7 +102,7 @@ class PlainConversationTests(FrontEndCase):
     def test_quit(self) -> None:
         self.type("one", "/quit")
         self.assertNoResult(self.done)
-        self.session.answer("1")
+        self.session.reply("1")
         self.end(0)
 
     def test_a_hundred_lines_at_once(self) -> None:
@@ -131,7 +131,7 @@ class PlainSingleShotTests(FrontEndCase):
         self.front.input_ended()
         self.draw()
         self.assertNoResult(done)
-        self.session.answer("42")
+        self.session.reply("42")
         self.assertEqual(self.successResultOf(done).text, "42")
         self.assertEqual((self.surface.printed, self.surface.answers), ([], []))
         self.clean()

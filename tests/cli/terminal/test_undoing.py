@@ -62,7 +62,7 @@ class UndoingTests(FrontEndCase):
         self.type("/undo", "hello")
         self.type("/undo yes")
         self.assertIn("the agent is working", self.surface.text)
-        self.session.answer("done")
+        self.session.reply("done")
         self.proposal = replace(self.proposal, snapshot=5)
         self.type("/undo yes")
         self.assertEqual(self.session.undone, [])
