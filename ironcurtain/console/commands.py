@@ -118,6 +118,7 @@ HELP = (
         "/approve N",
         "approve escalation N; /approve all: those that you read to their end and that act on nothing outside",
     ),
+    ("/answer N", "fill in form N on this line, field by field; a does so for the chosen one, y sends it"),
     ("/deny N", "deny escalation N; /deny all: all waiting ones that the filter shows"),
     ("/start TASK", "start a session in the daemon; before TASK may stand --agent NAME and --workspace DIRECTORY"),
     ("/stop N", "end session N; its calls that wait are withdrawn"),
@@ -133,7 +134,7 @@ HELP = (
 )
 """Keys and commands with their explanation."""
 
-_OUTCOMES = {"/approve": Outcome.APPROVED, "/deny": Outcome.DENIED}
+_OUTCOMES = {"/approve": Outcome.APPROVED, "/answer": Outcome.APPROVED, "/deny": Outcome.DENIED}
 _PLAIN: dict[str, Command] = {
     "/sessions": GoTo(Section.SESSIONS),
     "/escalations": GoTo(Section.WAITING),
@@ -166,12 +167,12 @@ def parse(text: str) -> Command:
 
 
 def _decision(word: str, rest: str) -> Command:
-    if rest == "all":
+    if rest == "all" and word != "/answer":
         return DecideAll(_OUTCOMES[word])
     number, _, more = rest.partition(" ")
     if _is_number(number) and (not more or (word == "/approve" and more.strip() == "keep")):
         return Decide(_OUTCOMES[word], int(number), keep=bool(more))
-    return Wrong(f"which one? Type {word} and its number, or {word} all")
+    return Wrong(f"which one? Type {word} and its number{'' if word == '/answer' else f', or {word} all'}")
 
 
 def _start(rest: str) -> Command:

@@ -24,6 +24,7 @@ from ironcurtain.console.source import ConsoleSource
 from ironcurtain.console.state import ConsoleState, Effect, End, Leave, Look, Send, Shown, TakeBack, outcome_of_all
 from ironcurtain.console.widgets import PALETTE, FrameWidget
 from ironcurtain.errors import IronCurtainError
+from ironcurtain.escalation.model import Outcome
 from ironcurtain.home.user_paths import user_path
 from ironcurtain.operations.model import EscalationView
 from ironcurtain.session.events import Stamped
@@ -246,6 +247,8 @@ class Console:
         """:returns: the decided escalation, or the reason of the failure."""
         number, digest = send.key
         try:
+            if send.outcome in (Outcome.ANSWERED, Outcome.CANCELLED):
+                return await self._source.answer(number, send.content, digest)
             return await self._source.decide(number, send.outcome, digest, send.keep, send.calls)
         except IronCurtainError as e:
             return str(e)

@@ -14,6 +14,7 @@ from ironcurtain.text.display import left, one_line
 from ironcurtain.view.arguments import full_lines, is_complete, key_lines, size
 from ironcurtain.view.chronicle import Chronicle
 from ironcurtain.view.escalations import NAME_LIMIT, approvals_words, permission_lines, tool_name
+from ironcurtain.view.forms import form_lines
 
 REASON_LINES = 2
 """Maximum number of lines of rule and reason before the arguments (the arguments stay on an 80x24 screen)."""
@@ -69,7 +70,8 @@ class Details:
         if key not in self._known:
             while len(self._known) >= REMEMBERED:
                 del self._known[next(iter(self._known))]
-            lines, complete = escalation_lines(escalation, width), is_complete(escalation.arguments)
+            complete = escalation.form is not None or is_complete(escalation.arguments)
+            lines = escalation_lines(escalation, width)
             self._known[key] = (lines, False, complete)
         return self._known[key]
 
@@ -90,13 +92,17 @@ def escalation_lines(escalation: EscalationView, width: int) -> list[Line]:
     lines: list[Line] = [(Span(name, "bold"),), *_wrapped(f"agent  {agent}", width, 1)]
     why = f"rule   {one_line(escalation.rule)}: {one_line(escalation.reason)}"
     lines += _wrapped(why, width, REASON_LINES)
-    lines += _wrapped(f"undo   {undo_words(escalation.undo)}", width, 1)
+    if escalation.form is None:
+        lines += _wrapped(f"undo   {undo_words(escalation.undo)}", width, 1)
     if (needed := approvals_words(escalation)) and not escalation.outcome:
         lines += [(Span(part, "warn"),) for part in wrap(needed, width)]
-    lines += key_lines(escalation.arguments, width)
+    if escalation.form is not None:
+        lines += [(Span(part),) for line in form_lines(escalation.form) for part in (list(wrap(line, width)) or [""])]
+    else:
+        lines += key_lines(escalation.arguments, width)
     length = size(escalation.arguments)
     lines.append((Span(f"digest {escalation.digest[:DIGEST]} over all {length:,} characters", "dim"),))
-    rest = full_lines(escalation.arguments, width)
+    rest = [] if escalation.form is not None else full_lines(escalation.arguments, width)
     if len(whole_reason := list(wrap(why, width))) > REASON_LINES:
         rest += [(Span(part, "dim"),) for part in whole_reason]
     if whole_name != name:

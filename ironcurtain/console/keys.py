@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from math import inf
+from typing import Any
 
-from ironcurtain.console import commands
+from ironcurtain.console import commands, filling
 from ironcurtain.console.commands import Section
 from ironcurtain.console.state import (
     ConsoleState,
@@ -40,6 +41,8 @@ def press(state: ConsoleState, key: str, now: float, alone: bool = True) -> Step
     if state.prompt is None and state.question is not None:
         return _confirming(state, state.question, key, now, alone)
     state.keys.strike(now)
+    if state.prompt is not None and state.dialogue is not None:
+        return filling.type_value(state, state.dialogue, state.prompt, key)
     if state.prompt is not None:
         return _typing(state, state.prompt, key, now)
     if key in _SCROLLING:
@@ -60,6 +63,8 @@ def paste(state: ConsoleState, key: str, now: float) -> ConsoleState:
     state.keys.strike(now)
     if state.prompt is None or len(key) != 1:
         return state
+    if state.dialogue is not None:
+        return filling.type_value(state, state.dialogue, state.prompt, key)[0]
     return replace(_typing(state, state.prompt, key, now)[0], began=-inf)
 
 
@@ -134,25 +139,27 @@ def _closed(state: ConsoleState) -> ConsoleState:
 
 
 def _confirming(state: ConsoleState, question: Question, key: str, now: float, alone: bool) -> Step:
-    approves = question.outcome is Outcome.APPROVED
+    approves = question.outcome is not Outcome.DENIED
     must = [part for each in question.keys for part in needed(*each, question.outcome)] if approves else []
     offer = Offer(question, {"y": must}, views=("/", *_SCROLLING, *_CANCELLING))
     match state.keys.press(key, offer, now, alone):
         case Verdict.ACTS if key in _SCROLLING:
             return _SCROLLING[key](state), ()
-        case Verdict.ACTS if key == "/":
+        case Verdict.ACTS if key == "/" and state.dialogue is None:
             return replace(state, question=None, withdrawn=question, prompt="/", began=now, message=("", "")), ()
         case Verdict.ACTS:
-            return replace(state, question=None).with_message("nothing was decided"), ()
+            return replace(state, question=None, dialogue=None).with_message("nothing was decided"), ()
         case Verdict.EARLY:
             return state.with_message(early(key), "warn"), ()
         case Verdict.CROWDED:
             return state.with_message("several keys came at once, which decide nothing", "warn"), ()
         case Verdict.DECIDES if not approves or question.every or question.keys == (state.shown.whole,):
-            decided = replace(state, question=None, message=("", ""))
-            return decided, tuple(_sent(state, question.outcome, each, question.keep) for each in question.keys)
+            values = None if state.dialogue is None else state.dialogue.values
+            decided = replace(state, question=None, dialogue=None, message=("", ""))
+            return decided, tuple(_sent(state, question.outcome, each, question.keep, values) for each in question.keys)
         case Verdict.DECIDES | Verdict.UNSEEN:
-            return replace(state, question=None).with_message(_unread(state, question.keys[0]), "warn"), ()
+            unread = _unread(state, question.keys[0])
+            return replace(state, question=None, dialogue=None).with_message(unread, "warn"), ()
         case _:
             return state, ()
 
@@ -174,6 +181,8 @@ def _ask(state: ConsoleState, outcome: Outcome, keep: bool = False) -> ConsoleSt
     asked, key = state.go(Section.WAITING), key_of(chosen)
     if outcome is Outcome.APPROVED and state.shown.whole == key and not state.was_read(key):
         return asked.with_message(_unread(state, key), "warn")
+    if outcome is Outcome.APPROVED and chosen.form is not None:
+        return filling.begin(asked, key)
     if keep and not chosen.scope:
         return asked.with_message(f"the approval of {chosen.number} cannot be kept: it is for this call only", "warn")
     return replace(asked, question=Question(outcome, (key,), keep=keep), message=("", ""))
@@ -185,7 +194,7 @@ def _ask_all(state: ConsoleState, outcome: Outcome) -> ConsoleState:
         return state.with_message("no call waits for a decision")
     keys, note = tuple(map(key_of, listed)), ""
     if outcome is Outcome.APPROVED:
-        read = [e for e in listed if state.was_read(key_of(e))]
+        read = [e for e in listed if state.was_read(key_of(e)) and e.form is None]
         alone = [str(e.number) for e in read if is_lasting(e.undo)]
         keys = tuple(key_of(e) for e in read if not is_lasting(e.undo))
         note = f"cannot be undone, so approve it by itself: {', '.join(alone)}" if alone else ""
@@ -202,14 +211,20 @@ def _decide(state: ConsoleState, outcome: Outcome, number: int, keep: bool, now:
     key = key_of(found)
     is_there = key in state.shown.rows if outcome is Outcome.DENIED else state.shown.whole == key
     typed = state.keys.word(needed(*key, outcome), state.began, now)
-    if is_there and not keep and typed is Verdict.DECIDES:
+    if is_there and (outcome is Outcome.DENIED or found.form is None) and not keep and typed is Verdict.DECIDES:
         return state, (_sent(state, outcome, key),)
     visible = state if found in state.listed(Section.WAITING) else state.narrow("")
     return _ask(visible.choose(Section.WAITING, number), outcome, keep), ()
 
 
-def _sent(state: ConsoleState, outcome: Outcome, key: ShownEscalation, keep: bool = False) -> Send:
-    return Send(outcome, key, keep, state.keys.calls(ShownPart(*key, Part.CALL)))
+def _sent(
+    state: ConsoleState,
+    outcome: Outcome,
+    key: ShownEscalation,
+    keep: bool = False,
+    content: Mapping[str, Any] | None = None,
+) -> Send:
+    return Send(outcome, key, keep, state.keys.calls(ShownPart(*key, Part.CALL)), content)
 
 
 def _next(state: ConsoleState, step: int) -> ConsoleState:

@@ -97,7 +97,7 @@ def frame(
     lines += [()] * (rows - len(lines))
     cursor = None
     if state.prompt is not None and rows > 1:
-        at = rows - len(foot)
+        at = rows - len(foot) + next(n for n, line in enumerate(foot) if line and line[0].style == "key")
         cursor = (min(cells(_prompt(state.prompt, columns)), columns - 1), at)
     return Frame(tuple(clip(line, columns) for line in lines), shown, tuple(lists.targets), cursor)
 
@@ -115,9 +115,13 @@ def _head(state: ConsoleState, columns: int, now: float, who: str) -> Line:
 
 
 def _foot(state: ConsoleState, columns: int, rows: int, early: bool) -> list[Line]:
+    text, style = state.message
+    if state.prompt is not None and state.dialogue is not None:
+        asked: list[Line] = [(Span(f" {part}", style),) for part in wrap(text, max(columns - 1, 1))]
+        keys = _keys(("Enter next", "/back", "/decline", "/cancel", "Esc leave it"), columns)
+        return [*asked[-REMARK_LINES:], (Span(_prompt(state.prompt, columns), "key"),), *keys]
     if state.prompt is not None:
         return [(Span(_prompt(state.prompt, columns), "key"),), *_keys(("Enter run", "Esc leave it"), columns)]
-    text, style = state.message
     if state.question is not None:
         remark: list[Line] = [(Span(cut(f" {text}", columns), style),)] if text else []
         offered = ("y yes", "n no", "PgDn more", "/ command", *(["…"] if early else []))
@@ -133,7 +137,8 @@ def _foot(state: ConsoleState, columns: int, rows: int, early: bool) -> list[Lin
 
 def _asked(state: ConsoleState, columns: int) -> list[Line]:
     assert state.question is not None
-    verb = "Approve" if state.question.outcome == "approved" else "Deny"
+    verbs = {"approved": "Approve", "answered": "Send to the server what you entered for"}
+    verb = verbs.get(state.question.outcome, "Deny")
     numbers = ", ".join(str(key.number) for key in state.question.keys)
     which = "that you read" if verb == "Approve" else "that wait"
     what = f"all {len(state.question.keys)} {which}: {numbers}" if state.question.every else numbers

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -22,6 +22,7 @@ from ironcurtain.session.model import AuditHead, SessionInfo
 from ironcurtain.text.columns import Style
 from ironcurtain.text.display import one_line
 from ironcurtain.view.escalations import approvals_words
+from ironcurtain.view.form_dialogue import FormDialogue
 
 Row = TypeVar("Row")
 
@@ -88,12 +89,14 @@ class Send:
     Send a decision.
 
     :param calls: the number of equal calls shown.
+    :param content: the values of a form that was filled in.
     """
 
     outcome: Outcome
     key: ShownEscalation
     keep: bool = False
     calls: int | None = None
+    content: Mapping[str, Any] | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +148,7 @@ class ConsoleState:
     :param withdrawn: the question that comes back when the input line is closed.
     :param permissions: the kept approvals, if they are shown.
     :param permitted: whether these are shown.
+    :param dialogue: the form that is being filled in; all states share it, as they share ``keys``.
     :param message: the newest message and its style.
     :param keys: what was shown and pressed; all states of a console share it. An escalation counts as shown when all
         of its text was on the screen.
@@ -162,6 +166,7 @@ class ConsoleState:
     began: float = 0.0
     withdrawn: Question | None = None
     question: Question | None = None
+    dialogue: FormDialogue | None = None
     help: bool = False
     permissions: tuple[PermissionView, ...] = ()
     permitted: bool = False
@@ -299,6 +304,9 @@ class ConsoleState:
 
     def ask_on(self) -> ConsoleState:
         """:returns: the state without the escalations that need no decision in its question."""
+        if (form := self.dialogue) is not None and form.number not in {each.number for each in self.pending}:
+            closed = replace(self, dialogue=None, prompt=None, question=None)
+            return closed.with_message(f"nothing was sent: {self.too_late(form.number)}", "warn")
         if self.question is None:
             return self
         waiting = {key_of(e) for e in self.pending}
@@ -320,21 +328,20 @@ class ConsoleState:
         return not self.filter or self.filter.casefold() in words(row).casefold()
 
 
-_WORDS: Mapping[str, Callable[[str], str]] = {
-    "approved": lambda by: f"was approved by {by}",
-    "denied": lambda by: f"was denied by {by}",
-    "expired": lambda by: "expired: nobody decided in time",
-    "withdrawn": lambda by: "was withdrawn: the call no longer waits",
-    GONE: lambda by: "is gone, with the process it came from",
+_WORDS: Mapping[str, str] = {
+    "expired": "expired: nobody decided in time",
+    "withdrawn": "was withdrawn: the call no longer waits",
+    GONE: "is gone, with the process it came from",
 }
 
 
 def outcome_words(record: EscalationView) -> str:
     """:returns: the outcome of an escalation in words; escaped."""
     words = _WORDS.get(record.outcome)
-    if words is None:
-        return one_line(record.outcome, 20)
-    return words(one_line(record.by, 64) or "somebody") + (", and kept" if record.kept else "")
+    if words is not None:
+        return words
+    by = one_line(record.by, 64) or "somebody"
+    return f"was {one_line(record.outcome, 20)} by {by}{', and kept' if record.kept else ''}"
 
 
 def outcome_of_all(sent: Sequence[Send], results: Sequence[EscalationView | str]) -> tuple[str, Style]:
@@ -344,7 +351,7 @@ def outcome_of_all(sent: Sequence[Send], results: Sequence[EscalationView | str]
     """
     outcome = sent[0].outcome
     failed = [(send.key.number, why) for send, why in zip(sent, results, strict=True) if isinstance(why, str)]
-    good: Style = "good" if outcome is Outcome.APPROVED else "bad"
+    good: Style = "good" if outcome in (Outcome.APPROVED, Outcome.ANSWERED) else "bad"
     match results:
         case [str(why)]:
             return why, "warn"

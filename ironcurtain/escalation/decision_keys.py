@@ -43,7 +43,7 @@ class ShownPart(NamedTuple):
 
 def needed(number: int, digest: str, outcome: Outcome, keep: bool = False) -> tuple[ShownPart, ...]:
     """:returns: what must have been shown before an escalation is decided so."""
-    if outcome is not Outcome.APPROVED:
+    if outcome not in (Outcome.APPROVED, Outcome.ANSWERED):
         return (ShownPart(number, digest, Part.ROW),)
     return tuple(ShownPart(number, digest, part) for part in ((Part.CALL, Part.SCOPE) if keep else (Part.CALL,)))
 

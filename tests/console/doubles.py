@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -76,6 +76,7 @@ class GivenSource:
         self.found: list[SessionInfo] = [session()]
         self.waiting: dict[int, EscalationView] = {}
         self.decided: list[tuple[int, Outcome, str | None]] = []
+        self.answers: list[tuple[int, Mapping[str, Any] | None, str | None]] = []
         self.started: list[SessionRequest] = []
         self.kept: dict[int, PermissionView] = {}
         self.listeners: list[Callable[[], None]] = []
@@ -122,6 +123,11 @@ class GivenSource:
         self.close(number, outcome.value, "ada", keep)
         if keep:
             self.kept[number] = permission(number, scope=view.scope)
+        return self.waiting[number]
+
+    async def answer(self, number: int, content: Mapping[str, Any] | None, digest: str | None = None) -> EscalationView:
+        self.answers.append((number, content, digest))
+        self.close(number, "cancelled" if content is None else "answered", "me")
         return self.waiting[number]
 
     async def permissions(self) -> list[PermissionView]:

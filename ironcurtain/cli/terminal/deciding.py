@@ -138,7 +138,7 @@ class Deciding:
         if view is None or view.form is None:
             raise UsageError(f"{number} is no form: see /approve and /deny")
         if asked.words:
-            unseen = self._printer.keys.missing(needed(number, view.digest, Outcome.APPROVED))
+            unseen = self._printer.keys.missing(needed(number, view.digest, Outcome.ANSWERED))
             digest = None if unseen else view.digest  # it may have been shown to the same person elsewhere
             await self._api.answer(number, read_words(view.form, asked.words), digest)
         elif not self._printer.interactive:

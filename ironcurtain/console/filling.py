@@ -1,0 +1,69 @@
+"""Filling in a form on the console's input line: each line is a value, and the last question is confirmed by a key."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ironcurtain.console.state import ConsoleState, Effect, Question, Send, ShownEscalation
+from ironcurtain.escalation.model import Outcome
+from ironcurtain.view.form_dialogue import Act, FormDialogue
+
+LINE_LIMIT = 4000
+"""Maximum length in characters of a value."""
+
+Step = tuple[ConsoleState, tuple[Effect, ...]]
+
+_OUTCOMES = {Act.DECLINE: Outcome.DENIED, Act.CANCEL: Outcome.CANCELLED}
+
+
+def begin(state: ConsoleState, key: ShownEscalation) -> ConsoleState:
+    """:returns: the state in which the chosen form is filled in, from its first field."""
+    chosen = state.escalation
+    if chosen is None or chosen.form is None:
+        return state
+    return _go_on(replace(state, dialogue=FormDialogue(key.number, key.digest, chosen.form)), [])
+
+
+def type_value(state: ConsoleState, dialogue: FormDialogue, text: str, key: str) -> Step:
+    """
+    :param text: what stands in the input line.
+    :param key: urwid's name of the key that is pressed.
+    """
+    if key in ("esc", "ctrl c"):
+        return _left(state).with_message("nothing was sent: it waits on"), ()
+    if key == "enter":
+        return _enter(state, dialogue, text)
+    if key in ("backspace", "ctrl h"):
+        text = text[:-1]
+    elif key == "ctrl u":
+        text = ""
+    elif key == "ctrl w":
+        text = text.rstrip(" ").rpartition(" ")[0]
+    elif len(key) == 1 and key.isprintable() and len(text) < LINE_LIMIT:
+        text += key
+    return replace(state, prompt=text), ()
+
+
+def _enter(state: ConsoleState, dialogue: FormDialogue, text: str) -> Step:
+    act, lines = dialogue.enter(text)
+    if act is Act.GO_ON:
+        return _go_on(state, lines[:-1]), ()
+    if act is Act.LEAVE:
+        return _left(state).with_message("nothing was sent: it waits on"), ()
+    key = ShownEscalation(dialogue.number, dialogue.digest)
+    return _left(state), (Send(_OUTCOMES[act], key),)
+
+
+def _go_on(state: ConsoleState, lines: list[str]) -> ConsoleState:
+    dialogue = state.dialogue
+    if dialogue is None:
+        return state
+    if not dialogue.complete:
+        return replace(state, prompt="").with_message("; ".join([*lines, dialogue.prompt]), "warn")
+    key = ShownEscalation(dialogue.number, dialogue.digest)
+    asked = replace(state, prompt=None, question=Question(Outcome.ANSWERED, (key,)))
+    return asked.with_message("; ".join(lines), "warn")
+
+
+def _left(state: ConsoleState) -> ConsoleState:
+    return replace(state, dialogue=None, prompt=None, message=("", ""))
