@@ -29,6 +29,8 @@ from ironcurtain.mcp_proxy.backend import BackendFailed, OnProgress, RpcError
 from ironcurtain.mcp_proxy.backends import Backends
 from ironcurtain.mcp_proxy.calls import ERROR_TEXT, CallResult, PathRewriter, clean, failure_text, refusal
 from ironcurtain.mcp_proxy.catalogue import ToolDefinition
+from ironcurtain.mcp_proxy.hooked_calls import HookedCalls
+from ironcurtain.mcp_proxy.hooks import Hooks
 from ironcurtain.mcp_proxy.memory import CallMemory, FileChanges, file_changes
 from ironcurtain.mcp_proxy.pins import WITHHELD, Reason
 from ironcurtain.policy import Decision, PolicyEngine, ToolCall, Verdict
@@ -107,6 +109,7 @@ class Gate:
     The policy enforcement point of one session.
 
     :param memory: what happened in the session.
+    :param hooks: the user's own programs that are asked about calls.
     :param stopped: returns why no call may be made and no result passed on any more; empty if they may.
     """
 
@@ -122,13 +125,17 @@ class Gate:
         clock: IReactorTime,
         limits: GateLimits,
         memory: CallMemory,
+        session_id: str = "",
         stopped: Callable[[], str] = lambda: "",
+        hooks: Hooks | None = None,
     ) -> None:
         self._engine, self._admission, self._backends, self._rewriter = engine, admission, backends, rewriter
         self._memory = memory
         self._clock, self._limits, self._stopped = clock, limits, stopped
         self._breakers: WeakKeyDictionary[object, CircuitBreaker] = WeakKeyDictionary()
         self._git_directories: dict[str, str] = {}
+        current = backends.catalogue.tool
+        self._hooks = None if hooks is None else HookedCalls(hooks, clock, session_id, self._evaluate, current)
 
     def tools(self) -> list[ToolDefinition]:
         """:returns: the tools that can be called now."""
@@ -165,6 +172,8 @@ class Gate:
         definition = self._backends.catalogue.tool(server, tool)
         try:
             verdict = self._judge(call, arguments, definition, self if client is None else client)
+            if definition is not None and self._hooks is not None:
+                verdict, arguments = await self._hooks.before(call, verdict, arguments, definition)
             changes = file_changes(verdict)
             sequence = self._admission.record(call, verdict, changes.creates)
             if verdict.decision is Decision.ESCALATE:
@@ -177,6 +186,8 @@ class Gate:
             params = {**clean(extra), "name": tool, "arguments": verdict.arguments}
             sent = await self._backends.request(server, "tools/call", params, progress, on_progress)
             raw = self._backends.sound(server, "tools/call", tool, sent, params)
+            if self._hooks is not None:
+                await self._hooks.after(call, verdict, failure_text(raw) is None)
             self._still_open()
             return self._finished(call, raw, verdict, changes)
         except Exception as e:

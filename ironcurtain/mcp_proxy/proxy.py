@@ -27,6 +27,7 @@ from ironcurtain.mcp_proxy.connection import AgentConnection
 from ironcurtain.mcp_proxy.downloads import Place, install
 from ironcurtain.mcp_proxy.faults import ServerFaults
 from ironcurtain.mcp_proxy.gate import Gate, GateLimits
+from ironcurtain.mcp_proxy.hooks import Hooks
 from ironcurtain.mcp_proxy.launch import OWN_SERVERS, Ground, is_own, needed_download, prepare
 from ironcurtain.mcp_proxy.listeners import AgentConnections, ListenerReactor, accept, listen_unix, serve_stdio
 from ironcurtain.mcp_proxy.logins import LoginFiles
@@ -104,6 +105,7 @@ class McpProxy:
     :param history: what happened before the session was resumed, with times of the reactor's clock.
     :param end: called with the reason when the session must not go on.
     :param refused: called with each connection that is refused, and each request.
+    :param hooks: the user's own programs that are asked about calls of tools.
     """
 
     log = Logger()
@@ -125,6 +127,7 @@ class McpProxy:
         history: CallHistory = NO_HISTORY,
         end: Callable[[str], None] = lambda why: None,
         refused: Callable[[RefusedConnection], None] = lambda refused: None,
+        hooks: Hooks | None = None,
     ) -> None:
         def appeared(path: str, why: str) -> None:
             audit.append("protected-path-appeared", path=path)
@@ -188,7 +191,9 @@ class McpProxy:
             clock=reactor,
             limits=limits or GateLimits(),
             memory=memory,
+            session_id=session_id,
             stopped=self.guard.look,
+            hooks=hooks,
         )
         """Judges and makes every call, also those of code mode."""
         self._network = NetworkGate(

@@ -192,6 +192,7 @@ def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy
     :raises ConfigurationError: the policy or the list of servers is wrong.
     """
     from ironcurtain.mcp_proxy.gate import GateLimits
+    from ironcurtain.mcp_proxy.hooks import Hooks
     from ironcurtain.mcp_proxy.proxy import McpProxy, McpSurroundings
 
     services, user_home = core.services, person_home(environ, os.geteuid())
@@ -276,6 +277,7 @@ def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy
         has_snapshot=lambda: core.snapshots.ready,
         end=core.end,
         refused=_refusals(core),
+        hooks=Hooks(reactor, services.home.hooks, environ, services.settings.shell.hook_seconds, os.geteuid()),
     )
     for name in proxy.unsandboxed:
         tell(f"MCP server {name} runs outside any sandbox: it may do all that its account may; each call is asked")

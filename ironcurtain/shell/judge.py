@@ -9,15 +9,12 @@ import msgspec
 
 from ironcurtain.command_rules import Risk
 from ironcurtain.mcp_proxy.catalogue import ToolDefinition
+from ironcurtain.mcp_proxy.hooks import HookAction, Hooks, HookVerdict
 from ironcurtain.policy import Decision, Verdict
 from ironcurtain.shell.execution import CommandResult
-from ironcurtain.shell.hooks import HookAction, Hooks, HookVerdict
 from ironcurtain.shell.messages import Message, Notice, ProposedStep
 from ironcurtain.shell.model import SERVER, TOOL, JudgedStep
 from ironcurtain.shell.narrowing import NarrowedGate
-
-HOOK_RULE = "hook"
-"""The rule by which a hook decides; its name follows."""
 
 _FIXED = {"type": "string", "enum": []}
 RUN_TOOL = ToolDefinition(
@@ -87,4 +84,4 @@ class HookedJudge:
 
 def _denied(answer: HookVerdict, command: str, directory: str) -> Verdict:
     arguments = {"command": command, "directory": directory}
-    return Verdict(Decision.DENY, f"{HOOK_RULE} {answer.hook}".strip(), answer.reason or "a hook denied it", arguments)
+    return Verdict(Decision.DENY, answer.rule, answer.reason or "a hook denied it", arguments)

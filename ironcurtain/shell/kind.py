@@ -20,6 +20,7 @@ from ironcurtain.llm.model import TokenUsage
 from ironcurtain.llm.registry import Chosen
 from ironcurtain.llm.tokens import count_tokens
 from ironcurtain.mcp_proxy.admission import CallAdmission
+from ironcurtain.mcp_proxy.hooks import Hooks
 from ironcurtain.services.line_sinks import FileSink
 from ironcurtain.session import events
 from ironcurtain.session.budget import Accounting, BudgetLimits, BudgetMeter
@@ -33,7 +34,6 @@ from ironcurtain.shell.assistant import Assistant, AssistantLimits
 from ironcurtain.shell.context import Prompt, ShellState, prompt, result
 from ironcurtain.shell.execution import CommandRunner
 from ironcurtain.shell.gate import CommandGate
-from ironcurtain.shell.hooks import Hooks
 from ironcurtain.shell.judge import HookedJudge
 from ironcurtain.shell.messages import StepCompleted
 from ironcurtain.shell.model import ConfirmMode, PlanParts

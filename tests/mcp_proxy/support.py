@@ -28,6 +28,7 @@ from ironcurtain.http.upstream_proxies import UpstreamProxies
 from ironcurtain.jsonrpc.framing import Framer
 from ironcurtain.mcp_proxy.calls import CallEvent
 from ironcurtain.mcp_proxy.gate import GateLimits
+from ironcurtain.mcp_proxy.hooks import Hooks
 from ironcurtain.mcp_proxy.launch import Ground
 from ironcurtain.mcp_proxy.logins import LoginFiles
 from ironcurtain.mcp_proxy.pins import PinFiles
@@ -189,10 +190,12 @@ class Bench:
         pins: Path | None = None,
         history: CallHistory = NO_HISTORY,
         proxies: UpstreamProxies = DIRECT,
+        hooks: bool = False,
     ) -> None:
         self.top = Path(tempfile.mkdtemp(prefix="ic", dir="/tmp")).resolve()
         self.workspace = self.top / "sandbox"
         self.workspace.mkdir()
+        self.hooks = self.top / "hooks"
         self.socket = self.top / "run" / "proxy.sock"
         self.told: list[str] = []
         self.ends: list[str] = []
@@ -243,6 +246,7 @@ class Bench:
             limits=limits,
             history=history,
             end=self.ends.append,
+            hooks=Hooks(the_reactor, self.hooks, os.environ, 60.0, os.geteuid()) if hooks else None,
         )
         if clock is not None:
             self.proxy.gate._admission._clock = clock

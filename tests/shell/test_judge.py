@@ -8,11 +8,11 @@ from typing import Any
 
 from twisted.internet.defer import Deferred
 
+from ironcurtain.mcp_proxy.hooks import Hooks
 from ironcurtain.policy import Decision
 from ironcurtain.shell.approval import read_approval
 from ironcurtain.shell.execution import CommandResult
 from ironcurtain.shell.gate import CommandGate
-from ironcurtain.shell.hooks import Hooks
 from ironcurtain.shell.judge import HookedJudge
 from ironcurtain.shell.messages import Message, Notice, ProposedStep, StepOutcome
 from ironcurtain.shell.model import JudgedStep

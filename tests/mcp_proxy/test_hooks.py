@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.shell.hooks import OUTPUT_LIMIT, HookAction, Hooks, HookVerdict, check_hooks, find_hooks, read_answer
+from ironcurtain.mcp_proxy.hooks import (
+    OUTPUT_LIMIT,
+    HookAction,
+    Hooks,
+    HookVerdict,
+    check_hooks,
+    find_hooks,
+    read_answer,
+)
 from tests.process.commands import PlayedTime, RealCommandCase
 
 ACTION = HookAction(command="df -h", directory="/home/ada", risk="read", instruction="which disk is full?", step=1)

@@ -3,7 +3,8 @@ Hooks: the user's own programs, which are asked before an action runs, and told 
 
 They lie in ``hooks`` below the home: ``pre-exec*`` and ``post-exec*``, run in the order of their names. Each gets the
 action as one line of JSON, and answers with a JSON object: ``decision`` is ``allow``, ``deny`` or ``modify``,
-``reason`` is for people, and ``command`` is the one to run instead. Whatever else a hook does means ``deny``.
+``reason`` is for people, and ``command``, or ``arguments`` of a tool, replace those of the action. Whatever else a hook
+does means ``deny``.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 import msgspec
 
@@ -58,10 +59,34 @@ class HookAction(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", ta
     duration_ms: int | None = None
 
 
+class ToolAction(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="mcp", omit_defaults=True):
+    """
+    A call of an MCP server's tool, as hooks are told of it.
+
+    :param arguments: with the paths of this machine.
+    :param session: the session's id.
+    :param decision: what the policy says: ``allow``, or ``escalate``: a person is asked afterwards.
+    :param status: after it ended: ``success`` or ``error``.
+    :param duration_ms: after it ended.
+    """
+
+    server: str
+    tool: str
+    arguments: dict[str, Any]
+    session: str
+    decision: str
+    status: str = ""
+    duration_ms: int | None = None
+
+
+Action = HookAction | ToolAction
+
+
 class _Answer(msgspec.Struct, frozen=True):
     decision: Literal["allow", "deny", "modify"]
     reason: str = ""
     command: str = ""
+    arguments: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +94,7 @@ class HookVerdict:
     """
     What the hooks say of an action.
 
-    :param decision: ``modify`` asks for ``command`` instead, which has to be judged afresh.
+    :param decision: ``modify`` asks for ``command``, or ``arguments``, instead, which have to be judged afresh.
     :param hook: name of the one that decided; empty where there are none, or all allow it.
     """
 
@@ -77,6 +102,12 @@ class HookVerdict:
     reason: str = ""
     command: str = ""
     hook: str = ""
+    arguments: dict[str, Any] | None = None
+
+    @property
+    def rule(self) -> str:
+        """The rule by which it denies."""
+        return f"hook {self.hook}".strip()
 
 
 class RefusedHooks(Exception):
@@ -121,19 +152,26 @@ def _refusal(path: Path, uid: int) -> str:
     return "" if mode & 0o100 else "cannot be run: chmod 700, or remove it"
 
 
-def read_answer(output: bytes, hook: str) -> HookVerdict:
+def read_answer(output: bytes, hook: str, is_tool: bool = False) -> HookVerdict:
     """
     :param output: all that a hook printed.
     :param hook: its name.
+    :param is_tool: whether it was asked about a call of a tool, not a command.
     """
     try:
         answer = msgspec.json.decode(output, type=_Answer)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return _denied(hook, 'gave no answer such as {"decision": "allow"}')
     reason = shorten(answer.reason, REASON_LIMIT)
-    if answer.decision == "modify" and not answer.command.strip():
+    if answer.decision != "modify":
+        return HookVerdict(answer.decision, reason, "", hook)
+    if is_tool:
+        if answer.arguments is None:
+            return _denied(hook, "wants other arguments, but names none")
+        return HookVerdict("modify", reason, "", hook, answer.arguments)
+    if not answer.command.strip():
         return _denied(hook, "wants another command, but names none")
-    return HookVerdict(answer.decision, reason, answer.command if answer.decision == "modify" else "", hook)
+    return HookVerdict("modify", reason, answer.command, hook)
 
 
 def _denied(hook: str, why: str) -> HookVerdict:
@@ -156,11 +194,16 @@ class Hooks:
         self._reactor, self._directory, self._seconds, self._uid = reactor, directory, seconds, uid
         self._environ = {name: environ[name] for name in ENVIRONMENT if name in environ}
 
-    async def before(self, action: HookAction) -> HookVerdict:
+    @property
+    def present(self) -> bool:
+        """Whether there may be any. Without them, nothing has to be asked."""
+        return os.path.lexists(self._directory)
+
+    async def before(self, action: Action) -> HookVerdict:
         """
         Ask about an action, one hook after the other until one denies it.
 
-        :returns: what they say together; a command that one asks for instead is what the next one is asked about.
+        :returns: what they say together; what one asks for instead is what the next one is asked about.
         """
         verdict = HookVerdict("allow")
         try:
@@ -172,23 +215,25 @@ class Hooks:
             if answer.decision == "deny":
                 return answer
             if answer.decision == "modify":
-                action, verdict = msgspec.structs.replace(action, command=answer.command), answer
+                action, verdict = _changed(action, answer), answer
         return verdict
 
-    async def after(self, action: HookAction) -> HookVerdict:
+    async def after(self, action: Action) -> HookVerdict:
         """
         Tell of an action that ran.
 
-        :returns: ``allow``, or ``deny``: nothing more of its plan is to run.
+        :returns: ``allow``, or ``deny``: nothing more of its plan is to run, or the agent does not get its result.
         """
         try:
             hooks = find_hooks(self._directory, "post", self._uid)
         except RefusedHooks as e:
             return HookVerdict("deny", str(e))
         answers = [await self._ask(hook, action) for hook in hooks]  # all of them are told
-        return next((_final(answer) for answer in answers if answer.decision != "allow"), HookVerdict("allow"))
+        made = "other arguments, but this call was made"
+        what = made if isinstance(action, ToolAction) else "another command, but this one has run"
+        return next((_final(answer, what) for answer in answers if answer.decision != "allow"), HookVerdict("allow"))
 
-    async def _ask(self, hook: Path, action: HookAction) -> HookVerdict:
+    async def _ask(self, hook: Path, action: Action) -> HookVerdict:
         name = hook.name
         try:
             ended = await command_output(
@@ -207,11 +252,17 @@ class Hooks:
             return _denied(name, f"failed: {e}")
         if ended.status != 0:
             return _denied(name, f"failed: {_how(ended.status)}{_said(ended.errors)}")
-        return read_answer(ended.output, name)
+        return read_answer(ended.output, name, isinstance(action, ToolAction))
 
 
-def _final(answer: HookVerdict) -> HookVerdict:
-    return answer if answer.decision == "deny" else _denied(answer.hook, "wants another command, but this one has run")
+def _changed(action: Action, answer: HookVerdict) -> Action:
+    if isinstance(action, ToolAction):
+        return msgspec.structs.replace(action, arguments=answer.arguments)
+    return msgspec.structs.replace(action, command=answer.command)
+
+
+def _final(answer: HookVerdict, what: str) -> HookVerdict:
+    return answer if answer.decision == "deny" else _denied(answer.hook, f"wants {what}")
 
 
 def _how(status: int | None) -> str:
