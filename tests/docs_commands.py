@@ -29,6 +29,7 @@ _REDIRECTIONS = frozenset((">", ">>", "<", "<<", "<<<", ">&", "&>"))
 _SSH_FLAGS = "46AaCfGgKkMNnqsTtVvXxYyB:b:c:D:E:e:F:I:i:J:L:l:m:O:o:p:P:Q:R:S:W:w:"
 _SSH_COMMANDS = frozenset(
     (
+        "answer",
         "approve",
         "attach",
         "audit",

@@ -156,7 +156,8 @@ class Looping:
             self._seen, event = stamped.sequence, stamped.event
             if isinstance(event, EscalationRaised) and session.terminal is None:
                 what = f"escalation {event.number}: {event.server}.{event.tool}"
-                answer = f"'ironcurtain approve {event.number}' or 'ironcurtain deny {event.number}'"
+                act = "approve" if event.form is None else "answer"
+                answer = f"'ironcurtain {act} {event.number}' or 'ironcurtain deny {event.number}'"
                 self.say(f"{what}: see 'ironcurtain escalations', then answer with {answer}")
 
     def _label(self) -> str:

@@ -15,6 +15,7 @@ from ironcurtain.errors import UsageError
 from ironcurtain.http.urls import UnclearAddress, read_host
 from ironcurtain.secrets.rules import find
 from ironcurtain.text.display import one_line
+from ironcurtain.text.quantities import counted
 
 VALUE_LIMIT = 16 * 1024
 """Maximum length in characters of one text."""
@@ -145,7 +146,7 @@ def _check_text(asked: Field, value: Any) -> str:
         raise FieldError("it must be a text")
     most = min(VALUE_LIMIT if asked.most is None else asked.most, VALUE_LIMIT)
     if len(value) > most or len(value) < (asked.least or 0):
-        raise FieldError(f"it has {len(value)} characters: write {_range_words(asked, '', ' characters')}")
+        raise FieldError(f"it has {counted(len(value), 'character')}: write {_range_words(asked, '', ' characters')}")
     try:
         value.encode()
         fits = asked.format not in _FORMATS or _FORMATS[asked.format][0](value)

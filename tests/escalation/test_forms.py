@@ -29,7 +29,7 @@ class FieldTests(SynchronousTestCase):
 
     def test_text_keeps_its_blanks_within_its_lengths(self) -> None:
         self.assertEqual(self.reads(NAME, " Ada "), " Ada ")
-        self.assertEqual(self.refuses(NAME, "A"), "it has 1 characters: write from 2 to 10 characters")
+        self.assertEqual(self.refuses(NAME, "A"), "it has 1 character: write from 2 to 10 characters")
         self.assertEqual(self.refuses(NAME, "A" * 11), "it has 11 characters: write from 2 to 10 characters")
 
     def test_missing_value_of_required_field_is_refused_and_else_the_default(self) -> None:

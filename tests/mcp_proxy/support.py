@@ -304,6 +304,15 @@ class Bench:
 
         self.escalations.subscribe(changed)
 
+    def permit(self) -> None:
+        """From now on, a person approves every call."""
+
+        def changed(change: Change) -> None:
+            if isinstance(change, Raised) and change.escalation.request.form is None:
+                the_reactor.callLater(0, self.escalations.decide, change.escalation.number, Outcome.APPROVED, "tester")
+
+        self.escalations.subscribe(changed)
+
     async def decide(self, outcome: Outcome) -> None:
         """Answer the pending escalation."""
         self.escalations.decide((await self.pending()).number, outcome, "tester")
