@@ -8,9 +8,10 @@ from typing import Any
 from twisted.internet.defer import Deferred
 
 from ironcurtain.escalation import Outcome
+from ironcurtain.mcp_proxy import link
 from ironcurtain.mcp_proxy.questions import A_MINUTE, OPEN
 from ironcurtain.mcp_proxy.server_fields import AgentRequest
-from tests.mcp_proxy.support import RawAgent, fake_server, until
+from tests.mcp_proxy.support import RawAgent, fake_server, sleep, until
 from tests.mcp_proxy.test_calls import text
 from tests.mcp_proxy.test_protocol import Base
 from tests.mcp_proxy.test_questions import CAPABLE
@@ -123,6 +124,17 @@ class FormTests(Base):
         await until(lambda: not bench.escalations.pending(), "the end of the forms")
         second.addErrback(lambda _: None)
         self.assertEqual({each.outcome for each in bench.escalations.history()}, {Outcome.WITHDRAWN})
+
+    async def test_call_is_not_given_up_while_its_server_waits_for_a_person(self) -> None:
+        self.patch(link, "SWEEP_SECONDS", 0.05)
+        self.patch(link, "SILENCE_SECONDS", 0.2)
+        bench = await self.bench()
+        agent = await bench.agent()
+        asked = self.ask(agent, asking())
+        number = (await bench.pending()).number
+        await sleep(0.6)
+        bench.escalations.answer(number, {"name": "Ada"}, "tester")
+        self.assertEqual((await asked)["result"]["action"], "accept")
 
     async def test_agent_is_told_that_a_person_is_asked(self) -> None:
         bench = await self.bench()
