@@ -186,3 +186,25 @@ def revoked(view: PermissionView) -> str:
 def scope_words(scope: str) -> str:
     """:returns: the calls that an approval covers, escaped; never cut, since a part would mean something else."""
     return one_line(scope)
+
+
+def raised_event(view: EscalationView) -> EscalationRaised:
+    """:returns: the event that raised an escalation, which a reader may have missed."""
+    return EscalationRaised(
+        number=view.number,
+        call_id="",
+        server=view.server,
+        tool=view.tool,
+        arguments=view.arguments,
+        digest=view.digest,
+        rule=view.rule,
+        reason=view.reason,
+        raised_at=view.raised_at,
+        expires_at=view.expires_at,
+        scope=view.scope,
+        calls=view.calls,
+        undo=view.undo,
+        approvals=view.approvals,
+        approved_by=view.approved_by,
+        form=view.form,
+    )

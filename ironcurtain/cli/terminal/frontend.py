@@ -33,11 +33,11 @@ from ironcurtain.cli.undoing import Propose
 from ironcurtain.errors import IronCurtainError, SessionError
 from ironcurtain.home.session_paths import SessionPaths
 from ironcurtain.operations.api import SessionApi
-from ironcurtain.operations.model import EscalationView
 from ironcurtain.session import events
 from ironcurtain.session.model import Reply, SessionInfo
 from ironcurtain.text.columns import Span
 from ironcurtain.text.display import one_line
+from ironcurtain.view.escalations import raised_event
 from ironcurtain.view.narration import Answers, Item, Narration, Say, WholeAnswer
 from ironcurtain.view.sessions import how_to_resume
 
@@ -299,7 +299,7 @@ class FrontEnd:
         """Events were lost: query the session's state."""
         number = self._session.number
         states = [session.state for session in await self._api.sessions() if session.number == number]
-        waiting = [_raised(view) for view in await self._api.escalations() if view.session == number]
+        waiting = [raised_event(view) for view in await self._api.escalations() if view.session == number]
         self._add(self._view.resync(states[0] if states else "closed", waiting))
         if self._view.state == "closed":
             self._leave(1)
@@ -382,24 +382,3 @@ class FrontEnd:
     def _broken(self, failure: Failure) -> None:
         self.log.failure("the front end of session {number} failed", failure, number=self._session.number)
         self._add(self._view.note(f"internal error: {failure.type.__name__ if failure.type else ''}", "bad"))
-
-
-def _raised(view: EscalationView) -> events.EscalationRaised:
-    return events.EscalationRaised(
-        number=view.number,
-        call_id="",
-        server=view.server,
-        tool=view.tool,
-        arguments=view.arguments,
-        digest=view.digest,
-        rule=view.rule,
-        reason=view.reason,
-        raised_at=view.raised_at,
-        expires_at=view.expires_at,
-        scope=view.scope,
-        calls=view.calls,
-        undo=view.undo,
-        approvals=view.approvals,
-        approved_by=view.approved_by,
-        form=view.form,
-    )
