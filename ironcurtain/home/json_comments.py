@@ -25,6 +25,11 @@ def plain_json(source: str, text: str) -> str:
     :returns: the same JSON without them. Other errors stay, for the parser.
     :raises ConfigurationError: a comment has no end.
     """
+    return _without_last_commas(without_comments(source, text))
+
+
+def without_comments(source: str, text: str) -> str:
+    """:returns: a text as :func:`plain_json` returns it, with the commas before ``}`` and ``]``."""
 
     def blank(found: re.Match[str]) -> str:
         comment = found[0]
@@ -35,7 +40,7 @@ def plain_json(source: str, text: str) -> str:
             raise ConfigurationError(source, "the comment that begins here has no end: add */", line=line)
         return _CHARACTER.sub(" ", comment)
 
-    return _without_last_commas(_COMMENTS.sub(blank, text))
+    return _COMMENTS.sub(blank, text)
 
 
 def _without_last_commas(text: str) -> str:
