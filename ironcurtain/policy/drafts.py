@@ -41,6 +41,8 @@ _SAYS_PATH = re.compile(
     r"\b(?:absolute|relative|local|file|directory|folder) paths?\b|\bpaths? (?:to|of|where)\b|\bfile ?names?\b", re.I
 )
 _SAYS_ADDRESS = re.compile(r"\bURLs?\b|\bURIs?\b|\bweb address", re.I)
+_SAYS_PATTERN = re.compile(r"\b(?:regexp?|regular expression|glob|pattern)s?\b", re.I)
+_SAYS_TARGET = re.compile(r"\b(?:save|saved|write|written|store|stored|output|export)\b", re.I)
 
 _READS = frozenset(
     (
@@ -114,7 +116,7 @@ def meaning(name: str, schema: Any) -> Meaning | None:
     if words & _PATH_WORDS and not words & _PATTERN_WORDS:
         return Meaning("path", "its name says so")
     said = declared.get("description")
-    if not isinstance(said, str) or words & _PATTERN_WORDS:
+    if not isinstance(said, str) or words & _PATTERN_WORDS or _SAYS_PATTERN.search(said):
         return None
     if _SAYS_PATH.search(said):
         return Meaning("path", "its description says so")
@@ -148,15 +150,21 @@ def draft(definition: Mapping[str, Any]) -> Draft | str:
         reasons[argument] = found.why
         args[argument] = ("fetch-url",)
         if found.kind == "path":
-            args[argument], use = _path_roles(name, argument, _hints(definition))
+            args[argument], use = _path_roles(name, argument, schema, _hints(definition))
             reasons[argument] += f"; {use}"
     return Draft(ToolAnnotation(name, dict(args)), reasons)
 
 
-def _path_roles(tool: str, argument: str, hints: Mapping[str, Any]) -> tuple[tuple[Role, ...], str]:
+def _path_roles(
+    tool: str, argument: str, schema: Mapping[str, Any], hints: Mapping[str, Any]
+) -> tuple[tuple[Role, ...], str]:
     """:returns: the roles of an argument that is a path, and why it has them."""
-    verbs, own, only_reads = _words(tool), set(_words(argument)), hints.get("readOnlyHint")
-    target = bool(own & _TARGETS)
+    verbs, said, only_reads = _words(tool), schema.get("description"), hints.get("readOnlyHint")
+    target = not _TARGETS.isdisjoint(_words(argument))
+    if not target and isinstance(said, str) and _SAYS_TARGET.search(said):
+        if _READS.isdisjoint(verbs) or only_reads is True:
+            return ("write-path",), "its description speaks of writing"
+        return ("read-path", "write-path"), f"{tool} reads, but the description speaks of writing"
     if only_reads is True and not target:
         return _READ, "the server says that the tool only reads"
     verb = next((word for word in verbs if word in _READS | _CREATES | _CHANGES | _DELETES | _MOVES | {"copy"}), "")

@@ -49,6 +49,7 @@ class MeaningTests(SynchronousTestCase):
         self.assertEqual(kind("input", type="string", description="The path to read"), "path")
         self.assertEqual(kind("page", type="string", description="The URL to open"), "address")
         self.assertEqual(kind("input", type="string", description="A career path"), "")
+        self.assertEqual(kind("filter", type="string", description="A regexp that the URL matches"), "")
 
     def test_only_texts_can_be_paths(self) -> None:
         schema: dict[str, Any]
@@ -121,6 +122,17 @@ class DraftTests(SynchronousTestCase):
         every = ("read-path", "write-path", "delete-path")
         self.assertEqual(self.roles("read_file", annotations={"readOnlyHint": False}), every)
         self.assertEqual(self.roles("shot", "output_file", annotations={"readOnlyHint": True}), ("write-path",))
+
+    def test_descriptions_that_speak_of_writing(self) -> None:
+        path = {**TEXT, "description": "File name to save the picture to"}
+        for name, hints, expected in (
+            ("shot", {"readOnlyHint": True}, ("write-path",)),
+            ("get_shot", {"readOnlyHint": True}, ("write-path",)),
+            ("get_shot", {}, ("read-path", "write-path")),
+        ):
+            found = draft(tool(name, {"file": path}, annotations=hints))
+            assert isinstance(found, Draft)
+            self.assertEqual(found.tool.args["file"], expected, name)
 
     def test_addresses_and_other_arguments(self) -> None:
         found = draft(tool("get", {"url": TEXT, "limit": {"type": "integer"}}))
