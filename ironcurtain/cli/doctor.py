@@ -7,7 +7,6 @@ import shlex
 import shutil
 import stat
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ironcurtain.cli.doctor_tools import tools
 from ironcurtain.cli.findings import HINT, OK, WRONG, Finding
 from ironcurtain.cli.output import as_json, home, print_json, print_lines, settings
 from ironcurtain.errors import Unavailable, UsageError
@@ -64,7 +64,7 @@ def examine(where: Home) -> Iterator[Finding]:
     version = ".".join(map(str, sys.version_info[:3]))
     yield Finding("Python", OK, version)
     reported: set[str] = set()
-    checks = (_home, _files, _servers, _tools, _sandbox, _models, _accounts, _records, _sizes, _daemon, _running)
+    checks = (_home, _files, _servers, tools, _sandbox, _models, _accounts, _records, _sizes, _daemon, _running)
     for check in checks:
         try:
             for finding in check(where):
@@ -135,20 +135,6 @@ def _servers(where: Home) -> Iterator[Finding]:
         else:
             kept = "which follows no links" if is_own(server) else "in a sandbox"
             yield Finding(f"MCP server {server.name}", OK, f"{server.command}, {kept}{given}")
-
-
-def _tools(where: Home) -> Iterator[Finding]:
-    from ironcurtain.mcp_proxy.pins import PinFiles
-
-    files, found = PinFiles(where.tool_definitions, time.time), 0
-    for server in files.servers():
-        pins = files.of(server).read()
-        found += len(pins)
-        if held := sorted(name for name, pin in pins.items() if pin.waiting is not None):
-            names = ", ".join(one_line(name, 64) for name in held[:5]) + (", ..." if len(held) > 5 else "")
-            mend = f"View the new definitions before you accept them: ironcurtain tools show {server}"
-            yield Finding(f"tools of {server}", HINT, f"withheld, as their definitions changed: {names}", mend)
-    yield Finding("tools", OK, f"{found} definitions pinned")
 
 
 def _sandboxed(where: Home) -> tuple[Account | None, Kind | None]:

@@ -1,0 +1,49 @@
+"""What ``ironcurtain doctor`` says of the tools of MCP servers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterator
+from typing import TYPE_CHECKING
+
+from ironcurtain.cli.findings import HINT, OK, Finding
+from ironcurtain.text.display import one_line
+
+if TYPE_CHECKING:
+    from ironcurtain.home.layout import Home
+
+
+def tools(where: Home) -> Iterator[Finding]:
+    """Check the pinned definitions: which wait, and how calls of the others are judged."""
+    from ironcurtain.mcp_proxy.pins import PinFiles
+
+    files, found, (configured, judged) = PinFiles(where.tool_definitions, time.time), 0, _judging(where)
+    for server in files.servers():
+        pins = files.of(server).read()
+        found += len(pins)
+        usable = [name for name, pin in pins.items() if pin.definition is not None]
+        if server in configured and usable:
+            yield judged(server, usable)
+        if held := sorted(name for name, pin in pins.items() if pin.waiting is not None):
+            names = ", ".join(one_line(name, 64) for name in held[:5]) + (", ..." if len(held) > 5 else "")
+            mend = f"View the new definitions before you accept them: ironcurtain tools show {server}"
+            yield Finding(f"tools of {server}", HINT, f"withheld, as their definitions changed: {names}", mend)
+    yield Finding("tools", OK, f"{found} definitions pinned")
+
+
+def _judging(where: Home) -> tuple[frozenset[str], Callable[[str, Collection[str]], Finding]]:
+    """:returns: the configured servers, and what says how the tools of one are judged."""
+    from ironcurtain.policy.coverage import coverage
+    from ironcurtain.policy.loading import default_annotations
+    from ironcurtain.session.tools import ToolFiles
+
+    files = ToolFiles.chosen(where, {})
+    policy = files.load_policy()
+    known = default_annotations().merged(policy.annotations)
+
+    def judged(server: str, tools: Collection[str]) -> Finding:
+        found = coverage(server, tools, known, policy)
+        mend = f"Describe the others: ironcurtain mcp annotate {server}" if found.annotated < found.tools else ""
+        return Finding(f"tools of {server}", HINT if mend else OK, str(found), mend)
+
+    return files.server_names(), judged
