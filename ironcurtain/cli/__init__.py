@@ -60,7 +60,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "gc": ("gc", "Remove containers that dead processes left behind."),
     "login": ("login", "Log in with a subscription, or list the logins."),
     "logout": ("login", "Remove a login from this machine."),
-    "mcp": ("mcp", "Log in at MCP servers that are reached by HTTP."),
+    "mcp": ("mcp", "Add, list, test and remove MCP servers, or log in."),
     "mcp-proxy": ("mcp_proxy", "Put MCP servers under policy, for any MCP client."),
     "mitm-proxy": ("mitm_proxy", "Forward an agent's requests to its model provider."),
     "ssh": ("ssh", "Manage the keys that may log in over SSH."),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ironcurtain.cli.mcp_servers import add, annotate, list_, remove, test
 from ironcurtain.cli.output import home, print_lines, settings
 from ironcurtain.home.user_paths import current_directory
 
@@ -19,10 +20,14 @@ if TYPE_CHECKING:
 @click.group()
 def mcp() -> None:
     """
-    Log in at MCP servers that are reached by HTTP.
+    Add, list, test and remove MCP servers, and log in at those that are reached by HTTP.
 
     A server that wants OAuth is down, with the reason "needs a login", until you run: ironcurtain mcp login NAME
     """
+
+
+for command in (add, list_, test, annotate, remove):
+    mcp.add_command(command)
 
 
 @mcp.command()

@@ -145,6 +145,14 @@ class Gate:
         """Wait until every server is up or has failed to start, but not longer than ``seconds``."""
         await self._backends.settled(seconds)
 
+    def withheld(self) -> list[ToolDefinition]:
+        """:returns: the tools that wait until a person accepts their definitions."""
+        return [tool for tool in self._backends.catalogue.tools.values() if tool.withheld is not None]
+
+    def starting(self) -> list[str]:
+        """:returns: the servers that are neither up nor have failed yet."""
+        return list(self._backends.starting())
+
     async def call(
         self,
         server: str,

@@ -41,6 +41,15 @@ def remember(home: Home, session: Elsewhere) -> None:
     write_atomically(home.sessions / f"{session.id}.json", msgspec.json.encode(session) + b"\n")
 
 
+def forget(home: Home, session: str) -> None:
+    """
+    Forget a session whose files outside the home are removed.
+
+    :param session: its id.
+    """
+    (home.sessions / f"{session}.json").unlink(missing_ok=True)
+
+
 def elsewhere(home: Home) -> Iterator[Elsewhere]:
     """:returns: the home's sessions, running or ended, with files outside it. Damaged entries are left out."""
     for path in home.sessions.glob("*.json"):

@@ -10,6 +10,7 @@ from ironcurtain.session.model import Reply, SessionRequest, Usage
 from ironcurtain.session.parts import Core
 
 if TYPE_CHECKING:
+    from ironcurtain.mcp_proxy.gate import Gate
     from ironcurtain.mcp_proxy.proxy import McpProxy
 
 
@@ -32,6 +33,11 @@ class McpClients:
         socket = request.options.get("socket")
         if not isinstance(socket, str) or not socket.startswith("/") or "\0" in socket:
             raise UsageError("mcp-proxy needs the option 'socket', an absolute path to which MCP clients connect")
+
+    @property
+    def gate(self) -> Gate:
+        """Where the clients' calls are judged; it knows the tools."""
+        return self._proxy.gate
 
     async def start(self) -> None:
         """Start serving clients."""

@@ -25,6 +25,7 @@ PLAIN_TOOLS = """
 TOOLS = [*PLAIN_TOOLS.split(), "odd result"]
 RAW: dict[str, str] = json.loads(os.environ.get("RAW", "{}"))  # by tool or method: what is answered, as it is
 PAGE = int(os.environ.get("PAGE", "7"))
+DEFINITIONS: dict[str, Any] = json.loads(os.environ.get("DEFINITIONS", "{}"))  # by tool: what replaces its schema
 description = os.environ.get("DESCRIPTION", "a tool for tests")
 if "TOOLS" in os.environ:
     TOOLS = os.environ["TOOLS"].split(",")
@@ -51,6 +52,7 @@ def definition(name: str) -> dict[str, Any]:
     if name == "file":
         properties["text"] = {"type": "string"}
     schema = {"type": "object", "properties": properties, "additionalProperties": True}
+    schema = DEFINITIONS.get(name, schema)
     return {"name": name, "description": description, "inputSchema": schema, "x-unknown": {"kept": [1.5, None, 2**70]}}
 
 

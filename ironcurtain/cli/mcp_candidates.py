@@ -1,0 +1,121 @@
+"""The servers that ``ironcurtain mcp add`` is to add."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ironcurtain.cli.output import print_lines
+from ironcurtain.errors import NotFound, UsageError
+from ironcurtain.home.user_paths import absolute_path, current_directory
+from ironcurtain.text.display import one_line
+from ironcurtain.text.quantities import counted
+
+NAME_LIMIT = 64
+"""Maximum number of characters shown of a name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """
+    A server to add.
+
+    :param secrets: names of variables and headers whose values are secrets that will stand in the file.
+    """
+
+    name: str
+    entry: Mapping[str, Any]
+    secrets: Sequence[str] = ()
+
+    @property
+    def disabled(self) -> bool:
+        """Whether its entry says that it does not start."""
+        return self.entry.get("disabled") is True or self.entry.get("enabled") is False
+
+
+def sandbox_of(network: Sequence[str], read: Sequence[str], write: Sequence[str]) -> dict[str, list[str]]:
+    """:returns: the field ``sandbox`` of a server."""
+    paths = {"read": list(map(str, map(absolute_path, read))), "write": list(map(str, map(absolute_path, write)))}
+    return {member: values for member, values in {**paths, "network": list(network)}.items() if values}
+
+
+def wanted(
+    name: str | None,
+    command: Sequence[str],
+    url: str | None,
+    source: str | None,
+    env: Sequence[str],
+    sandbox: Mapping[str, Sequence[str]],
+) -> list[Candidate]:
+    """
+    :returns: the servers that the options of ``mcp add`` describe.
+    :raises UsageError: the options contradict each other.
+    :raises NotFound: there is no file, or it has no server of this name.
+    """
+    from ironcurtain.mcp_proxy.names import usable_name
+
+    if source is not None:
+        if command or url or env or sandbox:
+            raise UsageError("--from takes the servers as they are written: leave out the command and other options")
+        return list(_imported(source, name))
+    if name is None or bool(command) == (url is not None):
+        raise UsageError("give a name, and either -- COMMAND or --url: ironcurtain mcp add NAME -- COMMAND ARGUMENTS")
+    if url is not None and (env or sandbox):
+        raise UsageError("--env, --network, --read and --write are for servers that run here")
+    entry: dict[str, Any] = {"url": url} if url is not None else {"command": command[0], "args": list(command[1:])}
+    if env:
+        entry["env"] = dict(map(_variable, env))
+    if sandbox:
+        entry["sandbox"] = sandbox
+    if (called := usable_name(name)) != name:
+        print_lines(
+            f"{one_line(name, NAME_LIMIT)} is called {called} here: names are letters, digits, '-' and single '_'."
+        )
+    return [Candidate(called, entry)]
+
+
+def _variable(text: str) -> tuple[str, str]:
+    from ironcurtain.secrets.redaction import may_be_secret
+
+    name, equals, value = text.partition("=")
+    if equals and not value.startswith("${") and may_be_secret(name, value):
+        raise UsageError(
+            "the value may be a secret, and everybody on this machine can read a command line: put it into your "
+            f"environment, and write --env {one_line(name, NAME_LIMIT)}"
+        )
+    return name, value if equals else f"${{{name}}}"
+
+
+def _imported(source: str, only: str | None) -> Iterator[Candidate]:
+    from ironcurtain.home.layout import person_home, read_configuration
+    from ironcurtain.mcp_proxy.client_files import CLIENTS, is_ours, places, table, with_references
+    from ironcurtain.mcp_proxy.names import usable_name
+
+    directory = current_directory()
+    paths = [absolute_path(source)]
+    if source in CLIENTS:
+        paths = places(
+            source, Path(person_home(os.environ, os.geteuid())), directory, os.environ, sys.platform == "darwin"
+        )
+    texts = [(path, text) for path in paths if (text := read_configuration(path)) is not None]
+    if not texts:
+        raise NotFound(f"there is no such file: {', '.join(map(str, paths))}")
+    seen = set[str]()
+    for path, text in texts:
+        servers = table(text, str(path))[1]
+        print_lines(f"{path} has {counted(len(servers), 'server')}.")
+        for written, entry in servers.items():
+            name = usable_name(written)
+            if only is not None and only not in (written, name):
+                continue
+            if is_ours(entry):
+                print_lines(f"{name} is IronCurtain itself: it is left out.")
+            elif name not in seen:
+                seen.add(name)
+                yield Candidate(name, *with_references(entry, os.environ))
+    if only is not None and only not in seen and usable_name(only) not in seen:
+        raise NotFound(f"there is no server {only!r} in {', '.join(str(path) for path, _ in texts)}")

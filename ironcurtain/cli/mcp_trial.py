@@ -1,0 +1,145 @@
+"""Start MCP servers as a session starts them, and see which tools they have."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from ironcurtain.cli.output import home
+
+if TYPE_CHECKING:
+    from ironcurtain.home.layout import Home
+    from ironcurtain.mcp_proxy.pins import PinFile
+
+AFTER_SECONDS = 5.0
+"""Seconds after the longest time to start within which it is known whether a server has failed."""
+
+
+ERROR_LIMIT = 600
+"""Maximum number of characters that a failure has of the server's standard error: of its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """
+    :param tools: the definitions of the server's tools, as agents see them, by name.
+    :param failure: why it did not start; empty if it did.
+    :param withheld: the tools that agents do not see until a person accepts their definitions.
+    """
+
+    tools: Mapping[str, Mapping[str, Any]]
+    failure: str = ""
+    withheld: tuple[str, ...] = ()
+
+
+def try_servers(entries: Mapping[str, Mapping[str, Any]]) -> dict[str, Trial]:
+    """
+    Start servers in their sandboxes, in an empty workspace, and end them again. New definitions of tools are pinned.
+
+    :param entries: what stands in ``mcp-servers.json``, by name of server.
+    """
+    from twisted.internet.defer import CancelledError
+
+    from ironcurtain.cli.run import run
+    from ironcurtain.session.model import SessionRequest
+
+    where = home()
+    where.prepare()
+    with TemporaryDirectory(prefix="ironcurtain-") as directory:
+        top = Path(directory)
+        top.chmod(0o711)  # the account of the servers has to reach the workspace below it
+        servers = top / "mcp-servers.json"
+        servers.touch(0o600)
+        servers.write_text(json.dumps({"mcpServers": entries}))
+        options = {"servers": str(servers), "socket": str(top / "mcp.sock")}
+        request = SessionRequest("mcp-proxy", "", None, options, top / "session")
+        signals = list[int]()
+
+        def signalled(number: int) -> bool:
+            signals.append(number)
+            return False
+
+        async def main(reactor: Any) -> dict[str, Trial]:
+            from ironcurtain.assembly import Application
+            from ironcurtain.services.lifecycle import to_its_end
+
+            application = Application.alone(reactor, where, os.environ)
+            await application.start()
+            try:
+                session = await application.manager.create(request)
+                if signals:  # a session that starts may finish that first
+                    raise CancelledError
+                return await _tried(session, list(entries))
+            finally:
+                await to_its_end(application.stop("the command ends"))
+
+        try:
+            return {name: _with_errors(name, trial, request.directory) for name, trial in run(main, signalled).items()}
+        finally:
+            _forget(where, top)
+
+
+def _forget(where: Home, top: Path) -> None:
+    from ironcurtain.session.elsewhere import elsewhere, forget
+    from ironcurtain.session.removed import record_removal
+
+    for session in list(elsewhere(where)):
+        if Path(session.directory).is_relative_to(top):
+            record_removal(where, session.id, time.time())
+            forget(where, session.id)
+
+
+def _with_errors(name: str, trial: Trial, directory: Path | None) -> Trial:
+    """:returns: a failure with the last lines of the server's standard error."""
+    from ironcurtain.home.session_paths import SessionPaths
+
+    if not trial.failure or directory is None:
+        return trial
+    found = []
+    with suppress(OSError):
+        for line in SessionPaths(directory).log.read_text(errors="replace").splitlines():
+            _, _, rest = line.partition(" ")
+            found += [rest.removeprefix(f"{name}: ")] if rest.startswith(f"{name}: ") else []
+    last = "; ".join(line for line in found if line.strip() and line not in trial.failure)
+    return replace(trial, failure=f"{trial.failure}: {last[-ERROR_LIMIT:]}") if last else trial
+
+
+async def _tried(session: Any, names: list[str]) -> dict[str, Trial]:
+    from ironcurtain.mcp_proxy.server_fields import START_SECONDS
+
+    gate = session.agent.gate
+    await gate.settled(START_SECONDS + AFTER_SECONDS)
+    tools: dict[str, dict[str, Mapping[str, Any]]] = {name: {} for name in names}
+    for tool in gate.tools():
+        tools[tool.server][tool.name] = tool.definition
+    down: Mapping[str, str] = session.info.servers_down
+    starting = {name: "did not start: it is not ready yet" for name in gate.starting() if name not in down}
+    held: dict[str, list[str]] = {name: [] for name in names}
+    for tool in gate.withheld():
+        held[tool.server].append(tool.name)
+    why = {**starting, **down}
+    return {name: Trial(tools[name], why.get(name, ""), tuple(held[name])) for name in names}
+
+
+@contextmanager
+def pins_kept_for(accepted: set[str], files: Mapping[str, PinFile]) -> Iterator[None]:
+    """
+    Forget the definitions that a trial pins, unless the person accepts the server.
+
+    :param accepted: the names of accepted servers, once the block ends.
+    :param files: the pins of the servers, by name.
+    """
+    new = [name for name, file in files.items() if not file.path.exists()]
+    try:
+        yield
+    finally:
+        for name in new:
+            if name not in accepted:
+                files[name].path.unlink(missing_ok=True)

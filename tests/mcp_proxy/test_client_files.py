@@ -1,0 +1,83 @@
+"""The files of other MCP clients: where they are, and what is taken from them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from ironcurtain.errors import ConfigurationError
+from ironcurtain.mcp_proxy.client_files import CLIENTS, is_ours, places, table, with_references
+
+HOME, PROJECT = Path("/home/ada"), Path("/src/app")
+SECRET = "sk-live-8fQ2mVx71LbTz0Rk"
+
+FILES = {
+    "claude_desktop_config.json": '{"mcpServers": {"a": {"command": "npx", "args": ["-y", "a"]}}, "theme": "dark"}',
+    "mcp.json": '{/* VS Code */ "inputs": [], "servers": {"a": {"type": "http", "url": "https://a.test/mcp"},}}',
+    "settings.json": '{"editor.fontSize": 12, "mcp": {"servers": {"a": {"command": "a"}}}}',
+    "config.toml": 'model = "x"\n[mcp_servers.a]\ncommand = "npx"\nargs = ["-y"]\n[mcp_servers.a.env]\nK = "v"\n',
+}
+
+
+class PlaceTests(SynchronousTestCase):
+    """Usual places on Linux and macOS."""
+
+    def found(self, client: str, mac: bool = False, **environ: str) -> list[str]:
+        return list(map(str, places(client, HOME, PROJECT, environ, mac)))
+
+    def test_each_client_has_places(self) -> None:
+        for client in CLIENTS:
+            for mac in (False, True):
+                self.assertTrue(self.found(client, mac), client)
+
+    def test_linux(self) -> None:
+        self.assertEqual(self.found("claude-desktop"), ["/home/ada/.config/Claude/claude_desktop_config.json"])
+        self.assertEqual(self.found("codex"), ["/home/ada/.codex/config.toml"])
+        self.assertEqual(self.found("codex", CODEX_HOME="/x"), ["/x/config.toml"])
+        self.assertEqual(self.found("cursor"), ["/src/app/.cursor/mcp.json", "/home/ada/.cursor/mcp.json"])
+        self.assertEqual(
+            self.found("vscode", XDG_CONFIG_HOME="/c")[:2], ["/src/app/.vscode/mcp.json", "/c/Code/User/mcp.json"]
+        )
+
+    def test_macos(self) -> None:
+        support = "/home/ada/Library/Application Support"
+        self.assertEqual(self.found("claude-desktop", True), [f"{support}/Claude/claude_desktop_config.json"])
+        self.assertIn(f"{support}/Code/User/mcp.json", self.found("vscode", True))
+
+
+class EntryTests(SynchronousTestCase):
+    """Entries of each kind of file."""
+
+    def test_each_kind_of_file(self) -> None:
+        for name, text in FILES.items():
+            self.assertEqual(list(table(text, name)[1]), ["a"], name)
+        self.assertEqual(table(FILES["config.toml"], "config.toml")[1]["a"]["env"], {"K": "v"})
+
+    def test_file_without_servers_has_none(self) -> None:
+        self.assertEqual(table('{"editor.fontSize": 12}', "settings.json"), (("mcpServers",), {}))
+        self.assertEqual(table('model = "x"', "config.toml")[1], {})
+
+    def test_wrong_files_are_refused(self) -> None:
+        for text in ("[", '{"mcpServers": {"a": 1}}', "[]"):
+            with self.assertRaises(ConfigurationError):
+                table(text, "x.json")
+
+    def test_ironcurtain_itself_is_recognized(self) -> None:
+        self.assertTrue(is_ours({"command": "/opt/bin/ironcurtain", "args": ["mcp-proxy"]}))
+        self.assertFalse(is_ours({"command": "npx"}))
+        self.assertFalse(is_ours({"url": "https://a.test/"}))
+
+
+class SecretTests(SynchronousTestCase):
+    """Secrets in imported entries."""
+
+    def test_secret_that_the_environment_has_becomes_a_reference(self) -> None:
+        entry = {"command": "x", "env": {"API_TOKEN": SECRET, "MODE": "fast"}}
+        found, kept = with_references(entry, {"API_TOKEN": SECRET, "MODE": "fast"})
+        self.assertEqual((found["env"], kept), ({"API_TOKEN": "${API_TOKEN}", "MODE": "fast"}, []))
+
+    def test_other_secrets_are_named(self) -> None:
+        entry = {"env": {"API_TOKEN": SECRET, "B": "${B}"}, "headers": {"Authorization": f"Bearer {SECRET}"}}
+        found, kept = with_references(entry, {"API_TOKEN": "another"})
+        self.assertEqual((found, kept), (entry, ["API_TOKEN", "Authorization"]))
