@@ -44,6 +44,7 @@ def gc(dry_run: bool, json_output: bool) -> None:
         return
     for leftover in found:
         did = "Would remove" if dry_run else "Removed"
-        print_lines(f"{did} {leftover.name} (session {leftover.session}): its owner, process {leftover.pid}, is gone.")
+        what = leftover.name if leftover.kind == "container" else f"{leftover.kind} {leftover.name}"
+        print_lines(f"{did} {what} (session {leftover.session}): its owner, process {leftover.pid}, is gone.")
     if not (found or without_owner):
         print_lines("Nothing is left behind.")
