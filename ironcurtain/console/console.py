@@ -88,7 +88,9 @@ class Console:
         self._loop = ReactorLoop(clock, self._crashed)
         self._screen = ChannelScreen(channel, environ, self._drawn)
         widget = FrameWidget(self._make, self._pressed, self._clicked)
-        self._main = urwid.MainLoop(widget, PALETTE, self._screen, event_loop=self._loop)
+        self._main = urwid.MainLoop(
+            widget, PALETTE, self._screen, handle_mouse=self._screen.has_mouse, event_loop=self._loop
+        )
         self._has_title = environ.get("TERM", "") not in NO_TITLE
         self._title = ""
         self._ringing = self._pasting = False

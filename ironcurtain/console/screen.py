@@ -124,42 +124,15 @@ def _colors(term: str, environ: Mapping[str, str]) -> Literal[1, 16, 256, 167772
     return 256 if "256color" in term or environ.get("COLORTERM") else 16
 
 
-class ChannelScreen(raw.Screen):
-    """
-    urwid's terminal screen, writing to a channel.
+class _Output:
+    """Collects what urwid writes until it is flushed."""
 
-    :param environ: the viewer's: ``TERM``, ``COLORTERM``, ``NO_COLOR`` ...
-    :param drawn: called when a frame was written to the channel.
-    """
-
-    def __init__(self, channel: Channel, environ: Mapping[str, str], drawn: Callable[[], None]) -> None:
-        super().__init__(input=None, output=None)  # type: ignore[arg-type]  # both are overridden below
-        self._channel, self._drawn = channel, drawn
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
         self._out: list[str] = []
-        self._received: list[int] = []
-        self._hook: Callable[[], None] = lambda: None
-        self.dirty = False
-        """Whether a frame was skipped because the channel was blocked."""
-        self.alone = True
-        """Whether the last input was nothing but one key."""
-        self.term = environ.get("TERM", "")
-        is_kernels = self.term.startswith("linux")
-        self.has_underline, self.bg_bright_is_blink = not is_kernels, is_kernels
-        self.back_color_erase = not self.term.startswith(("screen", "dumb"))
-        self.set_terminal_properties(_colors(self.term, environ), bright_is_bold=is_kernels)
-
-    def received(self, data: bytes) -> None:
-        """Process the terminal's input."""
-        self._received += data[: max(INPUT_LIMIT - len(self._received), 0)]
-        self._hook()
-
-    def resized(self) -> None:
-        """The terminal has a new size; the next frame is drawn completely."""
-        self._resized = True
-        self._hook()
 
     def write(self, data: str) -> None:
-        """Collect output until it is flushed."""
+        """Collect output."""
         self._out.append(data)
 
     def flush(self) -> None:
@@ -167,6 +140,45 @@ class ChannelScreen(raw.Screen):
         data, self._out = "".join(self._out), []
         if data:
             self._channel.write(data.encode("utf-8", "replace"))
+
+
+class ChannelScreen(raw.Screen):
+    """
+    urwid's terminal screen, writing to a channel. Pastes and focus are always reported: a terminal that cannot do that
+    ignores it.
+
+    :param environ: the viewer's: ``TERM``, ``COLORTERM``, ``NO_COLOR`` ...
+    :param drawn: called when a frame was written to the channel.
+    """
+
+    def __init__(self, channel: Channel, environ: Mapping[str, str], drawn: Callable[[], None]) -> None:
+        super().__init__(None, _Output(channel), True, True)  # type: ignore[arg-type]  # the channel delivers input
+        self._channel, self._drawn = channel, drawn
+        self._received: list[int] = []
+        """Input that is not decoded: it came before urwid took any, or is the beginning of a sequence."""
+        self._take: Callable[[], None] = lambda: None
+        self._resize: Callable[[], None] = lambda: None
+        self.dirty = False
+        """Whether a frame was skipped because the channel was blocked."""
+        self.alone = True
+        """Whether the last input was nothing but one key."""
+        self.term = environ.get("TERM", "")
+        self.has_mouse = not self.term.startswith("linux")
+        """Whether the terminal reports the mouse. For that of the kernel, urwid would watch this machine's."""
+        is_kernels = not self.has_mouse
+        self.has_underline, self.bg_bright_is_blink = not is_kernels, is_kernels
+        self.back_color_erase = not self.term.startswith(("screen", "dumb"))
+        self.set_terminal_properties(_colors(self.term, environ), bright_is_bold=is_kernels)
+
+    def received(self, data: bytes) -> None:
+        """Process the terminal's input."""
+        self._received += data[: max(INPUT_LIMIT - len(self._received), 0)]
+        self._take()
+
+    def resized(self) -> None:
+        """The terminal has a new size; the next frame is drawn completely."""
+        self.clear()
+        self._resize()
 
     def get_cols_rows(self) -> tuple[int, int]:
         """:returns: the size of the terminal."""
@@ -187,27 +199,21 @@ class ChannelScreen(raw.Screen):
         """From now on, pass input to urwid."""
 
         def parsed(keys: list[Any], codes: list[int]) -> None:
+            self._received = self._received[len(codes) :]
             self.alone = len(keys) == 1
             callback(keys, codes)
 
-        self._hook = lambda: self.parse_input(event_loop, parsed, self.get_available_raw_input())
+        self._take = lambda: self.parse_input(event_loop, parsed, list(self._received))
+        self._resize = lambda: callback(["window resize"], [])
 
     def unhook_event_loop(self, event_loop: urwid.EventLoop) -> None:
         """From now on, queue input."""
-        self._hook = lambda: None
-        if self._input_timeout:
-            event_loop.remove_alarm(self._input_timeout)
-            self._input_timeout = None
+        self._take = self._resize = lambda: None
+        super().unhook_event_loop(event_loop)
 
     def get_input_descriptors(self) -> list[Any]:
         """:returns: none; the channel delivers input."""
         return []
-
-    def get_available_raw_input(self) -> list[int]:
-        """:returns: input that urwid has not processed."""
-        codes = [*self._partial_codes, *self._received]
-        self._partial_codes, self._received = [], []
-        return codes
 
     def signal_init(self) -> None:
         """Ignored: signals belong to the process."""
@@ -217,10 +223,3 @@ class ChannelScreen(raw.Screen):
 
     def tty_signal_keys(self, *args: Any, **kwargs: Any) -> None:
         """Ignored: there is no terminal device."""
-
-    def _start_gpm_tracking(self) -> None:
-        """Ignored: this machine's mouse is not the viewer's."""
-
-    def _is_real_terminal(self) -> bool:
-        """:returns: ``True``, so that urwid queries the terminal's capabilities."""
-        return True

@@ -31,8 +31,6 @@ class FrameWidget(urwid.Widget):
     :param clicked: called with button, column and row.
     """
 
-    _sizing = frozenset((urwid.BOX,))
-    _selectable = True
     no_cache = ("render",)
 
     def __init__(
@@ -43,6 +41,14 @@ class FrameWidget(urwid.Widget):
     ) -> None:
         super().__init__()
         self._make, self._pressed, self._clicked = make, pressed, clicked
+
+    def sizing(self) -> frozenset[urwid.Sizing]:
+        """:returns: that it fills a given size."""
+        return frozenset((urwid.BOX,))
+
+    def selectable(self) -> bool:
+        """:returns: ``True``: it takes keys."""
+        return True
 
     def render(  # type: ignore[override]  # a box has two sizes
         self, size: tuple[int, int], focus: bool = False
