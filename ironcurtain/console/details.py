@@ -13,6 +13,7 @@ from ironcurtain.text.columns import Line, Span, unstyled, wrap
 from ironcurtain.text.display import left, one_line
 from ironcurtain.view.arguments import full_lines, is_complete, key_lines, size
 from ironcurtain.view.chronicle import Chronicle
+from ironcurtain.view.diffs import diff_lines
 from ironcurtain.view.escalations import NAME_LIMIT, approvals_words, permission_lines, tool_name
 from ironcurtain.view.forms import form_lines
 
@@ -102,6 +103,8 @@ def escalation_lines(escalation: EscalationView, width: int) -> list[Line]:
         lines += key_lines(escalation.arguments, width)
     length = size(escalation.arguments)
     lines.append((Span(f"digest {escalation.digest[:DIGEST]} over all {length:,} characters", "dim"),))
+    if escalation.diff:
+        lines += [(Span("changes what is there now", "dim"),), *diff_lines(escalation.diff, indent="  ")]
     rest = [] if escalation.form is not None else full_lines(escalation.arguments, width)
     if len(whole_reason := list(wrap(why, width))) > REASON_LINES:
         rest += [(Span(part, "dim"),) for part in whole_reason]

@@ -28,8 +28,8 @@ from ironcurtain.http.sse import EventParser
 from ironcurtain.operations import Principal
 from ironcurtain.operations.api import OnEvent
 from ironcurtain.operations.model import EscalationView, Name, PermissionView, Reloaded
-from ironcurtain.session.events import OWNER_GONE, Missed, Stamped, StateChanged
-from ironcurtain.session.model import Reply, SessionInfo, SessionRequest, Ticket, Turn, Usage
+from ironcurtain.session.events import Missed, Stamped, StateChanged
+from ironcurtain.session.model import OWNER_GONE, Reply, SessionInfo, SessionRequest, Ticket, Turn, Usage
 from ironcurtain.session.snapshots import UndoReport
 from ironcurtain.terminal.model import Mode
 

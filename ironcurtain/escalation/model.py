@@ -55,6 +55,7 @@ class EscalationRequest:
     :param approvals: number of different principals who must approve. With several, no approval can be kept.
     :param automatic: ``None`` if only a person may approve.
     :param form: the form; it is answered, never approved.
+    :param diff: how the call changes a file that is there now, as far as it is known.
     """
 
     session_id: str
@@ -71,6 +72,7 @@ class EscalationRequest:
     approvals: int = 1
     automatic: AutomaticCall | None = None
     form: Form | None = None
+    diff: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from ironcurtain.escalation.model import ApprovalAdded, AutomaticCall, Change, C
 from ironcurtain.escalation.permission import make_scope
 from ironcurtain.mcp_proxy.calls import CallDecided, CallEvent, CallFinished, CallRaised
 from ironcurtain.mcp_proxy.catalogue import ToolDefinition
+from ironcurtain.mcp_proxy.overwriting import change
 from ironcurtain.mcp_proxy.pins import WITHHELD
 from ironcurtain.mcp_proxy.reasons import reason_for
 from ironcurtain.policy import Decision, Verdict
@@ -206,6 +207,7 @@ class CallAdmission:
             approvals=verdict.approvals,
             automatic=None if tool is None else _automatic(verdict, tool),
             form=form,
+            diff="" if tool is None else change(verdict.arguments),
         )
         answer = await self._answer(call, request, progress)
         unasked = {"permission": answer.permission} if answer.permission else {}

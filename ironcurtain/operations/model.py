@@ -32,6 +32,7 @@ class EscalationView(msgspec.Struct, frozen=True, kw_only=True):
     :param approvals: number of different people who must approve.
     :param approved_by: those whose approval counts so far.
     :param form: what a server asks a person for, in place of a call's decision.
+    :param diff: how the call changes a file that is there now, as a unified diff; empty: unknown, or not at all.
     """
 
     number: int
@@ -58,6 +59,7 @@ class EscalationView(msgspec.Struct, frozen=True, kw_only=True):
     approvals: int = 1
     approved_by: tuple[str, ...] = ()
     form: Form | None = None
+    diff: str = ""
 
 
 def view(escalation: Escalation, session: int, label: str) -> EscalationView:
@@ -88,6 +90,7 @@ def view(escalation: Escalation, session: int, label: str) -> EscalationView:
         approvals=request.approvals,
         approved_by=escalation.approved_by,
         form=request.form,
+        diff=request.diff,
     )
 
 

@@ -47,4 +47,5 @@ def escalation_event(change: Change) -> events.SessionEvent:
         approvals=request.approvals,
         approved_by=escalation.approved_by,
         form=request.form if size <= ARGUMENTS_LIMIT else None,
+        diff=request.diff,
     )

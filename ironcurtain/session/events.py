@@ -248,7 +248,8 @@ class EscalationRaised(Event, frozen=True, tag="escalation_raised"):
     ``scope``: the calls that a kept approval would cover; empty if it cannot be kept. ``omitted``: size in bytes of the
     arguments as JSON if they are too long for an event; the list of escalations has them. ``calls``: the number of
     equal calls that wait for the decision. ``undo``: whether the call can be undone. ``approvals``: the number of
-    different people who must approve; ``approved_by``: those who have.
+    different people who must approve; ``approved_by``: those who have. ``diff``: how the call changes a file that is
+    there now, as a unified diff; empty if that is unknown.
     """
 
     number: int
@@ -268,6 +269,7 @@ class EscalationRaised(Event, frozen=True, tag="escalation_raised"):
     approvals: int = 1
     approved_by: tuple[str, ...] = ()
     form: Form | None = None
+    diff: str = ""
 
 
 class EscalationCounted(Event, frozen=True, tag="escalation_counted"):
@@ -352,10 +354,6 @@ class Stamped(msgspec.Struct, frozen=True):
     sequence: int
     time: float
     event: SessionEvent
-
-
-OWNER_GONE = "the process that owned the session is gone"
-"""The reason of the last :class:`StateChanged` of a session whose process died."""
 
 
 class EventLog:

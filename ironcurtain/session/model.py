@@ -10,6 +10,9 @@ from typing import Any
 
 import msgspec
 
+OWNER_GONE = "the process that owned the session is gone"
+"""The reason of the last :class:`~ironcurtain.session.events.StateChanged` of a session whose process died."""
+
 
 class State(StrEnum):
     """``initializing -> ready <-> processing -> closed``."""

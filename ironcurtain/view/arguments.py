@@ -42,6 +42,9 @@ KEYS = 4
 REPEATED = 4
 """Number of repetitions from which a repeated line is shown once, so that differences cannot hide among them."""
 
+_CONTENTS = ("content", "contents", "new_content", "text", "body", "code")
+"""Names of arguments that tools write as a whole."""
+
 _CHANGES = (("oldText", "newText"), ("old_text", "new_text"), ("old_string", "new_string"), ("old_str", "new_str"))
 """Names that tools use for the two sides of a change."""
 
@@ -120,6 +123,8 @@ def _length(value: Any) -> int:
 
 
 def _fits(name: str, value: Any, width: int) -> bool:
+    if name in _CONTENTS and isinstance(value, str) and "\n" in value.rstrip("\n"):
+        return False  # what is written is read as lines, never as one line with escapes only
     if len(name) > NAME or len(one_line(name)) > NAME or _length(value) > min(width, BRIEF) or _edits(value):
         return False
     shown = one_line(value) if isinstance(value, str) else json_line(value)

@@ -6,15 +6,19 @@ from typing import NamedTuple
 
 from ironcurtain.policy.reversal import undo_words
 from ironcurtain.session.events import EscalationRaised
-from ironcurtain.text.columns import Line, Span, cells, cut, wrap
+from ironcurtain.text.columns import Line, Span, cells, clip, cut, wrap
 from ironcurtain.text.display import left, one_line
 from ironcurtain.view.arguments import argument_lines, is_complete
+from ironcurtain.view.diffs import diff_lines
 from ironcurtain.view.escalations import approvals_words, tool_name, why
 from ironcurtain.view.forms import form_lines
 from ironcurtain.view.signs import Signs
 
 LINES = 14
 """Maximum number of lines for a call's arguments. With the rest of the banner it is about 20, which fits 80x24."""
+
+CHANGE_LINES = 6
+"""Maximum number of lines of a change of a file; the arguments have all of it."""
 
 REASON_LINES = 2
 """Maximum number of lines of the policy's reason."""
@@ -56,6 +60,9 @@ def banner(asked: EscalationRaised, now: float, width: int, signs: Signs) -> Ban
         lines += [(side, *line) for line in shown[: len(shown) - more]]
         if more:
             lines.append((side, Span(f"and {more:,} more lines", "warn")))
+    if asked.diff:
+        lines.append((side, Span("changes what is there now:", "dim")))
+        lines += [(side, *clip(line, room)) for line in diff_lines(asked.diff, CHANGE_LINES, indent="  ")]
     if asked.calls > 1:
         lines.append((side, Span(f"{asked.calls} equal calls", "warn")))
     if needed := approvals_words(asked):

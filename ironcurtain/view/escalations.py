@@ -13,6 +13,7 @@ from ironcurtain.session.events import EscalationRaised
 from ironcurtain.text.columns import unstyled
 from ironcurtain.text.display import ago, json_line, one_line
 from ironcurtain.view.arguments import argument_lines
+from ironcurtain.view.diffs import diff_lines
 from ironcurtain.view.forms import form_lines, how_to_answer
 
 WHOLE_LIMIT = 4000
@@ -104,6 +105,9 @@ def whole_lines(view: EscalationView, now: float) -> list[str]:
         shown = form_lines(view.form)
     else:
         shown = [unstyled(line) for line in argument_lines(view.arguments, WIDE, None)]
+    if view.diff:
+        changed = [unstyled(line) for line in diff_lines(view.diff, WHOLE_LIMIT)]
+        shown += ["changes what is there now:", *changed]
     return [_heading(view, now, None), *(f"   {line}" for line in shown), *_why(view, why(view))]
 
 

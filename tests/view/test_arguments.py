@@ -141,3 +141,10 @@ class LinesTests(SynchronousTestCase):
         self.assertIn(text, shown)
         self.assertIn("that line 100,000 times", shown)
         self.assertNotIn("more characters", shown)
+
+
+class ContentTests(SynchronousTestCase):
+    def test_written_lines_are_shown_as_lines(self) -> None:
+        shown = [unstyled(line) for line in argument_lines({"path": "/f", "content": "a\nb\n"}, 60)]
+        self.assertLess(shown.index("in full"), shown.index("  a"))
+        self.assertEqual(shown[shown.index("  a") + 1], "  b")

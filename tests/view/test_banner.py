@@ -45,6 +45,13 @@ def is_in(row: str, text: str) -> bool:
 
 
 class BannerTests(SynchronousTestCase):
+    def test_a_change_of_a_file_that_is_there_is_a_diff(self) -> None:
+        diff = "--- /etc/motd\n+++ /etc/motd\n@@ -1,1 +1,9 @@\n-old\x1b\n" + "+new\n" * 9
+        shown = lines_of(diff=diff)
+        at = next(number for number, line in enumerate(shown) if "changes what is there now:" in line)
+        self.assertEqual(shown[at + 3], "|   -old\\x1b")
+        self.assertEqual(shown[at + 7], "|   … (6 more lines)")
+
     def test_it_says_what_and_why_and_what_to_type(self) -> None:
         self.assertEqual(
             [unstyled(line) for line in banner(pending(), 1001.0, 79, ASCII).lines],

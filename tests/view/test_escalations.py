@@ -174,7 +174,7 @@ class ListingTests(SynchronousTestCase):
         for view in listed.whole:
             self.assertIn("\n".join(whole_lines(view, 140.0)), text)
             value = view.arguments["text"]
-            for row in value.split("\n") if len(value) > 200 else [value]:
+            for row in value.split("\n"):  # as lines of its own, or escaped in one
                 self.assertIn(one_line(row), text)
         missing = [str(view.number) for view in views if view not in listed.whole]
         self.assertEqual(re.findall("escalations show ([0-9]+)' shows", text), missing)

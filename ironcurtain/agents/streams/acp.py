@@ -16,7 +16,6 @@ from ironcurtain.agents.outcome import CUT, TurnOutcome
 from ironcurtain.agents.streams.reading import (
     ObjectLines,
     argument_line,
-    bounded,
     brief,
     dig,
     first_text,
@@ -24,7 +23,6 @@ from ironcurtain.agents.streams.reading import (
     list_at,
     status_at,
     text_at,
-    unified,
 )
 from ironcurtain.agents.streams.reports import (
     Activity,
@@ -41,6 +39,7 @@ from ironcurtain.agents.streams.reports import (
     Waiting,
 )
 from ironcurtain.agents.streams.rpc import Requests, notification, refusal, response
+from ironcurtain.text.diffs import bounded, unified
 
 _CAPABILITIES = {"fs": {"readTextFile": False, "writeTextFile": False}, "terminal": False}
 _CLIENT = {"name": "ironcurtain", "version": "1"}

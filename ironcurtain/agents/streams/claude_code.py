@@ -25,7 +25,6 @@ from ironcurtain.agents.streams.reading import (
     list_at,
     status_at,
     text_at,
-    unified,
 )
 from ironcurtain.agents.streams.reports import (
     Activity,
@@ -42,6 +41,7 @@ from ironcurtain.agents.streams.reports import (
     Waiting,
 )
 from ironcurtain.llm.model import TokenUsage
+from ironcurtain.text.diffs import unified
 
 INTERRUPTED = "it was interrupted"
 """The reason of a turn that something else than IronCurtain interrupted."""

@@ -15,7 +15,6 @@ from ironcurtain.agents.outcome import CUT, TurnOutcome
 from ironcurtain.agents.streams.reading import (
     ObjectLines,
     argument_line,
-    bounded,
     brief,
     count_at,
     dig,
@@ -43,6 +42,7 @@ from ironcurtain.agents.streams.reports import (
 )
 from ironcurtain.agents.streams.rpc import Requests, notification, refusal
 from ironcurtain.llm.model import TokenUsage
+from ironcurtain.text.diffs import bounded
 
 _QUIET = ("agentMessage", "reasoning", "userMessage", "hookPrompt", "plan", "contextCompaction", "functionCallOutput")
 """Kinds of items that are no tools."""

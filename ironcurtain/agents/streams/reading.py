@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Iterator
 from typing import Any
 
 from ironcurtain.jsonrpc.framing import INBOUND_LIMIT, Framer, TooLong
+from ironcurtain.text.diffs import bounded
 from ironcurtain.text.display import shorten
 
 LINE_LIMIT = INBOUND_LIMIT
@@ -15,12 +15,6 @@ LINE_LIMIT = INBOUND_LIMIT
 
 WHAT_LIMIT = 300
 """Maximum length in characters of an argument or a result in one line."""
-
-DIFF_LIMIT = 16 * 1024
-"""Maximum length in characters of a diff."""
-
-DIFFED = 256 * 1024
-"""Maximum length in characters of a text that is compared with another, since that takes quadratic time."""
 
 COUNT_LIMIT = 10**12
 """Larger token counts are invalid."""
@@ -117,20 +111,6 @@ def last_line(text: str) -> str:
     return brief(lines[-1]) if lines else ""
 
 
-def unified(path: str, before: str, after: str) -> str:
-    """:returns: the change of a file as a unified diff, bounded."""
-    if len(before) > DIFFED or len(after) > DIFFED:
-        return f"--- {path}\n+++ {path}\n@@ {len(before)} characters became {len(after)} @@\n"
-    name = f"{path}\n"
-    found = difflib.unified_diff(_lines(before), _lines(after), name, name, lineterm="\n")
-    # difflib ends its headers with a line end of its own after the names'.
-    return bounded("".join(line.replace("\n\n", "\n") if number < 2 else line for number, line in enumerate(found)))
-
-
-def _lines(text: str) -> list[str]:
-    return [line if line.endswith("\n") else f"{line}\n" for line in text.splitlines(keepends=True)]
-
-
 def hunks(path: str, found: list[Any]) -> str:
     """:returns: a unified diff of hunks with ``oldStart``, ``newStart`` and ``lines``."""
     parts = []
@@ -139,11 +119,3 @@ def hunks(path: str, found: list[Any]) -> str:
         old, new = (f"{count_at(hunk, f'{side}Start')},{count_at(hunk, f'{side}Lines')}" for side in ("old", "new"))
         parts.append(f"@@ -{old} +{new} @@\n" + "".join(f"{line}\n" for line in lines))
     return bounded(f"--- {path}\n+++ {path}\n{''.join(parts)}") if parts else ""
-
-
-def bounded(diff: str) -> str:
-    """:returns: a diff of at most some :data:`DIFF_LIMIT` characters, which says what is left out."""
-    if len(diff) <= DIFF_LIMIT:
-        return diff
-    kept = diff[:DIFF_LIMIT].rpartition("\n")[0]
-    return f"{kept}\n… ({diff.count(chr(10)) - kept.count(chr(10))} more lines)\n"

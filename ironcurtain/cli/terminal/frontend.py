@@ -34,7 +34,7 @@ from ironcurtain.errors import IronCurtainError, SessionError
 from ironcurtain.home.session_paths import SessionPaths
 from ironcurtain.operations.api import SessionApi
 from ironcurtain.session import events
-from ironcurtain.session.model import Reply, SessionInfo
+from ironcurtain.session.model import OWNER_GONE, Reply, SessionInfo
 from ironcurtain.text.columns import Span
 from ironcurtain.text.display import one_line
 from ironcurtain.view.escalations import raised_event
@@ -281,7 +281,7 @@ class FrontEnd:
             case events.TurnFinished():
                 self._sender.over()
             case events.StateChanged(state="closed", reason=reason):
-                if reason == events.OWNER_GONE and (how := how_to_resume(self._session)):
+                if reason == OWNER_GONE and (how := how_to_resume(self._session)):
                     self._add(self._view.note(how))
                 self._leave(1)
             case events.Missed():

@@ -14,14 +14,12 @@ from ironcurtain.agents.outcome import AgentAnswer, TurnFailed, TurnOutcome
 from ironcurtain.agents.registry import BUILT_IN
 from ironcurtain.agents.streams.dialogue import Dialogue, WholeOutput
 from ironcurtain.agents.streams.reading import (
-    DIFF_LIMIT,
     WHAT_LIMIT,
     count_at,
     dig,
     parsed,
     status_at,
     text_at,
-    unified,
 )
 from ironcurtain.agents.streams.reports import (
     Outgoing,
@@ -32,6 +30,7 @@ from ironcurtain.agents.streams.reports import (
     TurnOver,
     Waiting,
 )
+from ironcurtain.text.diffs import DIFF_LIMIT
 from tests.agents.streams.replaying import RECORDINGS, dialogue, recording
 
 AGENTS = tuple(adapter.id for adapter in BUILT_IN)
@@ -138,8 +137,3 @@ class ReadingTests(SynchronousTestCase):
         self.assertEqual([text_at(value, "a", "b"), text_at(value, "a", "c"), text_at(None, "a")], ["text", "", ""])
         self.assertEqual([count_at(value, "a", name) for name in "bcdef"], [0, 7, 0, 0, 0])
         self.assertEqual([status_at(value, "a", name) for name in "cg"], [None, 404])
-
-    @given(st.text(max_size=200), st.text(max_size=200))
-    def test_a_diff_has_a_line_for_each_line(self, before: str, after: str) -> None:
-        lines = unified("f", before, after).split("\n")
-        self.assertTrue(all(line == "" or line[0] in "+- @" for line in lines), lines)

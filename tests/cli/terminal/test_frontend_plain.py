@@ -3,7 +3,7 @@ from __future__ import annotations
 from twisted.internet.defer import Deferred
 
 from ironcurtain.escalation import Outcome
-from ironcurtain.session import events
+from ironcurtain.session.model import OWNER_GONE
 from tests.cli.terminal.doubles import INFO
 from tests.cli.terminal.frontends import FrontEndCase
 
@@ -117,7 +117,7 @@ class DeadOwnerTests(FrontEndCase):
 
     def test_how_to_go_on_is_said(self) -> None:
         done: Deferred[int] = self.begin(self.front.interactive())
-        self.session.end(events.OWNER_GONE)
+        self.session.end(OWNER_GONE)
         self.draw()
         self.assertEqual(self.successResultOf(done), 1)
         self.assertIn(f"ironcurtain start --resume {INFO.number}", self.surface.text)
