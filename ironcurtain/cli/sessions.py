@@ -12,18 +12,28 @@ from ironcurtain.cli.output import as_json, home, print_json, print_lines, print
 from ironcurtain.text.display import ago
 
 
-@click.command(short_help="List the running sessions.")
+@click.command(short_help="List sessions.")
+@click.option("--all", "-a", "ended", is_flag=True, help="Also list sessions that have ended, which can be resumed.")
+@click.option("--filter", "-f", "words", metavar="TEXT", help="Only sessions whose task, agent or workspace has TEXT.")
 @as_json
-def sessions(json_output: bool) -> None:
+def sessions(ended: bool, words: str | None, json_output: bool) -> None:
     """
-    List the running sessions, those of the daemon and those of other terminals.
+    List the running sessions, those of the daemon and those of other terminals, and with --all those that have ended.
+
+    'ironcurtain start --resume N' resumes one that has ended.
     """
     from ironcurtain.cli.run import run
     from ironcurtain.control.owners import Owners
+    from ironcurtain.session.elsewhere import described
     from ironcurtain.view.sessions import outside_sandboxes, paid_by, server_faults, servers_down, weaker_sandboxes
 
     where = home()
-    found = run(lambda reactor: Owners(reactor, where).sessions())
+    running = run(lambda reactor: Owners(reactor, where).sessions())
+    known = {info.id for info in running}
+    over = [info for info in described(where) if info.id not in known] if ended else []
+    found = sorted((*running, *over), key=lambda info: info.number)
+    if words:
+        found = [s for s in found if words.casefold() in f"{s.label}\n{s.kind}\n{s.workspace}".casefold()]
     if json_output:
         print_json(found)
         return
@@ -34,17 +44,17 @@ def sessions(json_output: bool) -> None:
     rows = [
         (
             str(s.number),
-            s.state,
+            s.state if s.id in known else "ended",
             ago(now - datetime.fromisoformat(s.started_at).timestamp()),
-            str(s.pending),
+            str(s.turns) if ended else str(s.pending),
             s.sandbox or "-",
             s.label,
         )
         for s in found
     ]
-    print_table(("N", "STATE", "AGE", "WAITING", "SANDBOX", "SESSION"), rows)
+    print_table(("N", "STATE", "AGE", "MESSAGES" if ended else "WAITING", "SANDBOX", "SESSION"), rows)
     for describe in (paid_by, servers_down, server_faults, outside_sandboxes, weaker_sandboxes):
-        for line in describe(found):
+        for line in describe([info for info in found if info.id in known]):
             print_lines(line)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,9 @@ BUILT_IN = "builtin"
 
 WITH_SCREEN = "claude-code"
 """The default agent with ``--pty``."""
+
+TURNS_SHOWN = 3
+"""Number of messages, with their answers, that are shown when a conversation is resumed."""
 
 _OTHERS = {
     "shell": "was a shell: start another one with 'ironcurtain shell'",
@@ -125,6 +129,8 @@ def start(
     if pty:
         check_screen(chosen)
     print_lines(f"Agent: {chosen} ({why})", err=True)
+    if resume is not None and task is None and not pty:
+        print_lines(*last_turns(session), err=True)
     from ironcurtain.session.model import SessionRequest
 
     # What a program put into the command line has more lines, as a rule.
@@ -176,6 +182,23 @@ def show_agents() -> None:
     rows = [(BUILT_IN, "IronCurtain's own, without a container", "anthropic")]
     rows += [(a.id, a.display_name, a.problem or ", ".join(a.providers)) for a in installed().listing()]
     print_table(("AGENT", "NAME", "MODELS OF"), rows)
+
+
+def last_turns(session: str) -> list[str]:
+    """
+    :param session: id of a session.
+    :returns: its last messages and answers, a line each.
+    """
+    import shutil
+
+    from ironcurtain.cli.terminal.reports import history_lines
+    from ironcurtain.session.history import read_turns
+    from ironcurtain.text.columns import unstyled
+    from ironcurtain.view.signs import signs_for
+
+    turns = read_turns(home().session(session).history)[-TURNS_SHOWN:]
+    width, signs = shutil.get_terminal_size().columns, signs_for(sys.stderr.encoding)
+    return [unstyled(line) for line in history_lines(turns, width, signs)] if turns else []
 
 
 def to_resume(name: str, agent: str | None) -> tuple[str, str, str]:

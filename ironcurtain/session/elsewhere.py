@@ -16,6 +16,7 @@ from ironcurtain.errors import NotFound
 from ironcurtain.files.atomic import write_atomically
 from ironcurtain.home.layout import Home
 from ironcurtain.home.session_paths import SessionPaths
+from ironcurtain.session.model import SessionInfo
 
 
 class Elsewhere(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,6 +83,17 @@ def session_directory(home: Home, name: str, suits: Callable[[str], bool] | None
 def begins(name: str, session_id: str) -> bool:
     """:returns: whether a name is an id or its beginning. Digits alone are a number, even if no session has it."""
     return name == session_id or (name != "" and not name.isdigit() and session_id.startswith(name))
+
+
+def described(home: Home) -> Iterator[SessionInfo]:
+    """:returns: the description of each session in the home whose files are there, also of ended sessions."""
+    for path in home.sessions.glob("*/session.json"):
+        try:
+            info = msgspec.json.decode(path.read_bytes(), type=SessionInfo)
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+            continue
+        if info.id == path.parent.name and SessionPaths(path.parent).log.exists():
+            yield info
 
 
 def snapshots(home: Home) -> Iterator[dict[str, Any]]:

@@ -20,7 +20,7 @@ def closed_session(home: Home, session_id: str) -> SessionInfo:
     """
     :returns: the description of a session, from its directory.
     :raises NotFound: there is no such session.
-    :raises Unavailable: it is running.
+    :raises Unavailable: it is running, or its files but the audit log were removed.
     :raises ConfigurationError: its description is damaged.
     """
     paths = home.session(session_id)
@@ -32,6 +32,11 @@ def closed_session(home: Home, session_id: str) -> SessionInfo:
         raise ConfigurationError(str(paths.snapshot), f"is damaged: {e}") from None
     if info.id != session_id or info.version != SessionInfo.__struct_defaults__[0]:
         raise ConfigurationError(str(paths.snapshot), "describes another session, or has another version")
+    if not paths.log.exists():  # each session has one until its files are removed
+        raise Unavailable(
+            f"session {info.number} cannot be resumed: its files were removed as those of an old session, and its "
+            "agent would remember nothing; start a new session"
+        )
     if is_held(paths.lock):
         raise Unavailable(f"session {info.number} runs now: end it first with 'ironcurtain stop {info.number}'")
     return info

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 
 import msgspec
@@ -8,6 +9,8 @@ from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import ConfigurationError, IronCurtainError, NotFound, SessionError, Unavailable, UsageError
+from ironcurtain.session.cleanup import old_sessions, remove_session
+from ironcurtain.session.elsewhere import described
 from ironcurtain.session.manager import Slot, TooMany
 from ironcurtain.session.model import SessionRequest
 from ironcurtain.session.resume import closed_session
@@ -47,6 +50,15 @@ class ResumeTests(SynchronousTestCase):
         assert core is not None
         self.assertTrue(core.resumed)
         self.assertIs(self.world.manager.get(old.number), new)
+
+    def test_a_session_whose_files_were_removed_is_not_resumed(self) -> None:
+        old = self.closed(request())
+        self.assertEqual([info.id for info in described(self.world.home)], [old.id])
+        [kept] = old_sessions(self.world.home, inf, with_audit=False)
+        remove_session(self.world.home, kept, 0.0, with_audit=False)
+        why = self.fails(SessionRequest("", resume=old.id), Unavailable)
+        self.assertIn("its files were removed", why)
+        self.assertEqual(list(described(self.world.home)), [])
 
     def test_the_number_counts_on_for_others(self) -> None:
         old = self.closed(request())

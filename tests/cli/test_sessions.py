@@ -1,0 +1,34 @@
+"""The list of sessions."""
+
+from __future__ import annotations
+
+import json
+import uuid
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from tests.product import Product
+
+
+class EndedSessionTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.product = Product()
+        self.addCleanup(lambda: self.assertEqual(self.product.close(), []))
+
+    def end(self, number: int, label: str) -> None:
+        """Leave an ended session behind."""
+        session = str(uuid.UUID(int=number))
+        directory = self.product.home / "sessions" / session
+        directory.mkdir(parents=True)
+        (directory / "session.log").touch()
+        described = {"id": session, "number": number, "kind": "codex", "label": label, "state": "closed"}
+        more = {"started_at": "2026-01-01T00:00:00.000Z", "workspace": "/w", "turns": 4}
+        (directory / "session.json").write_text(json.dumps(described | more))
+
+    def test_ended_sessions_are_listed_and_searched(self) -> None:
+        self.end(1, "codex: mend it")
+        self.end(2, "codex: break it")
+        self.assertIn("No sessions", self.product.run("sessions").stdout)
+        self.assertRegex(self.product.run("sessions", "--all").stdout, r"1 +ended .* 4 .*codex: mend it\n2 +ended")
+        found = self.product.json("sessions", "--all", "--filter", "MEND")
+        self.assertEqual([info["number"] for info in found], [1])
