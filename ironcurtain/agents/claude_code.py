@@ -91,7 +91,8 @@ class ClaudeCode:
 
     def turn(self, facts: Facts, first: bool) -> tuple[str, ...]:
         """:returns: the command, which stays, and speaks JSON lines."""
-        resume = ("--resume", facts.conversation) if facts.conversation else ("--continue",)
+        again = ("--resume", facts.conversation) if facts.conversation else ("--continue",)
+        resume = () if first and not facts.conversation else again
         return (*_start(facts), *resume, *_STREAMS, "--print")
 
     def screen(self, facts: Facts, first: bool, task: str = "") -> tuple[str, ...]:

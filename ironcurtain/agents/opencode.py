@@ -113,7 +113,7 @@ class OpenCode:
 
     def dialogue(self, facts: Facts) -> Dialogue:
         """:returns: the dialogue in the Agent Client Protocol."""
-        return AcpDialogue(facts.directory, facts.conversation, SERVER, _MARKS)
+        return AcpDialogue(facts.directory, facts.conversation, SERVER, _MARKS, compact="/compact")
 
 
 def _logins(facts: Facts) -> Sequence[File]:

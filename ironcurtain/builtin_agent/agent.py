@@ -31,12 +31,13 @@ from ironcurtain.llm.model import (
 )
 from ironcurtain.llm.registry import Chosen
 from ironcurtain.session import events
+from ironcurtain.session.agent_commands import read_command
 from ironcurtain.session.budget import Accounting
 from ironcurtain.session.model import Reply, Usage
 
 TOO_LONG = (
-    "the conversation is too long for the model: start a new session (/history still shows this one), or set "
-    "session.context_strategy"
+    "the conversation is too long for the model, and a message that did not fit is left out of it: send a shorter one, "
+    "start a new session (/history still shows this one), or set session.context_strategy"
 )
 
 
@@ -121,6 +122,8 @@ class BuiltinAgent:
         :raises SessionError: no answer: the model failed, the budget is used up, or the steps are.
         """
         assert self._memory is not None and self._window is not None
+        if read_command(message) is not None:
+            raise SessionError("MESSAGE_FAILED", "the built-in agent has no such command: start a new session")
         self._accounting.begin()
         self._memory.say(message)
         self._window.added((TextBlock(message),))
@@ -130,7 +133,7 @@ class BuiltinAgent:
             self._memory.end("cancelled by the person")
             raise
         except SessionError as e:
-            self._memory.end(str(e))
+            self._memory.end(str(e), too_long=str(e) == TOO_LONG)
             raise
         except Exception:
             self._memory.end("an internal error of IronCurtain")

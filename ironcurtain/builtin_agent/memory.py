@@ -100,10 +100,13 @@ class Memory:
         self._write(records.Results(results=clean, variables_lost=variables_lost))
         self._conversation.results(results)
 
-    def end(self, error: str = "") -> None:
-        """:param error: why the turn has no answer; empty if it has one."""
-        self._write(records.Ended(error=self._redactor.text(error)))
-        if error:
+    def end(self, error: str = "", too_long: bool = False) -> None:
+        """
+        :param error: why the turn has no answer; empty if it has one.
+        :param too_long: whether its message did not fit the context, so that it is left out from now on.
+        """
+        self._write(records.Ended(error=self._redactor.text(error), left_out=too_long))
+        if error and not (too_long and self._conversation.leave_out()):
             self._conversation.interrupt(error)
 
     def shorten(self, shorter: records.Shorter) -> None:

@@ -84,8 +84,8 @@ class Recall:
                 self.conversation.results(results(record.results))
                 if record.variables_lost:
                     self.names.clear()
-            case Ended(error=error):
-                if error:
+            case Ended(error=error, left_out=left_out):
+                if error and not (left_out and self.conversation.leave_out()):
                     self.conversation.interrupt(error)
                 self._begin(None)
             case Resumed(note=note):

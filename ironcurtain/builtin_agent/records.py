@@ -104,9 +104,10 @@ class Results(Record, frozen=True, tag="results"):
 
 
 class Ended(Record, frozen=True, tag="end"):
-    """The turn ended; ``error`` says why there is no answer."""
+    """The turn ended; ``error`` says why there is no answer; ``left_out``: its message did not fit the context."""
 
     error: str = ""
+    left_out: bool = False
 
 
 class Resumed(Record, frozen=True, tag="resumed"):

@@ -130,7 +130,8 @@ def start(
         check_screen(chosen)
     print_lines(f"Agent: {chosen} ({why})", err=True)
     if resume is not None and task is None and not pty:
-        print_lines(*last_turns(session), err=True)
+        for line in last_turns(session):
+            print_lines(line, err=True)
     from ironcurtain.session.model import SessionRequest
 
     # What a program put into the command line has more lines, as a rule.

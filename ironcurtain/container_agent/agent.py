@@ -28,9 +28,10 @@ from ironcurtain.container_agent.output import tail
 from ironcurtain.container_agent.program import AgentProgram
 from ironcurtain.container_agent.proxies import Proxies, Traffic
 from ironcurtain.container_agent.reporting import Reporting
-from ironcurtain.errors import IronCurtainError, SessionError
+from ironcurtain.errors import IronCurtainError, SessionError, UsageError
 from ironcurtain.files.atomic import write_atomically
 from ironcurtain.session import events
+from ironcurtain.session.agent_commands import Clear, Compact, UseModel, read_command
 from ironcurtain.session.model import Reply, Usage
 from ironcurtain.session.parts import Core
 
@@ -109,6 +110,11 @@ class ContainerAgent:
         :raises SessionError: ``MESSAGE_FAILED``: the program failed, or was ended: by the time limit, by the budget,
             with its container.
         """
+        command = read_command(message)
+        if isinstance(command, Clear):
+            return await self._clear()
+        if isinstance(command, UseModel):
+            return await self._use_model(command.name)
         self._traffic.begin()
         if self._proxies.dead:
             raise SessionError("MESSAGE_FAILED", self._proxies.dead)
@@ -119,7 +125,8 @@ class ContainerAgent:
         if not self._oriented:
             await self._orient()
         program = await self._program_in(self._container)
-        over = await self._run(self._container, program, f"{self._notice}\n\n{message}" if self._notice else message)
+        said = f"{self._notice}\n\n{message}" if self._notice and command is None else message
+        over = await self._run(self._container, program, said)
         if over.failed is not None:
             raise self._failure(over, program)
         self._answered, self._notice = True, ""
@@ -130,7 +137,9 @@ class ContainerAgent:
 
     def join(self, message: str, taken: Callable[[], None]) -> bool:
         """See :class:`~ironcurtain.session.message_queue.JoiningAgent`."""
-        if self._running is None or self._program is None or not self._program.join(message):
+        if self._running is None or self._program is None or read_command(message) is not None:
+            return False
+        if not self._program.join(message):
             return False
         self._handed.append((message, taken))
         return True
@@ -166,6 +175,33 @@ class ContainerAgent:
         self._facts = replace(self._facts, orientation=await self._making.orient())
         self._making.place(self._facts)
         self._oriented = True
+
+    async def _clear(self) -> Reply:
+        await self._end_program()
+        self._facts, self._conversation = replace(self._facts, conversation=""), ""
+        self._answered, self._notice = False, ""
+        self._core.paths.agent_conversation.unlink(missing_ok=True)
+        return Reply("the next message begins a new conversation; the files stay as they are", Usage())
+
+    async def _use_model(self, model: str) -> Reply:
+        if not model:
+            return Reply(f"the model is {self._facts.model or 'the default of the agent'}", Usage())
+        facts = replace(self._facts, model=model)
+        try:
+            self._adapter.environment(facts)
+        except UsageError as e:
+            raise SessionError("MESSAGE_FAILED", str(e)) from None
+        self._facts = facts
+        if self._oriented:
+            self._making.place(facts)
+        await self._end_program()
+        return Reply(f"the model is {model} from the next message on, until this session is resumed", Usage())
+
+    async def _end_program(self) -> None:
+        """End the program between messages: the next message starts another one."""
+        if self._program is not None and self._program.running:
+            with suppress(ContainerDied, EngineUnavailable):
+                await self._program.end()
 
     async def _program_in(self, container: AgentSandbox) -> AgentProgram:
         """:returns: the program that runs, or a new one."""
@@ -222,7 +258,7 @@ class ContainerAgent:
         self._handed = [handed for handed in self._handed if handed[0] != message]
         timer = self._clock.callLater(limit, self.interrupt, late)
         self._looking.start(BUDGET_SECONDS, now=False)
-        turn = program.send(message)
+        turn = program.send(message, isinstance(read_command(message), Compact))
         try:
             self._running = _followed(turn)
             return await self._running

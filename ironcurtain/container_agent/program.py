@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, succeed
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
@@ -15,6 +15,9 @@ from ironcurtain.agents.streams.reports import Outgoing, Report, TurnOver
 from ironcurtain.container.container import ProgramEnded
 from ironcurtain.container_agent.agent_sandbox import AgentSandbox, Program
 from ironcurtain.container_agent.output import ANSWER_LIMIT, ERRORS_LIMIT, Lines, Tail
+
+NOT_COMPACTED = "nothing was compacted: there is no conversation yet, or the agent compacts it by itself only"
+"""The answer to a command that the program does not have."""
 
 
 class AgentProgram:
@@ -60,16 +63,21 @@ class AgentProgram:
         self._program.ended.addCallbacks(self._over, self._lost)
         self._write(self._dialogue.begin())
 
-    def send(self, message: str) -> Deferred[TurnOver]:
+    def send(self, message: str, compact: bool = False) -> Deferred[TurnOver]:
         """
         Begin a turn.
+
+        :param compact: whether it is one that shortens the conversation, if the program has that.
 
         :returns: fires with its end; fails with :class:`~ironcurtain.container.errors.ContainerDied` if the sandbox
             ends, and with :class:`~ironcurtain.container.errors.EngineUnavailable`.
         """
+        data = self._dialogue.compact() if compact else self._dialogue.message(message)
+        if compact and not data:
+            return succeed(TurnOver(NOT_COMPACTED))
         turn: Deferred[TurnOver] = Deferred()
         self._turn = turn
-        self._write(self._dialogue.message(message))
+        self._write(data)
         if not self._dialogue.resident and self._program is not None:
             self._program.close_input()
         return turn

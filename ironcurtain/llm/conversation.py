@@ -171,6 +171,19 @@ class Conversation:
         if not self._settle(why) and self._exchanges and self._exchanges[-1][-1].role == "user":
             self._add_user((TextBlock(f"[IronCurtain: this message got no answer: {why}]"),))
 
+    def leave_out(self) -> bool:
+        """
+        Drop the newest message, to which there is no answer, since the model cannot read it. The next one says so.
+
+        :returns: whether there was one.
+        """
+        if len(self.newest) != 1 or self.newest[0].role != "user":
+            return False
+        [message] = self._exchanges.pop()
+        size = sum(len(block.text) for block in message.content if isinstance(block, TextBlock))
+        self.note(f"[IronCurtain: a message of {size} characters was left out: it did not fit the model's context.]")
+        return True
+
     def _open(self) -> list[ToolUse]:
         last = self._exchanges[-1][-1] if self._exchanges else None
         if last is None or last.role == "user":

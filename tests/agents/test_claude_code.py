@@ -67,10 +67,10 @@ class CommandTests(SynchronousTestCase):
 
     def test_a_turn(self) -> None:
         command = CLAUDE.turn(facts(), True)
-        self.assertEqual(command, CLAUDE.turn(facts(), False))
+        self.assertEqual(set(CLAUDE.turn(facts(), False)) - set(command), {"--continue"})
         self.assertEqual(command[0], "claude")
         self.assertEqual(command[-1], "--print", "so that no prompt is taken from the command line")
-        for option in ("--continue", "--strict-mcp-config", "--dangerously-skip-permissions", "--verbose"):
+        for option in ("--strict-mcp-config", "--dangerously-skip-permissions", "--verbose"):
             self.assertIn(option, command)
         self.assertNotIn("--model", command)
 

@@ -124,6 +124,18 @@ class AgentTests(AgentCase):
         agent = self.make(ModelError("context-overflow", "prompt is too long"))
         self.assertIn("new session", str(self.failureResultOf(self.respond(agent), SessionError).value))
 
+    def test_a_message_that_does_not_fit_is_left_out_of_what_follows(self) -> None:
+        agent = self.make(ModelError("context-overflow", "prompt is too long"), [TextBlock("Hi.")])
+        self.failureResultOf(self.respond(agent, "x" * 999), SessionError)
+        self.assertEqual(self.successResultOf(self.respond(agent, "short")).text, "Hi.")
+        said = words(self.model.requests[1])
+        self.assertNotIn("xxx", said)
+        self.assertIn("a message of 999 characters was left out", said)
+
+    def test_commands_of_agents_in_containers_are_refused(self) -> None:
+        agent = self.make()
+        self.assertIn("no such command", str(self.failureResultOf(self.respond(agent, "/clear"), SessionError).value))
+
     def test_an_empty_answer_is_a_failure(self) -> None:
         agent = self.make([])
         self.assertIn("empty answer", str(self.failureResultOf(self.respond(agent), SessionError).value))

@@ -14,6 +14,7 @@ from ironcurtain.agents.outcome import TurnFailed
 from ironcurtain.container.container import ProgramEnded
 from ironcurtain.container_agent.agent import ContainerAgent, Making
 from ironcurtain.container_agent.kind import cut_off
+from ironcurtain.container_agent.program import NOT_COMPACTED
 from ironcurtain.session.history import History, read_turns
 from ironcurtain.session.model import Turn, Usage
 from tests.audit.doubles import scratch
@@ -29,6 +30,7 @@ class Programs:
 
     def __init__(self, *statuses: int) -> None:
         self.statuses, self.messages = list(statuses), list[str]()
+        self.commands: list[tuple[str, ...]] = []
 
     async def start(self) -> tuple[()]:
         """Nothing is found."""
@@ -47,6 +49,7 @@ class Programs:
         environment: Mapping[str, str],
     ) -> Any:
         """:returns: a program that keeps the message, and ends when its input does."""
+        self.commands.append(command)
         ended: Deferred[ProgramEnded] = Deferred()
         status = self.statuses.pop(0)
         return SimpleNamespace(
@@ -77,6 +80,23 @@ class CutOffTests(SynchronousTestCase):
         for message in ("two", "three"):
             self.successResultOf(Deferred.fromCoroutine(agent.respond(message)))
         self.assertEqual(container.messages, ["[cut off]\n\none", "[cut off]\n\ntwo", "three"])
+
+    def test_clearing_begins_anew_and_a_model_is_used_from_then_on(self) -> None:
+        container = Programs(0, 0)
+        agent = self.agent("[cut off]", container)
+        for message, said in (
+            ("/model", "the default"),
+            ("/model m2", "the model is m2"),
+            ("/clear", "new conversation"),
+        ):
+            self.assertIn(said, self.successResultOf(Deferred.fromCoroutine(agent.respond(message))).text)
+        self.successResultOf(Deferred.fromCoroutine(agent.respond("one")))
+        self.assertEqual((container.messages, container.commands), (["one"], [("sh", "-s", "first")]))
+
+    def test_a_program_without_the_command_compacts_nothing(self) -> None:
+        agent = self.agent("", container := Programs(0))
+        reply = self.successResultOf(Deferred.fromCoroutine(agent.respond("/compact")))
+        self.assertEqual((reply.text, container.messages), (NOT_COMPACTED, []))
 
     def test_only_if_the_last_turn_has_no_end(self) -> None:
         path = scratch(self) / "history.jsonl"

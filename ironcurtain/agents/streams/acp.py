@@ -67,16 +67,23 @@ class AcpDialogue:
     :param server: name of the MCP server whose calls are judged, and told of by events of their own.
     :param marks: of its lines on standard error.
     :param mode: the mode in which the agent asks nothing; empty: its own.
+    :param compact: its command that shortens the conversation; empty: it has none.
     """
 
     resident = True
 
     def __init__(
-        self, directory: str, conversation: str, server: str, marks: StderrMarks = StderrMarks(), mode: str = ""
+        self,
+        directory: str,
+        conversation: str,
+        server: str,
+        marks: StderrMarks = StderrMarks(),
+        mode: str = "",
+        compact: str = "",
     ) -> None:
         self._where: dict[str, Any] = {"cwd": directory, "mcpServers": []}
         self._session, self._server, self._marks, self._mode = conversation, server, marks, mode
-        self._lost = False
+        self._lost, self._compact = False, compact
         self._lines, self._requests = ObjectLines(), Requests()
         self._ready = False
         self._first: str | None = None
@@ -102,6 +109,10 @@ class AcpDialogue:
         self._fresh()
         prompt = [{"type": "text", "text": text}]
         return self._requests.request("session/prompt", sessionId=self._session, prompt=prompt)
+
+    def compact(self) -> bytes:
+        """:returns: its command, as a prompt."""
+        return self.message(self._compact) if self._compact and self._ready else b""
 
     def join(self, text: str) -> None:
         """:returns: ``None``: no agent takes a message into a turn."""

@@ -86,6 +86,10 @@ class ClaudeDialogue:
             return b""
         return _said(text)
 
+    def compact(self) -> bytes:
+        """:returns: the command, as a message."""
+        return _said("/compact")
+
     def join(self, text: str) -> bytes | None:
         """:returns: the message while a tool runs: it joins the turn when that has ended."""
         if not self._tools:

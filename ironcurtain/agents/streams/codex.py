@@ -80,7 +80,7 @@ class CodexDialogue:
         self._messages: list[str] = []
         self._pieces: dict[str, str] = {}
         self._tools: set[str] = set()
-        self._failed = Failed()
+        self._failed, self._compacted = Failed(), False
         self._before: TokenUsage | None = None
 
     def begin(self) -> bytes:
@@ -94,6 +94,13 @@ class CodexDialogue:
             return b""
         self._fresh()
         return self._requests.request("turn/start", threadId=self._thread, input=_input(text))
+
+    def compact(self) -> bytes:
+        """:returns: the request, once there is a thread."""
+        if not self._ready:
+            return b""
+        self._fresh()
+        return self._requests.request("thread/compact/start", threadId=self._thread)
 
     def join(self, text: str) -> bytes | None:
         """:returns: the message while a command runs."""
@@ -149,7 +156,7 @@ class CodexDialogue:
                 self._turn = text_at(message, "result", "turn", "id")
             case "turn/steer" if failed:
                 self._handed.clear()  # the turn was over: the message waits for the next one
-            case "initialize" | "thread/start" | "turn/start":
+            case "initialize" | "thread/start" | "turn/start" | "thread/compact/start" if failed:
                 yield TurnOver("", Failed(error, kind="mcp-down" if self._lost else None))
 
     def _open(self) -> bytes:
@@ -204,6 +211,8 @@ class CodexDialogue:
             if rest := text.removeprefix(shown or ""):
                 yield Text(rest)
             self._messages.append(text)
+        elif kind == "contextCompaction":
+            self._compacted = True
         elif kind == "userMessage":
             if (text := first_text(list_at(item, "content"))) in self._handed:
                 self._handed.remove(text)
@@ -241,6 +250,8 @@ class CodexDialogue:
         if status != "completed":
             failed = Failed(error or self._failed.reason, self._failed.status, self._failed.kind)
             return TurnOver(answer, Failed(kind="mcp-down") if self._lost else failed, usage)
+        if self._compacted and not answer:
+            return TurnOver("the conversation is compacted", None, usage)
         return TurnOver(answer, None if answer else Failed(kind="empty"), usage)
 
     def _drop(self) -> Iterator[Report]:

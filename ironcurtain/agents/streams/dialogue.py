@@ -26,6 +26,9 @@ class Dialogue(Protocol):
     def message(self, text: str) -> bytes:
         """:returns: what begins a turn. Once the program is ready, the rest comes as :class:`Outgoing`."""
 
+    def compact(self) -> bytes:
+        """:returns: what begins a turn that shortens the conversation; empty: the program has no such command."""
+
     def join(self, text: str) -> bytes | None:
         """
         Hand over a further message while a turn runs.
@@ -65,6 +68,10 @@ class WholeOutput:
     def message(self, text: str) -> bytes:
         """:returns: the message."""
         return text.encode()
+
+    def compact(self) -> bytes:
+        """:returns: nothing."""
+        return b""
 
     def join(self, text: str) -> None:
         """:returns: ``None``: its input has ended."""

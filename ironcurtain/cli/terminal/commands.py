@@ -104,6 +104,7 @@ class Simple(Enum):
     BUDGET = "what this session used so far"
     HISTORY = "the messages and answers so far"
     PERMISSIONS = "the kept approvals; /revoke N ends one"
+    STATUS = "the agent, its model and workspace, and what it used so far"
     LOGS = "where the log and the audit log are, and the log's last lines"
     HELP = "this list"
     STOP = "end this session; its calls that wait are withdrawn"
@@ -119,6 +120,13 @@ DECISIONS = {
     "deny": (Outcome.DENIED, "deny a waiting call"),
 }
 """The commands that answer an escalation, with their lines in the help."""
+
+AGENT_COMMANDS = {
+    "clear": "an agent in a container begins a new conversation",
+    "compact": "it shortens its conversation, if it can",
+    "model": "it uses another model, as in /model NAME",
+}
+"""The commands that the session carries out as messages, with their lines in the help."""
 
 REVOKE_HELP = "/revoke takes the number of a kept approval's escalation, like: /revoke 3"
 
@@ -148,6 +156,8 @@ def parse(line: str, typed: str = "") -> Input | None:
         return Revoke(int(rest[0])) if len(rest) == 1 and _is_number(rest[0]) else Wrong(REVOKE_HELP)
     if name == "undo":
         return _undo(rest)
+    if name in AGENT_COMMANDS:
+        return Message(" ".join((f"/{name}", *rest)))
     if name == "withdraw":
         is_one = len(rest) <= 1 and all(map(_is_number, rest))
         return Withdraw(int("".join(rest) or 0)) if is_one else Wrong("/withdraw takes one number, like: /withdraw 3")

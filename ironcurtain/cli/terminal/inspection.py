@@ -14,6 +14,7 @@ from ironcurtain.cli.terminal.reports import (
     history_lines,
     log_lines,
     permission_lines,
+    status_lines,
 )
 from ironcurtain.home.session_paths import SessionPaths
 from ironcurtain.operations.api import SessionApi
@@ -35,6 +36,9 @@ async def inspect(
     match command:
         case Simple.HISTORY:
             return history_lines(await api.history(number), width, signs)
+        case Simple.STATUS:
+            [info] = [info for info in await api.sessions() if info.number == number]
+            return [*status_lines(info), *budget_lines(await api.history(number))]
         case Simple.BUDGET:
             return budget_lines(await api.history(number))
         case Simple.PERMISSIONS:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ironcurtain.cli.terminal.commands import DECISIONS, Simple
+from ironcurtain.cli.terminal.commands import AGENT_COMMANDS, DECISIONS, Simple
 from ironcurtain.operations.model import PermissionView
-from ironcurtain.session.model import Turn
+from ironcurtain.session.model import SessionInfo, Turn
 from ironcurtain.text.columns import Line, Span, cut
 from ironcurtain.text.display import one_line, shorten
 from ironcurtain.view.signs import Signs
@@ -25,12 +25,26 @@ def help_lines() -> list[Line]:
     entries.append(("/show [N]", "show a waiting call completely, before you approve it"))
     entries.append(("/deny all", "deny all waiting calls of this session"))
     entries.append(("/approve N keep", "approve, and stop asking about such calls; see /permissions"))
+    entries += [(f"/{name}", what) for name, what in AGENT_COMMANDS.items()]
     entries.append(("/withdraw [N]", "take back a message that waits for the agent"))
     entries.append(("/undo [TURN]", "show what undoing the last TURN restores, and ask"))
     entries += [(f"/{command.name.lower()}", command.value) for command in Simple]
     lines: list[Line] = [(Span(f"  {name:<16}", "key"), Span(text)) for name, text in entries]
     lines.append((Span("Other lines are sent to the agent. Ctrl-C cancels the message, twice it leaves.", "dim"),))
     return lines
+
+
+def status_lines(info: SessionInfo) -> list[Line]:
+    """:returns: what a session is: agent, model, workspace, sandbox."""
+    rows = (
+        ("session", f"{info.number}, {info.state}"),
+        ("agent", info.kind),
+        ("model", str(info.options.get("model") or "the agent's default, or as chosen with /model")),
+        ("workspace", info.workspace),
+        ("sandbox", info.sandbox or "none"),
+        ("paid by", ", ".join(info.payers) or "nobody"),
+    )
+    return [(Span(f"  {name:<11}", "dim"), Span(one_line(text))) for name, text in rows]
 
 
 def permission_lines(permissions: Sequence[PermissionView]) -> list[Line]:

@@ -85,6 +85,16 @@ class AppServerTests(SynchronousTestCase):
         over = {"method": "turn/completed", "params": {"turn": {"status": "failed", "error": {"message": "x"}}}}
         self.assertEqual([*talk.output(line(over))], [TurnOver("", Failed(kind="mcp-down"), None)])
 
+    def test_a_compaction_is_a_turn(self) -> None:
+        talk = dialogue("codex")
+        talk.begin()
+        self.assertEqual(talk.compact(), b"")
+        list(talk.output(line({"id": 1, "result": {}}) + line({"id": 2, "result": {"thread": {"id": "t"}}})))
+        self.assertIn(b"thread/compact/start", talk.compact())
+        item = {"method": "item/completed", "params": {"item": {"type": "contextCompaction", "id": "c"}}}
+        over = {"method": "turn/completed", "params": {"turn": {"status": "completed"}}}
+        self.assertEqual([*talk.output(line(item) + line(over))], [TurnOver("the conversation is compacted")])
+
     def test_requests_of_the_server_are_refused(self) -> None:
         [answer] = dialogue("codex").output(line({"id": 7, "method": "item/tool/requestUserInput", "params": {}}))
         self.assertIn(b'"id": 7, "error"', answer.data)  # type: ignore[union-attr]
