@@ -207,7 +207,7 @@ class ContainerAgent:
         """:returns: the program that runs, or a new one."""
         if self._program is None or not self._program.running:
             dialogue = self._adapter.dialogue(self._facts)
-            self._program = AgentProgram(dialogue, self._reported, self._error_line, self._clock.seconds)
+            self._program = AgentProgram(dialogue, self._reported, self._error_line, self._clock)
             command = self._command = self._adapter.turn(self._facts, not self._answered)
             try:
                 await self._program.start(container, command, self._adapter.environment(self._facts))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from twisted.internet.defer import Deferred, succeed
+from twisted.internet.task import deferLater
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
@@ -16,6 +17,15 @@ from ironcurtain.container.container import ProgramEnded
 from ironcurtain.container_agent.agent_sandbox import AgentSandbox, Program
 from ironcurtain.container_agent.output import ANSWER_LIMIT, ERRORS_LIMIT, Lines, Tail
 
+BURST = 16 * 1024 * 1024
+"""Number of bytes of output that are read at once: some huge lines."""
+
+RATE = 1024 * 1024
+"""
+Number of bytes of output read per second beyond that: the program has to wait, since to read small lines at full speed
+would take all of this process's time.
+"""
+
 NOT_COMPACTED = "nothing was compacted: there is no conversation yet, or the agent compacts it by itself only"
 """The answer to a command that the program does not have."""
 
@@ -24,7 +34,7 @@ class AgentProgram:
     """
     :param report: called with what the program reports.
     :param error_line: called with each line of its standard error.
-    :param seconds: a monotonic clock.
+    :param clock: the reactor.
     :ivar ended: how it ended; ``None``: it runs, or it is unknown.
     :ivar stdout: the end of what it printed, and of what it wrote to standard error.
     """
@@ -36,11 +46,12 @@ class AgentProgram:
         dialogue: Dialogue,
         report: Callable[[Report], None],
         error_line: Callable[[str], None],
-        seconds: Callable[[], float],
+        clock: Any,
     ) -> None:
-        self._dialogue, self._report, self._error_line = dialogue, report, error_line
+        self._dialogue, self._report, self._error_line, self._clock = dialogue, report, error_line, clock
+        self._allowed, self._counted = float(BURST), clock.seconds()
         self._program: Program | None = None
-        self._lines = Lines(self._said_wrong, seconds)
+        self._lines = Lines(self._said_wrong, clock.seconds)
         self._turn: Deferred[TurnOver] | None = None
         self.running = False
         self.ended: ProgramEnded | None = None
@@ -111,9 +122,15 @@ class AgentProgram:
         if data and self._program is not None:
             self._program.write(data)
 
-    def _output(self, data: bytes) -> None:
+    def _output(self, data: bytes) -> Deferred[None] | None:
         self.stdout.feed(data)
         self._take(self._dialogue.output(data))
+        now = self._clock.seconds()
+        self._allowed = min(BURST, self._allowed + (now - self._counted) * RATE) - len(data)
+        self._counted = now
+        if self._allowed >= 0:
+            return None
+        return deferLater(self._clock, -self._allowed / RATE, lambda: None)
 
     def _errors(self, data: bytes) -> None:
         self.stderr.feed(data)
