@@ -74,6 +74,13 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True)
+class Message:
+    """Send the opened session a message."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class GoTo:
     """Go to a list."""
 
@@ -104,7 +111,7 @@ class Wrong:
     why: str
 
 
-Command = Decide | DecideAll | Permissions | Revoke | Stop | Start | GoTo | Filter | Help | Quit | Wrong
+Command = Decide | DecideAll | Permissions | Revoke | Stop | Start | Message | GoTo | Filter | Help | Quit | Wrong
 
 HELP = (
     ("a  d", "approve or deny the chosen escalation; y confirms after a second. To approve, read its text to the end"),
@@ -121,6 +128,8 @@ HELP = (
     ("/answer N", "fill in form N on this line, field by field; a does so for the chosen one, y sends it"),
     ("/deny N", "deny escalation N; /deny all: all waiting ones that the filter shows"),
     ("/start TASK", "start a session in the daemon; before TASK may stand --agent NAME and --workspace DIRECTORY"),
+    ("Enter", "open the chosen session: what it did and used; m writes it a message, Esc goes back"),
+    ("/message TEXT", "send the session that is open, or chosen, a message"),
     ("/stop N", "end session N; its calls that wait are withdrawn"),
     ("/approve N keep", "as A does, for escalation N"),
     ("/permissions", "the kept approvals, and their calls"),
@@ -155,6 +164,8 @@ def parse(text: str) -> Command:
         return Revoke(int(rest)) if _is_number(rest) else Wrong("which one? /permissions lists the numbers")
     if word == "/start":
         return _start(rest)
+    if word == "/message":
+        return Message(rest) if rest else Wrong("write the message after /message")
     if word == "/stop":
         return Stop(int(rest)) if _is_number(rest) else Wrong("which one? /sessions lists the numbers")
     if word == "/filter":

@@ -21,7 +21,7 @@ from ironcurtain.console.keys import paste, press
 from ironcurtain.console.layout import Frame, frame
 from ironcurtain.console.screen import Channel, ChannelScreen, ReactorLoop
 from ironcurtain.console.source import ConsoleSource
-from ironcurtain.console.state import ConsoleState, Effect, End, Leave, Look, Send, Shown, TakeBack, outcome_of_all
+from ironcurtain.console.state import ConsoleState, Effect, End, Leave, Look, Send, Shown, TakeBack, Tell
 from ironcurtain.console.widgets import PALETTE, FrameWidget
 from ironcurtain.errors import IronCurtainError
 from ironcurtain.escalation.model import Outcome
@@ -30,6 +30,7 @@ from ironcurtain.operations.model import EscalationView
 from ironcurtain.session.events import Stamped
 from ironcurtain.session.model import SessionRequest
 from ironcurtain.view.chronicle import Chronicle
+from ironcurtain.view.outcomes import outcome_of_all
 
 TICK_SECONDS = 1.0
 """Seconds between redraws, for the times on the screen."""
@@ -219,6 +220,8 @@ class Console:
                     Deferred.fromCoroutine(self._begin(effect)).addErrback(self._failed)
                 case TakeBack(number):
                     Deferred.fromCoroutine(self._take_back(number)).addErrback(self._failed)
+                case Tell():
+                    Deferred.fromCoroutine(self._tell(effect)).addErrback(self._failed)
                 case Look():
                     self._refresh()
                 case Leave():
@@ -242,7 +245,9 @@ class Console:
         """Send decisions that were confirmed together, and show the outcome of all of them."""
         deciding = [Deferred.fromCoroutine(self._decide(each)) for each in sent]
         results = [await each for each in deciding]
-        self._become(self._state.with_message(*outcome_of_all(sent, results)))
+        outcome, numbers = sent[0].outcome, [each.key.number for each in sent]
+        words = outcome_of_all(outcome, outcome in (Outcome.APPROVED, Outcome.ANSWERED), numbers, results)
+        self._become(self._state.with_message(*words))
         self._refresh()
 
     async def _decide(self, send: Send) -> EscalationView | str:
@@ -254,6 +259,13 @@ class Console:
             return await self._source.decide(number, send.outcome, digest, send.keep, send.calls)
         except IronCurtainError as e:
             return str(e)
+
+    async def _tell(self, tell: Tell) -> None:
+        try:
+            await self._source.send(tell.session, tell.text, tell.text if tell.typed else "")
+        except IronCurtainError as e:
+            self._become(self._state.with_message(str(e), "warn"))
+        self._refresh()
 
     async def _end(self, session: int) -> None:
         try:
@@ -312,6 +324,9 @@ class Console:
             sessions, escalations = await gatherResults(map(Deferred.fromCoroutine, asked), consumeErrors=True)
         except FirstError as e:
             e.subFailure.raiseException()
+        if self._state.opened:
+            turns = await self._source.history(self._state.followed)
+            self._become(replace(self._state, turns=tuple(turns)))
         if self._state.permitted:
             self._become(replace(self._state, permissions=tuple(await self._source.permissions())))
         before = self._state

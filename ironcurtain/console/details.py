@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from ironcurtain.console.commands import HELP, Section
 from ironcurtain.console.rows import clock
-from ironcurtain.console.state import DIGEST, ConsoleState, head_words, outcome_words
+from ironcurtain.console.state import ConsoleState
 from ironcurtain.operations.model import EscalationView
 from ironcurtain.policy.reversal import undo_words
 from ironcurtain.text.columns import Line, Span, unstyled, wrap
@@ -16,6 +16,8 @@ from ironcurtain.view.chronicle import Chronicle
 from ironcurtain.view.diffs import diff_lines
 from ironcurtain.view.escalations import NAME_LIMIT, approvals_words, permission_lines, tool_name
 from ironcurtain.view.forms import form_lines
+from ironcurtain.view.outcomes import outcome_words
+from ironcurtain.view.sessions import DIGEST, head_words
 
 REASON_LINES = 2
 """Maximum number of lines of rule and reason before the arguments (the arguments stay on an 80x24 screen)."""
@@ -59,7 +61,8 @@ class Details:
             return self._activity(state, width, now)
         chosen = state.escalation if state.section is Section.WAITING else state.record
         if chosen is None:
-            return Text("", [])
+            hint = "" if state.history else "Calls that need a decision appear here, in full."
+            return Text("", [(Span(part, "dim"),) for part in wrap(hint, width) if part])
         return Text(_heading(chosen, now), *self._lines(chosen, width))
 
     def _lines(self, escalation: EscalationView, width: int) -> tuple[list[Line], bool, bool]:
@@ -78,12 +81,11 @@ class Details:
 
     def _activity(self, state: ConsoleState, width: int, now: float) -> Text:
         lines = self.activity.lines(width, now) if self.activity is not None else []
-        heading = ""
-        for info in (info for info in state.sessions if info.number == state.followed):
-            if info.head is not None:
-                lines.append((Span(one_line(head_words(info.head, width)), "dim"),))
-            heading = f", {one_line(info.sandbox, 20)}" if info.sandbox else ""
-        return Text(f"ACTIVITY of session {state.followed}{heading}" if state.followed else "", lines, from_end=True)
+        info = state.session
+        if info is not None and info.head is not None:
+            lines.append((Span(one_line(head_words(info.head, width)), "dim"),))
+        sandbox = f", {one_line(info.sandbox, 20)}" if info is not None and info.sandbox else ""
+        return Text(f"ACTIVITY of session {state.followed}{sandbox}" if state.followed else "", lines, from_end=True)
 
 
 def escalation_lines(escalation: EscalationView, width: int) -> list[Line]:

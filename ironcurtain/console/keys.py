@@ -19,13 +19,14 @@ from ironcurtain.console.state import (
     Send,
     ShownEscalation,
     TakeBack,
+    Tell,
     key_of,
 )
 from ironcurtain.escalation.decision_keys import Offer, Part, ShownPart, Verdict, early, needed
 from ironcurtain.escalation.model import Outcome
 from ironcurtain.policy.reversal import is_lasting
 
-PROMPT_LIMIT = 200
+PROMPT_LIMIT = 1000
 """Maximum length in characters of the input line."""
 
 Step = tuple[ConsoleState, tuple[Effect, ...]]
@@ -51,7 +52,9 @@ def press(state: ConsoleState, key: str, now: float, alone: bool = True) -> Step
         return state, (Leave(),)
     if state.help:
         return replace(state, help=False, scroll=0), ()
-    if key in _LINES:
+    if key == "enter" and state.session is not None and not state.aside and not state.opened:
+        return replace(state, opened=True, scroll=0), (Look(),)
+    if key in _LINES and (key != "m" or state.opened):
         return replace(state, prompt=_LINES[key], began=now, message=("", "")), ()
     if key in _PLAIN:
         return _PLAIN[key](replace(state, message=("", ""))), ()
@@ -103,6 +106,10 @@ def _execute(state: ConsoleState, line: str, now: float) -> Step:
             return state, (TakeBack(number),)
         case commands.Start() as start:
             return state.with_message("starting a session ..."), (start,)
+        case commands.Message(text):
+            if (chosen := state.number(Section.SESSIONS)) == 0:
+                return state.with_message("choose a session first", "warn"), ()
+            return state.with_message(f"sent to session {chosen}"), (Tell(chosen, text, state.began != -inf),)
         case commands.Stop(session):
             return state.with_message(f"ending session {session} ..."), (End(session),)
         case commands.GoTo(section):
@@ -241,7 +248,7 @@ _SCROLLING: Mapping[str, Callable[[ConsoleState], ConsoleState]] = {
 }
 
 _CANCELLING = ("esc", "ctrl c")
-_LINES = {"/": "/", "f": "/filter "}
+_LINES = {"/": "/", "f": "/filter ", "m": "/message "}
 
 _PLAIN: Mapping[str, Callable[[ConsoleState], ConsoleState]] = {
     "a": lambda state: _ask(state, Outcome.APPROVED),
@@ -255,7 +262,7 @@ _PLAIN: Mapping[str, Callable[[ConsoleState], ConsoleState]] = {
     "end": lambda state: state.move(len(state.pending) + len(state.sessions) + len(state.history)),
     "tab": lambda state: _next(state, 1),
     "shift tab": lambda state: _next(state, -1),
-    "esc": lambda state: replace(state, permitted=False, scroll=0) if state.permitted else state,
+    "esc": lambda state: replace(state, permitted=False, opened=state.opened and state.permitted, scroll=0),
     "?": lambda state: replace(state, help=True, scroll=0),
     "h": lambda state: replace(state, help=True, scroll=0),
 }

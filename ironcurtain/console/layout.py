@@ -11,12 +11,14 @@ from ironcurtain.console.rows import clock, empty, row
 from ironcurtain.console.state import ConsoleState, Shown, ShownEscalation, key_of
 from ironcurtain.escalation.decision_keys import Page
 from ironcurtain.operations.model import EscalationView
+from ironcurtain.session.model import SessionInfo
 from ironcurtain.text.columns import Line, Span, cells, clip, cut, pad, wrap
 from ironcurtain.text.display import one_line
 from ironcurtain.view.escalations import tool_name
+from ironcurtain.view.sessions import session_lines
 
-WIDE = 120
-"""Minimum number of columns for showing the lists beside the text."""
+WIDE = 132
+"""Minimum number of columns for showing the lists beside the text, each with half of them."""
 
 LOW = 20
 """Minimum number of rows for showing all lists; below it, only the focused one is shown."""
@@ -38,8 +40,6 @@ _SHARES = {Section.SESSIONS: 2, Section.WAITING: 3, Section.HISTORY: 1}
 Rows of each list on a screen of 24 rows if the text needs all others. On a larger screen a list has more, and it can
 use rows that the text does not need.
 """
-
-_KEYS = ("a approve", "A keep", "d deny", "Tab lists", "PgDn more", "/ command", "? help", "q quit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +87,17 @@ def frame(
     :param who: the viewer's name.
     :param early: whether a key would not decide yet; a sign after the keys says so.
     """
-    foot = _foot(state, columns, rows, early)
+    foot = _foot(state, columns, rows, early, True)
     room = max(rows - 1 - len(foot), 0)
-    if columns >= WIDE:
+    if state.opened and state.session is not None and not state.aside:
+        body, lists, shown = _alone(state, state.session, details, columns, room, now)
+    elif columns >= WIDE:
         body, lists, shown = _beside(state, details, columns, room, now)
     else:
         body, lists, shown = _stacked(state, details, columns, room, now)
+    if not shown.end:
+        foot = _foot(state, columns, rows, early, False)
+        room = max(rows - 1 - len(foot), 0)
     lines = [_head(state, columns, now, who), *body[:room], *[()] * (room - len(body)), *foot][:rows]
     lines += [()] * (rows - len(lines))
     cursor = None
@@ -114,8 +119,10 @@ def _head(state: ConsoleState, columns: int, now: float, who: str) -> Line:
     return (Span(pad(left, max(columns - cells(right), 0)) + right, "title"),)
 
 
-def _foot(state: ConsoleState, columns: int, rows: int, early: bool) -> list[Line]:
+def _foot(state: ConsoleState, columns: int, rows: int, early: bool, scrolls: bool) -> list[Line]:
+    """:param scrolls: whether there is more text than fits."""
     text, style = state.message
+    more = ["PgDn more"] if scrolls else []
     if state.prompt is not None and state.dialogue is not None:
         asked: list[Line] = [(Span(f" {part}", style),) for part in wrap(text, max(columns - 1, 1))]
         keys = _keys(("Enter next", "/back", "/decline", "/cancel", "Esc leave it"), columns)
@@ -124,15 +131,37 @@ def _foot(state: ConsoleState, columns: int, rows: int, early: bool) -> list[Lin
         return [(Span(_prompt(state.prompt, columns), "key"),), *_keys(("Enter run", "Esc leave it"), columns)]
     if state.question is not None:
         remark: list[Line] = [(Span(cut(f" {text}", columns), style),)] if text else []
-        offered = ("y yes", "n no", "PgDn more", "/ command", *(["…"] if early else []))
+        offered = ("y yes", "Esc no", *more, "/ command", *(["…"] if early else []))
         return [*_asked(state, columns), *remark, *_keys(offered, columns)]
-    keys = _keys(_KEYS, columns)
+    names = [*_offered(state), *more, "/ command", "? help", "q quit"]
+    keys = _keys(names, columns)
+    if len(state.listed(state.section)) > 1 and not (state.opened or state.aside):
+        keys = roomy if len(roomy := _keys(["j k choose", *names], columns)) == 1 else keys
     if rows < LOW:
         return [(Span(cut(f" {text}", columns), style),), *keys[:2]]
     said = [f" {part}" for part in wrap(text, max(columns - 1, 1))] or [""]
     if len(said) > REMARK_LINES:
         said[REMARK_LINES - 1] = cut(f"{said[REMARK_LINES - 1]}{said[REMARK_LINES]}", columns)
     return [*((Span(line, style),) for line in said[:REMARK_LINES]), *keys]
+
+
+def _offered(state: ConsoleState) -> list[str]:
+    """:returns: the keys that do something now, besides those that always do."""
+    if state.help or state.permitted:
+        return ["Esc close"]
+    if state.opened:
+        return ["m message", "Esc back"]
+    keys: list[str] = []
+    listed, chosen = state.listed(state.section), state.escalation
+    if state.section is Section.WAITING and chosen in listed and chosen is not None:
+        keys += [
+            "a fill in" if chosen.form is not None else "a approve",
+            *(["A keep"] if chosen.scope else []),
+            "d deny",
+        ]
+    if state.section is Section.SESSIONS and state.session is not None:
+        keys.append("Enter open")
+    return [*keys, "Tab lists"]
 
 
 def _asked(state: ConsoleState, columns: int) -> list[Line]:
@@ -192,7 +221,7 @@ def _stacked(state: ConsoleState, details: Details, columns: int, room: int, now
 
 
 def _beside(state: ConsoleState, details: Details, columns: int, room: int, now: float) -> Body:
-    lists, width = _Lists(), columns * 2 // 5
+    lists, width = _Lists(), columns // 2
     heights = {Section.SESSIONS: room // 4, Section.WAITING: room // 2, Section.HISTORY: room // 4}
     shares = {section: max(heights[section] - 1, 1) for section in _ORDER}
     for section, most in _spread(state, shares, room).items():
@@ -205,6 +234,15 @@ def _beside(state: ConsoleState, details: Details, columns: int, room: int, now:
         gap = Span(" " * (width - sum(cells(span.text) for span in left)))
         body.append((*left, gap, Span("│", "dim"), *(panel[at] if at < len(panel) else ())))
     return body, lists, shown
+
+
+def _alone(state: ConsoleState, info: SessionInfo, details: Details, columns: int, room: int, now: float) -> Body:
+    """A session that has the screen for itself."""
+    lists = _Lists([_rule(f"SESSION {info.number}", columns, True)])
+    facts = session_lines(info, state.turns, columns - 2, now)
+    lists.lines += [(Span(" "), *line) for line in facts[: max(room // 2, 1)]]
+    panel, shown = _panel(state, details.text(state, columns - 1, now), columns, room - len(lists.lines), lists)
+    return [*lists.lines, *panel], lists, shown
 
 
 def _spread(state: ConsoleState, shares: Mapping[Section, int], room: int) -> dict[Section, int]:
@@ -238,7 +276,7 @@ def _list(lists: _Lists, state: ConsoleState, section: Section, width: int, most
     first = min(max(at - most // 2, 0), max(len(rows) - most, 0))
     for each in rows[first : first + most]:
         lists.targets.append(ClickTarget(top + len(lists.lines), width, section, each.number))
-        lists.lines.append(row(each, width, now, each.number == chosen, state.section is section))
+        lists.lines.append(row(each, rows, width, now, each.number == chosen, state.section is section))
         if section is Section.WAITING and isinstance(each, EscalationView):
             lists.rows.append(key_of(each))
 

@@ -1,20 +1,32 @@
-"""The rows of the lists."""
+"""The rows of the lists: in columns, as many of them as the width has room for."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from ironcurtain.console.commands import Section
-from ironcurtain.console.state import ConsoleState, outcome_words
+from ironcurtain.console.state import ConsoleState
 from ironcurtain.operations.model import EscalationView
 from ironcurtain.session.model import SessionInfo
-from ironcurtain.text.columns import Line, Span, Style, cells, cut, pad
-from ironcurtain.text.display import ago, left, one_line
-from ironcurtain.view.arguments import brief
-from ironcurtain.view.escalations import tool_name
+from ironcurtain.text.columns import Line, Span, Style, cells, cut, cut_left, pad
+from ironcurtain.text.display import left, one_line
+from ironcurtain.view.arguments import distinguishing
+from ironcurtain.view.escalations import NAME_LIMIT, tool_name
+from ironcurtain.view.outcomes import outcome_words
+from ironcurtain.view.sessions import age
 
 URGENT = 30.0
 """Remaining seconds at which the time is shown as a warning."""
+
+PEERS = 50
+"""Maximum number of rows that are compared, to align them and to tell them apart."""
+
+NARROW = 50
+"""Minimum width of an escalation's row for the name of the server."""
+
+WORKSPACE_WIDTH = 90
+"""Minimum width of a session's row for its workspace."""
 
 
 def clock(seconds: float) -> str:
@@ -33,51 +45,77 @@ def empty(state: ConsoleState, section: Section) -> str:
         return "nothing matches the filter"
     return {
         Section.WAITING: "no call waits for a decision",
-        Section.SESSIONS: "no sessions: start one with 'ironcurtain start'",
+        Section.SESSIONS: "no sessions: start one with 'ironcurtain start', or here with /start TASK",
         Section.HISTORY: "no decisions yet",
     }[section]
 
 
-def row(each: SessionInfo | EscalationView, width: int, now: float, chosen: bool, active: bool) -> Line:
+def row(
+    each: SessionInfo | EscalationView,
+    peers: Sequence[SessionInfo] | Sequence[EscalationView],
+    width: int,
+    now: float,
+    chosen: bool,
+    active: bool,
+) -> Line:
     """
+    :param peers: the rows of the list, for the width of columns.
     :param now: seconds since the epoch.
     :param active: whether the list has the focus.
     """
     mark = "> " if chosen else "  "
+    style: Style = "warn"
     if isinstance(each, SessionInfo):
-        text, tail, style = _session(each, now), f" {each.pending} waiting" if each.pending else "", "warn"
-    elif each.outcome:
-        text, tail, style = _record(each), "", "dim"
+        infos = [peer for peer in peers if isinstance(peer, SessionInfo)]
+        longest = max((len(_waiting(peer)) for peer in infos[:PEERS]), default=0)
+        tail = f"{_waiting(each):>{longest}}"
+        text = _session(each, infos, width - 2 - longest, now)
     else:
         until = each.expires_at - now
-        text, tail, style = _waiting(each), f" {left(until)}", "bad" if until < URGENT else "warn"
+        tail = "" if each.outcome else f" {left(until)}"
+        style = "bad" if until < URGENT else "warn"
+        same = [peer for peer in peers[:PEERS] if isinstance(peer, EscalationView)]
+        text = _escalation(each, same, width - 2 - len(tail))
     body = mark + pad(text, max(width - cells(mark) - cells(tail), 0))
     if chosen and active:
         return (Span(cut(body + tail, width), "chosen"),)
-    return (Span(body), Span(tail, _style(style)))
+    return (Span(body), Span(tail, style))
 
 
-def _style(name: str) -> Style:
-    return "bad" if name == "bad" else "warn" if name == "warn" else "dim"
+def _waiting(info: SessionInfo) -> str:
+    return f" {info.pending} waiting" if info.pending else ""
 
 
-def _session(info: SessionInfo, now: float) -> str:
-    try:
-        since = ago(now - datetime.fromisoformat(info.started_at).timestamp())
-    except ValueError:
-        since = "?"
-    return f"{info.number:<3} {since:>6}  {one_line(info.state, 20):<12} {one_line(info.label, 100)}"
+def _session(info: SessionInfo, peers: Sequence[SessionInfo], width: int, now: float) -> str:
+    number = max((len(str(peer.number)) for peer in peers), default=1)
+    known = f"{info.number:>{number}}  {one_line(info.state, 20):<10}  {age(info, now):>6}  "
+    room, label = width - len(known), one_line(info.label, 100)
+    if width < WORKSPACE_WIDTH:
+        return known + label
+    longest = max((cells(one_line(peer.label, 100)) for peer in peers[:PEERS]), default=0)
+    share = min(longest, room * 2 // 3)
+    return f"{known}{pad(label, share)}  {cut_left(one_line(info.workspace), room - share - 2)}"
 
 
-def _waiting(escalation: EscalationView) -> str:
-    calls = f"{escalation.calls} times " if escalation.calls > 1 else ""
-    if escalation.approvals > 1:
-        calls = f"{len(escalation.approved_by)}/{escalation.approvals} approvals {calls}"
-    return (
-        f"{escalation.number:<3} {calls}{tool_name(escalation.server, escalation.tool)} {brief(escalation.arguments)}"
-    )
+def _escalation(each: EscalationView, peers: Sequence[EscalationView], width: int) -> str:
+    def name_of(peer: EscalationView) -> str:
+        return tool_name(peer.server, peer.tool) if width >= NARROW else one_line(peer.tool, NAME_LIMIT)
 
-
-def _record(escalation: EscalationView) -> str:
-    name = tool_name(escalation.server, escalation.tool)
-    return f"{escalation.number:<3} {clock(escalation.closed_at)} {name} {outcome_words(escalation)}"
+    known = peers or [each]
+    number, session = (max(len(str(getattr(peer, name))) for peer in known) for name in ("number", "session"))
+    begin = f"{each.number:>{number}}  {f's{each.session}':<{session + 1}}  "
+    if each.outcome:
+        begin += f"{clock(each.closed_at)}  "
+    begin += f"{pad(name_of(each), min(max(cells(name_of(peer)) for peer in known), width * 2 // 5))}  "
+    if each.outcome:
+        return begin + outcome_words(each)
+    if each.approvals > 1:
+        begin += f"{len(each.approved_by)}/{each.approvals} approvals  "
+    if each.calls > 1:
+        begin += f"{each.calls} times  "
+    others = [
+        peer.arguments
+        for peer in peers
+        if peer.number != each.number and (peer.server, peer.tool) == (each.server, each.tool)
+    ]
+    return begin + distinguishing(each.arguments, others, width - cells(begin))

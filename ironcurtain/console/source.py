@@ -4,59 +4,29 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Coroutine, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from twisted.internet.defer import CancelledError, Deferred, DeferredList, TimeoutError
-from twisted.internet.interfaces import IDelayedCall
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from ironcurtain.console.closed_escalations import ClosedEscalations
+from ironcurtain.console.watch import HomeWatch
 from ironcurtain.errors import IronCurtainError, NotFound, Unavailable
 from ironcurtain.escalation.model import Outcome
-from ironcurtain.escalation.watcher import DirectoryWatcher
 from ironcurtain.home.registry import SessionEntry, SessionRegistry
 from ironcurtain.operations.api import OnEvent, OversightApi, SessionApi
 from ironcurtain.operations.model import EscalationView, Name, PermissionView
-from ironcurtain.session.events import (
-    EscalationApproved,
-    EscalationClosed,
-    EscalationCounted,
-    EscalationRaised,
-    Missed,
-    PermissionRevoked,
-    Stamped,
-    StateChanged,
-)
-from ironcurtain.session.model import SessionInfo, SessionRequest
+from ironcurtain.session.model import SessionInfo, SessionRequest, Turn
 
 T = TypeVar("T")
-
-GATHER_SECONDS = 0.02
-"""
-Seconds for which changes are collected before a redraw; too short to be noticed. A new escalation is reported at once,
-since a frame drawn just before would delay it.
-"""
 
 PATIENCE = 2.0
 """Time limit in seconds for an answer of a process (it answers from memory)."""
 
 END_SECONDS = 60.0
 """Time limit in seconds for ending a session, whose parts have time limits of their own."""
-
-NEWS = (
-    StateChanged,
-    EscalationRaised,
-    EscalationCounted,
-    EscalationApproved,
-    EscalationClosed,
-    PermissionRevoked,
-    Missed,
-)
-"""Events that change the lists."""
-
 
 _ELSEWHERE = (NotFound.code, Unavailable.code)
 """Errors of a process that does not have the requested object, or has exited."""
@@ -67,6 +37,16 @@ class ConsoleSource(OversightApi, Protocol):
 
     async def start(self, request: SessionRequest) -> SessionInfo:
         """Start a session, and give it its task as the first message."""
+
+    async def send(self, session: int, message: str, typed: str) -> None:
+        """
+        Send a session a message, and wait until it is answered.
+
+        :param typed: what of it a person typed.
+        """
+
+    async def history(self, session: int) -> list[Turn]:
+        """:returns: the messages of a session so far."""
 
     def watch(self, on_change: Callable[[], None]) -> Callable[[], None]:
         """
@@ -188,6 +168,21 @@ class HomeSource:
         if failure.check(IronCurtainError, CancelledError) is None:  # else the session has told why
             self.log.failure("the task of session {number} was not answered", failure, number=number)
 
+    async def send(self, session: int, message: str, typed: str) -> None:
+        """
+        Send a session a message.
+
+        :raises NotFound: no process has it.
+        """
+        await self._owner(session).send(session, message, typed)
+
+    async def history(self, session: int) -> list[Turn]:
+        """
+        :returns: the messages of a session so far.
+        :raises NotFound: no process has it.
+        """
+        return await self._owner(session).history(session)
+
     async def permissions(self) -> list[PermissionView]:
         """:returns: the kept approvals of all processes that are in force, by number."""
         answers = await self._all(lambda api: api.permissions())
@@ -208,7 +203,7 @@ class HomeSource:
 
         :returns: a function that ends the notifications.
         """
-        watch = _Watch(self._reactor, self._registry.directory, self._entries, self._follow, on_change)
+        watch = HomeWatch(self._reactor, self._registry.directory, self._entries, self._follow, on_change)
         watch.start()
         return watch.stop
 
@@ -218,10 +213,16 @@ class HomeSource:
 
         :returns: a function that ends the delivery.
         """
-        entry = next((entry for entry in self._entries() if entry.number == session), None)
-        if entry is None:
-            return lambda: None
-        return self._follow(entry, on_event, lambda: None)
+        entry = self._entry(session)
+        return (lambda: None) if entry is None else self._follow(entry, on_event, lambda: None)
+
+    def _entry(self, session: int) -> SessionEntry | None:
+        return next((entry for entry in self._entries() if entry.number == session), None)
+
+    def _owner(self, session: int) -> SessionApi:
+        if (entry := self._entry(session)) is None:
+            raise NotFound(f"there is no session {session}")
+        return self._apis.get(entry.control_socket) or self._connect(entry.control_socket)
 
     async def _all(self, ask: Callable[[SessionApi], Coroutine[Any, Any, T]]) -> list[tuple[SessionApi, T]]:
         """
@@ -304,73 +305,3 @@ class HomeSource:
                 following.cancel()
 
         return stop
-
-
-class _Watch:
-    """
-    Watches the registry and every session in it.
-
-    :param follow: begins to follow a session, and returns a function that ends it.
-    """
-
-    def __init__(
-        self,
-        reactor: Any,
-        directory: Any,
-        entries: Callable[[], list[SessionEntry]],
-        follow: Callable[[SessionEntry, OnEvent, Callable[[], None]], Callable[[], None]],
-        on_change: Callable[[], None],
-    ) -> None:
-        self._reactor, self._directory, self._entries = reactor, directory, entries
-        self._follow, self._on_change = follow, on_change
-        self._followed: dict[str, Callable[[], None]] = {}
-        self._pending: IDelayedCall | None = None
-        self._watcher: DirectoryWatcher | None = None
-
-    def start(self) -> None:
-        """Start watching, and notify once."""
-        self._watcher = DirectoryWatcher(self._reactor)
-        self._watcher.add(self._directory, self._look)
-        self._look()
-
-    def stop(self) -> None:
-        """Stop watching."""
-        watcher, self._watcher = self._watcher, None
-        if watcher is not None:
-            watcher.stop()
-        if self._pending is not None and self._pending.active():
-            self._pending.cancel()
-        followed, self._followed = self._followed, {}
-        for stop in followed.values():
-            stop()
-
-    def _look(self) -> None:
-        entries = {entry.session_id: entry for entry in self._entries()}
-        for name in self._followed.keys() - entries.keys():
-            self._followed.pop(name)()
-        for name in entries.keys() - self._followed.keys():
-            self._followed[name] = lambda: None  # following may fail before it returns its end function
-            stop = self._follow(entries[name], self._heard, partial(self._lost, name))
-            if name in self._followed:
-                self._followed[name] = stop
-        self._schedule()
-
-    def _lost(self, name: str) -> None:
-        """Forget a session; the next look at the registry tries again."""
-        self._followed.pop(name, None)
-
-    def _heard(self, stamped: Stamped) -> None:
-        if isinstance(stamped.event, NEWS):
-            self._schedule(at_once=isinstance(stamped.event, EscalationRaised))
-
-    def _schedule(self, at_once: bool = False) -> None:
-        if self._watcher is None:
-            return
-        if self._pending is None:
-            self._pending = self._reactor.callLater(0 if at_once else GATHER_SECONDS, self._notify)
-        elif at_once:
-            self._pending.reset(0)
-
-    def _notify(self) -> None:
-        self._pending = None
-        self._on_change()

@@ -8,7 +8,7 @@ all of its text was.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar
 
@@ -18,22 +18,17 @@ from ironcurtain.console.commands import Section, Start
 from ironcurtain.escalation.decision_keys import DecisionKeys, Page, Part, ShownPart, needed
 from ironcurtain.escalation.model import Outcome
 from ironcurtain.operations.model import EscalationView, PermissionView
-from ironcurtain.session.model import AuditHead, SessionInfo
+from ironcurtain.session.model import SessionInfo, Turn
 from ironcurtain.text.columns import Style
 from ironcurtain.text.display import one_line
-from ironcurtain.view.escalations import approvals_words
 from ironcurtain.view.form_dialogue import FormDialogue
+from ironcurtain.view.outcomes import GONE, outcome_words
+from ironcurtain.view.sessions import head_words
 
 Row = TypeVar("Row")
 
 REMEMBERED = 300
 """Number of decided escalations kept."""
-
-DIGEST = 16
-"""Number of characters of a digest that are shown."""
-
-GONE = "gone"
-"""The outcome of an escalation whose process is gone."""
 
 
 class ShownEscalation(NamedTuple):
@@ -123,7 +118,20 @@ class Leave:
     """Leave the console."""
 
 
-Effect = Send | Look | TakeBack | End | Start | Leave
+@dataclass(frozen=True, slots=True)
+class Tell:
+    """
+    Send a session a message.
+
+    :param typed: whether all of it was typed, and nothing pasted.
+    """
+
+    session: int
+    text: str
+    typed: bool
+
+
+Effect = Send | Look | TakeBack | End | Start | Tell | Leave
 
 
 def key_of(escalation: EscalationView) -> ShownEscalation:
@@ -149,6 +157,8 @@ class ConsoleState:
     :param permissions: the kept approvals, if they are shown.
     :param permitted: whether these are shown.
     :param dialogue: the form that is being filled in; all states share it, as they share ``keys``.
+    :param opened: whether the chosen session has the screen for itself.
+    :param turns: its messages so far.
     :param message: the newest message and its style.
     :param keys: what was shown and pressed; all states of a console share it. An escalation counts as shown when all
         of its text was on the screen.
@@ -170,6 +180,8 @@ class ConsoleState:
     help: bool = False
     permissions: tuple[PermissionView, ...] = ()
     permitted: bool = False
+    opened: bool = False
+    turns: tuple[Turn, ...] = ()
     message: tuple[str, Style] = ("", "")
     shown: Shown = Shown()
     keys: DecisionKeys = field(default_factory=DecisionKeys)
@@ -204,6 +216,11 @@ class ConsoleState:
     def followed(self) -> int:
         """The session whose activity is shown; 0 if there is none."""
         return self.number(Section.SESSIONS) if self.section is Section.SESSIONS else 0
+
+    @property
+    def session(self) -> SessionInfo | None:
+        """The session whose activity is shown."""
+        return next((info for info in self.sessions if info.number == self.followed), None)
 
     def with_message(self, text: str, style: Style = "dim") -> ConsoleState:
         """:returns: the state with a message; ``text`` may be untrusted."""
@@ -248,7 +265,8 @@ class ConsoleState:
         new = replace(self, loaded=True, sessions=open_, pending=pending, history=tuple(newest))
         if ended:
             new = new.with_message("; ".join(map(_words_of_end, ended)))
-        return new._choose(self).ask_on()
+        new = new._choose(self)
+        return replace(new, opened=new.opened and new.followed == self.followed).ask_on()
 
     def arrived(self, before: ConsoleState) -> bool:
         """:returns: whether there is a new pending escalation, unless this is the first data."""
@@ -260,7 +278,9 @@ class ConsoleState:
         follows = section is Section.HISTORY and number == self._newest()
         chosen = {**self.chosen, section: 0 if follows else number}
         scroll = self.scroll if same and not self.aside else 0
-        return replace(self, section=section, chosen=chosen, scroll=scroll, help=False, permitted=False)
+        opened = self.opened and same
+        new = replace(self, section=section, chosen=chosen, scroll=scroll, help=False, permitted=False)
+        return replace(new, opened=opened, turns=self.turns if opened else ())
 
     def go(self, section: Section) -> ConsoleState:
         """:returns: the state with another focused list."""
@@ -326,54 +346,6 @@ class ConsoleState:
 
     def _matches(self, row: Row, words: Callable[[Row], str]) -> bool:
         return not self.filter or self.filter.casefold() in words(row).casefold()
-
-
-_WORDS: Mapping[str, str] = {
-    "expired": "expired: nobody decided in time",
-    "withdrawn": "was withdrawn: the call no longer waits",
-    GONE: "is gone, with the process it came from",
-}
-
-
-def outcome_words(record: EscalationView) -> str:
-    """:returns: the outcome of an escalation in words; escaped."""
-    words = _WORDS.get(record.outcome)
-    if words is not None:
-        return words
-    by = one_line(record.by, 64) or "somebody"
-    return f"was {one_line(record.outcome, 20)} by {by}{', and kept' if record.kept else ''}"
-
-
-def outcome_of_all(sent: Sequence[Send], results: Sequence[EscalationView | str]) -> tuple[str, Style]:
-    """
-    :param results: for each decision the decided escalation, or the reason of the failure.
-    :returns: a summary, and its style.
-    """
-    outcome = sent[0].outcome
-    failed = [(send.key.number, why) for send, why in zip(sent, results, strict=True) if isinstance(why, str)]
-    good: Style = "good" if outcome in (Outcome.APPROVED, Outcome.ANSWERED) else "bad"
-    match results:
-        case [str(why)]:
-            return why, "warn"
-        case [EscalationView(outcome="") as waiting]:
-            return f"escalation {waiting.number} {approvals_words(waiting)}", "warn"
-        case [EscalationView() as record]:
-            return f"escalation {record.number} {outcome_words(record)}", good
-    words = f"{len(sent) - len(failed)} {outcome.value}"
-    if half := [record.number for record in results if isinstance(record, EscalationView) and not record.outcome]:
-        words += f", of which {', '.join(map(str, half))} need another person's approval, too"
-    if not failed:
-        return words, good
-    return f"{words}; {len(failed)} failed: {', '.join(f'{number} ({why})' for number, why in failed)}", "warn"
-
-
-def head_words(head: AuditHead, width: int = 0) -> str:
-    """
-    :param width: columns in which the whole digest is shown, if it fits.
-    :returns: the head of an audit log, not escaped.
-    """
-    whole = f"audit head {head.sequence} {head.digest}"
-    return whole if len(whole) <= width else f"audit head {head.sequence} {head.digest[:DIGEST]}"
 
 
 def _words_of_end(info: SessionInfo) -> str:

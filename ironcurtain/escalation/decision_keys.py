@@ -133,7 +133,7 @@ class DecisionKeys:
         reached = known.rows if known is not None and known.width == page.width else 0
         if page.first <= reached:
             reached = max(reached, page.first + page.rows)
-        self._read[thing] = page._replace(first=0, rows=reached)
+        self._read[thing] = Page(0, reached, page.total, page.width)
         if reached >= page.total or not self.missing([thing]):
             self.show(thing, now, calls)
 

@@ -86,6 +86,15 @@ def cut(text: str, width: int, rest: str = "…") -> str:
     return text[: fitting(text, 0, room)] + rest if room > 0 else rest[: max(width, 0)]
 
 
+def cut_left(text: str, width: int, rest: str = "…") -> str:
+    """:returns: the text, cut at its beginning to at most ``width`` columns: the end of a path says more."""
+    if cells(text) <= width:
+        return text
+    while text and cells(text) > width - cells(rest):
+        text = text[1:]
+    return (rest + text) if width > 0 else ""
+
+
 def pad(text: str, width: int) -> str:
     """:returns: the text, padded or cut to ``width`` columns."""
     shown = cut(text, width)

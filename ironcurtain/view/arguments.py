@@ -7,12 +7,12 @@ Every front end uses these functions, so that a person reads the same wherever a
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import SequenceMatcher
 from itertools import groupby
 from typing import Any
 
-from ironcurtain.text.columns import Line, Span, Style, cells, clip, cut, wrap
+from ironcurtain.text.columns import Line, Span, Style, cells, clip, cut, cut_left, wrap
 from ironcurtain.text.display import json_line, one_line
 
 SHOWN = 65536
@@ -52,6 +52,28 @@ _CHANGES = (("oldText", "newText"), ("old_text", "new_text"), ("old_string", "ne
 def brief(arguments: Mapping[str, Any]) -> str:
     """:returns: ``name=value`` pairs on one line, escaped and shortened."""
     return " ".join(f"{one_line(name, NAME)}={_value(value, BRIEF)}" for name, value in list(arguments.items())[:8])
+
+
+def distinguishing(arguments: Mapping[str, Any], others: Iterable[Mapping[str, Any]], width: int) -> str:
+    """
+    :param others: arguments of other calls of the same tool in the same list.
+    :param width: columns.
+    :returns: ``name=value`` pairs on one line; those come first that tell it from the others, and of the first one
+        the end if not all of it fits.
+    """
+    known = list(others)
+    differing = [name for name in arguments if any(other.get(name) != arguments[name] for other in known)]
+    names = [*differing, *(name for name in arguments if name not in differing)]
+    if not names:
+        return ""
+    first = arguments[names[0]]
+    label = f"{one_line(names[0], NAME)}="
+    room = max(width - cells(label), 0)
+    value = one_line(first[-BRIEF:]) if isinstance(first, str) else json_line(first, BRIEF)
+    is_cut = isinstance(first, str) and (len(first) > BRIEF or cells(value) > room)
+    if is_cut:
+        return f"{label}{cut_left(value if len(first) <= BRIEF else f'…{value}', room)}"
+    return cut(f"{label}{value} {brief({name: arguments[name] for name in names[1:]})}".rstrip(), width)
 
 
 def brief_json(text: str) -> str:

@@ -1,11 +1,18 @@
-"""Sessions in words: what the list of sessions and who comes back to one should know. Not escaped."""
+"""Sessions in words: what the list of sessions and who comes back to one should know."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 
 from ironcurtain.sandbox.spec import Kind
-from ironcurtain.session.model import SessionInfo
+from ironcurtain.session.model import AuditHead, SessionInfo, Turn
+from ironcurtain.text.columns import Line, Span, rows
+from ironcurtain.text.display import ago, one_line
+from ironcurtain.text.quantities import counted
+
+DIGEST = 16
+"""Number of characters of a digest that are shown."""
 
 
 def outside_sandboxes(found: Iterable[SessionInfo]) -> Iterator[str]:
@@ -47,3 +54,57 @@ def how_to_resume(info: SessionInfo) -> str:
     """:returns: a sentence on how to resume a session whose process died; empty if it cannot be resumed."""
     command = {"loop": "loop", "mcp-proxy": ""}.get(info.kind, "start")
     return f"To resume session {info.number}: ironcurtain {command} --resume {info.number}" if command else ""
+
+
+def age(info: SessionInfo, now: float) -> str:
+    """
+    :param now: seconds since the epoch.
+    :returns: how long ago it was started; its time is what another process wrote.
+    """
+    try:
+        return ago(now - datetime.fromisoformat(info.started_at).timestamp())
+    except ValueError:
+        return "?"
+
+
+def used(turns: Sequence[Turn]) -> tuple[str, str]:
+    """:returns: the tokens and the cost of messages, in words."""
+    if turns and not any(turn.usage.token_tracking_available for turn in turns):
+        return "not available: the agent's model did not report them", "not known"
+    given, made = (sum(getattr(turn.usage, name) for turn in turns) for name in ("input_tokens", "output_tokens"))
+    costs = [turn.usage.cost for turn in turns if turn.usage.cost is not None]
+    cost = f"${sum(costs):.4f}" if costs else "not known"
+    if costs and len(costs) < len(turns):
+        cost += f" for {len(costs)} of the messages, unknown for the others"
+    return f"{given:,} in, {made:,} out", cost
+
+
+def session_lines(info: SessionInfo, turns: Sequence[Turn], width: int, now: float) -> list[Line]:
+    """
+    :param turns: its messages so far.
+    :param now: seconds since the epoch.
+    :returns: a session in short: what it is, where it works, and what it has used.
+    """
+    tokens, cost = used(turns)
+    state = f"{info.state}, started {age(info, now)} ago" + (f", {info.pending} waiting" if info.pending else "")
+    facts = [
+        ("session", f"{info.number}, {info.label}"),
+        ("state", state),
+        ("workspace", info.workspace),
+        ("used", f"{counted(len(turns), 'message')}, tokens {tokens}; cost {cost}"),
+        ("paid by", "; ".join(info.payers)),
+        ("sandbox", info.sandbox),
+        ("down", ", ".join(info.servers_down)),
+        ("join", f"ironcurtain attach {info.number}"),
+    ]
+    lines = ((Span(f"{name:<10}", "dim"), Span(one_line(text))) for name, text in facts if text)
+    return [row for line in lines for row in rows(line, width, 10)]
+
+
+def head_words(head: AuditHead, width: int = 0) -> str:
+    """
+    :param width: columns in which the whole digest is shown, if it fits.
+    :returns: the head of an audit log, not escaped.
+    """
+    whole = f"audit head {head.sequence} {head.digest}"
+    return whole if len(whole) <= width else f"audit head {head.sequence} {head.digest[:DIGEST]}"

@@ -15,7 +15,7 @@ from ironcurtain.escalation import Outcome
 from ironcurtain.escalation.decision_keys import QUIET_SECONDS
 from ironcurtain.operations.api import OnEvent
 from ironcurtain.operations.model import EscalationView, PermissionView
-from ironcurtain.session.model import SessionInfo, SessionRequest
+from ironcurtain.session.model import SessionInfo, SessionRequest, Turn
 
 NOW = 1_700_000_000.0
 """When the tests happen, in seconds since the epoch."""
@@ -78,6 +78,8 @@ class GivenSource:
         self.decided: list[tuple[int, Outcome, str | None]] = []
         self.answers: list[tuple[int, Mapping[str, Any] | None, str | None]] = []
         self.started: list[SessionRequest] = []
+        self.sent: list[tuple[int, str, str]] = []
+        self.turns: list[Turn] = []
         self.kept: dict[int, PermissionView] = {}
         self.listeners: list[Callable[[], None]] = []
         self.readers: dict[int, OnEvent] = {}
@@ -129,6 +131,12 @@ class GivenSource:
         self.answers.append((number, content, digest))
         self.close(number, "cancelled" if content is None else "answered", "me")
         return self.waiting[number]
+
+    async def send(self, session: int, message: str, typed: str) -> None:
+        self.sent.append((session, message, typed))
+
+    async def history(self, session: int) -> list[Turn]:
+        return self.turns
 
     async def permissions(self) -> list[PermissionView]:
         return list(self.kept.values())

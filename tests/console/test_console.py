@@ -23,10 +23,10 @@ EDIT = escalation(
 AT_80_24 = f"""\
  IronCurtain  1 session  2 waiting                                ada  {TIME}
 ── SESSIONS 1 ──────────────────────────────────────────────────────────────────
-> 1    3 min  processing   builtin: mend the tests
+> 1  processing   3 min  builtin: mend the tests
 ── WAITING 2 ───────────────────────────────────────────────────────────────────
-  1   filesystem.read_text_file path=/home/ada/file1.txt                    4:59
-> 2   filesystem.edit_file path=/home/ada/x.py edits=[{{"oldText":"one\\ntwo… 4:59
+  1  s1  filesystem.read_text_file  path=/home/ada/file1.txt                4:59
+> 2  s1  filesystem.edit_file       path=/home/ada/x.py edits=[{{"oldText":… 4:59
 ── HISTORY ─────────────────────────────────────────────────────────────────────
   no decisions yet
 ── ESCALATION 2, 4:59 left ─────────────────────────────────────────────────────
@@ -44,13 +44,13 @@ AT_80_24 = f"""\
  - two
  + 2
  Approve 2, filesystem.edit_file? y/Esc
- y yes  n no  PgDn more  / command  …"""
+ y yes  Esc no  / command  …"""
 
 AT_40_15 = f"""\
  IronCurtain  1 session  2 wa… {TIME}
 ── WAITING 2 ───────────────────────────
-  1   filesystem.read_text_file pa… 4:59
-> 2   filesystem.edit_file path=/h… 4:59
+  1  s1  read_text_fi…  path=…1.txt 4:59
+> 2  s1  edit_file      path=…/x.py 4:59
 ── ESCALATION 2, 4:59 left, 7 below ────
  filesystem.edit_file
  agent  session 1, builtin: mend the…
@@ -60,8 +60,8 @@ AT_40_15 = f"""\
  path = /home/ada/x.py
  edits = 1 change (43 characters, below)
 
- a approve  A keep  d deny  Tab lists
- PgDn more  / command  ? help  q quit"""
+ a approve  d deny  Tab lists  PgDn more
+ / command  ? help  q quit"""
 
 
 SCOPE = "filesystem.edit_file in /home/ada and below\x1b[2J"
@@ -75,6 +75,7 @@ WHILE_IT_ASKS_TO_KEEP = (
     )
     .replace("left ───────────", "left, 2 below ──")
     .replace(" - two\n + 2\n", "")
+    .replace("Esc no  / command", "Esc no  PgDn more  / command")
 )
 
 
@@ -90,9 +91,9 @@ class ScreenTests(SynchronousTestCase):
     def test_200_by_50_has_the_text_beside_the_lists(self) -> None:
         text = Setup(200, 50, escalation(1), EDIT).type("j").split("\n")
         self.assertEqual(len(text), 50)
-        self.assertEqual(text[1][80:108], "│── ESCALATION 2, 4:59 left ")
-        self.assertRegex(text[4], r"^  1   filesystem.read_text_file .*4:59│ rule   outside-the-workspace: editing")
-        self.assertRegex(text[5], r"^> 2   filesystem.edit_file .*4:59│ undo   cannot be undone: its effects")
+        self.assertEqual(text[1][100:128], "│── ESCALATION 2, 4:59 left ")
+        self.assertRegex(text[4], r"^  1  s1  filesystem.read_text_file .*4:59│ rule   outside-the-workspace: editing")
+        self.assertRegex(text[5], r"^> 2  s1  filesystem.edit_file .*4:59│ undo   cannot be undone: its effects")
 
     def test_an_edit_is_shown_as_what_it_changes(self) -> None:
         text = Setup(60, 40, EDIT).settle()
@@ -127,7 +128,7 @@ class DecisionTests(SynchronousTestCase):
         text = self.setup.type("jay")
         self.assertEqual(self.setup.source.decided, [(2, Outcome.APPROVED, EDIT.digest)])
         self.assertIn("escalation 2 was approved by ada", text)
-        self.assertIn(f"2   {TIME} filesystem.edit_file was approved by ada", text)
+        self.assertIn(f"2  s1  {TIME}  filesystem.edit_file  was approved by ada", text)
 
     def test_by_command(self) -> None:
         self.setup.type("/deny 1\r")
@@ -175,7 +176,7 @@ class DecisionTests(SynchronousTestCase):
         self.setup.type("a")
         self.setup.clock.advance(0.5)
         self.setup.console.received(b"y")
-        self.assertIn("too early: press y again\n y yes  n no  PgDn more  / command  …", self.setup.settle())
+        self.assertIn("too early: press y again\n y yes  Esc no", self.setup.settle())
         self.setup.clock.advance(1)
         self.assertTrue(self.setup.settle().endswith("/ command"))
         self.assertEqual(self.setup.source.decided, [])
@@ -232,9 +233,9 @@ class DecisionTests(SynchronousTestCase):
 
     def test_the_mouse_chooses_and_scrolls(self) -> None:
         self.setup.console.received(b"\x1b[<0;10;5M\x1b[<0;10;5m")
-        self.assertIn("> 1   filesystem", self.setup.settle())
+        self.assertIn("> 1  s1  filesystem", self.setup.settle())
         self.setup.console.received(b"\x1b[<0;10;6M\x1b[<0;10;6m")
-        self.assertIn("> 2   filesystem", self.setup.settle())
+        self.assertIn("> 2  s1  filesystem", self.setup.settle())
         long = Setup(80, 24, escalation(1, {"text": "one\ntwo\n" * 50}))
         before = long.settle()
         long.console.received(b"\x1b[<65;10;20M")

@@ -12,10 +12,10 @@ from ironcurtain.console.details import Details
 from ironcurtain.console.keys import enter, press
 from ironcurtain.console.layout import Frame, frame
 from ironcurtain.console.rows import row
-from ironcurtain.console.state import ConsoleState, Send, key_of, outcome_of_all
-from ironcurtain.escalation import Outcome
+from ironcurtain.console.state import ConsoleState, key_of
 from ironcurtain.operations.model import EscalationView
 from ironcurtain.text.columns import cells, unstyled
+from ironcurtain.view.outcomes import outcome_of_all
 from tests.console.doubles import NOW, escalation, session
 
 NASTY = "\x1b]0;owned\x07\u202e\u200b\x9b2J" + "漢" * 40 + "\n" * 5
@@ -148,7 +148,7 @@ class ScrollTests(SynchronousTestCase):
     def test_a_click_finds_the_row(self) -> None:
         state = ConsoleState().news([session(7)], [escalation(1), escalation(2)], NOW)
         picture = frame(state, Details(), 80, 24, NOW)
-        row = next(at for at, line in enumerate(lines(picture)) if line.startswith("  2 "))
+        row = next(at for at, line in enumerate(lines(picture)) if line.startswith("  2  s1 "))
         target = picture.at(5, row)
         assert target is not None
         self.assertEqual((target.section, target.number), (Section.WAITING, 2))
@@ -165,10 +165,10 @@ class ApprovalsTests(SynchronousTestCase):
         known = known.news((), (msgspec.structs.replace(waits, approved_by=("bob",)),), NOW)
         second = [unstyled(line) for line in details.text(known, 80, NOW).lines]
         self.assertIn("approved by bob; needs another person's approval, too", second)
-        self.assertIn("1/2 approvals", unstyled(row(known.pending[0], 80, NOW, False, False)))
+        self.assertIn("1/2 approvals", unstyled(row(known.pending[0], known.pending, 80, NOW, False, False)))
 
     def test_who_approves_first_is_told_that_it_waits(self) -> None:
         waits, other = (escalation(n, approvals=2, approved_by=("ada",)) for n in (3, 4))
-        sent = Send(Outcome.APPROVED, key_of(waits))
-        self.assertIn("3 approved by ada; needs another person", outcome_of_all((sent,), (waits,))[0])
-        self.assertIn("of which 3, 4 need another person", outcome_of_all((sent, sent), (waits, other))[0])
+        self.assertIn("3 approved by ada; needs another person", outcome_of_all("approved", True, [3], [waits])[0])
+        said = outcome_of_all("approved", True, [3, 4], [waits, other])[0]
+        self.assertIn("of which 3, 4 need another person", said)

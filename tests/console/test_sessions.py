@@ -7,8 +7,8 @@ from pathlib import Path
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.session import events
-from ironcurtain.session.model import AuditHead, SessionRequest
-from tests.console.doubles import NOW, Setup, session
+from ironcurtain.session.model import AuditHead, SessionRequest, Turn, Usage
+from tests.console.doubles import NOW, Setup, escalation, session
 from tests.console.test_console import TIME
 
 
@@ -48,3 +48,64 @@ class SessionTests(SynchronousTestCase):
         self.assertIn("there is no agent 'nobody'", setup.type("/start --agent nobody\r"))
         setup.type("/start\r")
         self.assertEqual(setup.source.started[1:], [SessionRequest("")])
+
+
+class OpenedTests(SynchronousTestCase):
+    """A session that has the screen for itself."""
+
+    def setUp(self) -> None:
+        self.setup = Setup(80, 24)
+        usage = Usage(input_tokens=1200, output_tokens=34, cost=0.5, token_tracking_available=True)
+        self.setup.source.turns = [Turn(number=1, message="m", answer="a", usage=usage, timestamp="")]
+        self.setup.type("/sessions\r")
+
+    def test_enter_shows_what_it_used_and_where_it_works(self) -> None:
+        self.assertIn("Enter open", self.setup.terminal.text)
+        text = self.setup.type("\r")
+        self.assertIn(f"workspace {self.setup.source.found[0].workspace}", text)
+        self.assertIn("1 message, tokens 1,200 in, 34 out; cost $0.5000", text)
+        self.assertIn("ironcurtain attach 1", text)
+        self.assertNotIn("WAITING", text)
+
+    def test_typed_message_is_sent_as_typed(self) -> None:
+        self.setup.type("\rmgo on\r")
+        self.assertEqual(self.setup.source.sent, [(1, "go on", "go on")])
+
+    def test_pasted_message_is_sent_as_not_typed(self) -> None:
+        self.setup.type("\rm")
+        self.setup.console.received(b"\x1b[200~go on\x1b[201~")
+        self.setup.type("\r")
+        self.assertEqual(self.setup.source.sent, [(1, "go on", "")])
+
+    def test_escape_goes_back_to_the_lists(self) -> None:
+        self.setup.type("\r")
+        self.setup.console.received(b"\x1b")
+        self.setup.clock.advance(1)
+        self.assertIn("WAITING", self.setup.settle())
+
+    def test_session_that_ends_closes_its_screen(self) -> None:
+        self.setup.type("\r")
+        self.setup.source.found.clear()
+        self.setup.source.tell()
+        text = self.setup.settle()
+        self.assertIn("session 1 has ended", text)
+        self.assertIn("WAITING", text)
+
+
+class OfferedKeyTests(SynchronousTestCase):
+    """The keys below the screen."""
+
+    def foot(self, setup: Setup) -> str:
+        return setup.terminal.text.rstrip().splitlines()[-1]
+
+    def test_nothing_is_offered_for_what_is_not_there(self) -> None:
+        self.assertEqual(self.foot(Setup()), " Tab lists  / command  ? help  q quit")
+
+    def test_an_approval_that_cannot_be_kept_is_not_offered(self) -> None:
+        self.assertIn("a approve  d deny", self.foot(Setup(80, 24, escalation())))
+        self.assertIn("a approve  A keep  d deny", self.foot(Setup(80, 24, escalation(scope="these"))))
+
+    def test_the_question_offers_the_keys_that_answer_it(self) -> None:
+        setup = Setup(80, 24, escalation())
+        setup.type("a")
+        self.assertIn("y yes  Esc no", self.foot(setup))

@@ -15,7 +15,8 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase, TestCase
 
 from ironcurtain.console.closed_escalations import REMEMBERED
-from ironcurtain.console.source import GATHER_SECONDS, PATIENCE, HomeSource
+from ironcurtain.console.source import PATIENCE, HomeSource
+from ironcurtain.console.watch import GATHER_SECONDS
 from ironcurtain.control.wire import RemoteError
 from ironcurtain.errors import NotAllowed, NotFound, StaleDecision, Unavailable
 from ironcurtain.escalation import Outcome, watcher

@@ -9,6 +9,7 @@ from ironcurtain.operations.model import PermissionView
 from ironcurtain.session.model import SessionInfo, Turn
 from ironcurtain.text.columns import Line, Span, cut
 from ironcurtain.text.display import one_line, shorten
+from ironcurtain.view.sessions import used
 from ironcurtain.view.signs import Signs
 from ironcurtain.view.speech import shown
 
@@ -78,21 +79,9 @@ def _short(text: str, room: int, signs: Signs) -> str:
 
 def budget_lines(turns: Sequence[Turn]) -> list[Line]:
     """:returns: the total usage of the turns."""
-    if turns and not any(turn.usage.token_tracking_available for turn in turns):
-        return [
-            (Span("  messages   ", "dim"), Span(str(len(turns)))),
-            (Span("  tokens     ", "dim"), Span("not available: the agent's model did not report them")),
-        ]
-    given, made = (sum(getattr(turn.usage, name) for turn in turns) for name in ("input_tokens", "output_tokens"))
-    costs = [turn.usage.cost for turn in turns if turn.usage.cost is not None]
-    cost = f"${sum(costs):.4f}" if costs else "not known"
-    if costs and len(costs) < len(turns):
-        cost += f" for {len(costs)} of the messages, unknown for the others"
-    return [
-        (Span("  messages   ", "dim"), Span(str(len(turns)))),
-        (Span("  tokens     ", "dim"), Span(f"{given:,} in, {made:,} out")),
-        (Span("  cost       ", "dim"), Span(cost)),
-    ]
+    tokens, cost = used(turns)
+    facts = (("messages", str(len(turns))), ("tokens", tokens), ("cost", cost))
+    return [(Span(f"  {name:<10} ", "dim"), Span(text)) for name, text in facts]
 
 
 def log_lines(log: str, audit: str, tail: Sequence[str]) -> list[Line]:
