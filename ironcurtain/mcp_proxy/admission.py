@@ -15,8 +15,8 @@ from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
 
 from ironcurtain.audit import AuditLog
-from ironcurtain.errors import AuditUnavailable, IronCurtainError, NotAllowed
-from ironcurtain.escalation import Answer, EscalationQueue, EscalationRequest, Outcome, Scope, arguments_digest
+from ironcurtain.errors import AuditUnavailable, NotAllowed
+from ironcurtain.escalation import Answer, EscalationQueue, EscalationRequest, Scope, arguments_digest
 from ironcurtain.escalation.forms import Form
 from ironcurtain.escalation.grant import Binding
 from ironcurtain.escalation.model import ApprovalAdded, AutomaticCall, Change, Closed, Revoked
@@ -24,53 +24,17 @@ from ironcurtain.escalation.permission import make_scope
 from ironcurtain.mcp_proxy.calls import CallDecided, CallEvent, CallFinished, CallRaised
 from ironcurtain.mcp_proxy.catalogue import ToolDefinition
 from ironcurtain.mcp_proxy.overwriting import change
-from ironcurtain.mcp_proxy.pins import WITHHELD
 from ironcurtain.mcp_proxy.reasons import reason_for
-from ironcurtain.policy import Decision, Verdict
-from ironcurtain.policy.judgement import NO_RULE
-from ironcurtain.policy.unannotated import RULE as UNANNOTATED
+from ironcurtain.mcp_proxy.refusals import CallRefused, undecided
+from ironcurtain.policy import Verdict
 from ironcurtain.policy.verdict import Automatic, Reversal
 from ironcurtain.services.asyncio_bridge import soon
 
 REMINDER_SECONDS = 10.0
 """Seconds between progress reports while a person decides. Agents time out after 60 s of silence, some earlier."""
 
-BREAKER_RULE = "circuit-breaker"
-
-WITHHELD_CODE = "tool-withheld"
-"""Text for a call of a tool whose definition waits for a person."""
-
-_REFUSALS = {
-    Outcome.DENIED: ("denied-by-person", "ESCALATION DENIED: a person refused this call"),
-    Outcome.EXPIRED: ("expired", "ESCALATION EXPIRED: nobody decided on this call in time"),
-    Outcome.WITHDRAWN: ("withdrawn", "ESCALATION WITHDRAWN: this call is no longer waiting for a decision"),
-    Outcome.CANCELLED: ("cancelled-by-person", "ESCALATION CANCELLED: a person did not answer"),
-    Outcome.UNATTENDED: ("nobody-to-ask", "ESCALATION DENIED: this call needs a person, and nobody is there to ask"),
-    Outcome.TOO_MANY: (
-        "too-many-questions",
-        "TOO MANY QUESTIONS: this call needs a person, who has too many of this session's to answer already: wait for "
-        "their answers, or do without",
-    ),
-}
-
-
 _IRREVERSIBLE = ("push", "delete", "remove", "send", "publish", "merge", "reset")
 """Words in the names of tools whose effect cannot be taken back, whatever their server says about them."""
-
-
-class CallRefused(IronCurtainError):
-    """
-    The call is not made.
-
-    :param status: the status for the audit log: denied or withdrawn.
-    :param why: the stable code for the agent.
-    """
-
-    code = "REFUSED"
-
-    def __init__(self, status: str, why: str, text: str, rule: str) -> None:
-        super().__init__(text)
-        self.status, self.why, self.rule = status, why, rule
 
 
 class OpenCall(msgspec.Struct, frozen=True):
@@ -143,7 +107,6 @@ class CallAdmission:
 
         :param creates: real paths that it would create; ``None`` if it writes no file.
         :returns: the record's number.
-        :raises Refused: the policy denies the call.
         :raises AuditUnavailable: it cannot be recorded, so it must not be made.
         """
         arguments, decision, rule, reason = verdict.arguments, verdict.decision, verdict.rule, verdict.reason
@@ -161,11 +124,6 @@ class CallAdmission:
         }
         sequence = self._audit.extend((*self._outcomes(), (call.kind, fields)))
         self._tell(call, CallRaised(call.id, call.server, call.tool, arguments, decision, rule, reason))
-        if decision is Decision.DENY:
-            if rule in WITHHELD:
-                raise CallRefused("denied", WITHHELD_CODE, f"TOOL WITHHELD: {reason} (rule {rule})", rule)
-            why = BREAKER_RULE if rule == BREAKER_RULE else "denied-by-rule"
-            raise CallRefused("denied", why, f"DENIED: {reason} (rule {rule})", rule)
         return sequence
 
     async def ask(
@@ -216,10 +174,7 @@ class CallAdmission:
         )
         self._tell(call, CallDecided(call.id, answer.number, answer.outcome, answer.by, answer.permission))
         if answer.grant is None:
-            why, text = _REFUSALS[answer.outcome]
-            status = "withdrawn" if answer.outcome is Outcome.WITHDRAWN else "denied"
-            advice = _advice(call, verdict) if answer.outcome is Outcome.UNATTENDED else ""
-            raise CallRefused(status, why, f"{text} ({verdict.reason}){advice}", verdict.rule)
+            raise undecided(answer.outcome, call.server, verdict)
         await self._audit.durable(sequence)
         try:
             answer.grant.spend(Binding(self._session_id, digest, self._policy_version()), self._clock.seconds())
@@ -363,13 +318,6 @@ def _outcome(end: _Over) -> dict[str, object]:
     if end.error:
         fields["error"] = end.error
     return fields
-
-
-def _advice(call: OpenCall, verdict: Verdict) -> str:
-    """:returns: what spares a person the question, where it comes from what nobody has said about a server."""
-    if UNANNOTATED in verdict.asking:
-        return f". A person can describe its tools: ironcurtain mcp annotate {call.server}"
-    return ". A rule for this server in policy.toml can allow it" if NO_RULE in verdict.asking else ""
 
 
 def _automatic(verdict: Verdict, tool: ToolDefinition) -> AutomaticCall | None:

@@ -24,7 +24,7 @@ from ironcurtain.escalation import arguments_digest
 from ironcurtain.home.sections import REPEATED_CALLS
 from ironcurtain.jsonrpc import codec
 from ironcurtain.jsonrpc.framing import OUTBOUND_LIMIT
-from ironcurtain.mcp_proxy.admission import BREAKER_RULE, WITHHELD_CODE, CallAdmission, CallRefused, OpenCall
+from ironcurtain.mcp_proxy.admission import CallAdmission, OpenCall
 from ironcurtain.mcp_proxy.backend import BackendFailed, OnProgress, RpcError
 from ironcurtain.mcp_proxy.backends import Backends
 from ironcurtain.mcp_proxy.calls import ERROR_TEXT, CallResult, PathRewriter, clean, failure_text, refusal
@@ -33,6 +33,7 @@ from ironcurtain.mcp_proxy.hooked_calls import HookedCalls
 from ironcurtain.mcp_proxy.hooks import Hooks
 from ironcurtain.mcp_proxy.memory import CallMemory, FileChanges, file_changes
 from ironcurtain.mcp_proxy.pins import WITHHELD, Reason
+from ironcurtain.mcp_proxy.refusals import BREAKER_RULE, WITHHELD_CODE, CallRefused, refuse_denied
 from ironcurtain.policy import Decision, PolicyEngine, ToolCall, Verdict
 
 WINDOW = 60.0
@@ -184,6 +185,7 @@ class Gate:
                 verdict, arguments = await self._hooks.before(call, verdict, arguments, definition)
             changes = file_changes(verdict)
             sequence = self._admission.record(call, verdict, changes.creates)
+            refuse_denied(verdict)
             if verdict.decision is Decision.ESCALATE:
                 await self._admission.ask(call, verdict, progress, definition)
                 self._unchanged(verdict, self._evaluate(server, tool, arguments, definition))
@@ -224,6 +226,7 @@ class Gate:
         try:
             verdict = self._judge_request(server, method, subject)
             sequence = self._admission.record(call, verdict)
+            refuse_denied(verdict)
             if verdict.decision is Decision.ESCALATE:
                 await self._admission.ask(call, verdict, progress)
                 self._unchanged(verdict, self._judge_request(server, method, subject))

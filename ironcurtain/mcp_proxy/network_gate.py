@@ -23,12 +23,13 @@ from twisted.python.failure import Failure
 from ironcurtain.errors import AuditUnavailable
 from ironcurtain.escalation import arguments_digest
 from ironcurtain.http.urls import UnclearAddress, read_web_address
-from ironcurtain.mcp_proxy.admission import BREAKER_RULE, CallAdmission, CallRefused
+from ironcurtain.mcp_proxy.admission import CallAdmission
 from ironcurtain.mcp_proxy.catalogue import ToolDefinition
 from ironcurtain.mcp_proxy.memory import CallMemory
 from ironcurtain.mcp_proxy.names import public_name
 from ironcurtain.mcp_proxy.network_words import ONCE_SECONDS, approval_words, refusal
 from ironcurtain.mcp_proxy.pins import digest
+from ironcurtain.mcp_proxy.refusals import BREAKER_RULE, CallRefused, refuse_denied
 from ironcurtain.mcp_proxy.standing_answers import SharedQuestion, Standing, rules_of
 from ironcurtain.network.held import HeldConnections
 from ironcurtain.network.judge import NetworkJudge
@@ -248,6 +249,7 @@ class NetworkGate:
         answer = None
         try:
             sequence = self._admission.record(call, verdict)
+            refuse_denied(verdict)
             if self._durable:
                 await self._admission.durable(sequence)
             self._admission.close(call, "success")

@@ -19,9 +19,10 @@ from ironcurtain.escalation.form_reading import RefusedForm, read_form
 from ironcurtain.escalation.forms import Form
 from ironcurtain.escalation.permission import Scope
 from ironcurtain.jsonrpc import codec
-from ironcurtain.mcp_proxy.admission import CallAdmission, CallRefused, OpenCall
+from ironcurtain.mcp_proxy.admission import CallAdmission, OpenCall
 from ironcurtain.mcp_proxy.backend import RpcError
 from ironcurtain.mcp_proxy.calls import PathRewriter
+from ironcurtain.mcp_proxy.refusals import CallRefused
 from ironcurtain.mcp_proxy.server_calls import Remind, ServerCalls
 from ironcurtain.mcp_proxy.server_fields import AgentRequest
 from ironcurtain.network.refusal_records import Meter
@@ -223,10 +224,8 @@ class Questions:
         self, call: OpenCall, shown: dict[str, Any], rule: str, why: str, code: int = codec.INVALID_PARAMS
     ) -> RpcError:
         """:returns: the error for a question that nobody is asked, which is recorded."""
-        try:
-            self._admission.record(call, Verdict(Decision.DENY, rule, why, shown))
-        except CallRefused as e:
-            self._admission.close(call, e.status, error=e.why)
+        self._admission.record(call, Verdict(Decision.DENY, rule, why, shown))
+        self._admission.close(call, "denied", error="denied-by-rule")
         return _refused(code, why)
 
 

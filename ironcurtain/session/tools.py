@@ -18,11 +18,11 @@ from ironcurtain.errors import ConfigurationError, Unavailable, UsageError
 from ironcurtain.home.layout import Home, account_home, person_home, private_directory, read_configuration
 from ironcurtain.home.settings import Settings
 from ironcurtain.home.user_paths import user_path
-from ironcurtain.mcp_proxy.admission import BREAKER_RULE
 from ironcurtain.mcp_proxy.calls import CallDecided, CallEvent, CallFinished, CallRaised
 from ironcurtain.mcp_proxy.launch import Ground, account_notice, is_for_root, is_own
 from ironcurtain.mcp_proxy.logins import LoginFiles
 from ironcurtain.mcp_proxy.pins import PinFiles
+from ironcurtain.mcp_proxy.refusals import BREAKER_RULE
 from ironcurtain.mcp_proxy.servers_config import CommandServer, ServerConfig, read_servers, server_names
 from ironcurtain.policy import Annotations, Policy, PolicyEngine
 from ironcurtain.policy.check import require_right

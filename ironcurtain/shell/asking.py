@@ -8,7 +8,8 @@ from twisted.internet.defer import CancelledError, Deferred
 from ironcurtain.errors import StaleDecision, UsageError
 from ironcurtain.escalation import Answer, Outcome
 from ironcurtain.escalation.model import Change, Closed, Escalation, Raised
-from ironcurtain.mcp_proxy.admission import CallRefused, OpenCall
+from ironcurtain.mcp_proxy.admission import OpenCall
+from ironcurtain.mcp_proxy.refusals import CallRefused
 from ironcurtain.shell.messages import (
     Action,
     Approval,

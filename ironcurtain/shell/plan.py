@@ -11,7 +11,8 @@ import msgspec
 from twisted.internet.defer import Deferred
 
 from ironcurtain.errors import StaleDecision, UsageError
-from ironcurtain.mcp_proxy.admission import CallRefused, OpenCall
+from ironcurtain.mcp_proxy.admission import OpenCall
+from ironcurtain.mcp_proxy.refusals import CallRefused, refuse_denied
 from ironcurtain.policy import Decision
 from ironcurtain.policy.verdict import Reversal
 from ironcurtain.shell.asking import StepQuestion
@@ -204,6 +205,7 @@ class PlanRun:
             reason = "each command is confirmed"
             verdict = msgspec.structs.replace(verdict, decision=Decision.ESCALATE, rule="confirm-each", reason=reason)
         sequence = parts.admission.record(call, verdict)
+        refuse_denied(verdict)
         by = f"{judged.by}: {verdict.rule}"
         if verdict.decision is Decision.ESCALATE:
             by = await self._ask(call, step, replace(judged, verdict=verdict))

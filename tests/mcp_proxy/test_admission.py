@@ -16,6 +16,8 @@ from ironcurtain.escalation.model import AutomaticCall
 from ironcurtain.mcp_proxy.admission import CallAdmission, OpenCall
 from ironcurtain.mcp_proxy.calls import CallEvent, CallFinished, CallRaised
 from ironcurtain.mcp_proxy.catalogue import ToolDefinition
+from ironcurtain.mcp_proxy.pins import WITHHELD
+from ironcurtain.mcp_proxy.refusals import BREAKER_RULE, WITHHELD_CODE, CallRefused, refuse_denied
 from ironcurtain.policy import Decision, Verdict
 from ironcurtain.policy.verdict import Automatic, Resource
 from ironcurtain.secrets.redaction import Redactor
@@ -133,3 +135,22 @@ class AutomaticTests(AdmissionCase):
     def test_what_is_no_tool_is_for_people(self) -> None:
         verdict = Verdict(Decision.ESCALATE, "a", "why", {}, (), ("a",), automatic=Automatic.ALWAYS)
         self.assertIsNone(self.heard(verdict, None))
+
+
+class DenialTests(AdmissionCase):
+    def test_denied_call_is_recorded_and_left_to_the_gate(self) -> None:
+        verdict = Verdict(Decision.DENY, "a-rule", "never", {})
+        self.admission.record(self.admission.open("server", "tool"), verdict)
+        self.assertEqual(self.recorded(), [("call", "call-1")])
+        with self.assertRaisesRegex(CallRefused, r"DENIED: never \(rule a-rule\)"):
+            refuse_denied(verdict)
+
+    def test_other_verdicts_are_not_refused(self) -> None:
+        for decision in (Decision.ALLOW, Decision.ESCALATE):
+            refuse_denied(Verdict(decision, "a-rule", "why", {}))
+
+    def test_codes_tell_rules_withheld_tools_and_repetitions_apart(self) -> None:
+        for rule, code in (("a", "denied-by-rule"), (BREAKER_RULE, BREAKER_RULE), (min(WITHHELD), WITHHELD_CODE)):
+            with self.assertRaises(CallRefused) as caught:
+                refuse_denied(Verdict(Decision.DENY, rule, "never", {}))
+            self.assertEqual((caught.exception.status, caught.exception.why), ("denied", code))
