@@ -36,7 +36,6 @@ from twisted.internet.threads import deferToThreadPool  # noqa: E402
 
 from benchmarks.sizes import parse  # noqa: E402
 from ironcurtain.console.console import Console  # noqa: E402
-from ironcurtain.console.source import HomeSource  # noqa: E402
 from ironcurtain.control.client import ControlClient  # noqa: E402
 from ironcurtain.control.server import listen, owner  # noqa: E402
 from ironcurtain.escalation import EscalationRequest, Outcome, arguments_digest, closing_numbers  # noqa: E402
@@ -48,6 +47,7 @@ from ironcurtain.home.registry import SessionRegistry  # noqa: E402
 from ironcurtain.home.settings import Settings  # noqa: E402
 from ironcurtain.http.upstream_proxies import UpstreamProxies  # noqa: E402
 from ironcurtain.operations.api import LocalApi, SessionApi  # noqa: E402
+from ironcurtain.operations.home_source import HomeSource  # noqa: E402
 from ironcurtain.operations.operations import Operations  # noqa: E402
 from ironcurtain.secrets.redaction import Redactor  # noqa: E402
 from ironcurtain.services import unix_socket  # noqa: E402

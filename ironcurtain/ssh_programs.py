@@ -6,13 +6,13 @@ import time
 from typing import Any
 
 from ironcurtain.console.console import Console
-from ironcurtain.console.source import HomeSource
 from ironcurtain.control.client import ControlClient
 from ironcurtain.errors import NotFound
 from ironcurtain.home.layout import Home
 from ironcurtain.home.registry import SessionRegistry
 from ironcurtain.operations import Principal
 from ironcurtain.operations.api import LocalApi
+from ironcurtain.operations.home_source import HomeSource
 from ironcurtain.operations.operations import Operations
 from ironcurtain.session.elsewhere import session_directory
 from ironcurtain.session.model import Ticket

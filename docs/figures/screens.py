@@ -1,7 +1,8 @@
 """
-Make the pictures of screens in the README from the real program: ``python docs/figures/screens.py DIRECTORY``.
+Make the pictures of screens: ``python docs/figures/screens.py DIRECTORY``.
 
-Needs tmux, and the extra ``test``. Only the model is scripted.
+Those in the README come from the real program, of which only the model is scripted; those of the console with more
+sessions and questions from the examples of its tests. Needs tmux, and the extra ``test``.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from rich.text import Text
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from tests.console.frames import STATES, picture
 from tests.product import Product
 from tests.tmux import Tmux
 
@@ -47,6 +49,20 @@ FORMAT = """\
 </g></g></svg>
 """
 
+LOOKS = {
+    "dim": "bright_black",
+    "bold": "bold",
+    "good": "green",
+    "bad": "bright_red",
+    "warn": "yellow",
+    "key": "bold cyan",
+    "title": "bold white on blue",
+    "chosen": "black on white",
+    "old": "red",
+    "new": "green",
+}
+"""Colours of styles, as the console's palette has them."""
+
 PUSH = {
     "text": "The tests pass. I fix the typo in the changelog, and publish the branch.",
     "code": f"filesystem.write_file('CHANGES', 'Calendar 1.3')\ngit_remote.git_push('{REMOTE}', '.', 'release-1.3')",
@@ -58,7 +74,11 @@ READ = {
 
 
 def main(directory: Path) -> None:
-    """Write ``screen-approval.svg`` and ``screen-console.svg``."""
+    """Write ``screen-*.svg``."""
+    for name in STATES:
+        lines = picture(name, COLUMNS, 24).lines
+        text = Text("\n").join(Text.assemble(*((span.text, LOOKS.get(span.style, "")) for span in line)) for line in lines)
+        _write(text, directory / f"screen-console-{name.replace(' ', '-')}.svg", "ironcurtain escalation-listener")
     product = Product()
     try:
         if os.geteuid() == 0:  # whose sessions say otherwise as whom they run
@@ -112,7 +132,10 @@ def _session(product: Product, task: str, turn: dict[str, str], name: str) -> Tm
 
 
 def _save(terminal: Tmux, path: Path, title: str) -> None:
-    text = Text.from_ansi(terminal.run("capture-pane", "-p", "-e").rstrip("\n"))
+    _write(Text.from_ansi(terminal.run("capture-pane", "-p", "-e").rstrip("\n")), path, title)
+
+
+def _write(text: Text, path: Path, title: str) -> None:
     console = Console(width=COLUMNS, record=True, file=io.StringIO(), force_terminal=True, legacy_windows=False)
     console.print(text)
     console.save_svg(str(path), title=title, theme=DIMMED_MONOKAI, code_format=FORMAT, unique_id=path.stem)

@@ -55,12 +55,12 @@ async def listen(reactor: Any, where: Home, environ: Mapping[str, str]) -> int:
     :raises Unavailable: another listener is running.
     """
     from ironcurtain.console.console import Console
-    from ironcurtain.console.source import HomeSource
     from ironcurtain.control.client import ControlClient
     from ironcurtain.control.server import owner
     from ironcurtain.errors import Unavailable
     from ironcurtain.files.locks import FileLock, Held
     from ironcurtain.home.registry import SessionRegistry
+    from ironcurtain.operations.home_source import HomeSource
     from ironcurtain.terminal.guard import Guard
     from ironcurtain.terminal.local import LocalTerminal
 

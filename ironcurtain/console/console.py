@@ -20,12 +20,12 @@ from ironcurtain.console.details import Details
 from ironcurtain.console.keys import paste, press
 from ironcurtain.console.layout import Frame, frame
 from ironcurtain.console.screen import Channel, ChannelScreen, ReactorLoop
-from ironcurtain.console.source import ConsoleSource
 from ironcurtain.console.state import ConsoleState, Effect, End, Leave, Look, Send, Shown, TakeBack, Tell
 from ironcurtain.console.widgets import PALETTE, FrameWidget
 from ironcurtain.errors import IronCurtainError
 from ironcurtain.escalation.model import Outcome
 from ironcurtain.home.user_paths import user_path
+from ironcurtain.operations.home_source import ConsoleSource
 from ironcurtain.operations.model import EscalationView
 from ironcurtain.session.events import Stamped
 from ironcurtain.session.model import SessionRequest

@@ -1,4 +1,4 @@
-"""The data source of a console: the processes of a home that own sessions. Decisions are sent to them."""
+"""The sessions of all processes of a home: lists from each of them, decisions to the one that owns a session."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from twisted.internet.defer import CancelledError, Deferred, DeferredList, Timeo
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from ironcurtain.console.closed_escalations import ClosedEscalations
-from ironcurtain.console.watch import HomeWatch
+from ironcurtain.operations.closed_escalations import ClosedEscalations
 from ironcurtain.errors import IronCurtainError, NotFound, Unavailable
 from ironcurtain.escalation.model import Outcome
 from ironcurtain.home.registry import SessionEntry, SessionRegistry
 from ironcurtain.operations.api import OnEvent, OversightApi, SessionApi
+from ironcurtain.operations.home_watch import HomeWatch
 from ironcurtain.operations.model import EscalationView, Name, PermissionView
 from ironcurtain.session.model import SessionInfo, SessionRequest, Turn
 

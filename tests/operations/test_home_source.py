@@ -14,14 +14,14 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase, TestCase
 
-from ironcurtain.console.closed_escalations import REMEMBERED
-from ironcurtain.console.source import PATIENCE, HomeSource
-from ironcurtain.console.watch import GATHER_SECONDS
+from ironcurtain.operations.closed_escalations import REMEMBERED
 from ironcurtain.control.wire import RemoteError
 from ironcurtain.errors import NotAllowed, NotFound, StaleDecision, Unavailable
 from ironcurtain.escalation import Outcome, watcher
 from ironcurtain.home.registry import SessionEntry, SessionRegistry
 from ironcurtain.operations.api import OnEvent
+from ironcurtain.operations.home_source import PATIENCE, HomeSource
+from ironcurtain.operations.home_watch import GATHER_SECONDS
 from ironcurtain.operations.model import EscalationView, PermissionView
 from ironcurtain.process.identity import identify
 from ironcurtain.session.events import EscalationRaised, Stamped, StateChanged
