@@ -177,6 +177,15 @@ class ConversationTests(RealAgentCase):
     def test_codex(self) -> None:
         self.goes_on(CODEX)
 
+    def test_a_cleared_conversation_is_forgotten(self) -> None:
+        self.play(CLAUDE, text("One."), text("Two."))
+        process = self.product.start("start", "--agent", CLAUDE.id)
+        said = "The word is xyzzy.\n/clear\nWhat was the word?\n/quit\n"
+        out, err = process.communicate(said, timeout=PATIENCE)
+        self.assertEqual(process.returncode, 0, err)
+        self.assertIn("begins a new conversation", out)
+        self.assertNotIn("xyzzy", json.dumps(self.stub.turns[-1]["json"]))
+
     def goes_on(self, agent: Agent) -> None:
         self.play(agent, text("One."), text("Two."), text("Three."))
         process = self.product.start("start", "--agent", agent.id)
