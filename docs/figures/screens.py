@@ -77,7 +77,9 @@ def main(directory: Path) -> None:
     """Write ``screen-*.svg``."""
     for name in STATES:
         lines = picture(name, COLUMNS, 24).lines
-        text = Text("\n").join(Text.assemble(*((span.text, LOOKS.get(span.style, "")) for span in line)) for line in lines)
+        text = Text("\n").join(
+            Text.assemble(*((span.text, LOOKS.get(span.style, "")) for span in line)) for line in lines
+        )
         _write(text, directory / f"screen-console-{name.replace(' ', '-')}.svg", "ironcurtain escalation-listener")
     product = Product()
     try:

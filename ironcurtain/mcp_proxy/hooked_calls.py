@@ -8,9 +8,10 @@ from typing import Any
 from msgspec.structs import replace
 from twisted.internet.interfaces import IReactorTime
 
-from ironcurtain.mcp_proxy.admission import CallRefused, OpenCall
+from ironcurtain.mcp_proxy.admission import OpenCall
 from ironcurtain.mcp_proxy.catalogue import ToolDefinition
 from ironcurtain.mcp_proxy.hooks import Hooks, HookVerdict, ToolAction
+from ironcurtain.mcp_proxy.refusals import CallRefused
 from ironcurtain.policy import Decision, Verdict
 
 DENIED_CODE = "denied-by-hook"

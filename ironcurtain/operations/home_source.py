@@ -11,11 +11,11 @@ from twisted.internet.defer import CancelledError, Deferred, DeferredList, Timeo
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from ironcurtain.operations.closed_escalations import ClosedEscalations
 from ironcurtain.errors import IronCurtainError, NotFound, Unavailable
 from ironcurtain.escalation.model import Outcome
 from ironcurtain.home.registry import SessionEntry, SessionRegistry
 from ironcurtain.operations.api import OnEvent, OversightApi, SessionApi
+from ironcurtain.operations.closed_escalations import ClosedEscalations
 from ironcurtain.operations.home_watch import HomeWatch
 from ironcurtain.operations.model import EscalationView, Name, PermissionView
 from ironcurtain.session.model import SessionInfo, SessionRequest, Turn

@@ -14,12 +14,12 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase, TestCase
 
-from ironcurtain.operations.closed_escalations import REMEMBERED
 from ironcurtain.control.wire import RemoteError
 from ironcurtain.errors import NotAllowed, NotFound, StaleDecision, Unavailable
 from ironcurtain.escalation import Outcome, watcher
 from ironcurtain.home.registry import SessionEntry, SessionRegistry
 from ironcurtain.operations.api import OnEvent
+from ironcurtain.operations.closed_escalations import REMEMBERED
 from ironcurtain.operations.home_source import PATIENCE, HomeSource
 from ironcurtain.operations.home_watch import GATHER_SECONDS
 from ironcurtain.operations.model import EscalationView, PermissionView
