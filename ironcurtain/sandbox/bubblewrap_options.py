@@ -13,7 +13,7 @@ import os
 import resource
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
@@ -45,7 +45,16 @@ _HOLD = Path(hold.__file__).read_text()
 _KERNEL_SETTINGS = ("/proc/sys", "/proc/sysrq-trigger")
 """Files that root can write without any capability, also in a user namespace."""
 
-_SEPARATE = ("--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--cap-drop", "ALL")
+HOSTNAME = "ironcurtain"
+"""The name of the machine in every sandbox."""
+
+_SEPARATE = (
+    *("--unshare-ipc", "--unshare-uts", "--hostname", HOSTNAME, "--unshare-cgroup-try"),
+    *("--cap-drop", "ALL"),
+)
+
+_PASSED_ON = "/bound"
+"""Where the bubblewrap around another one has what has another path in the sandbox."""
 
 _NEEDED_FOR_ACCOUNT = ("CAP_SETUID", "CAP_SETGID", "CAP_DAC_READ_SEARCH")
 """Two for switching to it, which drops all of them; one for entering its directory before."""
@@ -82,12 +91,15 @@ class Bubblewrap:
     def inputs(self, sandbox: Sandbox) -> dict[int, bytes]:
         """:returns: the data that it reads besides the filter of system calls, by descriptor."""
         if not self._nested(sandbox):
-            options = _inner(sandbox, (*_own_network(sandbox), "--unshare-pid", "--proc", "/proc"))
+            own = (*_own_network(sandbox), "--unshare-pid", "--proc", "/proc")
+            options = _inner(sandbox, own, sandbox.source)
             return {OPTIONS_DESCRIPTOR: _encoded(options), **numbered(sandbox)}
         # The kernel refuses a second /proc, since bubblewrap covers parts of the first; so the two share one.
         # The outer one says which process is held: ids of the inner one's mean nothing outside.
         own = () if sandbox.listeners else _own_network(sandbox)
-        inner, outer = _inner(sandbox, (*own, "--bind", "/proc", "/proc")), _outer(self, sandbox)
+        passed_on = {each.target: f"{_PASSED_ON}/{number}" for number, each in enumerate(sandbox.bound)}
+        inner = _inner(sandbox, (*own, "--bind", "/proc", "/proc"), lambda path: passed_on.get(path, path))
+        outer = _outer(self, sandbox, passed_on)
         return {OPTIONS_DESCRIPTOR: _encoded(inner), OUTER_DESCRIPTOR: _encoded(outer), **numbered(sandbox)}
 
     def _nested(self, sandbox: Sandbox) -> bool:
@@ -143,8 +155,12 @@ def _number(own: int, descriptors: Mapping[int, int]) -> str:
     return str(descriptors.get(own, own))
 
 
-def _inner(sandbox: Sandbox, processes: Sequence[str]) -> list[str]:
-    """:param processes: options for the namespaces of processes and network."""
+def _inner(sandbox: Sandbox, processes: Sequence[str], source: Callable[[str], str]) -> list[str]:
+    """
+    :param processes: options for the namespaces of processes and network.
+    :param source: returns where a path comes from.
+    """
+    own = {*(path for path, _ in sandbox.files), *(each.target for each in sandbox.bound)}
     line = ["--die-with-parent", *_separated(sandbox), *_in_memory("/", ROOT_SIZE)]
     line += [*processes, "--dev", "/dev", *_in_memory("/dev/shm", sandbox.limits.temporary, "1777")]
     line += ["--remount-ro", "/dev"]
@@ -152,9 +168,9 @@ def _inner(sandbox: Sandbox, processes: Sequence[str]) -> list[str]:
         line += ["--ro-bind-try", path, path]
     line += [*_temporary("/tmp", sandbox), "--perms", "0755", "--dir", "/etc"]
     for path in system_paths(sandbox):
-        line += _system(path)
+        line += _system(path) if path not in own else []
     for path, access in sandbox.mounts():
-        line += [*_above(path, sandbox), *_mount(path, access, sandbox)]
+        line += [*_above(path, sandbox), *_mount(path, access, sandbox, source)]
     return line
 
 
@@ -167,8 +183,11 @@ def _last(sandbox: Sandbox, descriptors: Mapping[int, int]) -> list[str]:
     return [*line, "--chdir", sandbox.cwd]
 
 
-def _outer(program: Bubblewrap, sandbox: Sandbox) -> list[str]:
-    """:returns: the options that run bubblewrap where the host is only a sandbox's paths."""
+def _outer(program: Bubblewrap, sandbox: Sandbox, passed_on: Mapping[str, str]) -> list[str]:
+    """
+    :param passed_on: where to put what has another path in the sandbox.
+    :returns: the options that run bubblewrap where the host is only a sandbox's paths.
+    """
     line = ["--die-with-parent"]
     if sandbox.account is None:
         line += ["--unshare-user"]
@@ -177,13 +196,15 @@ def _outer(program: Bubblewrap, sandbox: Sandbox) -> list[str]:
         line += [word for capability in _NEEDED_FOR_ACCOUNT for word in ("--cap-add", capability)]
     line += _own_network(sandbox) if sandbox.listeners else []
     line += ["--unshare-pid", *_in_memory("/", ROOT_SIZE), "--proc", "/proc", "--dev", "/dev"]
-    line += ["--perms", "0755", "--dir", "/etc"]
+    line += ["--perms", "0755", "--dir", "/etc", "--dir", "/tmp"]  # bubblewrap needs the latter for itself
     for path in system_paths(sandbox):
         line += _system(path)
     for path in (program.path, *program.needs):
         line += [] if is_system(path) else ["--ro-bind", path, path]
     for path in sandbox.outermost():
-        line += [*_above(path, sandbox), "--bind", path, path]
+        line += [*_above(path, sandbox), "--bind", path, path] if path not in passed_on else []
+    for each in sandbox.bound:
+        line += ["--bind", each.source, passed_on[each.target]]
     return line
 
 
@@ -199,7 +220,7 @@ def _limited(limits: SandboxLimits, account: Account | None) -> list[str]:
     processes = limits.processes + (0 if account is None else tasks_of(account.uid))
     return [
         shutil.which("prlimit") or "prlimit",
-        f"--data={at_most(limits.memory, resource.RLIMIT_DATA)}",
+        *((f"--data={at_most(limits.memory, resource.RLIMIT_DATA)}",) if limits.data else ()),
         f"--nproc={at_most(processes, resource.RLIMIT_NPROC)}",
         f"--nofile={at_most(limits.files, resource.RLIMIT_NOFILE)}",
         f"--fsize={at_most(limits.file_size, resource.RLIMIT_FSIZE)}",
@@ -227,10 +248,10 @@ def _above(path: str, sandbox: Sandbox) -> list[str]:
     ]
 
 
-def _mount(path: str, access: Access, sandbox: Sandbox) -> list[str]:
+def _mount(path: str, access: Access, sandbox: Sandbox, source: Callable[[str], str]) -> list[str]:
     if access is Access.EMPTY:
         return _temporary(path, sandbox)
-    return ["--ro-bind" if access is Access.READ else "--bind", path, path]
+    return ["--ro-bind" if access is Access.READ else "--bind", source(path), path]
 
 
 def _temporary(path: str, sandbox: Sandbox) -> list[str]:

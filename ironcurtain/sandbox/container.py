@@ -105,6 +105,8 @@ def inexpressible(sandbox: Sandbox) -> str | None:
     if sandbox.listeners:
         # Its program runs as soon as its network exists, and only root could enter that.
         return "containers of the Docker Engine have no network here"
+    if sandbox.bound:
+        return "these containers of the Docker Engine have everything at its own path"
     return None
 
 

@@ -21,7 +21,7 @@ def check_mount_points(sandbox: Sandbox) -> None:
     for path in sandbox.inner_mount_points():
         above = next(place for place in sandbox.outermost() if PurePath(path).is_relative_to(place))
         try:
-            _walk(above, PurePath(path).relative_to(above).parts)
+            _walk(sandbox.source(above), PurePath(path).relative_to(above).parts)
         except OSError as e:
             raise Unavailable(
                 f"no sandbox can be made: {path} would be mounted below {above}, and is not there or is behind a "

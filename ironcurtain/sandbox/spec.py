@@ -43,6 +43,7 @@ class SandboxLimits:
     :param files: open files of one process.
     :param file_size: bytes of one file.
     :param temporary: bytes of each directory for temporary files, if it is in memory.
+    :param data: whether each process's data is limited as well; programs of Bun reserve more than they ever use.
     """
 
     memory: int = 4096 * MEBIBYTE
@@ -50,6 +51,7 @@ class SandboxLimits:
     files: int = 4096
     file_size: int = 4096 * MEBIBYTE
     temporary: int = 512 * MEBIBYTE
+    data: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,20 @@ class Listener:
         return f"{self.address}/{self.port}/{'udp' if self.datagrams else 'tcp'}"
 
 
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """
+    A file or directory that has another path in a sandbox; only bubblewrap can do that.
+
+    :param source: its absolute path on this machine; must exist.
+    :param target: its absolute path in the sandbox.
+    """
+
+    source: str
+    target: str
+    writable: bool = False
+
+
 LISTENERS = 250
 """Most listeners of a sandbox; the kernel passes 253 sockets in a message."""
 
@@ -86,7 +102,8 @@ class Sandbox:
     :param home: its home directory, which is empty except for the paths above; empty for none.
     :param account: the account that it runs as, if not that of this process, which is root then. It can access the
         paths whatever the permissions above them.
-    :param files: absolute path and content of read-only files of its own; some KiB each.
+    :param bound: further files and directories, which have other paths than here.
+    :param files: absolute path and content of read-only files of its own, also in place of the system's; some KiB each.
     :param alone: whether its program starts no other, sends no signals, and changes no permissions.
     :param kind: what must implement it; ``None``: the strongest kind that works.
     """
@@ -98,6 +115,7 @@ class Sandbox:
     cwd: str = "/"
     home: str = ""
     account: Account | None = None
+    bound: tuple[Bound, ...] = ()
     files: tuple[tuple[str, bytes], ...] = ()
     limits: SandboxLimits = SandboxLimits()
     alone: bool = False
@@ -113,11 +131,18 @@ class Sandbox:
             (Access.EMPTY, (self.home,) if self.home else ()),
             (Access.READ, self.read),
             (Access.WRITE, self.write),
+            (Access.READ, [each.target for each in self.bound if not each.writable]),
+            (Access.WRITE, [each.target for each in self.bound if each.writable]),
         ):
             found |= {path.rstrip("/") or "/": access for path in paths}
+        always = {each.target for each in self.bound}
         for path, access in sorted(found.items(), key=lambda item: len(PurePath(item[0]).parts)):
-            if access is Access.EMPTY or _around(path, found) is not access:
+            if access is Access.EMPTY or path in always or _around(path, found) is not access:
                 yield path, access
+
+    def source(self, path: str) -> str:
+        """:returns: where a path of :meth:`mounts` is on this machine."""
+        return next((each.source for each in self.bound if each.target == path), path)
 
     def inner_mount_points(self) -> tuple[str, ...]:
         """

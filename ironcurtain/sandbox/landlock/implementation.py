@@ -91,6 +91,8 @@ def inexpressible(sandbox: Sandbox) -> str | None:
     """:returns: what a sandbox has that Landlock cannot give or forbid, in words; ``None`` if nothing."""
     if sandbox.has_way_out:
         return "Landlock cannot limit the network, so there is none"
+    if sandbox.bound:
+        return "Landlock cannot give a file another path"
     given = [(path, access) for path, access in sandbox.mounts() if access is not Access.EMPTY]
     for path, access in given:
         if access is Access.READ and any(
