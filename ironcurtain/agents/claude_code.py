@@ -8,6 +8,7 @@ conversation; ``model_usage_since_last_result`` is the turn's, including subagen
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -122,10 +123,17 @@ def _server(facts: Facts) -> dict[str, Any]:
     return {"command": program, "args": arguments, "timeout": facts.tool_seconds * 1000}
 
 
+_NO_NESTED = json.dumps({"sandbox": {"enabled": False}})
+"""
+Settings on the command line, which win over those of a project: inside a sandbox no other one can be made, so that a
+project that enables Claude Code's own would make every command fail.
+"""
+
+
 def _start(facts: Facts) -> tuple[str, ...]:
     # --strict-mcp-config: servers in the workspace's own .mcp.json are not started.
     return (
-        *("claude", "--dangerously-skip-permissions"),
+        *("claude", "--dangerously-skip-permissions", "--settings", _NO_NESTED),
         *("--mcp-config", f"{ORIENTATION}/{_MCP_FILE}", "--strict-mcp-config"),
         *("--append-system-prompt-file", f"{ORIENTATION}/{_ORIENTATION_FILE}"),
         # Otherwise it continues with the orientation of the conversation's beginning.

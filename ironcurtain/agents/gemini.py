@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ironcurtain.agents.adapter import SERVER, Facts, File, fake_key, json_text
+from ironcurtain.agents.adapter import HOME, SERVER, Facts, File, fake_key, json_text
 from ironcurtain.agents.streams.acp import AcpDialogue, StderrMarks
 from ironcurtain.agents.streams.dialogue import Dialogue
 
@@ -37,8 +37,14 @@ class Gemini:
     supports_pty = True
 
     def environment(self, facts: Facts) -> Mapping[str, str]:
-        """:returns: the key or token, and that the workspace is trusted."""
-        trusted = {"GEMINI_CLI_TRUST_WORKSPACE": "true"}
+        """:returns: the key or token, that the workspace is trusted, and what makes it start fast."""
+        trusted = {
+            "GEMINI_CLI_TRUST_WORKSPACE": "true",
+            # A project can ask for a sandbox of its own, which cannot be made inside another one.
+            "GEMINI_SANDBOX": "false",
+            "GEMINI_CLI_NO_RELAUNCH": "true",
+            "NODE_COMPILE_CACHE": f"{HOME}/.cache/node-compile-cache",
+        }
         if facts.paid(self.providers) == "google-login":
             token = fake_key(facts, "google-login", self.display_name)
             return {"GOOGLE_GENAI_USE_GCA": "true", "GOOGLE_CLOUD_ACCESS_TOKEN": token, **trusted}
