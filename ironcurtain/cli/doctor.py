@@ -286,6 +286,7 @@ def _daemon(where: Home) -> Iterator[Finding]:
 
 def _running(where: Home) -> Iterator[Finding]:
     """Query the processes of this home and the Docker Engine. Uses the reactor, which runs only once."""
+    from ironcurtain.cli.doctor_agents import agent_findings
     from ironcurtain.cli.doctor_docker import docker_findings
     from ironcurtain.cli.run import run
 
@@ -299,6 +300,7 @@ def _running(where: Home) -> Iterator[Finding]:
             for fault in faults:
                 yield Finding(f"MCP server {server}", HINT, f"{fault} (session {info.number})", SERVER_FAULT)
     yield from docker_findings(engine, settings(where).settings.agents.sockets)
+    yield from agent_findings(where, _sandboxed(where)[0], isinstance(engine, Mapping))
 
 
 async def _ask(

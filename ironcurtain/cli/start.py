@@ -38,7 +38,12 @@ _OTHERS = {
 @click.option("--pty", is_flag=True, help="Show the agent's own full-screen interface.")
 @click.option("--list-agents", is_flag=True, help="List the agents, and exit.")
 @click.option("--model", help="The model, by its provider's name for it.")
-@click.option("--account", metavar="NAME", help="The account that pays for an agent in a container, such as claude.")
+@click.option(
+    "--sandbox",
+    type=click.Choice(("container", "bubblewrap")),
+    help="Where an agent program runs (default: in a container if Docker answers, else with bubblewrap).",
+)
+@click.option("--account", metavar="NAME", help="The account that pays for an agent program, such as claude.")
 @click.option(
     "--backend",
     type=BackendOption(),
@@ -67,6 +72,7 @@ def start(
     pty: bool,
     list_agents: bool,
     model: str | None,
+    sandbox: str | None,
     account: str | None,
     backend: tuple[str, ...],
     workspace: Path | None,
@@ -86,7 +92,7 @@ def start(
       git diff | ironcurtain start --workspace . "Review this"
     Without a task: a conversation. /help lists its commands.
       ironcurtain start --workspace .
-    An agent program, in a container without a network (needs Docker):
+    An agent program, in a container without a network, or without Docker in a sandbox of bubblewrap:
       ironcurtain start --agent claude-code --workspace . "Fix the tests"
 
     The agent works on the files of its workspace. You are asked about calls that reach further: answer with /approve N
@@ -115,7 +121,7 @@ def start(
         raise click.UsageError('TASK is one argument: put it in quotes, as in ironcurtain start "Fix the tests"')
     where = home()
     given = {
-        **{"model": model, "account": account, "backend": absolute(backend), "repo": repo},
+        **{"model": model, "sandbox": sandbox, "account": account, "backend": absolute(backend), "repo": repo},
         "policy": path_text(policy),
     }
     options = {name: value for name, value in given.items() if value}
@@ -228,7 +234,9 @@ def check(agent: str, options: dict[str, Any], workspace: Path | None, *, resumi
     if agent != BUILT_IN and "backend" in options:
         raise click.UsageError("--backend is for the built-in agent: other agents reach the models of their providers")
     if agent == BUILT_IN and "account" in options:
-        raise click.UsageError("--account is for agents in containers: --backend chooses the built-in agent's model")
+        raise click.UsageError("--account is for agent programs: --backend chooses the built-in agent's model")
+    if agent == BUILT_IN and "sandbox" in options:
+        raise click.UsageError("--sandbox is for agent programs: the built-in agent needs none")
     if workspace is not None and "repo" in options:
         raise click.UsageError("give either --workspace or --repo")
     if resuming and (workspace is not None or "repo" in options):

@@ -313,6 +313,7 @@ class ScreenedContainer(Container):
     :param on_end: called once with the program's end, after the last output, also after :meth:`stop`; not if it did not
         start.
     :param sidecar: see :class:`Container`.
+    :ivar terminal: the program's terminal.
     """
 
     def __init__(
@@ -324,7 +325,7 @@ class ScreenedContainer(Container):
         sidecar: Sidecar | None = None,
     ) -> None:
         super().__init__(engine, spec, lambda why: None, sidecar)
-        self._terminal, self._on_end = terminal, on_end
+        self.terminal, self._on_end = terminal, on_end
 
     async def stop(self) -> None:
         """End the program and everything else in it, and remove it. Can be called if it has ended or is gone."""
@@ -334,29 +335,29 @@ class ScreenedContainer(Container):
         try:
             return await self._opened()
         except BaseException:
-            self._terminal.close()
+            self.terminal.close()
             raise
 
     async def _opened(self) -> tuple[ProbeFinding, ...]:
-        await self._terminal.open(self.id)
+        await self.terminal.open(self.id)
         try:
             ready = Deferred.fromCoroutine(self._get_ready())
             return await ready.addTimeout(READY_SECONDS, self._engine.clock)
         except Late:
-            raise NotReady(READY_SECONDS, last_words(self._terminal.said)) from None
+            raise NotReady(READY_SECONDS, last_words(self.terminal.said)) from None
         except ContainerDied:
             raise await self._death() from None
 
     async def _get_ready(self) -> tuple[ProbeFinding, ...]:
         await self._engine.start(self.id)
         findings = await self._probe()
-        await self._terminal.go()
+        await self.terminal.go()
         return findings
 
     async def _watch(self) -> None:
         try:
             ended = await self._how()
-            await self._terminal.drained()
+            await self.terminal.drained()
         except CancelledError:
             return
         self._on_end(ended)
@@ -373,18 +374,18 @@ class ScreenedContainer(Container):
         return ProgramExit(state.exit_status, self._reason(state))
 
     async def _end(self) -> None:
-        self._terminal.flow()
+        self.terminal.flow()
         try:
             with suppress(EngineError):  # whatever the state, removing ends it
                 await self._engine.stop(self.id, STOP_SECONDS)
             if self._watching is not None:
                 await self._watching
         finally:
-            self._terminal.close()
+            self.terminal.close()
         await self._remove()
 
     async def _said(self) -> str:
-        return self._terminal.said
+        return self.terminal.said
 
 
 def out_of_sight(why: EngineUnavailable) -> ContainerDied:

@@ -112,18 +112,39 @@ def parse(output: str) -> ProbeReport:
 def judge_inside(facts: ProbeReport, spec: ContainerSpec) -> tuple[ProbeFinding, ...]:
     """:returns: one finding per check, in a fixed order."""
     return (
+        *judge_walls(facts, spec.uid, spec.gid),
+        judged("mounts", _mounts(facts, spec)),
+        *judge_openings(facts),
+        judged("limits", _limits(facts, spec)),
+    )
+
+
+def judge_walls(
+    facts: ProbeReport,
+    uid: int,
+    gid: int,
+    groups: Iterable[str] = frozenset(),
+    capability_sets: Iterable[str] = CAPABILITY_SETS,
+) -> tuple[ProbeFinding, ...]:
+    """
+    :param groups: further groups that its user may be in.
+    :param capability_sets: those that must be empty.
+    :returns: one finding per check of what holds for a sandbox of any kind, in a fixed order.
+    """
+    return (
         judged("probe", () if facts.complete else ("the probe did not finish",)),
-        judged("user", _user(facts, spec)),
-        judged("capabilities", _capabilities(facts)),
+        judged("user", _user(facts, uid, gid, groups)),
+        judged("capabilities", _capabilities(facts, capability_sets)),
         judged("privileges", _privileges(facts)),
         judged("namespaces", () if facts.namespaces in ("refused", "unknown") else ("it can create namespaces",)),
         judged("network", _network(facts)),
         judged("root file system", _root(facts)),
-        judged("mounts", _mounts(facts, spec)),
-        judged("devices", _devices(facts)),
-        judged("sockets", _sockets(facts)),
-        judged("limits", _limits(facts, spec)),
     )
+
+
+def judge_openings(facts: ProbeReport) -> tuple[ProbeFinding, ...]:
+    """:returns: the findings on devices and sockets."""
+    return judged("devices", _devices(facts)), judged("sockets", _sockets(facts))
 
 
 def _mount(line: str) -> Iterator[MountPoint]:
@@ -139,18 +160,18 @@ def _unescaped(path: str) -> str:
     return path
 
 
-def _user(facts: ProbeReport, spec: ContainerSpec) -> Iterator[str]:
-    for name, number in (("Uid", spec.uid), ("Gid", spec.gid)):
+def _user(facts: ProbeReport, uid: int, gid: int, further: Iterable[str]) -> Iterator[str]:
+    for name, number in (("Uid", uid), ("Gid", gid)):
         found = facts.status.get(name, "")
         if found.split() != [str(number)] * 4:
             yield f"its {name.lower()} is {found or 'unknown'}, not {number}"
     groups = set(facts.status.get("Groups", "unknown").split())
-    if groups - {str(spec.gid)}:
+    if groups - {str(gid), *further}:
         yield f"it is in other groups: {' '.join(sorted(groups))}"
 
 
-def _capabilities(facts: ProbeReport) -> Iterator[str]:
-    for name in CAPABILITY_SETS:
+def _capabilities(facts: ProbeReport, sets: Iterable[str]) -> Iterator[str]:
+    for name in sets:
         found = facts.status.get(name, "")
         if not found or found.strip("0"):
             yield f"{name} is {found or 'unknown'}, not empty"

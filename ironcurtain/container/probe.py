@@ -83,9 +83,11 @@ def judge_kernel(container: str, pid: int, proc: Path = Path("/proc")) -> tuple[
     )
 
 
-def judge_sockets(spec: ContainerSpec, proc: Path = Path("/proc")) -> ProbeFinding:
-    """:returns: findings on programs of this machine that listen on a socket visible in the container."""
-    sources = [mount.source for mount in spec.mounts if mount.target != SOCKETS]
+def judge_sockets(sources: Iterable[str], proc: Path = Path("/proc")) -> ProbeFinding:
+    """
+    :param sources: what of this machine is visible inside, except the proxies' sockets.
+    :returns: findings on programs of this machine that listen on a socket visible inside.
+    """
     return judged("sockets of this machine", _reachable(_bound(_text(proc / "net/unix")), sources))
 
 
@@ -192,7 +194,7 @@ async def probe(
         *judge_description(inspected, spec),
         *(await _judge_sidecar(sidecar) if sidecar is not None else ()),
         *judge_kernel(container, ContainerState.of(inspected).pid),
-        judge_sockets(spec),
+        judge_sockets([mount.source for mount in spec.mounts if mount.target != SOCKETS]),
         *judge_inside(report, spec),
     )
     if problems := tuple(finding.problem for finding in findings if finding.problem):
@@ -208,15 +210,19 @@ async def _judge_sidecar(sidecar: Sidecar) -> tuple[ProbeFinding, ...]:
     return judge_sidecar(sidecar.id, await sidecar.inspect(), await sidecar.network(), sidecar.spec)
 
 
+def look_inside() -> tuple[str, ...]:
+    """:returns: the command that prints what a sandbox is like, for :func:`ironcurtain.container.inside.parse`."""
+    script = resources.files("ironcurtain.container").joinpath("data/probe.sh").read_text()
+    return ("/bin/sh", "-c", script, "probe", SOCKETS)
+
+
 async def _look_inside(engine: Engine, container: str) -> str:
     said = bytearray()
 
     def take(data: bytes) -> None:
         said.extend(data[: OUTPUT_LIMIT - len(said)])
 
-    script = resources.files("ironcurtain.container").joinpath("data/probe.sh").read_text()
-    line = ("/bin/sh", "-c", script, "probe", SOCKETS)
     await execution.run(
-        engine, container, line, stdin=b"", stdout=take, stderr=lambda _: None, environment={"LC_ALL": "C"}
+        engine, container, look_inside(), stdin=b"", stdout=take, stderr=lambda _: None, environment={"LC_ALL": "C"}
     )
     return said.decode("utf-8", "replace")

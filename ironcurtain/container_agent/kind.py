@@ -6,6 +6,7 @@ import os
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -22,14 +23,20 @@ from ironcurtain.agents import adapter as surroundings
 from ironcurtain.agents.adapter import Adapter, Facts
 from ironcurtain.agents.orientation import Reach, orientation
 from ironcurtain.audit.chain import read_record
-from ironcurtain.container.container import Container
+from ironcurtain.container.container import Container, ScreenedContainer
 from ironcurtain.container.engine import Engine
 from ironcurtain.container.errors import ContainerDied
 from ironcurtain.container.sidecar import Sidecar, SocketWay
 from ironcurtain.container.spec import ContainerSpec, Mount, repository_mounts
+from ironcurtain.container.terminal import ContainerTerminal, waiting
 from ironcurtain.container_agent.agent import ContainerAgent, Making
+from ironcurtain.container_agent.bubblewrapped.description import mcp_command
+from ironcurtain.container_agent.bubblewrapped.sandbox import BubblewrapSandbox, Plan
+from ironcurtain.container_agent.bubblewrapped.screened import ScreenedBubblewrap
 from ironcurtain.container_agent.leftovers import clear
+from ironcurtain.container_agent.places import BUBBLEWRAP, CONTAINER, NAMES, SANDBOX, Places
 from ironcurtain.container_agent.provision import (
+    BUNDLE_NAME,
     COMMAND,
     Placer,
     describe,
@@ -37,7 +44,7 @@ from ironcurtain.container_agent.provision import (
     repository_files,
 )
 from ironcurtain.container_agent.proxies import Proxies, Spent, Traffic, known_prices, spent_before
-from ironcurtain.container_agent.screen import ScreenAgent, ScreenMaking
+from ironcurtain.container_agent.screen import OnEnd, ScreenAgent, ScreenMaking
 from ironcurtain.errors import ConfigurationError, UsageError
 from ironcurtain.home.sections import Provider
 from ironcurtain.home.session_paths import SessionPaths
@@ -66,9 +73,6 @@ from ironcurtain.text.display import json_line, shorten
 
 CA_NAME = "ca.pem"
 """The certificate to trust, below the orientation's directory: see :data:`ironcurtain.agents.adapter.CA_FILE`."""
-
-BUNDLE_NAME = "ca-bundle.pem"
-"""That and this system's certificates: see :data:`ironcurtain.agents.adapter.CA_BUNDLE`."""
 
 SYSTEM_BUNDLE = "/etc/ssl/certs/ca-certificates.crt"
 """Where programs in the image look for certificates if they read no variable, such as wget and apt."""
@@ -106,24 +110,29 @@ class ContainerKind:
         self._adapter, self._engine, self._ensure_image = adapter, engine, ensure_image
         self._services, self._reactor, self._environ, self._screens = services, reactor, environ, screens
         self._way = SocketWay(services.settings.agents.sockets)
+        self._places = Places(adapter, services.settings, environ)
 
     @property
     def no_terminal(self) -> str:
         """Why the agent cannot show a screen of its own; empty: it can."""
         return "" if self._adapter.supports_pty else f"{self._adapter.display_name} has no interactive interface"
 
-    async def check(self, request: SessionRequest) -> None:
+    async def check(self, request: SessionRequest) -> SessionRequest:
         """
-        Check all requirements of a session.
+        Check all requirements of a session, and choose the sandbox of its agent.
 
+        :returns: the request, with the sandbox among its options.
         :raises EngineUnavailable: there is no Docker Engine.
+        :raises Unavailable: no sandbox can be had.
         :raises ConfigurationError: nobody pays for the agent's model, or it is unclear who does; or there is no account
             for the container.
         :raises UsageError: the account cannot write to the workspace.
         """
-        await self._engine().ping()
-        check_account(self._services.choose_account(request.workspace), request)
+        account = self._services.choose_account(request.workspace)
+        chosen = await self._places.choose(str(request.options.get(SANDBOX) or ""), self._engine, account)
+        check_account(account, request)
         self._rules(self._payers(request))
+        return replace(request, options={**request.options, SANDBOX: chosen})
 
     def make_tools(self, core: Core) -> Proxies:
         """:returns: both proxies, not started."""
@@ -145,16 +154,21 @@ class ContainerKind:
         known = conversation.read_text("utf-8", "replace") if core.resumed and conversation.exists() else ""
         model = str(options.get("model") or "")
         facts = Facts(keys, model, "", timeout, core.resumed, accounts, places, conversation=known)
+        in_bubblewrap = options.get(SANDBOX) == BUBBLEWRAP
+        if in_bubblewrap:
+            facts = replace(facts, mcp_command=mcp_command())
+        text = f"the agent runs in {NAMES[str(options.get(SANDBOX) or CONTAINER)]}"
+        core.emit(events.Notice(text=text, routine=True))
         turns = read_turns(core.paths.history) if core.resumed else []
         answered = any(not turn.error for turn in turns)
         place, orient = partial(self._place, core), partial(self._orientation, core, proxies)
         if (size := core.request.terminal) is not None:
-            spec = partial(self._spec, core, proxies)
-            sidecar = partial(self._sidecar, core, proxies)
-            screening = ScreenMaking(self._engine(), spec, sidecar, place, orient, self._screens.open)
+            screened = partial(self._in_bubblewrap_terminal if in_bubblewrap else self._screened, core, proxies)
+            screening = ScreenMaking(screened, place, orient, self._screens.open)
             first = not answered and not (core.resumed and proxies.spent.steps)
             return ScreenAgent(core, proxies, self._adapter, facts, screening, size, first)
-        making = Making(partial(self._container, core, proxies), place, orient)
+        sandboxed = partial(self._in_bubblewrap if in_bubblewrap else self._container, core, proxies)
+        making = Making(sandboxed, place, orient)
         notice = cut_off(turns)
         return ContainerAgent(core, proxies, self._adapter, facts, making, proxies.traffic, answered, notice)
 
@@ -240,6 +254,30 @@ class ContainerKind:
         spec = await self._spec(core, proxies, COMMAND, {}, tty=False)
         return Container(self._engine(), spec, died, self._sidecar(core, proxies))
 
+    async def _screened(
+        self, core: Core, proxies: Proxies, argv: tuple[str, ...], environment: Mapping[str, str], ended: OnEnd
+    ) -> ScreenedContainer:
+        terminal = ContainerTerminal(self._engine(), *(core.request.terminal or (0, 0)))
+        spec = await self._spec(core, proxies, waiting(argv), environment)
+        return ScreenedContainer(self._engine(), spec, terminal, ended, self._sidecar(core, proxies))
+
+    async def _in_bubblewrap(
+        self, core: Core, proxies: Proxies, died: Callable[[ContainerDied], None]
+    ) -> BubblewrapSandbox:
+        return BubblewrapSandbox(self._reactor, self._plan(core, proxies), proxies.mitm.accept, died)
+
+    async def _in_bubblewrap_terminal(
+        self, core: Core, proxies: Proxies, argv: tuple[str, ...], environment: Mapping[str, str], ended: OnEnd
+    ) -> ScreenedBubblewrap:
+        sandbox = await self._in_bubblewrap(core, proxies, lambda why: None)
+        return ScreenedBubblewrap(self._reactor, sandbox, argv, environment, core.request.terminal or (0, 0), ended)
+
+    def _plan(self, core: Core, proxies: Proxies) -> Plan:
+        environment, further = self._surroundings(core, proxies)
+        return self._places.plan(
+            core, environment, further, proxies.run.proxy_socket, session_protected(core, self._environ)
+        )
+
     def _sidecar(self, core: Core, proxies: Proxies) -> Sidecar:
         def tell(text: str) -> None:
             core.emit(events.Notice(text=text, routine=True))
@@ -254,21 +292,16 @@ class ContainerKind:
         if core.request.resume:
             await clearing  # a container that a crash left has the same name
         image, processors = await self._image_and_processors(core, engine)
-        self._directories(core, proxies.authority)
-        workspace, protected = core.workspace.resolve(), session_protected(core, self._environ)
-        found = self._repository(core, protected)
-        repository = self._repository_mounts(core, found)
-        git = settings_variables() if repository else {}
-        git |= commit_variables(self._environ, core.switched, str(workspace), found)
+        around, further = self._surroundings(core, proxies)
         return describe(
             session_id=core.id,
             image=image,
             command=command,
             tty=tty,
             account=core.account,
-            environment={**surroundings.environment(), **git, **environment},
-            workspace=workspace,
-            further=(*repository, Mount(str(core.paths.orientation / BUNDLE_NAME), SYSTEM_BUNDLE)),
+            environment={**around, **environment},
+            workspace=core.workspace.resolve(),
+            further=(*further, Mount(str(core.paths.orientation / BUNDLE_NAME), SYSTEM_BUNDLE)),
             paths=core.paths,
             run=proxies.run,
             resources=core.services.settings.resources,
@@ -276,6 +309,15 @@ class ContainerKind:
             home=core.services.home.path,
             owner=identify(),
         )
+
+    def _surroundings(self, core: Core, proxies: Proxies) -> tuple[dict[str, str], tuple[Mount, ...]]:
+        """:returns: the environment of all the agent's programs; and further mounts, after making what is mounted."""
+        self._directories(core, proxies.authority)
+        found = self._repository(core, session_protected(core, self._environ))
+        repository = self._repository_mounts(core, found)
+        git = settings_variables() if repository else {}
+        git |= commit_variables(self._environ, core.switched, str(core.workspace.resolve()), found)
+        return {**surroundings.environment(), **git}, repository
 
     def _repository(self, core: Core, protected: Sequence[str]) -> LinkedRepository | None:
         """:returns: the workspace's git repository, if it is elsewhere and may be mounted."""

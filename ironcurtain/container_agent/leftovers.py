@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from twisted.internet.defer import CancelledError
 from twisted.logger import Logger
@@ -16,7 +16,6 @@ from twisted.logger import Logger
 from ironcurtain.container.engine import Engine
 from ironcurtain.container.errors import EngineError, EngineUnavailable
 from ironcurtain.container.spec import HOME_LABEL, SESSION_LABEL, owner_of
-from ironcurtain.container_agent.agent_sandbox import AgentSandbox
 from ironcurtain.files.locks import is_held, locked
 from ironcurtain.files.removal import remove
 from ironcurtain.home.layout import Home
@@ -88,7 +87,18 @@ async def sweep(engine: Engine, home: Path) -> list[Leftover]:
     return removed
 
 
-async def removed(sandbox: AgentSandbox, core: Core) -> None:
+class Removable(Protocol):
+    """A sandbox of an agent."""
+
+    @property
+    def name(self) -> str:
+        """What it is called by those who look for it."""
+
+    async def stop(self) -> None:
+        """End and remove it."""
+
+
+async def removed(sandbox: Removable, core: Core) -> None:
     """End and remove the sandbox of a session that closes. If no Engine answers, report what may be left."""
     try:
         await sandbox.stop()

@@ -39,6 +39,12 @@ SCRATCH_SHARE = 4
 SCRATCH_MOST_MB = 1024
 """Maximum size of ``/tmp`` in MiB."""
 
+BUNDLE_NAME = "ca-bundle.pem"
+"""
+The certificates to trust with this system's, below the orientation's directory: see
+:data:`ironcurtain.agents.adapter.CA_BUNDLE`.
+"""
+
 COMMAND = ("sleep", "infinity")
 """Keeps the container alive between messages."""
 
@@ -49,6 +55,11 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 def container_name(session_id: str) -> str:
     """:returns: the name of a session's container."""
     return f"ironcurtain-{session_id.replace('-', '')[:12]}"
+
+
+def scratch_mb(resources: Resources) -> int:
+    """:returns: the size of ``/tmp`` in MiB."""
+    return min(SCRATCH_MOST_MB, resources.memory_mb // SCRATCH_SHARE)
 
 
 def passwd_file(paths: SessionPaths) -> Path:
@@ -133,7 +144,7 @@ def describe(
             ),
             *further,
         ),
-        tmpfs_mb=min(SCRATCH_MOST_MB, resources.memory_mb // SCRATCH_SHARE),
+        tmpfs_mb=scratch_mb(resources),
         memory_mb=resources.memory_mb,
         cpus=min(resources.cpus, processors),
         pids=resources.pids,

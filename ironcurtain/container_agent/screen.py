@@ -7,6 +7,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.internet.task import LoopingCall
@@ -14,11 +15,8 @@ from twisted.logger import Logger
 
 from ironcurtain.agents.adapter import Adapter, Facts
 from ironcurtain.approver.trusted_input import InputSource
-from ironcurtain.container.container import ScreenedContainer
-from ironcurtain.container.engine import Engine
-from ironcurtain.container.sidecar import Sidecar
-from ironcurtain.container.spec import ContainerSpec
-from ironcurtain.container.terminal import ContainerTerminal, waiting
+from ironcurtain.container.inside import ProbeFinding
+from ironcurtain.container.terminal import TerminalOwner
 from ironcurtain.container_agent.leftovers import removed
 from ironcurtain.container_agent.proxies import Proxies, Traffic
 from ironcurtain.errors import SessionError, UsageError
@@ -27,7 +25,7 @@ from ironcurtain.session.parts import Core
 from ironcurtain.session.terminal import open_recording
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.keys import InputPiece
-from ironcurtain.terminal.model import ProgramExit, ScreenModel
+from ironcurtain.terminal.model import ProgramExit, ProgramStream, ScreenModel, sane_size
 from ironcurtain.terminal.sequences import SEQUENCE
 from ironcurtain.terminal.typed_text import TypedText
 from ironcurtain.text.display import one_line
@@ -50,21 +48,51 @@ TERMINAL = {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
 """The terminal type for the program."""
 
 
+OnEnd = Callable[[ProgramExit], None]
+"""Called once with a program's end."""
+
+
+class OwnedStream(ProgramStream, Protocol):
+    """A program's terminal, for a hub. Whoever gets its output is set before the program starts."""
+
+    owner: TerminalOwner
+
+
+class ScreenedSandbox(Protocol):
+    """A sandbox whose main program is the agent's program, in a terminal."""
+
+    @property
+    def id(self) -> str:
+        """What it is called in records, once it is created."""
+
+    @property
+    def name(self) -> str:
+        """What it is called by those who look for it."""
+
+    @property
+    def terminal(self) -> OwnedStream:
+        """The program's terminal."""
+
+    async def start(self) -> tuple[ProbeFinding, ...]:
+        """Create, start and probe it, and then start the program. If that fails, nothing is left of it."""
+
+    async def stop(self) -> None:
+        """End it with everything in it, and remove it. Can be called if it has ended or is gone."""
+
+
 @dataclass(frozen=True, slots=True)
 class ScreenMaking:
     """
     Functions that an agent in a terminal needs, which work once the session's other parts are up.
 
-    :param spec: creates the container's specification and the files that it mounts; takes command and environment.
-    :param sidecar: returns what connects the container with the proxies if it cannot use the mounted sockets.
+    :param sandbox: creates the sandbox without starting it; takes the command, its environment, and the function to
+        call once with the program's end.
     :param place: writes the agent's files.
     :param orient: returns the orientation for the agent, once its tools are known.
     :param screen: creates a screen model of a size in columns and rows.
     """
 
-    engine: Engine
-    spec: Callable[[tuple[str, ...], Mapping[str, str]], Awaitable[ContainerSpec]]
-    sidecar: Callable[[], Sidecar]
+    sandbox: Callable[[tuple[str, ...], Mapping[str, str], OnEnd], Awaitable[ScreenedSandbox]]
     place: Callable[[Facts], None]
     orient: Callable[[], Awaitable[str]]
     screen: Callable[[int, int], ScreenModel]
@@ -125,9 +153,8 @@ class ScreenAgent:
         first: bool,
     ) -> None:
         self._core, self._proxies, self._adapter, self._facts = core, proxies, adapter, facts
-        self._making, self._first = making, first
-        self._stream = ContainerTerminal(making.engine, *size)
-        self._container: ScreenedContainer | None = None
+        self._making, self._first, self._size = making, first, sane_size(*size)
+        self._sandbox: ScreenedSandbox | None = None
         self._stopping = False
         self._notice: StartNotice | None = None
         self._began = 0.0
@@ -151,20 +178,19 @@ class ScreenAgent:
         command = self._adapter.screen(self._facts, self._first, task)
         environment = {**self._adapter.environment(self._facts), **TERMINAL}
         self._traffic.begin()
-        spec = await self._making.spec(waiting(command), environment)
+        sandbox = await self._making.sandbox(command, environment, self._ended)
         self._making.place(replace(self._facts, orientation=await self._making.orient()))
-        self.terminal = hub = self._hub()
+        self.terminal = hub = self._hub(sandbox.terminal)
         notice = StartNotice(hub, self._core.services.clock, self._adapter.display_name)
-        self._notice = self._stream.owner = notice
-        sidecar = self._making.sidecar()
-        self._container = ScreenedContainer(self._making.engine, spec, self._stream, self._ended, sidecar)
+        self._notice = sandbox.terminal.owner = notice
+        self._sandbox = sandbox
         try:
-            findings = await self._container.start()
+            findings = await sandbox.start()
         except BaseException:
             notice.close()
             hub.ended(ProgramExit(None, "it did not start"))
             raise
-        self._core.audit.append("container", containerId=self._container.id, checked=[f.what for f in findings])
+        self._core.audit.append("container", containerId=sandbox.id, checked=[f.what for f in findings])
         self._core.audit.append("run", command=list(command))
         self._began = self._core.services.clock.seconds()
         self._looking.start(BUDGET_SECONDS, now=False)
@@ -176,8 +202,8 @@ class ScreenAgent:
     async def stop(self) -> None:
         """End the program, and remove its container."""
         self._stopping = True
-        if self._container is not None:
-            await removed(self._container, self._core)
+        if self._sandbox is not None:
+            await removed(self._sandbox, self._core)
 
     def usage(self) -> Usage:
         """:returns: its usage so far."""
@@ -187,8 +213,8 @@ class ScreenAgent:
     def _traffic(self) -> Traffic:
         return self._proxies.traffic
 
-    def _hub(self) -> Hub:
-        core, size = self._core, self._stream.size
+    def _hub(self, stream: OwnedStream) -> Hub:
+        core, size = self._core, self._size
         recording = open_recording(core.paths, core.services, size, self._adapter.display_name)
         screen, typed = self._making.screen(*size), TypedText()
 
@@ -196,7 +222,7 @@ class ScreenAgent:
             for line in typed.feed(pieces):
                 core.trusted_input.add(line.typed, InputSource.TERMINAL, line.text)
 
-        return Hub(self._stream, core.services.clock, screen, size, recording=recording, typed=record)
+        return Hub(stream, core.services.clock, screen, size, recording=recording, typed=record)
 
     def _ended(self, ended: ProgramExit) -> None:
         if self._looking.running:

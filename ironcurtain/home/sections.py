@@ -117,8 +117,9 @@ class Agent(Section, frozen=True):
 
 class Agents(Section, frozen=True):
     """
-    Agents in containers.
+    Agent programs.
 
+    :param sandbox: where they run; empty: in a container, or with bubblewrap where there is no Docker Engine.
     :param turn_seconds: time limit for a message, including waits for people; then the program is ended. An hour: real
         tasks take many minutes, and a program that hangs must be ended.
     :param longest_wait_seconds: end a message at once if a limit of the account that pays for the model ends later;
@@ -129,6 +130,7 @@ class Agents(Section, frozen=True):
         ``auto``, through a sidecar where mounted sockets cannot be used.
     """
 
+    sandbox: Literal["", "container", "bubblewrap"] = ""
     turn_seconds: Positive = 3600.0
     longest_wait_seconds: Positive | None = None
     accounts: tuple[str, ...] = ()

@@ -65,12 +65,12 @@ class LoopKind:
             no_terminal="",
         )
 
-    async def _check(self, request: SessionRequest) -> None:
+    async def _check(self, request: SessionRequest) -> SessionRequest:
         if "loop" not in request.options:
             raise UsageError("loops are started with 'ironcurtain loop'")
         settings = _settings(request)
         if (agent := settings.loop.agent) == "":
-            return
+            return request
         kind = self._contained(agent)
         if settings.loop.git_checkpoint:
             raise UsageError(
@@ -79,7 +79,7 @@ class LoopKind:
             )
         if request.terminal is not None and kind.no_terminal:
             raise UsageError(f"{agent} cannot run in a terminal: {kind.no_terminal}")
-        await kind.check(request)
+        return await kind.check(request)
 
     def _contained(self, agent: str) -> SessionKind[Any]:
         kind = self._kinds.get(agent)

@@ -136,7 +136,7 @@ class SessionManager:
         if request.workspace is not None:
             request = replace(request, workspace=workspace)
         check_repository(request, kind)
-        await kind.check(request)
+        request = await kind.check(request)
         self._require_running()
         slot = self._slot(kind)
         try:

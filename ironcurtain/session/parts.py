@@ -235,8 +235,9 @@ class Project(SessionPart, Protocol):
 T = TypeVar("T", bound=Tools)
 
 
-async def anything_goes(request: SessionRequest) -> None:
-    """The check of a kind without requirements."""
+async def anything_goes(request: SessionRequest) -> SessionRequest:
+    """:returns: the same request, for a kind without requirements."""
+    return request
 
 
 def from_anywhere(request: SessionRequest) -> None:
@@ -251,7 +252,8 @@ class SessionKind(Generic[T]):
     :param agent_name: used in the label.
     :param make_agent: called with the tools once they are up.
     :param make_project: ``None``: the workspace is used as it is, and not checked.
-    :param check: raises if sessions of this kind cannot be started here, before anything is created.
+    :param check: raises if sessions of this kind cannot be started here, before anything is created; returns the
+        request, with what was chosen for it.
     :param check_remote: raises :class:`~ironcurtain.errors.UsageError` if only a command that runs the session itself
         can start it, not the operations.
     :param in_container: whether sessions of this kind count for ``max_concurrent_sessions``.
@@ -265,7 +267,7 @@ class SessionKind(Generic[T]):
     make_tools: Callable[[Core], T]
     make_agent: Callable[[Core, T], SessionAgent]
     make_project: Callable[[Core], Project] | None = None
-    check: Callable[[SessionRequest], Awaitable[None]] = anything_goes
+    check: Callable[[SessionRequest], Awaitable[SessionRequest]] = anything_goes
     check_remote: Callable[[SessionRequest], None] = from_anywhere
     in_container: bool = False
     in_turns: bool = True

@@ -91,8 +91,9 @@ class ShellKind:
             no_terminal="",
         )
 
-    async def _check(self, request: SessionRequest) -> None:
+    async def _check(self, request: SessionRequest) -> SessionRequest:
         options_of(request.options)
+        return request
 
     def _make_agent(self, core: Core, tools: Tools) -> ShellAgent:
         return _Making(core, self._reactor, self._environ, self._started).agent(self._screen, self._agent_mode)

@@ -29,6 +29,13 @@ def weaker_sandboxes(found: Iterable[SessionInfo]) -> Iterator[str]:
             yield f"Session {info.number}: what sandboxes of Landlock do not hold says: ironcurtain doctor."
 
 
+def agents_places(found: Iterable[SessionInfo]) -> Iterator[str]:
+    """:returns: a line for each session with an agent program, which says where that runs."""
+    for info in found:
+        if place := info.options.get("sandbox"):
+            yield f"Session {info.number}: the agent runs in {'a container' if place == 'container' else str(place)}."
+
+
 def paid_by(found: Iterable[SessionInfo]) -> Iterator[str]:
     """:returns: a line for each session whose models an account pays for."""
     for info in found:

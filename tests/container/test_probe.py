@@ -134,8 +134,8 @@ class SocketTests(SynchronousTestCase):
         (self.directory / "sub dir").mkdir()
         (self.directory / "link").symlink_to("sub dir")
 
-    def problem(self, target: str = "/workspace", below: str = "") -> str:
-        return judge_sockets(specification(Mount(str(self.directory / below), target))).problem
+    def problem(self, below: str = "") -> str:
+        return judge_sockets([str(self.directory / below)]).problem
 
     def listen(self, path: str) -> None:
         listener = socket.socket(socket.AF_UNIX)
@@ -152,7 +152,6 @@ class SocketTests(SynchronousTestCase):
         self.listen("link/engine.sock")
         for below in ("", "sub dir", "link"):
             self.assertIn(f"{self.directory}/sub dir/engine.sock", self.problem(below=below))
-        self.assertEqual(self.problem(target="/run/ironcurtain"), "")
 
     def test_one_that_is_mounted_itself(self) -> None:
         self.listen("engine.sock")

@@ -134,7 +134,7 @@ class CheckTests(SynchronousTestCase):
     def test_the_check_of_a_kind_comes_before_anything_is_made(self) -> None:
         world = World(scratch(self))
 
-        async def check(asked: SessionRequest) -> None:
+        async def check(asked: SessionRequest) -> SessionRequest:
             raise Unavailable("no engine")
 
         world.manager._kinds = {"plain": replace(world.kind, check=check)}

@@ -1,0 +1,55 @@
+"""What ``ironcurtain doctor`` says about agents: their programs on this machine, and where they can run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ironcurtain.cli.findings import HINT, OK, Finding
+from ironcurtain.cli.output import settings
+
+if TYPE_CHECKING:
+    from ironcurtain.home.layout import Home
+    from ironcurtain.process.accounts import Account
+
+UNTESTED = frozenset(("goose",))
+"""Agents that were never run with their real program."""
+
+
+def agent_findings(where: Home, account: Account | None, has_engine: bool) -> Iterator[Finding]:
+    """
+    :param account: the account that sandboxed programs run as; ``None``: that of this process.
+    :param has_engine: whether a Docker Engine answers.
+    :returns: a finding for each agent.
+    """
+    from ironcurtain.accounts.payers import Payers
+    from ironcurtain.accounts.places import Accounts
+    from ironcurtain.agents.registry import installed
+    from ironcurtain.container_agent.bubblewrapped.programs import version
+    from ironcurtain.container_agent.places import Places, weakness
+    from ironcurtain.sandbox import bubblewrap
+
+    known = settings(where).settings
+    without = bubblewrap.available(account)
+    accounts = Accounts(where, known.accounts, os.environ)
+    agents = installed()
+    for name in (listed.id for listed in agents.listing() if not listed.problem):
+        adapter = agents.find(name)
+        program = Places(adapter, known, os.environ).program()
+        untested = ", not tested with the real program" if name in UNTESTED else ""
+        payers = [each.words for each in Payers(name, adapter.providers, known.providers, accounts).all()]
+        if program is None:
+            there = "no program on this machine"
+        else:
+            there = f"{program.path} ({' '.join(filter(None, (program.origin, version(program))))})"
+        in_bubblewrap = program is not None and without is None
+        places = [*(["in a container"] if has_engine else []), *(["with bubblewrap"] if in_bubblewrap else [])]
+        paid = f"; paid by {', '.join(payers)}" if payers else "; no account"
+        detail = f"{there}{paid}; runs {' or '.join(places) or 'nowhere'}{untested}"
+        mend = ""
+        if not places:
+            mend = "Install Docker, or the agent's program with bubblewrap." if program is None else without or ""
+        elif in_bubblewrap and not has_engine:
+            mend = f"With bubblewrap, {weakness()}."
+        yield Finding(f"agent {name}", OK if places else HINT, detail, mend)

@@ -1,0 +1,216 @@
+"""
+The way to a sandbox's first program (:mod:`~ironcurtain.container_agent.bubblewrapped.first_program`), and what it
+runs. The agent has the same account, and could answer in its place: what comes is taken for what it is, never more.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from twisted.internet.defer import Deferred, gatherResults
+from twisted.internet.error import ConnectionDone
+from twisted.internet.interfaces import IReadDescriptor
+from twisted.python.failure import Failure
+from zope.interface import implementer
+
+from ironcurtain.container.errors import ContainerDied
+from ironcurtain.container.execution import Sink
+from ironcurtain.container_agent.bubblewrapped.first_program import MESSAGE_LIMIT
+from ironcurtain.container_agent.bubblewrapped.pipes import PipeReader, PipeWriter
+
+MESSAGES = 100
+"""Most messages that are taken at once, so that a flood does not hold up the reactor."""
+
+NOBODY = os.devnull
+"""The input of a program without any."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """
+    A program to run.
+
+    :param argv: a path, or a name that is looked up in the ``PATH`` of its environment.
+    :param environment: its complete environment.
+    """
+
+    argv: Sequence[str]
+    environment: Mapping[str, str]
+    directory: str
+
+    def encoded(self, terminal: bool) -> bytes:
+        """:param terminal: whether its standard streams are a terminal, which becomes its own."""
+        order = {"argv": list(self.argv), "environment": dict(self.environment), "directory": self.directory}
+        return json.dumps({**order, "terminal": terminal}).encode()
+
+
+@implementer(IReadDescriptor)
+class Channel:
+    """
+    :ivar theirs: what the sandbox inherits; close it once the sandbox was started.
+    :ivar ready: fires once requests are taken; fails with :class:`ContainerDied` if the sandbox ends before.
+    """
+
+    def __init__(self, reactor: Any) -> None:
+        self._reactor = reactor
+        self._ours, self.theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._ours.setblocking(False)
+        self._number = 0
+        self._dead: ContainerDied | None = None
+        self._running: dict[int, Deferred[int]] = {}
+        self._asked: dict[str, list[Deferred[Any]]] = {"gone": [], "count": []}
+        self.ready: Deferred[None] = Deferred()
+        reactor.addReader(self)
+
+    def start(self, order: Order, streams: Sequence[int], terminal: bool) -> Deferred[int]:
+        """
+        Start a program.
+
+        :param streams: descriptors of its standard streams, which stay open here.
+        :returns: fires with its exit status; fails with :class:`ContainerDied` if the sandbox ends.
+        """
+        self._number += 1
+        described = os.memfd_create("ironcurtain", os.MFD_CLOEXEC)
+        with os.fdopen(described, "r+b") as file:
+            file.write(order.encoded(terminal))
+            file.seek(0)
+            self._send({"run": self._number}, [described, *streams])
+        ended: Deferred[int] = Deferred()
+        if self._dead is not None:
+            ended.errback(self._dead)
+        else:
+            self._running[self._number] = ended
+        return ended
+
+    def end(self, grace: float) -> Deferred[bool]:
+        """
+        End all programs.
+
+        :param grace: seconds between SIGTERM and SIGKILL.
+        :returns: fires once they are gone; fails with :class:`ContainerDied` if the sandbox ends.
+        """
+        return self._ask("gone", {"end": grace})
+
+    def count(self) -> Deferred[int]:
+        """:returns: fires with the number of processes and threads inside."""
+        return self._ask("count", {"count": True})
+
+    def close(self, why: ContainerDied) -> None:
+        """The sandbox has ended. Can be called twice."""
+        if self._dead is not None:
+            return
+        self._dead = why
+        self._reactor.removeReader(self)
+        self._ours.close()
+        waiting = [*self._running.values(), *(each for asked in self._asked.values() for each in asked), self.ready]
+        self._running.clear()
+        for deferred in waiting:
+            if not deferred.called:
+                deferred.errback(why)
+
+    def fileno(self) -> int:
+        """For the reactor."""
+        return self._ours.fileno()
+
+    def logPrefix(self) -> str:
+        """For the reactor."""
+        return "sandbox"
+
+    def doRead(self) -> None:
+        """For the reactor: there are answers."""
+        for _ in range(MESSAGES):
+            try:
+                said = self._ours.recv(MESSAGE_LIMIT)  # descriptors that come with it are not taken
+            except BlockingIOError:
+                return
+            except OSError:
+                said = b""
+            if not said:  # its end is noticed elsewhere
+                self._reactor.removeReader(self)
+                return
+            with suppress(ValueError, TypeError, AttributeError):
+                self._take(json.loads(said))
+
+    def connectionLost(self, reason: Failure) -> None:
+        """For the reactor: it stops."""
+
+    def _take(self, answer: dict[str, Any]) -> None:
+        if answer.get("ready") and not self.ready.called:
+            self.ready.callback(None)
+        for what, waiting in self._asked.items():
+            if what in answer and waiting:
+                waiting.pop(0).callback(int(answer[what]))
+        if (ended := self._running.pop(answer.get("ended", 0), None)) is not None:
+            ended.callback(int(answer["status"]) & 0xFF)
+
+    def _ask(self, what: str, request: Mapping[str, Any]) -> Deferred[Any]:
+        asked: Deferred[Any] = Deferred()
+        self._send(request, [])
+        if self._dead is not None:
+            asked.errback(self._dead)
+        else:
+            self._asked[what].append(asked)
+        return asked
+
+    def _send(self, request: Mapping[str, Any], descriptors: Sequence[int]) -> None:
+        with suppress(OSError):  # it has ended, or does not take requests any more, which its owner ends
+            socket.send_fds(self._ours, [json.dumps(request).encode()], list(descriptors))
+
+
+class PipedProgram:
+    """
+    A program with pipes.
+
+    :param has_input: whether its input is open.
+    :ivar status: fires with its exit status after the last output; fails with :class:`ContainerDied` if the sandbox
+        ends.
+    """
+
+    def __init__(
+        self, reactor: Any, channel: Channel, order: Order, has_input: bool, stdout: Sink, stderr: Sink
+    ) -> None:
+        theirs = list[int]()
+        try:
+            self._input = None
+            if has_input:
+                read, write = os.pipe()
+                theirs.append(read)
+                self._input = PipeWriter(reactor, write)
+            else:
+                theirs.append(os.open(NOBODY, os.O_RDONLY | os.O_CLOEXEC))
+            self._readers = list[PipeReader]()
+            for sink in (stdout, stderr):
+                read, write = os.pipe()
+                theirs.append(write)
+                self._readers.append(PipeReader(reactor, read, sink))
+            ended = channel.start(order, theirs, False)
+        finally:
+            for descriptor in theirs:
+                os.close(descriptor)
+        self.status = Deferred.fromCoroutine(self._watch(ended))
+
+    def write(self, data: bytes) -> None:
+        """Give it input. Nothing happens if it has ended."""
+        if self._input is not None:
+            self._input.write(data)
+
+    def close_input(self) -> None:
+        """End its input, after what was written."""
+        if self._input is not None:
+            self._input.loseConnection()
+
+    async def _watch(self, ended: Deferred[int]) -> int:
+        try:
+            return await ended
+        finally:
+            for reader in self._readers:
+                reader.finish()
+            if self._input is not None:
+                self._input.connectionLost(Failure(ConnectionDone()))
+            await gatherResults([reader.done for reader in self._readers])

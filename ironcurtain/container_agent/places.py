@@ -1,0 +1,139 @@
+"""Choose where a session's agent runs: in a container, or in a sandbox of bubblewrap with this machine's programs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from ironcurtain.agents.adapter import Adapter, Facts
+from ironcurtain.container.engine import Engine
+from ironcurtain.container.errors import EngineUnavailable
+from ironcurtain.container.spec import Mount, mounts
+from ironcurtain.container_agent.bubblewrapped.description import plan
+from ironcurtain.container_agent.bubblewrapped.programs import AgentProgram, find, needed
+from ironcurtain.container_agent.bubblewrapped.sandbox import Plan
+from ironcurtain.container_agent.provision import BUNDLE_NAME, container_name, group_file, passwd_file, scratch_mb
+from ironcurtain.errors import Unavailable, UsageError
+from ironcurtain.home.layout import person_home
+from ironcurtain.home.settings import Settings
+from ironcurtain.process.accounts import Account
+from ironcurtain.sandbox import bubblewrap, cgroups
+from ironcurtain.sandbox.certificates import bundle
+from ironcurtain.session.parts import Core
+
+SANDBOX = "sandbox"
+"""The option of a session that says where its agent runs."""
+
+CONTAINER, BUBBLEWRAP = "container", "bubblewrap"
+
+NAMES = {CONTAINER: "a container of the Docker Engine", BUBBLEWRAP: "a sandbox of bubblewrap"}
+"""The values of that option, strongest first, and how they are called."""
+
+
+def program_name(adapter: Adapter) -> str:
+    """:returns: the name of an agent's program."""
+    return adapter.turn(Facts({}, "", "", 0.0, False), True)[0]
+
+
+class Places:
+    """
+    :param environ: the environment of this process.
+    """
+
+    def __init__(self, adapter: Adapter, settings: Settings, environ: Mapping[str, str]) -> None:
+        self._adapter, self._settings, self._environ = adapter, settings, environ
+
+    async def choose(self, asked: str, engine: Callable[[], Engine], account: Account) -> str:
+        """
+        :param asked: what the user chose; empty: what the settings say, else the strongest that works.
+        :returns: a value of :data:`NAMES`.
+        :raises UsageError: there is no such sandbox.
+        :raises EngineUnavailable: it has to be a container, and no Docker Engine answers.
+        :raises Unavailable: none can be had.
+        """
+        wanted = asked or self._settings.agents.sandbox
+        if wanted and wanted not in NAMES:
+            raise UsageError(f"agents run in no sandbox {wanted!r}: choose container or bubblewrap")
+        without = ""
+        if wanted != BUBBLEWRAP:
+            try:
+                await engine().ping()
+                return CONTAINER
+            except EngineUnavailable as e:
+                if wanted:
+                    raise
+                without = f"{e}; and without Docker, "
+        if problem := self.problem(account):
+            raise Unavailable(f"{without}{problem}")
+        return BUBBLEWRAP
+
+    def problem(self, account: Account) -> str:
+        """:returns: why the agent cannot run with bubblewrap here, in words; empty if it can."""
+        if (reason := bubblewrap.available(account.switched)) is not None:
+            return f"{self._adapter.display_name} cannot run in a sandbox of bubblewrap: {reason}"
+        return "" if self.program() is not None else self._missing()
+
+    def program(self) -> AgentProgram | None:
+        """:returns: the agent's program on this machine; ``None`` if it has none."""
+        return find(program_name(self._adapter), self._search, self._homes)
+
+    def plan(
+        self,
+        core: Core,
+        environment: Mapping[str, str],
+        further: Sequence[Mount],
+        proxy_socket: Path,
+        protected: Sequence[str],
+    ) -> Plan:
+        """
+        :param environment: of all programs inside.
+        :param further: further mounts, such as for the workspace's git repository.
+        :param proxy_socket: the MCP proxy's socket.
+        :param protected: absolute paths that must not be readable inside.
+        :raises Unavailable: the agent's program is gone, or in the workspace.
+        :raises UsageError: the agent's program is where the sandbox has something else.
+        """
+        if (program := self.program()) is None:
+            raise Unavailable(self._missing())
+        workspace, paths = str(core.workspace.resolve()), core.paths
+        usual = mounts(
+            workspace=workspace,
+            home=str(paths.agent_home),
+            sockets="",
+            orientation=str(paths.orientation),
+            passwd=str(passwd_file(paths)),
+            group=str(group_file(paths)),
+        )
+        certificates = Mount(str(paths.orientation / BUNDLE_NAME), bundle(b"")[0])
+        return plan(
+            name=container_name(core.id),
+            account=core.account,
+            environment=environment,
+            needed=needed(program, self._search, self._homes, protected, workspace),
+            mounts=(*(mount for mount in usual if mount.source), *further, certificates),
+            proxy_socket=proxy_socket,
+            resources=core.services.settings.resources,
+            temporary_mb=scratch_mb(core.services.settings.resources),
+        )
+
+    @property
+    def _search(self) -> str:
+        return self._environ.get("PATH", os.defpath)
+
+    @property
+    def _homes(self) -> tuple[str, ...]:
+        return (person_home(self._environ, os.geteuid()).rstrip("/") or "/",)
+
+    def _missing(self) -> str:
+        return (
+            f"{self._adapter.display_name} is not installed on this machine: there is no program "
+            f"{program_name(self._adapter)!r} in your PATH, nor where its installers put it"
+        )
+
+
+def weakness() -> str:
+    """:returns: what a sandbox of bubblewrap does not hold here that a container does, in words."""
+    without = cgroups.unavailable()
+    memory = "" if without is None else f"its memory is not limited ({without}), and "
+    return f"{memory}it has no limit of processor time"

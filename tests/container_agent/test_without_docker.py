@@ -1,0 +1,115 @@
+"""Sessions whose agent runs in a sandbox of bubblewrap, with a program of this machine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Literal
+
+from twisted.internet.defer import Deferred
+from twisted.trial.unittest import SkipTest, SynchronousTestCase
+
+from ironcurtain.container.engine import Engine
+from ironcurtain.container.errors import EngineUnavailable
+from ironcurtain.container_agent.places import Places
+from ironcurtain.errors import IronCurtainError, Unavailable, UsageError
+from ironcurtain.home.sections import Agents
+from ironcurtain.home.settings import Settings
+from ironcurtain.process.accounts import Account
+from ironcurtain.sandbox import bubblewrap
+from tests.container_agent.test_screen import ScreenCase
+from tests.container_agent.worlds import UID, ScriptAgent, reactor
+
+Setting = Literal["", "container", "bubblewrap"]
+
+IN_BUBBLEWRAP = {"sandbox": "bubblewrap"}
+
+
+def demand() -> None:
+    """:raises SkipTest: no such sandbox can be made here."""
+    if (reason := bubblewrap.available(Account(UID, UID).switched)) is not None:
+        raise SkipTest(reason)
+
+
+class SessionTests(ScreenCase):
+    def setUp(self) -> None:
+        demand()
+        super().setUp()
+        self.world.engine = Engine(reactor, str(self.top / "nothing.sock"))
+
+    async def test_conversation_from_start_to_resume(self) -> None:
+        session = await self.start(options=IN_BUBBLEWRAP)
+        said = await self.say(session, "echo $0 $1; pwd; echo kept >~/file; sleep 77777 &")
+        self.assertTrue(said.startswith("sh first\n/workspace\n"), said)
+        self.assertEqual(await self.say(session, "cat /proc/[0-9]*/cmdline | grep -c 77777 -a"), "1\n")
+        self.assertIn("bubblewrap", session.info.options["sandbox"])
+        await self.world.manager.close(session, "enough")
+        again = await self.start(resume=session.id)
+        self.assertEqual(again.info.options["sandbox"], "bubblewrap")
+        self.assertEqual(await self.say(again, "cat ~/file"), "kept\n")
+        self.assertEqual(self.containers(), [])
+
+    async def test_screen_gets_keys_sizes_and_its_own_end(self) -> None:
+        session = await self.begin(options=IN_BUBBLEWRAP, task="a task")
+        await self.shows(b"first|a task|xterm-256color|sk-ant-")
+        self.attachment.typed(b"stty size; cat /etc/ironcurtain/told.md | head -1\r")
+        await self.shows(b"24 80")
+        await self.shows(b"# Where you are")
+        self.attachment.resized(100, 30)
+        self.attachment.typed(b"stty size\r")
+        await self.shows(b"30 100")
+        self.attachment.typed(b"sh -c 'echo up-up$0; exec sleep 1000' x\r")
+        await self.shows(b"up-upx")
+        self.attachment.typed(b"\x03")
+        self.attachment.typed(b"exit 7\r")
+        await session.ended()
+        self.assertEqual((session.reason, session.info.status), ("the agent ended: exit status 7", 7))
+
+    async def test_screen_that_is_ended(self) -> None:
+        session = await self.begin(options=IN_BUBBLEWRAP)
+        await self.shows(b"first|")
+        self.attachment.typed(b"exec sleep 1000\r")
+        await self.world.manager.close(session, "ended by ada")
+        self.assertEqual(self.eye.end, ("the session was ended", 143))
+
+
+class ChoiceTests(SynchronousTestCase):
+    def choose(self, asked: str, engine: Callable[[], Engine], setting: Setting = "", search: str = os.defpath) -> str:
+        settings = Settings(agents=Agents(sandbox=setting))
+        places = Places(ScriptAgent(), settings, {"PATH": search, "HOME": "/nonexistent"})
+        return self.successResultOf(Deferred.fromCoroutine(places.choose(asked, engine, Account(UID, UID))))
+
+    def none(self) -> Engine:
+        raise EngineUnavailable("unix:///nothing.sock", "nobody listens")
+
+    def refusal(
+        self, error: type[IronCurtainError], asked: str, setting: Setting = "", search: str = os.defpath
+    ) -> str:
+        places = Places(
+            ScriptAgent(),
+            Settings(agents=Agents(sandbox=setting)),
+            {"PATH": search, "HOME": "/nonexistent"},
+        )
+        choosing = Deferred.fromCoroutine(places.choose(asked, self.none, Account(UID, UID)))
+        return str(self.failureResultOf(choosing, error).value)
+
+    def test_bubblewrap_is_chosen_where_there_is_no_engine(self) -> None:
+        demand()
+        self.assertEqual(self.choose("", self.none), "bubblewrap")
+
+    def test_settings_choose_and_the_request_wins(self) -> None:
+        demand()
+        self.assertEqual(self.choose("", self.none, "bubblewrap"), "bubblewrap")
+        self.assertEqual(self.choose("bubblewrap", self.none, "container"), "bubblewrap")
+        self.refusal(EngineUnavailable, "", "container")
+
+    def test_container_that_was_asked_for_is_never_replaced(self) -> None:
+        self.assertIn("no Docker Engine answers", self.refusal(EngineUnavailable, "container"))
+
+    def test_without_either_both_reasons_are_named(self) -> None:
+        said = self.refusal(Unavailable, "", search="/nonexistent")
+        self.assertIn("no Docker Engine answers", said)
+        self.assertIn("without Docker", said)
+
+    def test_unknown_sandbox_is_refused(self) -> None:
+        self.assertIn("choose container or bubblewrap", self.refusal(UsageError, "landlock"))
