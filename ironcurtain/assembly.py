@@ -296,6 +296,7 @@ class Kinds(Mapping[str, SessionKind[Any]]):
             made.check,
             in_container=True,
             no_terminal=made.no_terminal,
+            directory=made.directory,
         )
 
     def __iter__(self) -> Iterator[str]:

@@ -7,7 +7,7 @@ an image (volumes, user, health checks, stop signal) are overridden or refused.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
@@ -92,6 +92,7 @@ class ContainerSpec:
     :param cpus: processor time, in processors.
     :param pids: maximum number of processes and threads.
     :param tty: whether the main program has a terminal to attach to.
+    :param directory: where programs start.
     :raises UsageError: the user is root, or a mount is not allowed.
     """
 
@@ -108,6 +109,7 @@ class ContainerSpec:
     pids: int
     labels: Mapping[str, str]
     tty: bool = False
+    directory: str = WORKSPACE
 
     def __post_init__(self) -> None:
         if self.uid <= 0 or self.gid < 0:
@@ -139,7 +141,7 @@ class ContainerSpec:
             "Env": [f"{name}={value}" for name, value in self.environment.items()],
             "Labels": dict(self.labels),
             "Hostname": "ironcurtain",
-            "WorkingDir": "/workspace",
+            "WorkingDir": self.directory,
             "Tty": self.tty,
             "OpenStdin": self.tty,
             "StopSignal": "SIGTERM",
@@ -190,15 +192,25 @@ def _bind(mount: Mount) -> dict[str, Any]:
     }
 
 
-def mounts(*, workspace: str, home: str, sockets: str, orientation: str, passwd: str, group: str) -> tuple[Mount, ...]:
+def mounts(
+    *,
+    workspace: str,
+    places: Sequence[str],
+    home: str,
+    sockets: str,
+    orientation: str,
+    passwd: str,
+    group: str,
+) -> tuple[Mount, ...]:
     """
     All mounts of a session's container.
 
+    :param places: the paths of the workspace in it.
     :param passwd: a file with the text of :func:`passwd_text`.
     :param group: a file with the text of :func:`group_text`.
     """
     return (
-        Mount(workspace, WORKSPACE, read_only=False),
+        *(Mount(workspace, place, read_only=False) for place in places),
         Mount(home, HOME, read_only=False),
         Mount(sockets, SOCKETS),
         Mount(orientation, ORIENTATION),
@@ -211,7 +223,7 @@ def repository_mounts(repository: LinkedRepository, files: Mapping[str, str]) ->
     """
     The mounts for the git repository of a workspace that is elsewhere, at its own path, which ``.git`` names.
 
-    :param files: for each path of :meth:`LinkedRepository.files_for` in :data:`WORKSPACE` a file with that content.
+    :param files: for each path of :meth:`LinkedRepository.files_for` a file with that content.
     :raises UsageError: containers have something else at that path.
     """
     read, write = repository.mounts(writable=True)

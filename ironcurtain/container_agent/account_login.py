@@ -187,6 +187,7 @@ class AccountLogin:
             account=around.account,
             environment={**everywhere, **TERMINAL, **program.environment},
             workspace=self._paths.sandbox,
+            places=(surroundings.WORKSPACE,),
             further=(),
             paths=self._paths,
             run=self._run,

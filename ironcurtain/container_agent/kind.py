@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from twisted.internet.defer import Deferred
@@ -26,8 +27,9 @@ from ironcurtain.audit.chain import read_record
 from ironcurtain.container.container import Container, ScreenedContainer
 from ironcurtain.container.engine import Engine
 from ironcurtain.container.errors import ContainerDied
+from ironcurtain.container.own_path import agent_directory, obstacle, workspace_places
 from ironcurtain.container.sidecar import Sidecar, SocketWay
-from ironcurtain.container.spec import ContainerSpec, Mount, repository_mounts
+from ironcurtain.container.spec import WORKSPACE, ContainerSpec, Mount, repository_mounts
 from ironcurtain.container.terminal import ContainerTerminal, waiting
 from ironcurtain.container_agent.agent import ContainerAgent, Making
 from ironcurtain.container_agent.bubblewrapped.description import mcp_command
@@ -117,6 +119,10 @@ class ContainerKind:
         """Why the agent cannot show a screen of its own; empty: it can."""
         return "" if self._adapter.supports_pty else f"{self._adapter.display_name} has no interactive interface"
 
+    def directory(self, workspace: Path | None) -> str:
+        """:returns: where agents of new sessions work; ``None`` is a workspace of the session's own."""
+        return WORKSPACE if workspace is None else agent_directory(str(workspace.resolve()))
+
     async def check(self, request: SessionRequest) -> SessionRequest:
         """
         Check all requirements of a session, and choose the sandbox of its agent.
@@ -136,6 +142,9 @@ class ContainerKind:
 
     def make_tools(self, core: Core) -> Proxies:
         """:returns: both proxies, not started."""
+        if core.request.workspace and (hidden := obstacle(str(core.workspace.resolve()))) not in ("", WORKSPACE):
+            words = f"the agent finds the workspace at {WORKSPACE} only: its own path collides with {hidden} there"
+            core.emit(events.Notice(text=words, routine=True))
         mcp = make_proxy(core, self._reactor, self._environ)
         run = core.services.home.session_run(core.id)
         authority = Authority.load_or_make(self._services.home.authority, self._services.now)
@@ -153,7 +162,7 @@ class ContainerKind:
         conversation = core.paths.agent_conversation
         known = conversation.read_text("utf-8", "replace") if core.resumed and conversation.exists() else ""
         model = str(options.get("model") or "")
-        facts = Facts(keys, model, "", timeout, core.resumed, accounts, places, conversation=known)
+        facts = Facts(keys, model, "", timeout, core.resumed, accounts, places, known, core.directory)
         in_bubblewrap = options.get(SANDBOX) == BUBBLEWRAP
         if in_bubblewrap:
             facts = replace(facts, mcp_command=mcp_command())
@@ -274,9 +283,8 @@ class ContainerKind:
 
     def _plan(self, core: Core, proxies: Proxies) -> Plan:
         environment, further = self._surroundings(core, proxies)
-        return self._places.plan(
-            core, environment, further, proxies.run.proxy_socket, session_protected(core, self._environ)
-        )
+        protected = session_protected(core, self._environ)
+        return self._places.plan(core, environment, _places(core), further, proxies.run.proxy_socket, protected)
 
     def _sidecar(self, core: Core, proxies: Proxies) -> Sidecar:
         def tell(text: str) -> None:
@@ -301,6 +309,7 @@ class ContainerKind:
             account=core.account,
             environment={**around, **environment},
             workspace=core.workspace.resolve(),
+            places=_places(core),
             further=(*further, Mount(str(core.paths.orientation / BUNDLE_NAME), SYSTEM_BUNDLE)),
             paths=core.paths,
             run=proxies.run,
@@ -314,7 +323,7 @@ class ContainerKind:
         """:returns: the environment of all the agent's programs; and further mounts, after making what is mounted."""
         self._directories(core, proxies.authority)
         found = self._repository(core, session_protected(core, self._environ))
-        repository = self._repository_mounts(core, found)
+        repository = self._repository_mounts(core, found, _places(core))
         git = settings_variables() if repository else {}
         git |= commit_variables(self._environ, core.switched, str(core.workspace.resolve()), found)
         return {**surroundings.environment(), **git}, repository
@@ -325,11 +334,14 @@ class ContainerKind:
             return linked_repository(str(core.workspace.resolve()), protected)
         return None
 
-    def _repository_mounts(self, core: Core, found: LinkedRepository | None) -> tuple[Mount, ...]:
+    def _repository_mounts(
+        self, core: Core, found: LinkedRepository | None, places: Sequence[str]
+    ) -> tuple[Mount, ...]:
         if found is None:
             return ()
         try:
-            return repository_mounts(found, repository_files(core.paths, found))
+            files = repository_files(core.paths, found, places, str(core.workspace.resolve()))
+            return repository_mounts(found, files)
         except UsageError as e:
             core.emit(events.Notice(text=str(e)))
             return ()
@@ -368,7 +380,12 @@ class ContainerKind:
         await wait_for_servers(proxies.mcp, core.request, core.emit)
         reach = Reach([rule.host for rule in proxies.mitm.rules], proxies.registry_hosts, proxies.mcp.open_hosts)
         names = [tool.public_name for tool in gate.tools()]
-        return orientation(names, reach, core.services.settings.escalation.timeout_seconds)
+        return orientation(names, reach, core.services.settings.escalation.timeout_seconds, core.directory)
+
+
+def _places(core: Core) -> tuple[str, ...]:
+    """:returns: the paths of the workspace in the agent's sandbox; it works at the first one."""
+    return workspace_places(core.directory, str(core.workspace.resolve()) if core.request.workspace else "")
 
 
 def cut_off(turns: Sequence[Turn]) -> str:

@@ -82,12 +82,14 @@ class Places:
         self,
         core: Core,
         environment: Mapping[str, str],
+        places: Sequence[str],
         further: Sequence[Mount],
         proxy_socket: Path,
         protected: Sequence[str],
     ) -> Plan:
         """
         :param environment: of all programs inside.
+        :param places: the paths of the workspace inside; programs start in the first one.
         :param further: further mounts, such as for the workspace's git repository.
         :param proxy_socket: the MCP proxy's socket.
         :param protected: absolute paths that must not be readable inside.
@@ -99,6 +101,7 @@ class Places:
         workspace, paths = str(core.workspace.resolve()), core.paths
         usual = mounts(
             workspace=workspace,
+            places=places,
             home=str(paths.agent_home),
             sockets="",
             orientation=str(paths.orientation),
@@ -115,6 +118,7 @@ class Places:
             proxy_socket=proxy_socket,
             resources=core.services.settings.resources,
             temporary_mb=scratch_mb(core.services.settings.resources),
+            directory=places[0],
         )
 
     @property

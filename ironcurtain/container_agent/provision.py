@@ -15,7 +15,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ironcurtain.container.spec import (
-    WORKSPACE,
     ContainerSpec,
     Mount,
     group_text,
@@ -85,14 +84,17 @@ def prepare(paths: SessionPaths, account: Account) -> None:
         file.chmod(0o444)
 
 
-def repository_files(paths: SessionPaths, repository: LinkedRepository) -> dict[str, str]:
+def repository_files(
+    paths: SessionPaths, repository: LinkedRepository, places: Sequence[str], own: str
+) -> dict[str, str]:
     """
-    Write the files of git that have to be others in the container, where the workspace has another path.
+    Write the files of git that have to be others in the container, where the workspace has other paths.
 
+    :param places: as for :meth:`LinkedRepository.files_for`, with ``own``.
     :returns: their paths here, by their paths in the container.
     """
     files = {}
-    for number, (path, content) in enumerate(repository.files_for(WORKSPACE).items()):
+    for number, (path, content) in enumerate(repository.files_for(places, own).items()):
         write_atomically(file := paths.users / f"repository-{number}", content)
         file.chmod(0o444)
         files[path] = str(file)
@@ -108,6 +110,7 @@ def describe(
     account: Account,
     environment: Mapping[str, str],
     workspace: Path,
+    places: Sequence[str],
     further: Sequence[Mount],
     paths: SessionPaths,
     run: RunPaths,
@@ -120,6 +123,7 @@ def describe(
     :param command: the main program; :data:`COMMAND` if programs are run one by one.
     :param tty: whether that program has a terminal.
     :param environment: environment of all programs inside.
+    :param places: the paths of the workspace in the container; programs start in the first one.
     :param further: further mounts, such as for the workspace's git repository if it is elsewhere.
     :param processors: number of processors of this machine; an Engine refuses more.
     :param home: IronCurtain's home.
@@ -136,6 +140,7 @@ def describe(
         mounts=(
             *mounts(
                 workspace=str(workspace),
+                places=places,
                 home=str(paths.agent_home),
                 sockets=str(run.agent),
                 orientation=str(paths.orientation),
@@ -150,6 +155,7 @@ def describe(
         pids=resources.pids,
         labels=owner_labels(session_id, str(home), owner),
         tty=tty,
+        directory=places[0],
     )
 
 

@@ -1,8 +1,8 @@
 """
 Translate between the agent's path of the workspace and the host's, in arguments, results and URIs.
 
-The agent sees the workspace as ``/workspace``; on the host it has its real path. The translation grants nothing: the
-policy judges the result of :meth:`PathMap.to_host`.
+On the host the workspace has its real path. Agents see it as ``/workspace``, or in its own path, with ``/workspace`` as
+a second name. The translation grants nothing: the policy judges the result of :meth:`PathMap.to_host`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from urllib.parse import quote, unquote
 
 AGENT_WORKSPACE = "/workspace"
-"""The path of the workspace for every agent."""
+"""A path of the workspace for every agent."""
 
 _ENDS_NAME = r"(?:(?=\.(?:\s|\Z))|(?![^\s/\"'`<>|:;,)\]}\\*?&#]))"
 """
@@ -24,10 +24,10 @@ within ``/home/me/work-old``.
 @dataclass(frozen=True, slots=True)
 class PathMap:
     """
-    The two paths of a session's workspace.
+    The paths of a session's workspace.
 
     :param host: absolute real path on the host, without a trailing slash.
-    :param agent: absolute path that the agent uses.
+    :param agent: absolute path where the agent works, and which it is shown. It may use :data:`AGENT_WORKSPACE` too.
     """
 
     host: str
@@ -46,10 +46,9 @@ class PathMap:
         :returns: the path on the host. Relative paths are relative to the workspace; absolute paths outside it and
             paths that begin with ``~`` are unchanged.
         """
-        if path == self.agent:
-            return self.host
-        if path.startswith(f"{self.agent}/"):
-            return self.host + path[len(self.agent) :]
+        for name in (self.agent, AGENT_WORKSPACE):
+            if path == name or path.startswith(f"{name}/"):
+                return self.host + path[len(name) :]
         if path.startswith(("/", "~")):
             return path
         return f"{self.host}/{path}" if path else self.host

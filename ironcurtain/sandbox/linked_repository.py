@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from io import BytesIO
@@ -67,15 +67,20 @@ class LinkedRepository:
         """
         return ((self.directory, *self.read), self.write) if writable else ((self.directory,), ())
 
-    def files_for(self, workspace: str) -> dict[str, bytes]:
+    def files_for(self, places: Sequence[str], own: str) -> dict[str, bytes]:
         """
-        :param workspace: path at which git finds the workspace, if it is not the real one.
+        :param places: the paths at which git finds the workspace; programs work at the first one.
+        :param own: its real path.
         :returns: the files that git needs there instead of the real ones, by path.
         """
-        back = f"{workspace}/.git\n".encode()
-        if self.settings:
-            back = self.settings + f"\n[core]\n\tworktree = {workspace}\n".encode()
-        return {f"{workspace}/.git": f"gitdir: {os.path.dirname(self.backlink)}\n".encode(), self.backlink: back}
+        link = f"gitdir: {os.path.dirname(self.backlink)}\n".encode()
+        files = {f"{place}/.git": link for place in places}
+        if places[0] != own:
+            back = f"{places[0]}/.git\n".encode()
+            if self.settings:
+                back = self.settings + f"\n[core]\n\tworktree = {places[0]}\n".encode()
+            files[self.backlink] = back
+        return files
 
     def __str__(self) -> str:
         return (

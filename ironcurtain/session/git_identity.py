@@ -93,7 +93,10 @@ def commit_variables(
     :param workspace: as for :func:`repository_identity`, with ``repository``.
     :returns: the variables with which git, wherever it runs, commits as it would for the user in this workspace.
     """
-    of_user, of_repository = user_identity(environ, account), repository_identity(workspace, repository)
+    of_user = user_identity(environ, account)
+    if account is not None and of_user == GitIdentity():  # an account without a person
+        of_user = user_identity(environ, None)
+    of_repository = repository_identity(workspace, repository)
     names = [f"GIT_{role}_{part}" for role in _ROLES for part in ("NAME", "EMAIL")]
     given = {name: environ[name] for name in names if environ.get(name)} if account is None else {}
     return {**of_user.variables(), **of_repository.variables(), **given}

@@ -10,6 +10,8 @@ from typing import Any
 
 import msgspec
 
+from ironcurtain.policy.pathmap import AGENT_WORKSPACE
+
 OWNER_GONE = "the process that owned the session is gone"
 """The reason of the last :class:`~ironcurtain.session.events.StateChanged` of a session whose process died."""
 
@@ -77,6 +79,7 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
     :param servers_down: for each MCP server that failed and is not up again, the reason.
     :param server_faults: for each MCP server that breaks the protocol, what was wrong and what was done about it.
     :param payers: which accounts pay for its agent's models, for people.
+    :param directory: path of the workspace for its agent, which finds its conversation by it.
     :param terminal: whether its agent has a screen to attach to, and accepts no messages.
     :param status: the exit status of the program in that terminal, once known.
     :param head: of its audit log; ``None``: there is none yet.
@@ -99,6 +102,7 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
     servers_down: dict[str, str] = {}
     server_faults: dict[str, tuple[str, ...]] = {}
     payers: tuple[str, ...] = ()
+    directory: str = AGENT_WORKSPACE
     terminal: bool = False
     status: int | None = None
     head: AuditHead | None = None

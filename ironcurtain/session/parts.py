@@ -21,6 +21,7 @@ from ironcurtain.home.session_paths import SessionPaths
 from ironcurtain.home.settings import Settings
 from ironcurtain.http.upstream_proxies import UpstreamProxies
 from ironcurtain.llm.model import TokenUsage
+from ironcurtain.policy.pathmap import AGENT_WORKSPACE
 from ironcurtain.process.accounts import Account, session_account
 from ironcurtain.sandbox.spec import Kind
 from ironcurtain.secrets.redaction import Redactor
@@ -101,6 +102,7 @@ class Core:
 
     :param account: the account that MCP servers, interpreter and container run as.
     :param resumed: whether the session was resumed.
+    :param directory: path of the workspace for the agent, the same for all its life: agents find conversations by it.
     """
 
     id: str
@@ -123,6 +125,7 @@ class Core:
     """Count usage of models that is not the agent's; added by whoever accounts for the session."""
     payers: list[str] = field(default_factory=list)
     """Which accounts pay for the agent's models, in words for people; added by whoever chooses them."""
+    directory: str = AGENT_WORKSPACE
 
     @property
     def switched(self) -> Account | None:
@@ -261,6 +264,7 @@ class SessionKind(Generic[T]):
         their own snapshots.
     :param own_spans: whether its agents export spans of their own, so that those of the events are not exported.
     :param no_terminal: why its agents cannot show a screen of their own in a terminal; empty: they can.
+    :param directory: returns the path of a new session's workspace for its agent; ``None`` is a fresh one.
     """
 
     agent_name: str
@@ -273,3 +277,4 @@ class SessionKind(Generic[T]):
     in_turns: bool = True
     own_spans: bool = False
     no_terminal: str = "it has no interactive interface"
+    directory: Callable[[Path | None], str] = lambda workspace: AGENT_WORKSPACE

@@ -75,6 +75,7 @@ class Session:
         self.label = earlier.label if earlier and not request.task else label(kind.agent_name, request.task)
         self.events, self.history = events.EventLog(services.now), History(self.paths.history)
         self.workspace = request.workspace or self.paths.sandbox
+        self.directory = earlier.directory if earlier else kind.directory(request.workspace)
         self.state, self.reason = State.INITIALIZING, ""
         self.escalations = make_queue(services, lambda: self.state is not State.CLOSED and attended())
         self._kind, self._services, self._resumed = kind, services, earlier is not None
@@ -121,6 +122,7 @@ class Session:
             servers_down=running.failures if running else {},
             server_faults=running.faults if running else {},
             payers=tuple(self._payers),
+            directory=self.directory,
             terminal=self._has_terminal,
             head=newest_head(self._audit),
             status=over.status if self.terminal is not None and (over := self.terminal.over) is not None else None,
@@ -315,6 +317,7 @@ class Session:
             *(self.id, self.request, self.workspace, account, self._resumed, self.paths, self._services, audit),
             *(self.escalations, snapshots, self._trusted_input, self._emit, self._log_file.write, self._end),
             payers=self._payers,
+            directory=self.directory,
         )
 
     async def _make_directories(self) -> Account:

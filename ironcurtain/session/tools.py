@@ -197,7 +197,7 @@ def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy
 
     services, user_home = core.services, person_home(environ, os.geteuid())
     files = ToolFiles.chosen(services.home, core.request.options)
-    paths = PathMap(str(core.workspace.resolve()))
+    paths = PathMap(str(core.workspace.resolve()), core.directory)
     servers = files.load_servers(paths.host, user_home, environ)
     policy, annotations = files.load_policy(), default_annotations()
     protected = session_protected(core, environ)

@@ -11,7 +11,7 @@ from ironcurtain.container.container import Container
 from ironcurtain.container.engine import Engine
 from ironcurtain.container.errors import ContainerDied, EngineError, EngineUnavailable, ProbeFailed
 from ironcurtain.container.probe import probe
-from ironcurtain.container.spec import ContainerSpec, group_text, mounts, passwd_text
+from ironcurtain.container.spec import WORKSPACE, ContainerSpec, group_text, mounts, passwd_text
 from tests import engine as test_engine
 from tests.container.support import UID, EngineCase, Until
 
@@ -36,7 +36,7 @@ class ContainerCase(EngineCase):
         for name, text in (("passwd", passwd_text(UID, UID)), ("group", group_text(UID))):
             (self.directory / name).write_text(text)
             places[name] = str(self.directory / name)
-        return self.spec(mounts=mounts(**places), **changes)
+        return self.spec(mounts=mounts(**places, places=(WORKSPACE,)), **changes)
 
     def container(self, spec: ContainerSpec, engine: Engine | None = None) -> Container:
         """:returns: a container whose death is noted."""

@@ -19,7 +19,7 @@ class RepositoryMountsTests(RepositoryCase):
     def mounts(self, workspace: Path) -> list[Mount]:
         found = self.find(workspace)
         files = {}
-        for number, (path, content) in enumerate(found.files_for(WORKSPACE).items()):
+        for number, (path, content) in enumerate(found.files_for((WORKSPACE,), str(workspace)).items()):
             (self.top / str(number)).write_bytes(content)
             files[path if path.startswith(WORKSPACE) else f"/x{path}"] = str(self.top / str(number))
         # What lies below /tmp cannot be mounted; tests have their files there.

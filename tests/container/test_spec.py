@@ -72,6 +72,8 @@ class RequestTests(SynchronousTestCase):
         request = SPEC.create_request()
         self.assertEqual(request["Healthcheck"], {"Test": ["NONE"]})
         self.assertEqual((request["StopSignal"], request["WorkingDir"]), ("SIGTERM", "/workspace"))
+        elsewhere = replace(SPEC, directory="/home/me/project").create_request()
+        self.assertEqual(elsewhere["WorkingDir"], "/home/me/project")
 
     def test_paths_with_any_character(self) -> None:
         [bind] = host(replace(SPEC, mounts=(Mount("/a:b,c d\n", "/workspace", read_only=False),)))["Mounts"]
@@ -103,9 +105,17 @@ class RefusalTests(SynchronousTestCase):
 
 
 class LayoutTests(SynchronousTestCase):
-    def test_only_two_places_can_be_written(self) -> None:
-        made = mounts(workspace="/w", home="/h", sockets="/s", orientation="/o", passwd="/p", group="/g")
-        self.assertEqual([m.target for m in made if not m.read_only], ["/workspace", "/home/agent"])
+    def test_only_workspace_and_home_can_be_written(self) -> None:
+        made = mounts(
+            workspace="/w",
+            places=("/p/own", "/workspace"),
+            home="/h",
+            sockets="/s",
+            orientation="/o",
+            passwd="/p",
+            group="/g",
+        )
+        self.assertEqual([m.target for m in made if not m.read_only], ["/p/own", "/workspace", "/home/agent"])
         self.assertEqual(
             [m.target for m in made if m.read_only],
             ["/run/ironcurtain", "/etc/ironcurtain", "/etc/passwd", "/etc/group"],

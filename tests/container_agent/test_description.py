@@ -23,6 +23,7 @@ class DescriptionTests(SynchronousTestCase):
             account=Account(1000, 1000),
             environment={},
             workspace=Path("/w"),
+            places=("/w", "/workspace"),
             further=(),
             paths=home.session("s"),
             run=home.session_run("s"),

@@ -124,6 +124,7 @@ class World:
             kind.check,
             in_container=True,
             no_terminal=kind.no_terminal,
+            directory=kind.directory,
         )
         self.manager = SessionManager({"script": self.kind}, self.services, lambda request: request.workspace or Path())
 

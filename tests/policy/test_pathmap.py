@@ -36,6 +36,21 @@ class PathTests(SynchronousTestCase):
         ):
             self.assertEqual(PATHS.to_host(agent), host)
 
+    def test_agent_in_the_workspaces_own_path_knows_both_names(self) -> None:
+        paths = PathMap("/home/me/code", "/home/me/code")
+        for agent in ("/workspace/a b", "/home/me/code/a b", "a b"):
+            self.assertEqual(paths.to_host(agent), "/home/me/code/a b")
+        self.assertEqual(paths.to_host("/workspace-evil/a"), "/workspace-evil/a")
+        self.assertEqual(paths.to_agent("/home/me/code/a"), "/home/me/code/a")
+        for text in ("see /home/me/code/a", "see file:///home/me/code/a", "see /workspace/a"):
+            self.assertEqual(paths.to_agent_text(text), text)
+
+    @given(HOSTS, RELATIVE)
+    def test_both_names_are_one_file(self, host: str, relative: str) -> None:
+        assume(not host.startswith("/workspace"))
+        for paths in (PathMap(host), PathMap(host, host)):
+            self.assertEqual(paths.to_host(f"/workspace/{relative}"), paths.to_host(f"{host}/{relative}"))
+
     @given(HOSTS, RELATIVE)
     def test_there_and_back(self, host: str, relative: str) -> None:
         assume(not host.startswith("/workspace") and not relative.startswith("~"))

@@ -72,7 +72,7 @@ class BubblewrappedCase(TestCase):
     def plan(self, *further: Mount, **resources: Any) -> Plan:
         """:returns: a session's sandbox, with further mounts."""
         names = ("workspace", "home", "orientation", "passwd", "group")
-        usual = mounts(sockets="", **{name: str(self.top / name) for name in names})
+        usual = mounts(places=("/workspace",), sockets="", **{name: str(self.top / name) for name in names})
         return plan(
             name="test",
             account=self.account,
