@@ -31,7 +31,7 @@ NEVER = (
 @click.option(
     "--agent",
     shell_complete=agents,
-    help="Test the container of this agent, one of 'ironcurtain start --list-agents'.",
+    help="Test the container or sandbox of this agent, one of 'ironcurtain start --list-agents'.",
 )
 @click.option("--server", "names", multiple=True, help="Test the sandbox of this MCP server; may be repeated.")
 @as_json
@@ -172,9 +172,14 @@ def _of_agent(agent: str) -> Iterator[Report]:
     from ironcurtain.assembly import Application
     from ironcurtain.cli.run import run
     from ironcurtain.container.engine import Engine
+    from ironcurtain.container_agent.agent import ContainerAgent
+    from ironcurtain.container_agent.bubblewrapped.description import interpreter
+    from ironcurtain.container_agent.places import BUBBLEWRAP, SANDBOX
+    from ironcurtain.container_agent.provision import scratch_mb
     from ironcurtain.home.layout import person_home
-    from ironcurtain.prove.outside import Outside
-    from ironcurtain.prove.sandboxes import prove_container
+    from ironcurtain.prove.outside import Outside, Room
+    from ironcurtain.prove.sandboxes import prove_agent, prove_container
+    from ironcurtain.sandbox.spec import MEBIBYTE
     from ironcurtain.services.lifecycle import to_its_end
     from ironcurtain.session.model import SessionRequest
 
@@ -183,7 +188,14 @@ def _of_agent(agent: str) -> Iterator[Report]:
         await application.start()
         try:
             session = await application.manager.create(SessionRequest(agent, "", None, {}))
+            resources, own = application.manager.services.settings.resources, session.agent
             with Outside(Path(person_home(os.environ, os.geteuid()))) as outside:
+                if session.request.options.get(SANDBOX) == BUBBLEWRAP and isinstance(own, ContainerAgent):
+                    assert own.sandbox is not None
+                    room = Room(resources.memory_mb * MEBIBYTE, scratch_mb(resources) * MEBIBYTE)
+                    account = application.manager.services.choose_account(None).switched
+                    subject = f"agent {agent}, in its sandbox of bubblewrap"
+                    return await prove_agent(subject, own.sandbox.run, interpreter(), room, outside, account)
                 engine = Engine.find(reactor, os.environ)
                 return await prove_container(f"agent {agent}, in its container", engine, session.id, outside)
         finally:

@@ -98,6 +98,11 @@ class ContainerAgent:
         proxies.on_exhausted = self.interrupt
         proxies.on_death = lambda why: self.interrupt(SessionError("MESSAGE_FAILED", why))
 
+    @property
+    def sandbox(self) -> AgentSandbox | None:
+        """Where its programs run; ``None``: it is not up."""
+        return self._container
+
     async def start(self) -> None:
         """Start the container."""
         self._adapter.environment(self._facts)  # raise now what would otherwise fail the first message

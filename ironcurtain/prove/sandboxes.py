@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Set
+from collections.abc import Awaitable, Mapping, Sequence, Set
 from contextlib import ExitStack
 from dataclasses import replace
 from importlib import resources
-from typing import Any
+from typing import Any, Protocol
 
 from ironcurtain.codemode.monty import MontyInterpreters
 from ironcurtain.container import execution
 from ironcurtain.container.engine import Engine
 from ironcurtain.container.spec import SESSION_LABEL, WORKSPACE, is_sidecar
 from ironcurtain.errors import Unavailable
+from ironcurtain.process.accounts import Account
 from ironcurtain.process.bounded import Bounds, Kept, Unfinished
 from ironcurtain.prove.outside import FILLING, MANY_PROCESSES, Outside, Room, Walls
 from ironcurtain.prove.report import Attempt, Report, parse
@@ -30,6 +31,9 @@ LIMITS = {
     promises.PROCESSES: (f"start {MANY_PROCESSES} processes",),
 }
 """The attempts against limits that not every kind of sandbox has everywhere."""
+
+ONE_PROCESS_FILLING = "take 16 GiB of memory"
+"""The attempt to use more memory than one process may."""
 
 NETWORK = (
     "connect to a server of this machine by IPv4",
@@ -184,6 +188,52 @@ async def prove_container(subject: str, engine: Engine, session_id: str, outside
         raise Unavailable("the agent's image has no python3, which runs the hostile program")
     attempts, complete = parse(printed.content)
     return Report(subject, attempts, complete, tuple(outside.seen()))
+
+
+class Runs(Protocol):
+    """Runs a program in the sandbox of a session's agent."""
+
+    def __call__(
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: bytes,
+        stdout: execution.Sink,
+        stderr: execution.Sink,
+        environment: Mapping[str, str],
+    ) -> Awaitable[Any]: ...
+
+
+def unlimited_for_agents(account: Account | None) -> dict[str, str]:
+    """
+    :param account: the account that programs run as; ``None``: that of this process.
+    :returns: the attempts against limits that an agent's sandbox of bubblewrap does not have here, with the reason.
+    """
+    without = promises.unlimited(Kind.BUBBLEWRAP, account)
+    attempts = {attempt: what for what in without for attempt in LIMITS[what]}
+    if promises.MEMORY in without:  # that of one process is not limited either, since programs of Bun reserve too much
+        attempts[ONE_PROCESS_FILLING] = promises.MEMORY
+    return {attempt: f"here it does not limit {what}" for attempt, what in attempts.items()}
+
+
+async def prove_agent(
+    subject: str, run: Runs, python: str, room: Room, outside: Outside, account: Account | None
+) -> Report:
+    """
+    Run the hostile program in the sandbox of bubblewrap that a session's agent has.
+
+    :param run: runs a program there.
+    :param python: path of a Python that is there.
+    :param account: the account that it runs as; ``None``: that of this process.
+    """
+    printed, unlimited = Kept(OUTPUT_LIMIT), unlimited_for_agents(account)
+    targets = outside.targets(WORKSPACE, room, Walls(NAMESPACES), False, unlimited)
+    line = (python, "-I", "-c", hostile_program(), targets)
+    variables = {"LC_ALL": "C.UTF-8"}
+    await run(line, stdin=b"", stdout=printed.feed, stderr=printed.feed, environment=variables)
+    attempts, complete = parse(printed.content)
+    lacks = [f"{what} (by bubblewrap)" for what in promises.unlimited(Kind.BUBBLEWRAP, account)]
+    return Report(subject, attempts, complete, tuple(outside.seen()), unlimited, lacks)
 
 
 async def prove_interpreter(interpreters: MontyInterpreters, file: str, secret: str) -> list[Attempt]:

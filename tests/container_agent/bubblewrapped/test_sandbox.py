@@ -2,17 +2,14 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 
 from twisted.internet.defer import CancelledError, Deferred
 
 from ironcurtain.container.errors import ContainerDied, ProbeFailed
-from ironcurtain.container.execution import SAID_LIMIT
 from ironcurtain.container.spec import Mount
-from ironcurtain.process.bounded import Kept
-from ironcurtain.prove.outside import Outside, Room, Walls
-from ironcurtain.prove.report import parse
-from ironcurtain.prove.sandboxes import NAMESPACES, OUTPUT_LIMIT, hostile_program
+from ironcurtain.container_agent.bubblewrapped.description import interpreter
+from ironcurtain.prove.outside import Outside, Room
+from ironcurtain.prove.sandboxes import prove_agent
 from tests.container.support import Until
 from tests.container_agent.bubblewrapped.support import UID, BubblewrappedCase
 
@@ -149,22 +146,10 @@ class ProbeTests(BubblewrappedCase):
 class HostileTests(BubblewrappedCase):
     async def test_hostile_program_gets_nowhere(self) -> None:
         sandbox = await self.started(self.plan(pids=256))
-        printed, errors = Kept(OUTPUT_LIMIT), Kept(SAID_LIMIT)
         with Outside(self.top, self.account.switched) as outside:
-            unlimited = {attempt: "memory needs a cgroup" for attempt in _memory_attempts()}
-            targets = outside.targets("/workspace", Room(1 << 30, 16 << 20), Walls(NAMESPACES), False, unlimited)
-            line = (os.path.realpath(sys.executable), "-I", "-c", hostile_program(), targets)
-            await sandbox.run(
-                line, stdin=b"", stdout=printed.feed, stderr=errors.feed, environment={"LC_ALL": "C.UTF-8"}
-            )
-            attempts, complete = parse(printed.content)
-            self.assertTrue(complete, errors.content)
-            self.assertEqual([attempt for attempt in attempts if attempt.outcome == "succeeded"], [])
-            self.assertEqual(list(outside.seen()), [])
-
-
-def _memory_attempts() -> tuple[str, ...]:
-    from ironcurtain.prove.sandboxes import LIMITS
-    from ironcurtain.sandbox import cgroups, promises
-
-    return LIMITS[promises.MEMORY] if cgroups.unavailable() is not None else ()
+            room = Room(1 << 30, 16 << 20)
+            report = await prove_agent("it", sandbox.run, interpreter(), room, outside, self.account.switched)
+        self.assertTrue(report.complete)
+        self.assertGreater(len(report.attempts), 100)
+        self.assertEqual([attempt for attempt in report.attempts if attempt.outcome == "succeeded"], [])
+        self.assertEqual(report.seen, ())
