@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -324,14 +325,15 @@ class Console:
             sessions, escalations = await gatherResults(map(Deferred.fromCoroutine, asked), consumeErrors=True)
         except FirstError as e:
             e.subFailure.raiseException()
-        if self._state.opened:
-            turns = await self._source.history(self._state.followed)
-            self._become(replace(self._state, turns=tuple(turns)))
         if self._state.permitted:
             self._become(replace(self._state, permissions=tuple(await self._source.permissions())))
         before = self._state
         self._become(before.news(sessions, escalations, self._now()))
         self._ringing |= self._state.arrived(before)
+        if self._state.opened:
+            with suppress(IronCurtainError):  # it has just ended, which the next refresh shows
+                turns = tuple(await self._source.history(self._state.followed))
+                self._become(replace(self._state, turns=turns))
         await deferLater(self._clock, self._rest)
 
     def _refreshed(self, _: object) -> None:

@@ -180,8 +180,13 @@ class HomeSource:
         """
         :returns: the messages of a session so far.
         :raises NotFound: no process has it.
+        :raises Unavailable: its process does not answer.
         """
-        return await self._owner(session).history(session)
+        asked = Deferred.fromCoroutine(self._owner(session).history(session))
+        try:
+            return await asked.addTimeout(PATIENCE, self._reactor)
+        except TimeoutError:
+            raise Unavailable(f"the process of session {session} does not answer") from None
 
     async def permissions(self) -> list[PermissionView]:
         """:returns: the kept approvals of all processes that are in force, by number."""

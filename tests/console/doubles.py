@@ -136,6 +136,8 @@ class GivenSource:
         self.sent.append((session, message, typed))
 
     async def history(self, session: int) -> list[Turn]:
+        if not any(info.number == session for info in self.found):
+            raise NotFound(f"there is no session {session}")
         return self.turns
 
     async def permissions(self) -> list[PermissionView]:

@@ -25,7 +25,7 @@ from ironcurtain.operations.home_watch import GATHER_SECONDS
 from ironcurtain.operations.model import EscalationView, PermissionView
 from ironcurtain.process.identity import identify
 from ironcurtain.session.events import EscalationRaised, Stamped, StateChanged
-from ironcurtain.session.model import Reply, SessionInfo, SessionRequest
+from ironcurtain.session.model import Reply, SessionInfo, SessionRequest, Turn, Usage
 from tests.console.doubles import NOW, escalation, permission, session
 
 
@@ -76,6 +76,10 @@ class Owner:
     async def send(self, name: int | str, message: str, typed: str = "") -> Reply:
         self.messages.append((name, message))
         raise RemoteError("SESSION", "no model answers", 1)
+
+    async def history(self, name: int | str) -> list[Turn]:
+        await self.answer()
+        return [Turn(number=self.number, message="m", answer="a", usage=Usage(), timestamp="")]
 
     async def permissions(self) -> list[PermissionView]:
         await self.answer()
@@ -225,6 +229,19 @@ class AskingTests(SynchronousTestCase):
             else:
                 self.failureResultOf(asked, wanted)
         self.assertEqual(self.clock.getDelayedCalls(), [])
+
+    def test_messages_of_a_session_come_from_its_owner_in_time(self) -> None:
+        self.home.add(Owner(4, hangs=True))
+        self.assertEqual([turn.number for turn in self.ask(self.home.source.history(2))], [2])
+        self.failureResultOf(Deferred.fromCoroutine(self.home.source.history(77)), NotFound)
+        asked = Deferred.fromCoroutine(self.home.source.history(4))
+        self.clock.advance(PATIENCE)
+        self.failureResultOf(asked, Unavailable)
+
+    def test_message_goes_to_the_owner_and_its_failure_back(self) -> None:
+        sent = Deferred.fromCoroutine(self.home.source.send(2, "go on", ""))
+        self.failureResultOf(sent, RemoteError)
+        self.assertEqual((self.good.messages, self.also_good.messages), ([(2, "go on")], []))
 
     def closes(self, owner: Owner, number: int, closing: int) -> None:
         owner.gone.add(number)
