@@ -12,7 +12,7 @@ from typing import Any
 import urwid
 from twisted.internet.defer import CancelledError, Deferred, FirstError, gatherResults
 from twisted.internet.interfaces import IReactorTime
-from twisted.internet.task import LoopingCall, deferLater
+from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
@@ -20,6 +20,7 @@ from ironcurtain.console.commands import Section, Start
 from ironcurtain.console.details import Details
 from ironcurtain.console.keys import paste, press
 from ironcurtain.console.layout import Frame, frame
+from ironcurtain.console.refreshing import Attention, Refreshing
 from ironcurtain.console.screen import Channel, ChannelScreen, ReactorLoop
 from ironcurtain.console.state import ConsoleState, Effect, End, Leave, Look, Send, Shown, TakeBack, Tell
 from ironcurtain.console.widgets import PALETTE, FrameWidget
@@ -39,21 +40,9 @@ TICK_SECONDS = 1.0
 LOOK_SECONDS = 5.0
 """Seconds between refreshes without a notification of changes."""
 
-REFRESH_SECONDS, MOST_REFRESH_SECONDS = 0.005, 0.1
-"""
-Minimum and maximum seconds between two refreshes. The time is tripled whenever :data:`MANY` changes arrived in between.
-"""
-
-MANY = 4
-"""More changes than this between two refreshes are not caused by people."""
-
 WHEEL_ROWS = 3
 """Rows that one step of a mouse wheel scrolls."""
 
-NO_TITLE = ("linux", "eterm-color")
-"""Terminals that display a title sequence as text."""
-
-_TITLE_SAVED, _TITLE_RESTORED = "\x1b[22;0t", "\x1b[23;0t"
 _WHEEL = {4: -WHEEL_ROWS, 5: WHEEL_ROWS}
 _NOT_PRESSED = frozenset(("focus in", "focus out", "begin paste", "end paste"))
 
@@ -93,16 +82,13 @@ class Console:
         self._main = urwid.MainLoop(
             widget, PALETTE, self._screen, handle_mouse=self._screen.has_mouse, event_loop=self._loop
         )
-        self._has_title = environ.get("TERM", "") not in NO_TITLE
-        self._title = ""
-        self._ringing = self._pasting = False
+        self._attention = Attention(self._screen, environ.get("TERM", ""))
+        self._pasting = False
         self._running = False
         self._ticks = 0
         self._ticking = LoopingCall(self._tick)
         self._ticking.clock = clock
-        self._refreshing: Deferred[None] | None = None
-        self._missed = 0
-        self._rest = REFRESH_SECONDS
+        self._refreshing = Refreshing(clock, self._look, self._failed)
         self._followed = 0
         self._unwatch: Callable[[], None] = lambda: None
         self._unfollow: Callable[[], None] = lambda: None
@@ -111,8 +97,7 @@ class Console:
         """Take over the terminal and start drawing."""
         self._running = True
         self._main.start()
-        if self._has_title:
-            self._screen.write(_TITLE_SAVED)
+        self._attention.begin()
         self._ticking.start(TICK_SECONDS, now=False)
         self._unwatch = self._source.watch(self._refresh)
         self._refresh()
@@ -122,8 +107,7 @@ class Console:
         if self._running:
             self._give_up()
             self._main.stop()
-            if self._has_title:
-                self._screen.write(_TITLE_RESTORED)
+            self._attention.end()
             self._screen.flush()
             self._channel.close(status)
             self.ended.callback(status)
@@ -166,8 +150,7 @@ class Console:
         self._ticking.stop()
         self._unwatch()
         self._unfollow()
-        if self._refreshing is not None:
-            self._refreshing.cancel()
+        self._refreshing.cancel()
         self._loop.stop()
 
     def _make(self, columns: int, rows: int) -> Frame:
@@ -178,14 +161,7 @@ class Console:
 
     def _drawn(self) -> None:
         self._state = self._state.drawn(self._frame.shown, self._clock.seconds())
-        if self._ringing:
-            self._ringing = False
-            self._screen.write("\a")
-        waiting = len(self._state.pending)
-        title = f"ironcurtain: {waiting} waiting" if waiting else "ironcurtain"
-        if self._has_title and title != self._title:
-            self._title = title
-            self._screen.write(f"\x1b]2;{title}\a")
+        self._attention.drawn(len(self._state.pending))
         self._screen.flush()
 
     def _pressed(self, key: str) -> None:
@@ -309,15 +285,8 @@ class Console:
 
     def _refresh(self) -> None:
         """Fetch everything; changes that arrive meanwhile cause another refresh."""
-        if not self._running:
-            return
-        if self._refreshing is not None:
-            self._missed += 1
-            return
-        self._missed = 0
-        self._refreshing = Deferred.fromCoroutine(self._look())
-        self._refreshing.addErrback(self._failed)
-        self._refreshing.addCallback(self._refreshed)
+        if self._running:
+            self._refreshing.begin()
 
     async def _look(self) -> None:
         asked: list[Coroutine[Any, Any, Any]] = [self._source.sessions(), self._source.escalations(closed=True)]
@@ -329,18 +298,12 @@ class Console:
             self._become(replace(self._state, permissions=tuple(await self._source.permissions())))
         before = self._state
         self._become(before.news(sessions, escalations, self._now()))
-        self._ringing |= self._state.arrived(before)
+        if self._state.arrived(before):
+            self._attention.ring()
         if self._state.opened:
             with suppress(IronCurtainError):  # it has just ended, which the next refresh shows
                 turns = tuple(await self._source.history(self._state.followed))
                 self._become(replace(self._state, turns=turns))
-        await deferLater(self._clock, self._rest)
-
-    def _refreshed(self, _: object) -> None:
-        self._refreshing = None
-        self._rest = min(3 * self._rest, MOST_REFRESH_SECONDS) if self._missed >= MANY else REFRESH_SECONDS
-        if self._missed:
-            self._refresh()
 
     def _failed(self, failure: Failure) -> None:
         if failure.check(CancelledError) is not None:
