@@ -20,7 +20,7 @@ from ironcurtain.home.account_sections import AccountName, AccountSettings
 from ironcurtain.home.faults import wrong
 from ironcurtain.home.layout import Home, person_home, read_configuration
 from ironcurtain.home.lines import Place
-from ironcurtain.home.sections import Audit
+from ironcurtain.home.sections import Audit, NamedAgent
 from ironcurtain.home.settings import BUILT_IN_AGENT, Effective, Settings, load
 from ironcurtain.home.user_paths import user_path
 from ironcurtain.llm.registry import BACKENDS, check_backend
@@ -140,12 +140,33 @@ def read_settings(path: Path, environ: Mapping[str, str]) -> Effective:
     for name, provider in settings.providers.items():
         if provider.key.file and (detail := _open_to_others(Path(user_path(provider.key.file)))):
             raise wrong(str(path), detail, text or "", ("providers", name, "key", "file"))
+    for place, detail in _wrong_shares(settings.agents.named):
+        raise wrong(str(path), detail, text or "", ("agents", *place))
     for place, detail in _wrong_accounts(settings.accounts):
         raise wrong(str(path), detail, text or "", ("accounts", *place))
     for field, detail in _wrong_witness(settings.audit):
         origin = effective.origins[f"audit.{field}"]
         raise wrong(origin, detail, text or "" if origin == str(path) else "", ("audit", field))
     return effective
+
+
+def _wrong_shares(named: Mapping[str, NamedAgent]) -> Iterator[tuple[Place, str]]:
+    """:returns: the tables ``[agents.NAME]`` of agents that do not exist, and kinds of files that they cannot share."""
+    if not named:
+        return
+    from ironcurtain.agents.adapter import shareables
+    from ironcurtain.agents.registry import installed
+
+    registry = installed()
+    for name, settings in named.items():
+        if name not in registry.names:
+            yield (name,), f"there is no agent of this name; there are: {', '.join(registry.names)}"
+            continue
+        offered = sorted({each.name for each in shareables(registry.find(name))})
+        words = () if isinstance(settings.share, bool) else settings.share
+        for word in words:
+            if word not in offered:
+                yield (name, "share"), f"{name} cannot share {word!r}, only: {', '.join(offered) or 'nothing'}"
 
 
 def _wrong_accounts(accounts: Mapping[AccountName, AccountSettings]) -> Iterator[tuple[Place, str]]:

@@ -150,3 +150,21 @@ class ReadTests(SynchronousTestCase):
         self.assertIn("environment variable IRONCURTAIN_DEFAULT_AGENT: default_agent: ", str(error))
         error = self.assertRaises(ConfigurationError, read_settings, self.path, {"IRONCURTAIN_MODEL_BACKEND": "x"})
         self.assertIn("there is no backend 'x'", str(error))
+
+    def test_agents_share_what_they_can(self) -> None:
+        settings = self.read(
+            "[agents]\nturn_seconds = 60\n[agents.claude-code]\nshare = true\n[agents.codex]\nshare = []\n"
+        )
+        self.assertEqual(settings.agents.turn_seconds, 60)
+        self.assertEqual(
+            {name: each.share for name, each in settings.agents.named.items()}, {"claude-code": True, "codex": ()}
+        )
+
+    def test_share_of_unknown_agents_and_kinds_is_refused(self) -> None:
+        for text, said in (
+            ("[agents.claude]\nshare = true\n", "there is no agent of this name; there are: claude-code"),
+            ('[agents.codex]\nshare = ["skills"]\n', "codex cannot share 'skills', only: commands, memory"),
+            ("[agents.codex]\nshares = true\n", "shares"),
+            ("[agents.codex]\nshare = 3\n", "share"),
+        ):
+            self.assertIn(said, self.refusal(text))

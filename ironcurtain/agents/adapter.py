@@ -77,6 +77,21 @@ class File:
     replace: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class Shareable:
+    """
+    A file or directory of the user's own for an agent, which ``[agents.NAME] share`` lets it read.
+
+    :ivar name: the word for it in settings.
+    :ivar path: below the user's home, and the agent's, with ``/`` between names.
+    :ivar joined: whether its text follows the orientation, since both would be the same file.
+    """
+
+    name: Literal["memory", "skills", "commands"]
+    path: str
+    joined: bool = False
+
+
 class Adapter(Protocol):
     """
     One agent program.
@@ -129,6 +144,11 @@ class Adapter(Protocol):
 
     def dialogue(self, facts: Facts) -> Dialogue:
         """:returns: what is said to a program that :meth:`turn` starts, and what it says."""
+
+
+def shareables(adapter: Adapter) -> tuple[Shareable, ...]:
+    """:returns: what an agent can share: its attribute ``shareable``, which adapters of other packages may lack."""
+    return tuple(getattr(adapter, "shareable", ()))
 
 
 def json_text(value: Any) -> str:

@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ironcurtain.agents.adapter import ORIENTATION, SERVER, Facts, File, fake_key, json_text
+from ironcurtain.agents.adapter import ORIENTATION, SERVER, Facts, File, Shareable, fake_key, json_text
 from ironcurtain.agents.streams.claude_code import ClaudeDialogue
 from ironcurtain.agents.streams.dialogue import Dialogue
 
@@ -37,6 +37,11 @@ class ClaudeCode:
     image = "claude-code"
     providers = ("anthropic", "claude", "bedrock", "vertex", "foundry")
     supports_pty = True
+    shareable = (
+        Shareable("memory", ".claude/CLAUDE.md"),
+        Shareable("skills", ".claude/skills"),
+        Shareable("commands", ".claude/commands"),
+    )
 
     def environment(self, facts: Facts) -> Mapping[str, str]:
         """:returns: the key or token; no telemetry, no updates; and tools that the model sees from the start."""

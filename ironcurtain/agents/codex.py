@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ironcurtain.agents.adapter import SERVER, Facts, File, fake_key
+from ironcurtain.agents.adapter import SERVER, Facts, File, Shareable, fake_key
 from ironcurtain.agents.streams.codex import CodexDialogue
 from ironcurtain.agents.streams.dialogue import Dialogue
 from ironcurtain.text.toml import toml_string
@@ -63,6 +63,10 @@ class Codex:
     image = "codex"
     providers = ("openai", "chatgpt")
     supports_pty = True
+    shareable = (
+        Shareable("memory", ".codex/AGENTS.md", joined=True),
+        Shareable("commands", ".codex/prompts"),
+    )
 
     def environment(self, facts: Facts) -> Mapping[str, str]:
         """:returns: the key or token."""

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ironcurtain.agents.adapter import HOME, SERVER, Facts, File, fake_key, json_text
+from ironcurtain.agents.adapter import HOME, SERVER, Facts, File, Shareable, fake_key, json_text
 from ironcurtain.agents.streams.acp import AcpDialogue, StderrMarks
 from ironcurtain.agents.streams.dialogue import Dialogue
 
@@ -35,6 +35,10 @@ class Gemini:
     image = "gemini"
     providers = ("google", "google-login")
     supports_pty = True
+    shareable = (
+        Shareable("memory", ".gemini/GEMINI.md"),
+        Shareable("commands", ".gemini/commands"),
+    )
 
     def environment(self, facts: Facts) -> Mapping[str, str]:
         """:returns: the key or token, that the workspace is trusted, and what makes it start fast."""

@@ -13,6 +13,7 @@ from ironcurtain.agents.adapter import (
     SERVER,
     Facts,
     File,
+    Shareable,
     fake_key,
     json_text,
     provider_and_model,
@@ -32,6 +33,7 @@ class Goose:
     image = "goose"
     providers = ("anthropic", "openai", "google", "openrouter")
     supports_pty = True
+    shareable = (Shareable("memory", ".config/goose/.goosehints", joined=True),)
 
     def environment(self, facts: Facts) -> Mapping[str, str]:
         """

@@ -17,6 +17,7 @@ from ironcurtain.agents.adapter import (
     SERVER,
     Facts,
     File,
+    Shareable,
     json_text,
     provider_and_model,
 )
@@ -50,6 +51,10 @@ class OpenCode:
     image = "opencode"
     providers = ("anthropic", "openai", "chatgpt", "google", "openrouter", "copilot")
     supports_pty = True
+    shareable = (
+        Shareable("memory", ".config/opencode/AGENTS.md"),
+        Shareable("commands", ".config/opencode/command"),
+    )
 
     def environment(self, facts: Facts) -> Mapping[str, str]:
         """:returns: the keys; nothing downloaded, shared or updated."""

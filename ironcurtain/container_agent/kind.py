@@ -21,7 +21,7 @@ from ironcurtain.accounts.places import Accounts
 from ironcurtain.accounts.source import TokenSource
 from ironcurtain.accounts.token_endpoint import verified_endpoint
 from ironcurtain.agents import adapter as surroundings
-from ironcurtain.agents.adapter import Adapter, Facts
+from ironcurtain.agents.adapter import Adapter, Facts, shareables
 from ironcurtain.agents.orientation import Reach, orientation
 from ironcurtain.audit.chain import read_record
 from ironcurtain.container.container import Container, ScreenedContainer
@@ -47,8 +47,10 @@ from ironcurtain.container_agent.provision import (
 )
 from ironcurtain.container_agent.proxies import Proxies, Spent, Traffic, known_prices, spent_before
 from ironcurtain.container_agent.screen import OnEnd, ScreenAgent, ScreenMaking
+from ironcurtain.container_agent.sharing import Found, chosen, collect, joined_text, sentences, stage
 from ironcurtain.errors import ConfigurationError, UsageError
-from ironcurtain.home.sections import Provider
+from ironcurtain.home.layout import person_home
+from ironcurtain.home.sections import NamedAgent, Provider
 from ironcurtain.home.session_paths import SessionPaths
 from ironcurtain.http.host_patterns import HostPatterns
 from ironcurtain.mcp_proxy.proxy import McpProxy
@@ -326,7 +328,7 @@ class ContainerKind:
         repository = self._repository_mounts(core, found, _places(core))
         git = settings_variables() if repository else {}
         git |= commit_variables(self._environ, core.switched, str(core.workspace.resolve()), found)
-        return {**surroundings.environment(), **git}, repository
+        return {**surroundings.environment(), **git}, (*repository, *self._share(core))
 
     def _repository(self, core: Core, protected: Sequence[str]) -> LinkedRepository | None:
         """:returns: the workspace's git repository, if it is elsewhere and may be mounted."""
@@ -345,6 +347,16 @@ class ContainerKind:
         except UsageError as e:
             core.emit(events.Notice(text=str(e)))
             return ()
+
+    def _shared(self) -> list[Found]:
+        settings = self._services.settings.agents.named.get(self._adapter.id, NamedAgent())
+        return collect(person_home(self._environ, os.geteuid()), chosen(shareables(self._adapter), settings.share))
+
+    def _share(self, core: Core) -> tuple[Mount, ...]:
+        found = self._shared()
+        for sentence in sentences(found):
+            core.emit(events.Notice(text=sentence, routine=not sentence.startswith("not")))
+        return stage(found, core.paths, core.account)
 
     async def _image_and_processors(self, core: Core, engine: Engine) -> tuple[str, float]:
         asking = Deferred.fromCoroutine(engine.processors())
@@ -380,7 +392,8 @@ class ContainerKind:
         await wait_for_servers(proxies.mcp, core.request, core.emit)
         reach = Reach([rule.host for rule in proxies.mitm.rules], proxies.registry_hosts, proxies.mcp.open_hosts)
         names = [tool.public_name for tool in gate.tools()]
-        return orientation(names, reach, core.services.settings.escalation.timeout_seconds, core.directory)
+        seconds = core.services.settings.escalation.timeout_seconds
+        return orientation(names, reach, seconds, core.directory) + joined_text(self._shared())
 
 
 def _places(core: Core) -> tuple[str, ...]:

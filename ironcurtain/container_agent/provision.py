@@ -170,12 +170,13 @@ class Placer:
         self._top, self._uid, self._gid = top, uid, gid
         self._mode = 0o600 if writable else 0o400
 
-    def place(self, path: str, data: bytes, *, replace: bool = True) -> None:
+    def place(self, path: str, data: bytes, *, replace: bool = True, runs: bool = False) -> None:
         """
         Write a file atomically.
 
         :param path: below the top, with ``/`` between names.
         :param replace: whether to replace an existing regular file.
+        :param runs: whether it is a program.
         :raises Unavailable: it cannot be written.
         """
         *above, name = path.split("/")
@@ -188,9 +189,22 @@ class Placer:
                     return
                 if found is not None and not stat.S_ISREG(found):
                     remove_at(directory, name)
-                self._write(directory, name, data)
+                self._write(directory, name, data, self._mode | (0o100 if runs else 0))
         except OSError as e:
             raise Unavailable(f"cannot write {self._top / path}: {e.strerror}") from None
+
+    def make_directory(self, path: str) -> None:
+        """
+        Make a directory unless there is one.
+
+        :param path: as for :meth:`place`.
+        :raises Unavailable: it cannot be made.
+        """
+        try:
+            with self._directory(path.split("/")):
+                return
+        except OSError as e:
+            raise Unavailable(f"cannot make {self._top / path}: {e.strerror}") from None
 
     @contextmanager
     def _directory(self, names: list[str]) -> Iterator[int]:
@@ -216,13 +230,13 @@ class Placer:
             os.fchown(entered, self._uid, self._gid)
         return entered
 
-    def _write(self, directory: int, name: str, data: bytes) -> None:
+    def _write(self, directory: int, name: str, data: bytes, mode: int) -> None:
         draft = f".{secrets.token_hex(8)}.new"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         with open(os.open(draft, flags, 0o600, dir_fd=directory), "wb") as file:
             file.write(data)
             os.fchown(file.fileno(), self._uid, self._gid)
-            os.fchmod(file.fileno(), self._mode)
+            os.fchmod(file.fileno(), mode)
         os.rename(draft, name, src_dir_fd=directory, dst_dir_fd=directory)
 
 

@@ -115,6 +115,16 @@ class Agent(Section, frozen=True):
     max_steps: Count = 10
 
 
+class NamedAgent(Section, frozen=True):
+    """
+    One agent in containers, the table ``[agents.NAME]``.
+
+    :param share: which of the user's own files for this agent it may read: all that it can share, none, or these kinds.
+    """
+
+    share: bool | tuple[str, ...] = False
+
+
 class Agents(Section, frozen=True):
     """
     Agent programs.
@@ -128,6 +138,7 @@ class Agents(Section, frozen=True):
         them, nothing is chosen.
     :param sockets: how containers reach the proxies: ``unix``, by mounted sockets; ``tcp``, through a sidecar;
         ``auto``, through a sidecar where mounted sockets cannot be used.
+    :param named: settings of single agents, by name.
     """
 
     sandbox: Literal["", "container", "bubblewrap"] = ""
@@ -135,6 +146,7 @@ class Agents(Section, frozen=True):
     longest_wait_seconds: Positive | None = None
     accounts: tuple[str, ...] = ()
     sockets: Literal["auto", "unix", "tcp"] = "auto"
+    named: dict[str, NamedAgent] = msgspec.field(default_factory=dict)
 
 
 class EscalationSettings(Section, frozen=True):

@@ -98,6 +98,11 @@ class SessionPaths:
         return self.directory / "orientation"
 
     @property
+    def shared(self) -> Path:
+        """Copies of the user's own files for an agent, each mounted read-only."""
+        return self.directory / "shared"
+
+    @property
     def users(self) -> Path:
         """The ``passwd`` and ``group`` of a container."""
         return self.directory / "users"

@@ -27,6 +27,7 @@ from ironcurtain.home.sections import (
     KeySettings,
     LimitSettings,
     Model,
+    NamedAgent,
     Price,
     Provider,
     Resources,
@@ -62,6 +63,10 @@ _OF_FILE = ("accounts.", "providers.", "prices.", *(f"registries.{name}." for na
 
 BUILT_IN_AGENT = "builtin"
 """The agent that does not need a container."""
+
+
+class _AgentTables(Section, frozen=True):
+    agents: dict[str, NamedAgent] = msgspec.field(default_factory=dict)
 
 
 class Settings(Section, frozen=True):
@@ -128,6 +133,8 @@ def load(source: str, text: str | None, environ: Mapping[str, str]) -> Effective
     for table in ("providers", "registries"):
         _check_keys(source, table, "key", KeySettings, NO_LITERAL_KEY, parsed.get(table), text or "")
     _check_keys(source, "accounts", "token", SecretSource, NO_LITERAL_TOKEN, parsed.get("accounts"), text or "")
+    tables = _agent_tables(parsed)
+    named: dict[str, NamedAgent] = convert(source, tables, _AgentTables, text or "").agents
     convert(source, parsed, Settings, text or "")
     origins = dict.fromkeys((name for name, _ in flatten(Settings())), "default")
     origins.update(dict.fromkeys((name for name, _ in flatten(parsed)), source))
@@ -143,7 +150,18 @@ def load(source: str, text: str | None, environ: Mapping[str, str]) -> Effective
     except ConfigurationError as e:  # the file alone is right
         blamed = [origin for name, origin in overridden.items() if name.startswith(e.field)]
         raise ConfigurationError(" or ".join(blamed), e.detail, field=e.field) from None
+    origins.update(dict.fromkeys((name for name, _ in flatten(tables)), source))
+    settings = msgspec.structs.replace(settings, agents=msgspec.structs.replace(settings.agents, named=named))
     return Effective(settings, origins | overridden)
+
+
+def _agent_tables(parsed: dict[str, Any]) -> dict[str, Any]:
+    """:returns: the tables ``[agents.NAME]``, taken out of the parsed file: their names are not those of settings."""
+    if not isinstance(agents := parsed.get("agents"), dict):
+        return {}
+    tables = {name: value for name, value in agents.items() if isinstance(value, dict)}
+    parsed["agents"] = {name: value for name, value in agents.items() if name not in tables}
+    return {"agents": tables} if tables else {}
 
 
 def _check_keys(source: str, table: str, field: str, form: type[Section], advice: str, entries: Any, text: str) -> None:
@@ -164,6 +182,8 @@ def _check_keys(source: str, table: str, field: str, form: type[Section], advice
 def flatten(value: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
     """:returns: the dotted name and value of every setting in a section or parsed table."""
     members = msgspec.structs.asdict(value) if isinstance(value, msgspec.Struct) else value
+    if isinstance(value, Agents):
+        members |= members.pop("named")
     if isinstance(members, dict) and (members or not prefix):
         for key, member in members.items():
             yield from flatten(member, f"{prefix}.{key}" if prefix else key)

@@ -17,7 +17,7 @@ from twisted.internet.task import deferLater
 from twisted.internet.threads import deferToThreadPool
 from twisted.trial.unittest import TestCase
 
-from ironcurtain.agents.adapter import Facts, File
+from ironcurtain.agents.adapter import Facts, File, Shareable
 from ironcurtain.agents.outcome import AgentAnswer, TurnFailed, TurnOutcome
 from ironcurtain.agents.streams.dialogue import WholeOutput
 from ironcurtain.container.engine import Engine
@@ -58,6 +58,7 @@ class ScriptAgent:
     id = display_name = image = "script"
     providers: tuple[str, ...] = ("anthropic",)
     supports_pty = True
+    shareable: tuple[Shareable, ...] = ()
 
     def environment(self, facts: Facts) -> Mapping[str, str]:
         """:returns: what shows whether it comes through."""

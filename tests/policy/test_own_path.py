@@ -39,8 +39,17 @@ class OwnPathTests(SynchronousTestCase):
 
     def scope(self, verdict: Verdict) -> Scope | None:
         shown = PathMap(self.workspace, self.workspace).to_agent
-        given: Any = {"definition": "d", "schema": SCHEMA, "policy_version": "1", "home": f"{self.top}/home"}
-        return make_scope("filesystem", "write_file", verdict, **given, is_directory=os.path.isdir, shown=shown)
+        return make_scope(
+            "filesystem",
+            "write_file",
+            verdict,
+            definition="d",
+            schema=SCHEMA,
+            policy_version="1",
+            home=f"{self.top}/home",
+            is_directory=os.path.isdir,
+            shown=shown,
+        )
 
     def test_both_names_get_one_verdict_and_one_approval(self) -> None:
         for name in ("new", ".git/config"):
