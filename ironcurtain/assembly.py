@@ -328,7 +328,11 @@ class Kinds(Mapping[str, SessionKind[Any]]):
         from ironcurtain.container.image_choices import find_choices, load_recipes
         from ironcurtain.container.images import AgentImages
 
-        return AgentImages(self._engine, load_recipes(self.services.home), find_choices(self._environ))
+        return AgentImages(
+            self._engine,
+            load_recipes(self.services.home),
+            find_choices(self._environ, self.services.settings.container),
+        )
 
     def _tools(self, core: Core) -> McpProxy:
         return make_proxy(core, self._reactor, self._environ)

@@ -13,6 +13,7 @@ from ironcurtain.container.engine import Engine
 from ironcurtain.container.image_choices import Choices, find_choices, shipped_folders, shipped_programs
 from ironcurtain.container.image_plans import Recipes
 from ironcurtain.container.images import AgentImages
+from ironcurtain.home.sections import ContainerSettings
 from tests import engine as test_engine
 from tests.base_image import base_image
 
@@ -23,7 +24,7 @@ KEPT = ("NPM_CONFIG_REGISTRY", "NPM_CONFIG_CAFILE", "NODE_EXTRA_CA_CERTS", "npm_
 @cache
 def choices() -> Choices:
     """:returns: this machine's, but with an image to stand on that is made here, and a network that is always there."""
-    return replace(find_choices(os.environ), source=base_image(), network="host")
+    return replace(find_choices(os.environ, ContainerSettings(languages=())), source=base_image(), network="host")
 
 
 @cache
@@ -42,6 +43,7 @@ def environment() -> dict[str, str]:
     return {
         **test_engine.environment(),
         "IRONCURTAIN_IMAGES_BASE": base_image(),
+        "IRONCURTAIN_IMAGES_LANGUAGES": "",
         "IRONCURTAIN_IMAGES_NETWORK": choices().network,
         **{name: os.environ[name] for name in KEPT if name in os.environ},
     }

@@ -11,7 +11,7 @@ import click
 
 from ironcurtain.audit.chain import timestamp
 from ironcurtain.cli.completion import in_containers
-from ironcurtain.cli.output import as_json, home, print_json, print_lines, print_table
+from ironcurtain.cli.output import as_json, home, print_json, print_lines, print_table, settings
 from ironcurtain.text.display import ago, one_line
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def update(names: tuple[str, ...], json_output: bool) -> None:
 
     where = home()
     where.prepare()
-    recipes, choices = load_recipes(where), find_choices(os.environ)
+    recipes, choices = load_recipes(where), find_choices(os.environ, settings(where).settings.container)
     moves = run(lambda reactor: Updates(Engine.find(reactor, os.environ), recipes, choices).find(names, _progress))
     choose(where, [move.release for move in moves if move.release])
     if json_output:
@@ -152,7 +152,9 @@ def _images(reactor: Any) -> AgentImages:
     from ironcurtain.container.image_choices import find_choices, load_recipes
     from ironcurtain.container.images import AgentImages
 
-    return AgentImages(Engine.find(reactor, os.environ), load_recipes(home()), find_choices(os.environ))
+    where = home()
+    choices = find_choices(os.environ, settings(where).settings.container)
+    return AgentImages(Engine.find(reactor, os.environ), load_recipes(where), choices)
 
 
 def _progress(line: str) -> None:

@@ -143,7 +143,7 @@ async def _run_program(reactor: Any, where: Home, account: AccountName) -> Login
     from ironcurtain.terminal.local import LocalTerminal
 
     found, engine = settings(where).settings, Engine.find(reactor, os.environ)
-    images = AgentImages(engine, load_recipes(where), find_choices(os.environ))
+    images = AgentImages(engine, load_recipes(where), find_choices(os.environ, found.container))
     around = LoginSurroundings(
         reactor,
         where,

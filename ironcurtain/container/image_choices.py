@@ -15,11 +15,12 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
-from ironcurtain.container.image_plans import DOCKERFILE, PackageImage, Recipes, arguments, program_names
+from ironcurtain.container.image_plans import DOCKERFILE, LANGUAGES, PackageImage, Recipes, arguments, program_names
 from ironcurtain.container.versions import ImageProgram, Release, moved, read_versions, write_versions
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.files.atomic import write_atomically
 from ironcurtain.home.layout import Home, private_directory, read_configuration
+from ironcurtain.home.sections import ContainerSettings
 from ironcurtain.home.user_paths import absolute_path
 from ironcurtain.http.urls import UnclearAddress, read_web_address
 
@@ -50,24 +51,28 @@ class Choices:
     :param network: one of :data:`NETWORKS`.
     :param registry: address of npm's registry; empty: npm's own default.
     :param certificates: PEM certificates to trust in addition to the usual ones while downloading programs.
+    :param languages: presets of :data:`~ironcurtain.container.image_plans.LANGUAGES` in the base image.
     """
 
     source: str = ""
     network: str = "default"
     registry: str = ""
     certificates: bytes = b""
+    languages: tuple[str, ...] = ()
 
 
-def find_choices(environ: Mapping[str, str]) -> Choices:
+def find_choices(environ: Mapping[str, str], settings: ContainerSettings) -> Choices:
     """
-    :returns: the settings in the environment: ``IRONCURTAIN_IMAGES_BASE``, ``IRONCURTAIN_IMAGES_NETWORK``, and npm's
-        variables for its registry and certificates.
+    :param settings: of ``config.toml``, which the environment overrides.
+    :returns: the settings in the environment: ``IRONCURTAIN_IMAGES_BASE``, ``IRONCURTAIN_IMAGES_LANGUAGES``,
+        ``IRONCURTAIN_IMAGES_NETWORK``, and npm's variables for its registry and certificates.
     :raises ConfigurationError: a variable has an unusable value.
     """
     network = environ.get("IRONCURTAIN_IMAGES_NETWORK") or "default"
     if network not in NETWORKS:
         raise _wrong("IRONCURTAIN_IMAGES_NETWORK", f"must be one of: {', '.join(NETWORKS)}")
-    return Choices(environ.get("IRONCURTAIN_IMAGES_BASE", ""), network, _registry(environ), _certificates(environ))
+    base = environ.get("IRONCURTAIN_IMAGES_BASE") or settings.base
+    return Choices(base, network, _registry(environ), _certificates(environ), _languages(environ, settings))
 
 
 def load_recipes(home: Home) -> Recipes:
@@ -120,6 +125,15 @@ def shipped_folders() -> dict[str, dict[str, bytes]]:
 def versions_path(home: Home) -> Path:
     """:returns: path of the home's ``versions.toml``, which may not exist."""
     return home.path / "images" / "versions.toml"
+
+
+def _languages(environ: Mapping[str, str], settings: ContainerSettings) -> tuple[str, ...]:
+    if (text := environ.get("IRONCURTAIN_IMAGES_LANGUAGES")) is None:
+        return settings.languages
+    names = tuple(text.split())
+    if any(name not in LANGUAGES for name in names):
+        raise _wrong("IRONCURTAIN_IMAGES_LANGUAGES", f"must be a list, with blanks, of: {', '.join(LANGUAGES)}")
+    return names
 
 
 def _registry(environ: Mapping[str, str]) -> str:

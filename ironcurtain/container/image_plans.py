@@ -38,6 +38,16 @@ Folder = Mapping[str, bytes]
 PACKAGE_ENDING = "_PACKAGE"
 """Suffixes of the build arguments for a program's release."""
 
+LANGUAGES: Mapping[str, tuple[str, ...]] = {
+    "cpp": ("build-essential", "cmake", "pkg-config"),
+    "go": ("golang-go",),
+    "jvm": ("default-jdk-headless", "maven"),
+    "node": ("nodejs", "npm"),
+    "python": ("python3-dev", "python3-pip", "python3-venv"),
+    "rust": ("cargo", "rustc"),
+}
+"""The packages of Debian that a preset adds to the base image."""
+
 _DOWNLOADER = "DOWNLOADER"
 
 
@@ -140,10 +150,15 @@ class Recipes:
         if agent not in self.agents:
             raise UsageError(f"there is no image {agent!r}; there are: {', '.join(self.agents)}")
 
-    def base(self, source: SourceImage) -> ImagePlan:
-        """:returns: the base image, the parent of all others."""
+    def base(self, source: SourceImage, languages: Iterable[str] = ()) -> ImagePlan:
+        """
+        :param languages: presets of :data:`LANGUAGES`.
+        :returns: the base image, the parent of all others.
+        """
         files, program = self.folders[BASE], self.programs[BASE]
         given = program.arguments(source.architecture)
+        if tools := [package for name in sorted(set(languages)) for package in LANGUAGES[name]]:
+            given["TOOLS"] = " ".join(tools)
         values = {**given, "source": source.id, "architecture": source.architecture}
         given["BASE"] = source.name
         return ImagePlan(BASE, self._repository(BASE), files, given, program.version, content([files], values))

@@ -252,7 +252,7 @@ class AgentImages:
         self._recipes.check(agent)
         async with self._one_at_a_time:
             source = await self._builder.fetch(self._source, progress)
-            base = self._recipes.base(source)
+            base = self._recipes.base(source, self._choices.languages)
             plan = self._recipes.agent(agent, base, source.architecture)
             if not await self._builder.has(plan):
                 given = {"DOWNLOADER": await self._downloader(base, progress)} if plan.downloads else {}
@@ -269,7 +269,7 @@ class AgentImages:
         """
         async with self._one_at_a_time:
             source = await self._builder.fetch(self._source, progress)
-            return await self._downloader(self._recipes.base(source), progress)
+            return await self._downloader(self._recipes.base(source, self._choices.languages), progress)
 
     async def states(self) -> list[AgentImage]:
         """:returns: each agent's image: the current one, else the newest, if there is any."""
@@ -333,7 +333,7 @@ class AgentImages:
         """:returns: every current image, by name; none if their parent is missing."""
         if source is None:
             return {}
-        base = self._recipes.base(source)
+        base = self._recipes.base(source, self._choices.languages)
         plans = {BASE: base, DOWNLOADER: self._recipes.downloader(base, self._choices.certificates)}
         for agent in self._recipes.agents:
             with suppress(NoRelease):

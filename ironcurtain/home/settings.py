@@ -22,6 +22,7 @@ from ironcurtain.home.sections import (
     Audit,
     AutoApproval,
     Budget,
+    ContainerSettings,
     Context,
     EscalationSettings,
     KeySettings,
@@ -90,6 +91,7 @@ class Settings(Section, frozen=True):
     budget: Budget = Budget()
     resources: Resources = Resources()
     sandbox: SandboxSettings = SandboxSettings()
+    container: ContainerSettings = ContainerSettings()
     limits: LimitSettings = LimitSettings()
     ssh: Ssh = Ssh()
     terminal: Terminal = Terminal()

@@ -18,9 +18,13 @@ from ironcurtain.container.image_choices import (
 from ironcurtain.container.versions import Release
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.home.layout import Home
+from ironcurtain.home.sections import ContainerSettings
 
 SUM = "sha512-" + "D" * 86 + "=="
 PEM = "-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n"
+
+
+SETTINGS = ContainerSettings(languages=())
 
 
 class Case(SynchronousTestCase):
@@ -37,7 +41,7 @@ class Case(SynchronousTestCase):
 
 class ChoicesTests(Case):
     def test_without_a_word_all_is_as_usual(self) -> None:
-        self.assertEqual(find_choices({}), Choices("", "default", "", b""))
+        self.assertEqual(find_choices({}, SETTINGS), Choices("", "default", "", b""))
 
     def test_the_environment_chooses(self) -> None:
         environ = {
@@ -47,12 +51,19 @@ class ChoicesTests(Case):
             "NODE_EXTRA_CA_CERTS": self.file(PEM),
         }
         self.assertEqual(
-            find_choices(environ), Choices("debian:12", "host", "https://registry.example/npm/", PEM.encode())
+            find_choices(environ, SETTINGS), Choices("debian:12", "host", "https://registry.example/npm/", PEM.encode())
         )
+
+    def test_the_settings_choose_base_and_languages_unless_the_environment_does(self) -> None:
+        settings = ContainerSettings(base="debian:12", languages=("rust",))
+        self.assertEqual(find_choices({}, settings), Choices("debian:12", languages=("rust",)))
+        environ = {"IRONCURTAIN_IMAGES_BASE": "debian:13", "IRONCURTAIN_IMAGES_LANGUAGES": "go cpp"}
+        self.assertEqual(find_choices(environ, settings), Choices("debian:13", languages=("go", "cpp")))
+        self.assertEqual(find_choices({"IRONCURTAIN_IMAGES_LANGUAGES": ""}, settings).languages, ())
 
     def test_npms_own_certificates_come_first(self) -> None:
         environ = {"npm_config_cafile": self.file(PEM), "NODE_EXTRA_CA_CERTS": "/nonexistent"}
-        self.assertEqual(find_choices(environ).certificates, PEM.encode())
+        self.assertEqual(find_choices(environ, SETTINGS).certificates, PEM.encode())
 
     def test_secrets_do_not_get_into_builds(self) -> None:
         for environ in (
@@ -61,18 +72,19 @@ class ChoicesTests(Case):
             {"NPM_CONFIG_REGISTRY": "https://registry.example/?token=secret"},
             {"NODE_EXTRA_CA_CERTS": self.file(PEM + "-----BEGIN PRIVATE KEY-----\nsecret\n")},
         ):
-            refused = self.assertRaises(ConfigurationError, find_choices, environ)
+            refused = self.assertRaises(ConfigurationError, find_choices, environ, SETTINGS)
             self.assertNotIn("secret", str(refused))
 
     def test_what_cannot_be_used_is_refused_with_the_variables_name(self) -> None:
         for variable, value in (
             ("IRONCURTAIN_IMAGES_NETWORK", "none"),
+            ("IRONCURTAIN_IMAGES_LANGUAGES", "go cobol"),
             ("NPM_CONFIG_REGISTRY", "registry.example"),
             ("NODE_EXTRA_CA_CERTS", "/nonexistent/file"),
             ("NODE_EXTRA_CA_CERTS", "/"),
             ("NPM_CONFIG_CAFILE", self.file("nothing")),
         ):
-            refused = self.assertRaises(ConfigurationError, find_choices, {variable: value})
+            refused = self.assertRaises(ConfigurationError, find_choices, {variable: value}, SETTINGS)
             self.assertIn(variable, str(refused))
 
 

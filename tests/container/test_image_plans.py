@@ -2,13 +2,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import get_args
 
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.container.image_choices import shipped_folders, shipped_programs
-from ironcurtain.container.image_plans import ImagePlan, Recipes, SourceImage
+from ironcurtain.container.image_plans import LANGUAGES, ImagePlan, Recipes, SourceImage, arguments
 from ironcurtain.container.versions import NoRelease, Release, moved
 from ironcurtain.errors import ConfigurationError, UsageError
+from ironcurtain.home.sections import Language
 
 SOURCE = SourceImage("debian:some", "sha256:" + "1" * 64, "amd64")
 SUM = "sha512-" + "C" * 86 + "=="
@@ -32,6 +34,15 @@ class PlanTests(SynchronousTestCase):
         refused = self.assertRaises(UsageError, _agent, self.recipes, "nosuch")
         self.assertIn("claude-code, codex", str(refused))
         self.assertRaises(UsageError, self.recipes.check, "base")
+
+    def test_languages_add_packages_to_the_base_and_change_every_image(self) -> None:
+        plain, rich = self.recipes.base(SOURCE), self.recipes.base(SOURCE, ("rust", "python", "rust"))
+        self.assertNotIn("TOOLS", plain.arguments)
+        self.assertEqual(rich.arguments["TOOLS"], "python3-dev python3-pip python3-venv cargo rustc")
+        self.assertEqual(rich, self.recipes.base(SOURCE, ("python", "rust")))
+        self.assertNotEqual(plain.content, rich.content)
+        self.assertEqual(set(LANGUAGES), set(get_args(Language)))
+        self.assertIn("TOOLS", arguments(self.recipes.folders["base"]["Dockerfile"]))
 
     def test_an_image_asks_for_the_programs_in_it(self) -> None:
         self.assertEqual([p.name for p in self.recipes.needed("gemini")], ["gemini", "node"])

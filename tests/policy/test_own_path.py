@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
