@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -20,16 +19,15 @@ from ironcurtain.accounts.payers import Payer, Payers
 from ironcurtain.accounts.places import Accounts
 from ironcurtain.accounts.source import TokenSource
 from ironcurtain.accounts.token_endpoint import verified_endpoint
-from ironcurtain.agents import adapter as surroundings
-from ironcurtain.agents.adapter import Adapter, Facts, shareables
+from ironcurtain.agents.adapter import Adapter, Facts
 from ironcurtain.agents.orientation import Reach, orientation
 from ironcurtain.audit.chain import read_record
 from ironcurtain.container.container import Container, ScreenedContainer
 from ironcurtain.container.engine import Engine
 from ironcurtain.container.errors import ContainerDied
-from ironcurtain.container.own_path import agent_directory, obstacle, workspace_places
+from ironcurtain.container.own_path import agent_directory, obstacle
 from ironcurtain.container.sidecar import Sidecar, SocketWay
-from ironcurtain.container.spec import WORKSPACE, ContainerSpec, Mount, repository_mounts
+from ironcurtain.container.spec import WORKSPACE, ContainerSpec, Mount
 from ironcurtain.container.terminal import ContainerTerminal, waiting
 from ironcurtain.container_agent.agent import ContainerAgent, Making
 from ironcurtain.container_agent.bubblewrapped.description import mcp_command
@@ -40,18 +38,13 @@ from ironcurtain.container_agent.places import BUBBLEWRAP, CONTAINER, NAMES, SAN
 from ironcurtain.container_agent.provision import (
     BUNDLE_NAME,
     COMMAND,
-    Placer,
     describe,
-    prepare,
-    repository_files,
 )
 from ironcurtain.container_agent.proxies import Proxies, Spent, Traffic, known_prices, spent_before
 from ironcurtain.container_agent.screen import OnEnd, ScreenAgent, ScreenMaking
-from ironcurtain.container_agent.sharing import Found, chosen, collect, joined_text, sentences, stage
+from ironcurtain.container_agent.surroundings import Surroundings, workspace_names
 from ironcurtain.errors import ConfigurationError, UsageError
-from ironcurtain.home.layout import person_home
-from ironcurtain.home.sections import NamedAgent, Provider
-from ironcurtain.home.session_paths import SessionPaths
+from ironcurtain.home.sections import Provider
 from ironcurtain.http.host_patterns import HostPatterns
 from ironcurtain.mcp_proxy.proxy import McpProxy
 from ironcurtain.mitm_proxy.authority import Authority
@@ -64,19 +57,13 @@ from ironcurtain.process.identity import identify
 from ironcurtain.providers.rules import ProviderRule, provider_rules
 from ironcurtain.registries.opening import OpenRegistries, RegistrySurroundings
 from ironcurtain.registries.recording import PackageTraffic
-from ironcurtain.sandbox.certificates import bundle
-from ironcurtain.sandbox.linked_repository import LinkedRepository, linked_repository, settings_variables
 from ironcurtain.session import events
-from ironcurtain.session.git_identity import commit_variables
 from ironcurtain.session.history import INTERRUPTED, read_turns
 from ironcurtain.session.model import SessionRequest, Turn
 from ironcurtain.session.parts import Core, Services
 from ironcurtain.session.tools import make_proxy, session_protected, wait_for_servers
 from ironcurtain.terminal.screen import Screens
 from ironcurtain.text.display import json_line, shorten
-
-CA_NAME = "ca.pem"
-"""The certificate to trust, below the orientation's directory: see :data:`ironcurtain.agents.adapter.CA_FILE`."""
 
 SYSTEM_BUNDLE = "/etc/ssl/certs/ca-certificates.crt"
 """Where programs in the image look for certificates if they read no variable, such as wget and apt."""
@@ -112,6 +99,7 @@ class ContainerKind:
         screens: Screens,
     ) -> None:
         self._adapter, self._engine, self._ensure_image = adapter, engine, ensure_image
+        self._given = Surroundings(adapter, environ)
         self._services, self._reactor, self._environ, self._screens = services, reactor, environ, screens
         self._way = SocketWay(services.settings.agents.sockets)
         self._places = Places(adapter, services.settings, environ)
@@ -172,7 +160,7 @@ class ContainerKind:
         core.emit(events.Notice(text=text, routine=True))
         turns = read_turns(core.paths.history) if core.resumed else []
         answered = any(not turn.error for turn in turns)
-        place, orient = partial(self._place, core), partial(self._orientation, core, proxies)
+        place, orient = partial(self._given.place, core), partial(self._orientation, core, proxies)
         if (size := core.request.terminal) is not None:
             screened = partial(self._in_bubblewrap_terminal if in_bubblewrap else self._screened, core, proxies)
             screening = ScreenMaking(screened, place, orient, self._screens.open)
@@ -284,9 +272,9 @@ class ContainerKind:
         return ScreenedBubblewrap(self._reactor, sandbox, argv, environment, core.request.terminal or (0, 0), ended)
 
     def _plan(self, core: Core, proxies: Proxies) -> Plan:
-        environment, further = self._surroundings(core, proxies)
+        environment, further = self._given.make(core, proxies.authority)
         protected = session_protected(core, self._environ)
-        return self._places.plan(core, environment, _places(core), further, proxies.run.proxy_socket, protected)
+        return self._places.plan(core, environment, workspace_names(core), further, proxies.run.proxy_socket, protected)
 
     def _sidecar(self, core: Core, proxies: Proxies) -> Sidecar:
         def tell(text: str) -> None:
@@ -302,7 +290,7 @@ class ContainerKind:
         if core.request.resume:
             await clearing  # a container that a crash left has the same name
         image, processors = await self._image_and_processors(core, engine)
-        around, further = self._surroundings(core, proxies)
+        around, further = self._given.make(core, proxies.authority)
         return describe(
             session_id=core.id,
             image=image,
@@ -311,7 +299,7 @@ class ContainerKind:
             account=core.account,
             environment={**around, **environment},
             workspace=core.workspace.resolve(),
-            places=_places(core),
+            places=workspace_names(core),
             further=(*further, Mount(str(core.paths.orientation / BUNDLE_NAME), SYSTEM_BUNDLE)),
             paths=core.paths,
             run=proxies.run,
@@ -320,43 +308,6 @@ class ContainerKind:
             home=core.services.home.path,
             owner=identify(),
         )
-
-    def _surroundings(self, core: Core, proxies: Proxies) -> tuple[dict[str, str], tuple[Mount, ...]]:
-        """:returns: the environment of all the agent's programs; and further mounts, after making what is mounted."""
-        self._directories(core, proxies.authority)
-        found = self._repository(core, session_protected(core, self._environ))
-        repository = self._repository_mounts(core, found, _places(core))
-        git = settings_variables() if repository else {}
-        git |= commit_variables(self._environ, core.switched, str(core.workspace.resolve()), found)
-        return {**surroundings.environment(), **git}, (*repository, *self._share(core))
-
-    def _repository(self, core: Core, protected: Sequence[str]) -> LinkedRepository | None:
-        """:returns: the workspace's git repository, if it is elsewhere and may be mounted."""
-        with suppress(UsageError):  # the MCP proxy has told why
-            return linked_repository(str(core.workspace.resolve()), protected)
-        return None
-
-    def _repository_mounts(
-        self, core: Core, found: LinkedRepository | None, places: Sequence[str]
-    ) -> tuple[Mount, ...]:
-        if found is None:
-            return ()
-        try:
-            files = repository_files(core.paths, found, places, str(core.workspace.resolve()))
-            return repository_mounts(found, files)
-        except UsageError as e:
-            core.emit(events.Notice(text=str(e)))
-            return ()
-
-    def _shared(self) -> list[Found]:
-        settings = self._services.settings.agents.named.get(self._adapter.id, NamedAgent())
-        return collect(person_home(self._environ, os.geteuid()), chosen(shareables(self._adapter), settings.share))
-
-    def _share(self, core: Core) -> tuple[Mount, ...]:
-        found = self._shared()
-        for sentence in sentences(found):
-            core.emit(events.Notice(text=sentence, routine=not sentence.startswith("not")))
-        return stage(found, core.paths, core.account)
 
     async def _image_and_processors(self, core: Core, engine: Engine) -> tuple[str, float]:
         asking = Deferred.fromCoroutine(engine.processors())
@@ -372,33 +323,13 @@ class ContainerKind:
         for sentence in await clear(engine, core.services.home):
             core.emit(events.Progress(text=sentence))
 
-    def _directories(self, core: Core, authority: bytes) -> None:
-        prepare(core.paths, core.account)
-        placer = self._placer(core.paths, core.account, "orientation")
-        placer.place(CA_NAME, authority)
-        placer.place(BUNDLE_NAME, bundle(authority)[1])
-
-    def _place(self, core: Core, facts: Facts) -> None:
-        for file in self._adapter.files(facts):
-            placer = self._placer(core.paths, core.account, file.place)
-            placer.place(file.path, file.content.encode(), replace=file.replace)
-
-    def _placer(self, paths: SessionPaths, account: Account, place: str) -> Placer:
-        top = paths.agent_home if place == "home" else paths.orientation
-        return Placer(top, account.uid, account.gid, writable=place == "home")
-
     async def _orientation(self, core: Core, proxies: Proxies) -> str:
         gate = proxies.mcp.gate
         await wait_for_servers(proxies.mcp, core.request, core.emit)
         reach = Reach([rule.host for rule in proxies.mitm.rules], proxies.registry_hosts, proxies.mcp.open_hosts)
         names = [tool.public_name for tool in gate.tools()]
         seconds = core.services.settings.escalation.timeout_seconds
-        return orientation(names, reach, seconds, core.directory) + joined_text(self._shared())
-
-
-def _places(core: Core) -> tuple[str, ...]:
-    """:returns: the paths of the workspace in the agent's sandbox; it works at the first one."""
-    return workspace_places(core.directory, str(core.workspace.resolve()) if core.request.workspace else "")
+        return orientation(names, reach, seconds, core.directory) + self._given.instructions(core)
 
 
 def cut_off(turns: Sequence[Turn]) -> str:
