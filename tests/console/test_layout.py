@@ -38,7 +38,7 @@ class SizeTests(SynchronousTestCase):
         st.integers(1, 220),
         st.integers(1, 60),
         st.integers(0, 9),
-        st.lists(st.sampled_from(["a", "y", "tab", "?", "/", "page down", "j"]), max_size=5),
+        st.lists(st.sampled_from(["a", "y", "tab", "?", "/", "page down", "j", "enter", "m"]), max_size=6),
     )
     def test_a_frame_has_the_size_of_the_screen(self, columns: int, rows: int, count: int, keys: list[str]) -> None:
         nasty = dict.fromkeys(("label", "rule", "reason", "server", "tool", "by"), NASTY)
