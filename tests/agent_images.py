@@ -13,7 +13,7 @@ from ironcurtain.container.engine import Engine
 from ironcurtain.container.image_choices import Choices, find_choices, shipped_folders, shipped_programs
 from ironcurtain.container.image_plans import Recipes
 from ironcurtain.container.images import AgentImages
-from ironcurtain.home.sections import ContainerSettings
+from ironcurtain.home.container_section import ContainerSettings
 from tests import engine as test_engine
 from tests.base_image import base_image
 

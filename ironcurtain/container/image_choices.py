@@ -19,8 +19,8 @@ from ironcurtain.container.image_plans import DOCKERFILE, LANGUAGES, PackageImag
 from ironcurtain.container.versions import ImageProgram, Release, moved, read_versions, write_versions
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.files.atomic import write_atomically
+from ironcurtain.home.container_section import ContainerSettings
 from ironcurtain.home.layout import Home, private_directory, read_configuration
-from ironcurtain.home.sections import ContainerSettings
 from ironcurtain.home.user_paths import absolute_path
 from ironcurtain.http.urls import UnclearAddress, read_web_address
 

@@ -228,22 +228,6 @@ class Resources(Section, frozen=True):
     pids: Annotated[int, msgspec.Meta(ge=16)] = 512
 
 
-Language = Literal["cpp", "go", "jvm", "node", "python", "rust"]
-"""A preset of packages for a language."""
-
-
-class ContainerSettings(Section, frozen=True):
-    """
-    The base of the agents' images.
-
-    :param base: the image on which it stands; empty: the one that comes with IronCurtain.
-    :param languages: the presets that it gets.
-    """
-
-    base: str = ""
-    languages: tuple[Language, ...] = ("cpp", "node", "python")
-
-
 class SandboxSettings(Section, frozen=True):
     """
     The sandboxes of MCP servers, git, downloads and the interpreter.

@@ -14,6 +14,7 @@ import msgspec
 
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.home.account_sections import AccountName, AccountSettings
+from ironcurtain.home.container_section import ContainerSettings
 from ironcurtain.home.network_section import Network
 from ironcurtain.home.registry_sections import REGISTRIES, Registries
 from ironcurtain.home.sections import (
@@ -22,7 +23,6 @@ from ironcurtain.home.sections import (
     Audit,
     AutoApproval,
     Budget,
-    ContainerSettings,
     Context,
     EscalationSettings,
     KeySettings,

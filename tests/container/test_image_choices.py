@@ -17,8 +17,8 @@ from ironcurtain.container.image_choices import (
 )
 from ironcurtain.container.versions import Release
 from ironcurtain.errors import ConfigurationError
+from ironcurtain.home.container_section import ContainerSettings
 from ironcurtain.home.layout import Home
-from ironcurtain.home.sections import ContainerSettings
 
 SUM = "sha512-" + "D" * 86 + "=="
 PEM = "-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n"

@@ -10,7 +10,7 @@ from ironcurtain.container.image_choices import shipped_folders, shipped_program
 from ironcurtain.container.image_plans import LANGUAGES, ImagePlan, Recipes, SourceImage, arguments
 from ironcurtain.container.versions import NoRelease, Release, moved
 from ironcurtain.errors import ConfigurationError, UsageError
-from ironcurtain.home.sections import Language
+from ironcurtain.home.container_section import Language
 
 SOURCE = SourceImage("debian:some", "sha256:" + "1" * 64, "amd64")
 SUM = "sha512-" + "C" * 86 + "=="
