@@ -15,8 +15,8 @@ from ironcurtain.text.display import one_line
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from ironcurtain.session.summary import SessionSummary
     from ironcurtain.session.verification import SessionRecords
-    from ironcurtain.view.report import SessionSummary
 
 
 @click.command()
@@ -64,7 +64,7 @@ def _used(snapshot: Path) -> float:
 
 def _summary(session: SessionRecords) -> SessionSummary:
     from ironcurtain.session.history import read_turns
-    from ironcurtain.view.report import summarize
+    from ironcurtain.session.summary import summarize
 
     records, turns = _records(session.paths.audit), read_turns(session.paths.history)
     return summarize({**session.description, "id": session.id}, records, turns, session.log.intact, session.proved)
