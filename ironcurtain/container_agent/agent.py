@@ -379,7 +379,7 @@ def _limit(container: AgentSandbox) -> str:
 
 
 def _without_container(why: ContainerDied) -> SessionError:
-    return SessionError("MESSAGE_FAILED", f"{why}. The next message starts a new container")
+    return SessionError("MESSAGE_FAILED", f"{why}. The next message starts a new one")
 
 
 def _words(findings: tuple[ProbeFinding, ...]) -> list[str]:

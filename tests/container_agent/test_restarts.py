@@ -58,7 +58,7 @@ class RestartTests(ContainerTestCase):
         await self.stop_engine()
         error = await self.fails(sent)
         self.assertIn("no Docker Engine answers", str(error))
-        self.assertIn("The next message starts a new container", str(error))
+        self.assertIn("The next message starts a new one", str(error))
         await self.relay.start()
         self.assertEqual(await self.say(session, "echo back"), "back\n")
         self.assertEqual(len(self.containers()), 1)

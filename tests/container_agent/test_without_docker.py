@@ -49,6 +49,14 @@ class SessionTests(ScreenCase):
         self.assertEqual(await self.say(again, "cat ~/file"), "kept\n")
         self.assertEqual(self.containers(), [])
 
+    async def test_next_message_gets_a_new_sandbox_after_one_that_died(self) -> None:
+        session = await self.start(options=IN_BUBBLEWRAP)
+        error = await self.fails(self.say(session, "kill -9 2; sleep 100"))
+        self.assertIn("the sandbox ended", str(error))
+        self.assertIn("The next message starts a new one", str(error))
+        self.assertEqual(await self.say(session, "echo back"), "back\n")
+        self.assertEqual(len(self.audit(session, "container")), 2)
+
     async def test_screen_gets_keys_sizes_and_its_own_end(self) -> None:
         session = await self.begin(options=IN_BUBBLEWRAP, task="a task")
         await self.shows(b"first|a task|xterm-256color|sk-ant-")
