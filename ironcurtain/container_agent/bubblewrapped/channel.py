@@ -23,6 +23,7 @@ from ironcurtain.container.errors import ContainerDied
 from ironcurtain.container.execution import Sink
 from ironcurtain.container_agent.bubblewrapped.first_program import MESSAGE_LIMIT
 from ironcurtain.container_agent.bubblewrapped.pipes import PipeReader, PipeWriter
+from ironcurtain.platform.files import nameless_file
 
 MESSAGES = 100
 """Most messages that are taken at once, so that a flood does not hold up the reactor."""
@@ -76,7 +77,7 @@ class Channel:
         :returns: fires with its exit status; fails with :class:`ContainerDied` if the sandbox ends.
         """
         self._number += 1
-        described = os.memfd_create("ironcurtain", os.MFD_CLOEXEC)
+        described = nameless_file()
         with os.fdopen(described, "r+b") as file:
             file.write(order.encoded(terminal))
             file.seek(0)
