@@ -55,6 +55,7 @@ class Order:
 class Channel:
     """
     :ivar theirs: what the sandbox inherits; close it once the sandbox was started.
+    :ivar takes_requests: whether the first program runs.
     :ivar ready: fires once requests are taken; fails with :class:`ContainerDied` if the sandbox ends before.
     """
 
@@ -64,6 +65,7 @@ class Channel:
         self._ours.setblocking(False)
         self._number = 0
         self._dead: ContainerDied | None = None
+        self.takes_requests = False
         self._running: dict[int, Deferred[int]] = {}
         self._asked: dict[str, list[Deferred[Any]]] = {"gone": [], "count": []}
         self.ready: Deferred[None] = Deferred()
@@ -143,6 +145,7 @@ class Channel:
 
     def _take(self, answer: dict[str, Any]) -> None:
         if answer.get("ready") and not self.ready.called:
+            self.takes_requests = True
             self.ready.callback(None)
         for what, waiting in self._asked.items():
             if what in answer and waiting:

@@ -52,6 +52,7 @@ class FirstProgram:
         self._running: dict[int, int] = {}
         self._kill_at = 0.0
         self._ending = False
+        self._kept = _line_of(os.getpid())
         self._wake, wake_writer = os.pipe()
         for descriptor in (self._wake, wake_writer):
             os.set_blocking(descriptor, False)
@@ -87,8 +88,8 @@ class FirstProgram:
             self._tell(count=sum(threads for _, _, threads in _processes()))
         elif "end" in request:
             self._ending, self._kill_at = True, time.monotonic() + request["end"]
-            _signal_all(signal.SIGTERM)
-            _signal_all(signal.SIGCONT)
+            self._signal_all(signal.SIGTERM)
+            self._signal_all(signal.SIGCONT)
         return True
 
     def _run(self, number: int, descriptors: list[int]) -> None:
@@ -118,12 +119,22 @@ class FirstProgram:
                     self._tell(ended=number, status=code if code >= 0 else 128 - code)
 
     def _end(self) -> None:
-        if not any(pid not in (1, os.getpid()) for pid, _, _ in _processes()):
+        if not any(pid not in self._kept for pid, _, _ in _processes()):
             self._ending = False
             self._reap()
             self._tell(gone=True)
         elif time.monotonic() >= self._kill_at:
-            _signal_all(signal.SIGKILL)
+            self._signal_all(signal.SIGKILL)
+
+    def _signal_all(self, number: int) -> None:
+        if len(self._kept) == 2:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(-1, number)  # at once, so that nothing multiplies meanwhile; all but the init and this process
+            return
+        for pid, _, _ in list(_processes()):
+            if pid not in self._kept:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, number)
 
     def _tell(self, **answer: Any) -> None:
         self._channel.send(json.dumps(answer).encode())
@@ -154,9 +165,14 @@ def _become(order: dict[str, Any], streams: list[int]) -> None:
         os._exit(status)
 
 
-def _signal_all(number: int) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(-1, number)  # all in the sandbox but its init and this process
+def _line_of(pid: int) -> set[int]:
+    """:returns: a process and those above it: the init, and one more where bubblewrap runs inside another one."""
+    found = {1}
+    while pid > 1:
+        found.add(pid)
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            pid = int(file.read().rpartition(b")")[2].split()[1])
+    return found
 
 
 def _processes() -> Iterator[tuple[int, str, int]]:

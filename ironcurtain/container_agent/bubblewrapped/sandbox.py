@@ -108,7 +108,8 @@ class BubblewrapSandbox:
         except BaseException as e:
             await shielded(Deferred.fromCoroutine(self.stop()))
             if isinstance(e, Late):
-                raise Unavailable(f"the sandbox did not start within {START_SECONDS:g} s") from None
+                said = last_words(self._words())
+                raise Unavailable(f"the sandbox did not start within {START_SECONDS:g} s{said}") from None
             raise
         self._up = True
         return findings
@@ -164,7 +165,8 @@ class BubblewrapSandbox:
         """End it with everything in it."""
         self._up = False
         if self._process is not None and not self._over.called:
-            await self.end_programs()
+            if self._channel.takes_requests:
+                await self.end_programs()
             self._kill()
             await shielded(self._over)
         self._close(ContainerDied("the sandbox was ended"))

@@ -141,6 +141,10 @@ class ProbeTests(BubblewrappedCase):
         _, said = await self.sh(sandbox, "touch /srv/more/x; head -c 5 /workspace/file; echo >/workspace/file")
         self.assertIn("root:", said)
         self.assertEqual(said.count("Read-only file system"), 2)
+        # Where bubblewrap is not safe for this, another one is around it, which must go on.
+        await self.sh(sandbox, "setsid sleep 77777 &")
+        self.assertTrue(await sandbox.end_programs())
+        self.assertNotIn("77777", (await self.sh(sandbox, PROCESSES))[1])
 
 
 class HostileTests(BubblewrappedCase):
