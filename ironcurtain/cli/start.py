@@ -92,7 +92,7 @@ def start(
       git diff | ironcurtain start --workspace . "Review this"
     Without a task: a conversation. /help lists its commands.
       ironcurtain start --workspace .
-    An agent program, in a container without a network, or without Docker in a sandbox of bubblewrap:
+    An agent program, in a container or a sandbox of bubblewrap:
       ironcurtain start --agent claude-code --workspace . "Fix the tests"
 
     The agent works on the files of its workspace. You are asked about calls that reach further: answer with /approve N

@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import json
 import signal
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from tests.cli.cases import ProductCase
-from tests.machine import demand_sandbox
+from tests.machine import demand_sandbox, python_inside
 from tests.mcp_proxy.support import FAKE_SERVER
 
 SECRET = "sk-live-8fQ2mVx71LbTz0Rk"
@@ -23,7 +22,7 @@ SCHEMAS = {
     "odd": {"type": "object", "properties": {"ur\u0301l": {**TEXT, "format": "uri"}}},
     "evil\x1b[2J": {"type": "object", "properties": {"u\x1b[31m": TEXT}},
 }
-SERVER = (sys.executable, "-S", str(FAKE_SERVER))
+SERVER = (python_inside()[0], "-S", str(FAKE_SERVER))
 
 
 def descendants(pid: int) -> Iterator[str]:
@@ -92,7 +91,7 @@ class AddTests(ProductCase):
         done = self.add("notes")
         self.assertEqual(done.returncode, 1)
         self.assertIn("--yes agrees", done.stderr)
-        broken = self.add("notes", "--yes", command=(sys.executable, "-c", "raise SystemExit('no key')"))
+        broken = self.add("notes", "--yes", command=(python_inside()[0], "-c", "raise SystemExit('no key')"))
         self.assertEqual(broken.returncode, 69)
         self.assertIn("no key", broken.stdout)
         self.assertIn("--anyway", broken.stderr)

@@ -119,7 +119,8 @@ class OwnToolTests(RealAgentCase):
         (package,) = [record for record in self.records("package") if record.get("digest")]
         self.assertEqual((package["name"], package["release"]), (NAME, "1.0.0"))
         self.assertIn(f"Fetched from package registries: {NAME} 1.0.0 (npm)", done.stderr)
-        self.assertNotIn("secret", json.dumps(self.product.audit()).replace("secret.txt", ""))
+        judged = [record for record in self.product.audit() if record["kind"] != "agent-reported"]
+        self.assertNotIn("secret", json.dumps(judged).replace("secret.txt", ""))
 
     def test_a_person_opens_a_host(self) -> None:
         self.play(CLAUDE, shell(FETCH.format(urls=["https://host.example/"])), text("Done."))

@@ -41,7 +41,7 @@ class BeforeAnythingIsMadeTests(ContainerTestCase):
 
     async def test_without_docker(self) -> None:
         self.world.engine = Engine(reactor, str(self.top / "nothing.sock"))
-        error = await self.fails(self.start())
+        error = await self.fails(self.start(options={"sandbox": "container"}))
         self.assertIsInstance(error, EngineUnavailable)
         self.assertEqual(error.exit_status, 69)
         self.assertIn("ironcurtain doctor", str(error))
@@ -138,7 +138,7 @@ class ResumeTests(ContainerTestCase):
         await self.world.manager.close(session, "enough")
         again = await self.start(resume=session.id)
         self.assertEqual((again.id, again.number, again.label), (session.id, session.number, session.label))
-        self.assertEqual(again.info.options, {"model": "big"})
+        self.assertEqual(again.info.options, {"model": "big", "sandbox": "container"})
         said = await self.say(again, "echo $1 $RESUMED; cat /workspace/file $HOME/talk $HOME/.agent/state")
         self.assertEqual(said, "later True\nwork\ntalk\nchanged\n")
         self.assertEqual([turn.number for turn in again.history.turns], [1, 2])

@@ -86,7 +86,7 @@ class BubblewrapTests(DamageCase):
         self.addCleanup(bubblewrap.tried.cache_clear)
 
     def test_lost_namespaces_and_a_leaking_environment_are_noticed(self) -> None:
-        self.lose({f"--unshare-{name}": 0 for name in ("net", "pid", "ipc", "uts")})
+        self.lose({"--hostname": 1, **{f"--unshare-{name}": 0 for name in ("net", "pid", "ipc", "uts")}})
         self.patch(launch, "INHERITED", (*launch.INHERITED, VARIABLE))
         self.assert_noticed(
             self.got_out(),
