@@ -131,9 +131,10 @@ class Direct:
     def start(self, **changes: Any) -> str:
         """:returns: the id of a container like a session's that runs."""
         resources, names = Resources(), ("workspace", "home", "sockets", "orientation", "passwd", "group")
+        places = (surroundings.WORKSPACE,)
         spec = ContainerSpec(
-            name="", image=self._image, command=("sleep", "infinity"), uid=self._uid, gid=self._uid,
-            environment={}, mounts=mounts(**{name: str(self._top / name) for name in names}), tmpfs_mb=1024,
+            name="", image=self._image, command=("sleep", "infinity"), uid=self._uid, gid=self._uid, environment={},
+            mounts=mounts(places=places, **{name: str(self._top / name) for name in names}), tmpfs_mb=1024,
             memory_mb=resources.memory_mb, cpus=resources.cpus, pids=resources.pids, labels={},
         )  # fmt: skip
         body = spec.create_request()

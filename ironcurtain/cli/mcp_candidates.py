@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 from ironcurtain.cli.output import print_lines
 from ironcurtain.errors import NotFound, UsageError
 from ironcurtain.home.user_paths import absolute_path, current_directory
+from ironcurtain.platform.kernel import IS_MACOS
 from ironcurtain.text.display import one_line
 from ironcurtain.text.quantities import counted
 
@@ -98,9 +98,7 @@ def _imported(source: str, only: str | None) -> Iterator[Candidate]:
     directory = current_directory()
     paths = [absolute_path(source)]
     if source in CLIENTS:
-        paths = places(
-            source, Path(person_home(os.environ, os.geteuid())), directory, os.environ, sys.platform == "darwin"
-        )
+        paths = places(source, Path(person_home(os.environ, os.geteuid())), directory, os.environ, IS_MACOS)
     texts = [(path, text) for path in paths if (text := read_configuration(path)) is not None]
     if not texts:
         raise NotFound(f"there is no such file: {', '.join(map(str, paths))}")

@@ -1,8 +1,11 @@
-"""What only the kernel of Linux has."""
+"""Which system this is, and what only the kernel of Linux has."""
 
 from __future__ import annotations
 
 import sys
+
+IS_MACOS = sys.platform == "darwin"
+"""Whether this system is macOS."""
 
 
 def lacking(what: str) -> str | None:

@@ -155,11 +155,10 @@ def draft(definition: Mapping[str, Any]) -> Draft | str:
     return Draft(ToolAnnotation(name, dict(args)), reasons)
 
 
-def _path_roles(
-    tool: str, argument: str, schema: Mapping[str, Any], hints: Mapping[str, Any]
-) -> tuple[tuple[Role, ...], str]:
+def _path_roles(tool: str, argument: str, schema: object, hints: Mapping[str, Any]) -> tuple[tuple[Role, ...], str]:
     """:returns: the roles of an argument that is a path, and why it has them."""
-    verbs, said, only_reads = _words(tool), schema.get("description"), hints.get("readOnlyHint")
+    verbs, only_reads = _words(tool), hints.get("readOnlyHint")
+    said = schema.get("description") if isinstance(schema, Mapping) else None
     target = not _TARGETS.isdisjoint(_words(argument))
     if not target and isinstance(said, str) and _SAYS_TARGET.search(said):
         if _READS.isdisjoint(verbs) or only_reads is True:

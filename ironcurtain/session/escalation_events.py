@@ -28,7 +28,8 @@ def escalation_event(change: Change) -> events.SessionEvent:
         return events.EscalationCounted(number=escalation.number, calls=escalation.calls)
     if isinstance(change, ApprovalAdded):
         return events.EscalationApproved(number=escalation.number, by=escalation.approved_by[-1])
-    size = len(_encoder.encode([request.arguments, request.form]))
+    size = len(_encoder.encode(request.arguments))
+    size += 0 if request.form is None else len(_encoder.encode(request.form))
     return events.EscalationRaised(
         number=escalation.number,
         call_id=request.call_id,

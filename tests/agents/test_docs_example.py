@@ -124,7 +124,7 @@ class InstalledTests(SynchronousTestCase):
         image = self.image()
         self.assertEqual((image["state"], image["version"]), ("current", "1.0"))
         engine.call("DELETE", f"/images/{image['reference']}")
-        self.assertEqual(self.image()["state"], "missing")
+        self.assertIn(self.image()["state"], ("missing", "old"))  # the latter if an earlier one is there
         done = self.product.twistd("ironcurtain")
         self.assertEqual(done.returncode, 0, done.stderr)
         try:
@@ -156,7 +156,7 @@ class InstalledTests(SynchronousTestCase):
             ("cat /etc/ironcurtain/orientation.md", 0, "only through the proxy that HTTP_PROXY"),
             ("echo no such luck >&2; exit 3", 1, "exit status 3"),
             ("true", 1, "it ended without an answer"),
-            ("curl -sS https://api.anthropic.com 2>&1 || echo not reached", 0, "not reached"),
+            ("curl -sS --noproxy '*' https://api.anthropic.com 2>&1 || echo not reached", 0, "not reached"),
         ):
             done = self.product.run("start", "-r", "last", script)
             self.assertEqual(done.returncode, status, done.stderr)

@@ -208,7 +208,7 @@ class LifecycleTests(Base):
     async def test_a_server_is_never_told_that_the_agent_can_do_what_it_cannot(self) -> None:
         agent = await self.agent(fake_server(RECORD="record"))
         await agent.call("fake__echo")
-        self.assertEqual(self.top.seen_by_server()[0]["params"]["capabilities"], {})
+        self.assertEqual(self.top.seen_by_server()[0]["params"]["capabilities"].keys(), {"elicitation"})  # a person can
         self.assertEqual(self.top.seen_by_server()[0]["params"]["protocolVersion"], "2025-11-25")
 
 

@@ -22,6 +22,7 @@ PACKAGE = Path(ironcurtain.__file__).parent
 
 PROGRAM = """
 import fcntl, importlib, os, resource, select, signal, socket, sys
+import zoneinfo  # it reads a file of this system's Python
 
 class NoInotify:
     def find_spec(self, name, path=None, target=None):

@@ -164,7 +164,7 @@ class WorkingTests(ProcessTests):
         self.assertNotIn("twisted", top)
         self.assertLessEqual(
             {name for name in modules if name.startswith("ironcurtain.")},
-            {"ironcurtain.errors", "ironcurtain.process", "ironcurtain.terminal"}
+            {f"ironcurtain.{name}" for name in ("errors", "platform", "platform.processes", "process", "terminal")}
             | {f"ironcurtain.process.{name}" for name in ("confined", "frames", "identity")}
             | {name for name in modules if name.startswith("ironcurtain.terminal.")},
         )
