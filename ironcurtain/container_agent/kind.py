@@ -125,7 +125,9 @@ class ContainerKind:
         :raises UsageError: the account cannot write to the workspace.
         """
         account = self._services.choose_account(request.workspace)
-        chosen = await self._places.choose(str(request.options.get(SANDBOX) or ""), self._engine, account)
+        asked, workspace = str(request.options.get(SANDBOX) or ""), request.workspace
+        own = "" if workspace is None else str(workspace.resolve())
+        chosen = await self._places.choose(asked, self._engine, account, own)
         check_account(account, request)
         self._rules(self._payers(request))
         return replace(request, options={**request.options, SANDBOX: chosen})

@@ -44,9 +44,10 @@ class Places:
     def __init__(self, adapter: Adapter, settings: Settings, environ: Mapping[str, str]) -> None:
         self._adapter, self._settings, self._environ = adapter, settings, environ
 
-    async def choose(self, asked: str, engine: Callable[[], Engine], account: Account) -> str:
+    async def choose(self, asked: str, engine: Callable[[], Engine], account: Account, workspace: str) -> str:
         """
         :param asked: what the user chose; empty: what the settings say, else the strongest that works.
+        :param workspace: real path of the workspace; empty for one that is to be the session's own.
         :returns: a value of :data:`NAMES`.
         :raises UsageError: there is no such sandbox.
         :raises EngineUnavailable: it has to be a container, and no Docker Engine answers.
@@ -64,19 +65,22 @@ class Places:
                 if wanted:
                     raise
                 without = f"{e}; and without Docker, "
-        if problem := self.problem(account):
+        if problem := self.problem(account, workspace):
             raise Unavailable(f"{without}{problem}")
         return BUBBLEWRAP
 
-    def problem(self, account: Account) -> str:
+    def problem(self, account: Account, workspace: str) -> str:
         """:returns: why the agent cannot run with bubblewrap here, in words; empty if it can."""
         if (reason := bubblewrap.available(account.switched)) is not None:
             return f"{self._adapter.display_name} cannot run in a sandbox of bubblewrap: {reason}"
-        return "" if self.program() is not None else self._missing()
+        return "" if self.program(workspace) is not None else self._missing()
 
-    def program(self) -> AgentProgram | None:
-        """:returns: the agent's program on this machine; ``None`` if it has none."""
-        return find(program_name(self._adapter), self._search, self._homes)
+    def program(self, workspace: str = "") -> AgentProgram | None:
+        """
+        :param workspace: real path of the workspace; empty: there is none.
+        :returns: the agent's program on this machine; ``None`` if it has none.
+        """
+        return find(program_name(self._adapter), self._search, self._homes, workspace=workspace)
 
     def plan(
         self,
@@ -96,9 +100,9 @@ class Places:
         :raises Unavailable: the agent's program is gone, or in the workspace.
         :raises UsageError: the agent's program is where the sandbox has something else.
         """
-        if (program := self.program()) is None:
-            raise Unavailable(self._missing())
         workspace, paths = str(core.workspace.resolve()), core.paths
+        if (program := self.program(workspace)) is None:
+            raise Unavailable(self._missing())
         usual = mounts(
             workspace=workspace,
             places=places,

@@ -108,7 +108,7 @@ class LoopKind:
         protected = session_protected(core, self._environ)
         checkpoints = None
         if own.git_checkpoint:
-            identity = user_identity(environ, None).settings()
+            identity = user_identity(environ, None, str(core.workspace.resolve())).settings()
             checkpoints = Checkpoints(self._reactor, directory, environ, home, identity, protected, core.sandbox_kind)
 
         def take_snapshot(number: int) -> Deferred[None]:

@@ -11,6 +11,7 @@ from io import BytesIO
 from ironcurtain.process import bounded
 from ironcurtain.process.accounts import Account
 from ironcurtain.process.bounded import Bounds, Unfinished
+from ironcurtain.process.search_path import outside
 from ironcurtain.sandbox.linked_repository import LinkedRepository, repository_settings
 
 GIT_SECONDS = 5.0
@@ -42,13 +43,15 @@ class GitIdentity:
         return {f"GIT_{role}_{part}": value for role in _ROLES for part, value in known if value}
 
 
-def user_identity(environ: Mapping[str, str], account: Account | None) -> GitIdentity:
+def user_identity(environ: Mapping[str, str], account: Account | None, workspace: str) -> GitIdentity:
     """
     Ask git for the user's own settings, outside every repository, so that no workspace can make it run anything.
 
     :param account: the account whose settings to read, if not that of this process, which is root then.
+    :param workspace: real path of the workspace: a program there is not run.
     """
-    if (git := shutil.which("git", path=environ.get("PATH", os.defpath))) is None:
+    search = outside(environ.get("PATH", os.defpath), workspace)
+    if (git := shutil.which("git", path=search)) is None:
         return GitIdentity()
     own = {name: environ[name] for name in _PLACES if name in environ}
     places = own if account is None else {"HOME": account.home}
@@ -57,7 +60,7 @@ def user_identity(environ: Mapping[str, str], account: Account | None) -> GitIde
         done = bounded.run(
             command if account is None else account.command(command),
             Bounds(GIT_SECONDS, whole=True),
-            environment={"PATH": environ.get("PATH", os.defpath), **places},
+            environment={"PATH": search, **places},
             cwd="/",
         )
     except (OSError, Unfinished):
@@ -93,9 +96,9 @@ def commit_variables(
     :param workspace: as for :func:`repository_identity`, with ``repository``.
     :returns: the variables with which git, wherever it runs, commits as it would for the user in this workspace.
     """
-    of_user = user_identity(environ, account)
+    of_user = user_identity(environ, account, workspace)
     if account is not None and of_user == GitIdentity():  # an account without a person
-        of_user = user_identity(environ, None)
+        of_user = user_identity(environ, None, workspace)
     of_repository = repository_identity(workspace, repository)
     names = [f"GIT_{role}_{part}" for role in _ROLES for part in ("NAME", "EMAIL")]
     given = {name: environ[name] for name in names if environ.get(name)} if account is None else {}

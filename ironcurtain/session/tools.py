@@ -240,7 +240,7 @@ def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy
             workspace=paths.host,
             protected=protected,
             account=core.switched,
-            settings=user_identity(environ, core.switched).settings(),
+            settings=user_identity(environ, core.switched, os.path.realpath(paths.host)).settings(),
             writers=annotations.merged(policy.annotations).writers(),
             downloads=private_directory(services.home.downloads),
             kind=kind or core.sandbox_kind,

@@ -85,7 +85,7 @@ class ChoiceTests(SynchronousTestCase):
     def choose(self, asked: str, engine: Callable[[], Engine], setting: Setting = "", search: str = os.defpath) -> str:
         settings = Settings(agents=Agents(sandbox=setting))
         places = Places(ScriptAgent(), settings, {"PATH": search, "HOME": "/nonexistent"})
-        return self.successResultOf(Deferred.fromCoroutine(places.choose(asked, engine, Account(UID, UID))))
+        return self.successResultOf(Deferred.fromCoroutine(places.choose(asked, engine, Account(UID, UID), "")))
 
     def none(self) -> Engine:
         raise EngineUnavailable("unix:///nothing.sock", "nobody listens")
@@ -98,7 +98,7 @@ class ChoiceTests(SynchronousTestCase):
             Settings(agents=Agents(sandbox=setting)),
             {"PATH": search, "HOME": "/nonexistent"},
         )
-        choosing = Deferred.fromCoroutine(places.choose(asked, self.none, Account(UID, UID)))
+        choosing = Deferred.fromCoroutine(places.choose(asked, self.none, Account(UID, UID), ""))
         return str(self.failureResultOf(choosing, error).value)
 
     def test_bubblewrap_is_chosen_where_there_is_no_engine(self) -> None:

@@ -26,23 +26,32 @@ class GitIdentityTests(SynchronousTestCase):
         given = self.home / ".gitconfig"
         for name, value in (("user.name", strange), ("user.email", "a@b.test"), ("core.pager", "secret-program")):
             subprocess.run(["git", "config", "--file", str(given), name, value], check=True)
-        made = user_identity(self.environ, None).settings()
+        made = user_identity(self.environ, None, "").settings()
         self.assertNotIn(b"secret-program", made)
         given.write_bytes(made)
         read = subprocess.run(["git", "config", "--file", str(given), "user.name"], capture_output=True, check=True)
         self.assertEqual(read.stdout.decode(), f"{strange}\n")
 
     def test_nobody_told_git(self) -> None:
-        self.assertEqual(user_identity(self.environ, None), GitIdentity())
+        self.assertEqual(user_identity(self.environ, None, ""), GitIdentity())
         self.assertEqual(GitIdentity().settings(), b"")
 
     def test_there_is_no_git(self) -> None:
-        self.assertEqual(user_identity({**self.environ, "PATH": "/nowhere"}, None), GitIdentity())
+        self.assertEqual(user_identity({**self.environ, "PATH": "/nowhere"}, None, ""), GitIdentity())
 
     def test_an_included_file_counts(self) -> None:
         (self.home / ".gitconfig").write_text("[include]\n\tpath = names\n")
         (self.home / "names").write_text("[user]\n\tname = Ann\n")
-        self.assertEqual(user_identity(self.environ, None), GitIdentity("Ann"))
+        self.assertEqual(user_identity(self.environ, None, ""), GitIdentity("Ann"))
+
+    def test_a_git_in_the_workspace_is_not_run(self) -> None:
+        planted = self.home / "work" / "bin" / "git"
+        planted.parent.mkdir(parents=True)
+        planted.write_text(f"#!/bin/sh\ntouch {self.home}/ran\n")
+        planted.chmod(0o755)
+        environ = {**self.environ, "PATH": f"{planted.parent}:{self.environ['PATH']}"}
+        user_identity(environ, None, str(self.home / "work"))
+        self.assertFalse((self.home / "ran").exists())
 
 
 class CommitVariablesTests(SynchronousTestCase):

@@ -7,12 +7,14 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from glob import escape, glob
 from pathlib import PurePath
 
 from ironcurtain.errors import Unavailable
 from ironcurtain.process import bounded
 from ironcurtain.process.bounded import Bounds, Unfinished
+from ironcurtain.process.search_path import outside
 from ironcurtain.sandbox.installation import Installation
 from ironcurtain.sandbox.pieces import all_names, readable_pieces
 from ironcurtain.sandbox.system_paths import is_system
@@ -81,23 +83,29 @@ class Needed:
 
 
 def find(
-    name: str, search: str, homes: Sequence[str], ask: Callable[[Sequence[str]], str] | None = None
+    name: str,
+    search: str,
+    homes: Sequence[str],
+    ask: Callable[[Sequence[str]], str] | None = None,
+    workspace: str = "",
 ) -> AgentProgram | None:
     """
     :param name: of the program.
     :param search: the ``PATH``, of which relative entries are not searched: they would be in the project.
     :param homes: home directories.
     :param ask: runs the command of a version manager, and returns what it prints.
+    :param workspace: real path of the project, where no version manager is run; empty: there is none.
     :returns: ``None`` if there is none.
     """
+    ask = ask or partial(_ask, outside(search, workspace))
     for directory in _directories(search, homes):
         path = os.path.join(directory, name)
         if not os.path.isfile(path) or not os.access(path, os.X_OK):
             continue
         manager = next((each for end, each in MANAGERS.items() if directory.endswith(end)), "")
         if manager:
-            tool = shutil.which(manager, path=f"{directory}:{search}")
-            real = (ask or _ask)([tool, "which", name]).strip() if tool is not None else ""
+            tool = shutil.which(manager, path=outside(f"{directory}:{search}", workspace))
+            real = ask([tool, "which", name]).strip() if tool is not None else ""
             if not os.path.isabs(real) or not os.path.isfile(real):
                 continue  # the shim of a version that is not installed
             path = real
@@ -122,10 +130,10 @@ def needed(
     tools = (f"{home}/{place}" for home in homes for place in TOOLCHAINS)
     found += [place for place in tools if os.path.exists(place)]
     pieces = [piece for path in found for piece in readable_pieces(path, names, workspace)]
-    outside = [path for path in dict.fromkeys(pieces) if not f"{os.path.realpath(path)}/".startswith(f"{workspace}/")]
-    reached = [directory for directory in _absolute(search) if _is_reached(directory, outside)]
+    given = [path for path in dict.fromkeys(pieces) if not f"{os.path.realpath(path)}/".startswith(f"{workspace}/")]
+    reached = [directory for directory in _absolute(search) if _is_reached(directory, given)]
     first = [os.path.dirname(program.path)]
-    if (node := shutil.which("node", path=f"{first[0]}:{search}")) is not None and _is_reached(node, outside):
+    if (node := shutil.which("node", path=f"{first[0]}:{search}")) is not None and _is_reached(node, given):
         first.append(os.path.dirname(node))
     words = dict.fromkeys((*first, *reached, "/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin", "/sbin"))
     variables = {
@@ -134,7 +142,7 @@ def needed(
         for home in homes
         if os.path.isdir(f"{home}/{place}")
     }
-    return Needed(tuple(outside), ":".join(words), variables)
+    return Needed(tuple(given), ":".join(words), variables)
 
 
 def _directories(search: str, homes: Sequence[str]) -> Iterator[str]:
@@ -157,9 +165,9 @@ def _origin(path: str) -> str:
     return next((origin for part, origin in _ORIGINS if part in places), "native")
 
 
-def _ask(words: Sequence[str]) -> str:
+def _ask(search: str, words: Sequence[str]) -> str:
     try:
-        done = bounded.run(words, Bounds(SECONDS), environment=dict(os.environ), cwd="/")
+        done = bounded.run(words, Bounds(SECONDS), environment={**os.environ, "PATH": search}, cwd="/")
     except (OSError, Unfinished):
         return ""
     return done.output.decode(errors="replace") if done.status == 0 else ""

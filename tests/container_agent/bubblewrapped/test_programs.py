@@ -80,6 +80,14 @@ class FindTests(ProgramCase):
         self.program(".volta/bin/volta")
         self.assertIsNone(self.find(said=""))
 
+    def test_version_manager_in_the_project_is_not_run(self) -> None:
+        project, real = str(self.home / "project"), self.program(".local/bin/real")
+        self.program("project/bin/mise")
+        self.program(".local/share/mise/shims/claude")
+        (self.home / "link").symlink_to("project/bin")
+        for search in (f"{project}/bin", f"{self.home}/link"):
+            self.assertIsNone(find("claude", search, [str(self.home)], lambda words: real, project))
+
 
 class NeededTests(ProgramCase):
     def needed(self, path: str, workspace: str = "/nonexistent", protected: Sequence[str] = ()) -> tuple[str, ...]:
