@@ -137,8 +137,9 @@ class Channel:
             if not said:  # its end is noticed elsewhere
                 self._reactor.removeReader(self)
                 return
-            with suppress(ValueError, TypeError, AttributeError):
-                self._take(json.loads(said))
+            with suppress(ValueError, RecursionError):
+                if isinstance(answer := json.loads(said), dict):
+                    self._take(answer)
 
     def connectionLost(self, reason: Failure) -> None:
         """For the reactor: it stops."""
@@ -148,10 +149,11 @@ class Channel:
             self.takes_requests = True
             self.ready.callback(None)
         for what, waiting in self._asked.items():
-            if what in answer and waiting:
-                waiting.pop(0).callback(int(answer[what]))
-        if (ended := self._running.pop(answer.get("ended", 0), None)) is not None:
-            ended.callback(int(answer["status"]) & 0xFF)
+            if isinstance(number := answer.get(what), int) and waiting:
+                waiting.pop(0).callback(number)
+        match answer:
+            case {"ended": int(number), "status": int(status)} if number in self._running:
+                self._running.pop(number).callback(status & 0xFF)
 
     def _ask(self, what: str, request: Mapping[str, Any]) -> Deferred[Any]:
         asked: Deferred[Any] = Deferred()

@@ -34,6 +34,12 @@ from ironcurtain.sandbox.spec import Sandbox
 START_SECONDS = 10.0
 """Time limit in seconds for a sandbox to start (some 30 ms on an idle machine)."""
 
+COUNT_SECONDS = 10.0
+"""
+Time limit in seconds for counting processes (it takes milliseconds): the agent can stop the first program, and nothing
+else limits how long a message would wait then.
+"""
+
 END_SECONDS = 10.0
 """Time limit in seconds for ending programs, beyond the grace period; then the sandbox itself is killed."""
 
@@ -144,11 +150,15 @@ class BubblewrapSandbox:
         return self._channel.start(self._order(argv, environment), (slave, slave, slave), terminal=True)
 
     async def crowded(self) -> bool:
-        """:returns: whether its number of processes and threads is close to the limit."""
+        """:returns: whether its number of processes and threads is close to the limit; ends it if it does not say."""
         try:
-            return await self._channel.count() >= self.most_processes * CROWDED
+            count = await self._channel.count().addTimeout(COUNT_SECONDS, self._reactor)
         except ContainerDied:  # which is reported elsewhere
             return False
+        except Late:
+            self._kill()
+            return False
+        return count >= self.most_processes * CROWDED
 
     async def end_programs(self) -> bool:
         """End everything in it except its first program; end the sandbox if that takes too long."""

@@ -75,6 +75,22 @@ class LifeTests(BubblewrappedCase):
             await running
         self.assertNotIn("sleep", (await self.sh(sandbox, PROCESSES))[1].replace("cat /proc", ""))
 
+    async def test_first_program_that_the_agent_stops_ends_the_sandbox(self) -> None:
+        from ironcurtain.container_agent.bubblewrapped import sandbox as module
+
+        self.patch(module, "COUNT_SECONDS", 0.3)
+        sandbox = await self.started()
+        stopped = Until("stopped")
+        program = await sandbox.open(
+            ("sh", "-c", "kill -STOP $PPID; echo stopped; exec sleep 1000"),
+            stdout=stopped, stderr=lambda _: None, environment={},
+        )  # fmt: skip
+        await stopped.seen
+        self.assertFalse(await sandbox.crowded())
+        await self.assertFailure(program.ended, ContainerDied)
+        await self.died
+        self.assertIn("signal 9", self.deaths[0])
+
     async def test_program_that_does_not_exist_is_named(self) -> None:
         sandbox = await self.started()
         said = bytearray()
