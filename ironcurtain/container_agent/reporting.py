@@ -46,9 +46,9 @@ class Reporting:
         if isinstance(report, reports.Text):
             self._text(report.text)
             return
-        self.flush()
         if (event := _event(report)) is None or not self._within_rate():
             return
+        self.flush()
         if isinstance(report, reports.TextDropped | reports.Activity):
             self._end_block(dropped=isinstance(report, reports.TextDropped))
         self._core.emit(event)

@@ -61,6 +61,11 @@ class ReportingTests(SynchronousTestCase):
         self.assertEqual(len(self.records), A_SECOND)
         self.assertEqual(self.events[-2], events.Notice(text="7 more reports of the agent were left out"))
 
+    def test_a_flood_of_pieces_between_other_reports_is_counted_too(self) -> None:
+        for _ in range(1000):
+            self.take(reports.Text("x"), reports.Activity("thinking"))
+        self.assertLessEqual(len(self.events), 2 * A_SECOND)
+
     def test_a_flood_of_text_is_cut(self) -> None:
         self.take(*[reports.Text("x" * 100_000) for _ in range(50)])
         self.reporting.end()

@@ -14,6 +14,7 @@ from typing import Any
 
 from ironcurtain.agents.outcome import CUT, TurnOutcome
 from ironcurtain.agents.streams.reading import (
+    Collected,
     ObjectLines,
     argument_line,
     brief,
@@ -91,7 +92,7 @@ class AcpDialogue:
 
     def _fresh(self) -> None:
         self._state, self._message = "", ""
-        self._block: list[str] = []
+        self._block = Collected()
         self._tools: dict[str, str] = {}
         self._held: dict[str, str] = {}
 
@@ -144,7 +145,7 @@ class AcpDialogue:
 
     def ended(self, outcome: TurnOutcome) -> TurnOver:
         """:returns: a failure: turns end while the program goes on."""
-        return TurnOver("".join(self._block), Failed(kind="mcp-down" if self._lost else None))
+        return TurnOver(str(self._block), Failed(kind="mcp-down" if self._lost else None))
 
     def _answered(self, method: str, message: dict[str, Any]) -> Iterator[Report]:
         failed = isinstance(message.get("error"), dict)
@@ -170,7 +171,7 @@ class AcpDialogue:
             case "session/prompt" if not failed:
                 yield self._over(text_at(message, "result", "stopReason"))
             case "session/prompt" | "initialize" | "session/new" | "session/set_mode":
-                yield TurnOver("".join(self._block), Failed(_reason(message), _http_status(message)))
+                yield TurnOver(str(self._block), Failed(_reason(message), _http_status(message)))
 
     def _open(self) -> bytes:
         if self._session:
@@ -198,7 +199,7 @@ class AcpDialogue:
             self._block.clear()
             yield Activity("answering")
         if text:
-            self._block.append(text)
+            self._block.add(text)
             yield Text(text)
 
     def _tool(self, update: Any) -> Iterator[Report]:
@@ -232,7 +233,7 @@ class AcpDialogue:
             yield Activity(state)
 
     def _over(self, reason: str) -> TurnOver:
-        answer = "".join(self._block)
+        answer = str(self._block)
         match reason:
             case _ if self._lost:
                 return TurnOver("", Failed(kind="mcp-down"))

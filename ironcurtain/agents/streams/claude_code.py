@@ -14,6 +14,7 @@ from typing import Any
 
 from ironcurtain.agents.outcome import CUT, TurnOutcome
 from ironcurtain.agents.streams.reading import (
+    Collected,
     ObjectLines,
     argument_line,
     brief,
@@ -67,11 +68,10 @@ class ClaudeDialogue:
         self._fresh()
 
     def _fresh(self) -> None:
-        self._pieces = ""
+        self._pieces = Collected()
         self._stop = ""
         self._state = ""
-        self._block: list[str] = []
-        self._carried = ""
+        self._block, self._carried = Collected(), Collected()
         self._lost = False
         self._status: int | None = None
 
@@ -163,7 +163,7 @@ class ClaudeDialogue:
             case "content_block_start":
                 yield from self._does("thinking")
             case "content_block_delta" if text := text_at(event, "delta", "text"):
-                self._pieces += text
+                self._pieces.add(text)
                 yield Text(text)
             case "message_delta":
                 self._stop = text_at(event, "delta", "stop_reason")
@@ -183,21 +183,24 @@ class ClaudeDialogue:
                     yield from self._tool(block, parent)
 
     def _whole_text(self, text: str) -> Iterator[Report]:
-        if self._pieces and not text.startswith(self._pieces):
+        shown = str(self._pieces)
+        if shown and not text.startswith(shown):
             yield from self._drop()
-        if not self._pieces:
+            shown = ""
+        if not shown:
             yield from self._text_begins()
-        if rest := text[len(self._pieces) :]:
+        if rest := text[len(shown) :]:
             yield Text(rest)
-        self._pieces = ""
-        self._block.append(text)
+        self._pieces.clear()
+        self._block.add(text)
 
     def _tool(self, block: Any, parent: str) -> Iterator[Report]:
         if identity := text_at(block, "id"):
             if not parent:
                 self._tools.add(identity)
                 self._block.clear()
-                self._carried, self._state = "", ""
+                self._carried.clear()
+                self._state = ""
             if (name := text_at(block, "name")).startswith(f"mcp__{self._server}__"):
                 self._judged.add(identity)  # an event of its own tells of it
                 return
@@ -211,7 +214,7 @@ class ClaudeDialogue:
                 yield Taken(text)
         elif event.get("isSynthetic"):
             if self._stop == "max_tokens":
-                self._carried += "".join(self._block)
+                self._carried.add(str(self._block))
                 self._block.clear()
             return
         for block in content if isinstance(content, list) else ():
@@ -234,13 +237,13 @@ class ClaudeDialogue:
         if self._lost:
             return self._over("", Failed(text, kind="mcp-down"), usage)
         if reason.startswith(_ABORTED):
-            return self._over(self._carried + "".join(self._block), Failed(INTERRUPTED), usage)
+            return self._over(f"{self._carried}{self._block}", Failed(INTERRUPTED), usage)
         if event.get("is_error"):
             status = status_at(event, "api_error_status") or self._status
             return self._over("", Failed(text or "; ".join(errors) or reason.replace("_", " "), status), usage)
         if local := text_at(event, "local_command"):
-            text = text or "".join(self._block) or f"{local}: done"
-        answer = self._carried + text
+            text = text or str(self._block) or f"{local}: done"
+        answer = f"{self._carried}{text}"
         if not answer.strip():
             return self._over("", Failed(kind="empty"), usage)
         return self._over(f"{answer}\n{CUT}" if self._stop == "max_tokens" else answer, None, usage)
@@ -262,7 +265,7 @@ class ClaudeDialogue:
 
     def _drop(self) -> Iterator[Report]:
         if self._pieces:
-            self._pieces = ""
+            self._pieces.clear()
             yield TextDropped()
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from ironcurtain.agents.outcome import CUT, TurnOutcome
 from ironcurtain.agents.streams.reading import (
+    Collected,
     ObjectLines,
     argument_line,
     brief,
@@ -50,6 +51,9 @@ _QUIET = ("agentMessage", "reasoning", "userMessage", "hookPrompt", "plan", "con
 _LIMIT = "max_output_tokens"
 """Part of the reason of a turn that reached the limit of output tokens."""
 
+MESSAGES = 8
+"""Most messages whose pieces come at once; real ones come one after the other."""
+
 _CLIENT = {"name": "ironcurtain", "title": "IronCurtain", "version": "1"}
 
 
@@ -77,8 +81,8 @@ class CodexDialogue:
         self._fresh()
 
     def _fresh(self) -> None:
-        self._messages: list[str] = []
-        self._pieces: dict[str, str] = {}
+        self._message = ""
+        self._pieces: dict[str, Collected] = {}
         self._tools: set[str] = set()
         self._failed, self._compacted = Failed(), False
         self._before: TokenUsage | None = None
@@ -173,7 +177,8 @@ class CodexDialogue:
                 yield from self._begun(dig(params, "item"))
             case "item/agentMessage/delta":
                 identity, text = text_at(params, "itemId"), text_at(params, "delta")
-                self._pieces[identity] = self._pieces.get(identity, "") + text
+                if identity in self._pieces or len(self._pieces) < MESSAGES:
+                    self._pieces.setdefault(identity, Collected()).add(text)
                 yield Text(text)
             case "item/completed":
                 yield from self._completed(dig(params, "item"))
@@ -193,7 +198,7 @@ class CodexDialogue:
         identity, kind = text_at(item, "id"), text_at(item, "type")
         if kind == "agentMessage":
             yield from self._drop()
-            self._pieces[identity] = ""
+            self._pieces[identity] = Collected()
             yield Activity("answering")
         elif kind == "reasoning":
             yield Activity("thinking")
@@ -208,9 +213,9 @@ class CodexDialogue:
             text, shown = text_at(item, "text"), self._pieces.pop(identity, None)
             if shown is None:
                 yield Activity("answering")
-            if rest := text.removeprefix(shown or ""):
+            if rest := text.removeprefix("" if shown is None else str(shown)):
                 yield Text(rest)
-            self._messages.append(text)
+            self._message = text if text.strip() else self._message
         elif kind == "contextCompaction":
             self._compacted = True
         elif kind == "userMessage":
@@ -242,9 +247,9 @@ class CodexDialogue:
         usage = None if self._before is None else _since(self._before, self._used)
         self._turn = ""
         self._handed.clear()
-        answer = next((text for text in reversed(self._messages) if text.strip()), "")
+        answer = self._message
         if status == "interrupted":
-            return TurnOver("".join(self._pieces.values()) or answer, Failed("it was interrupted"), usage)
+            return TurnOver("".join(map(str, self._pieces.values())) or answer, Failed("it was interrupted"), usage)
         if status != "completed" and _LIMIT in error and answer:
             return TurnOver(f"{answer}\n{CUT}", None, usage)
         if status != "completed":

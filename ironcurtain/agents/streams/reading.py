@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from io import StringIO
 from typing import Any
 
 from ironcurtain.jsonrpc.framing import INBOUND_LIMIT, Framer, TooLong
@@ -31,6 +32,27 @@ class ObjectLines:
         for line in self._framer.feed(data):
             if not isinstance(line, TooLong) and (found := parsed(line)) is not None:
                 yield found
+
+
+class Collected:
+    """A text that comes in pieces. Of a longer one than :data:`LINE_LIMIT` characters, only the beginning is kept."""
+
+    def __init__(self) -> None:
+        self._text, self._size = StringIO(), 0
+
+    def __bool__(self) -> bool:
+        return self._size > 0
+
+    def __str__(self) -> str:
+        return self._text.getvalue()
+
+    def add(self, piece: str) -> None:
+        """Add a piece at the end, in a time that does not depend on what was added before."""
+        self._size += self._text.write(piece[: LINE_LIMIT - self._size])
+
+    def clear(self) -> None:
+        """Begin again with nothing."""
+        self._text, self._size = StringIO(), 0
 
 
 def parsed(line: bytes) -> dict[str, Any] | None:

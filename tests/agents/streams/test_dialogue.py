@@ -15,6 +15,7 @@ from ironcurtain.agents.registry import BUILT_IN
 from ironcurtain.agents.streams.dialogue import Dialogue, WholeOutput
 from ironcurtain.agents.streams.reading import (
     WHAT_LIMIT,
+    Collected,
     count_at,
     dig,
     parsed,
@@ -137,3 +138,25 @@ class ReadingTests(SynchronousTestCase):
         self.assertEqual([text_at(value, "a", "b"), text_at(value, "a", "c"), text_at(None, "a")], ["text", "", ""])
         self.assertEqual([count_at(value, "a", name) for name in "bcdef"], [0, 7, 0, 0, 0])
         self.assertEqual([status_at(value, "a", name) for name in "cg"], [None, 404])
+
+
+class CollectedTests(SynchronousTestCase):
+    """:class:`Collected`"""
+
+    @given(st.lists(st.text()))
+    def test_it_is_all_pieces(self, pieces: list[str]) -> None:
+        collected = Collected()
+        for piece in pieces:
+            collected.add(piece)
+        self.assertEqual((str(collected), bool(collected)), ("".join(pieces), any(pieces)))
+
+    def test_beginning_of_a_flood_is_kept(self) -> None:
+        from ironcurtain.agents.streams import reading
+
+        self.patch(reading, "LINE_LIMIT", 10)
+        collected = Collected()
+        for _ in range(3):
+            collected.add("abcd")
+        self.assertEqual(str(collected), "abcdabcdab")
+        collected.clear()
+        self.assertEqual((str(collected), bool(collected)), ("", False))
