@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from ironcurtain.cli.output import print_lines
+from ironcurtain.cli.questions import confirmed
 from ironcurtain.errors import NotFound, UsageError
 from ironcurtain.home.user_paths import absolute_path, current_directory
 from ironcurtain.platform.kernel import IS_MACOS
-from ironcurtain.text.display import one_line
+from ironcurtain.text.display import json_line, one_line
 from ironcurtain.text.quantities import counted
 
 NAME_LIMIT = 64
@@ -78,6 +79,28 @@ def wanted(
     return [Candidate(called, entry)]
 
 
+def may_start(candidates: Sequence[Candidate], yes: bool) -> bool:
+    """
+    Show what stands in a file of another program, before anything of it runs.
+
+    :param yes: whether the person agreed beforehand.
+    :returns: whether the person agrees.
+    """
+    from ironcurtain.secrets.redaction import Redactor
+
+    for each in candidates:
+        print_lines(f"{each.name} is {json_line(Redactor().value(dict(each.entry)))}")
+    return yes or agreed(f"Start {counted(len(candidates), 'server')} to see the tools?")
+
+
+def agreed(question: str) -> bool:
+    """:returns: whether the person at the terminal says yes."""
+    if not sys.stdin.isatty():
+        print_lines("Nothing was written: without a terminal, --yes agrees.", err=True)
+        return False
+    return confirmed(question, default=False)
+
+
 def _variable(text: str) -> tuple[str, str]:
     from ironcurtain.secrets.redaction import may_be_secret
 
@@ -92,7 +115,7 @@ def _variable(text: str) -> tuple[str, str]:
 
 def _imported(source: str, only: str | None) -> Iterator[Candidate]:
     from ironcurtain.home.layout import person_home, read_configuration
-    from ironcurtain.mcp_proxy.client_files import CLIENTS, is_ours, places, table, with_references
+    from ironcurtain.mcp_proxy.client_files import CLIENTS, is_ours, places, table, with_references, without_rights
     from ironcurtain.mcp_proxy.names import usable_name
 
     directory = current_directory()
@@ -114,6 +137,9 @@ def _imported(source: str, only: str | None) -> Iterator[Candidate]:
                 print_lines(f"{name} is IronCurtain itself: it is left out.")
             elif name not in seen:
                 seen.add(name)
-                yield Candidate(name, *with_references(entry, os.environ))
+                safe, taken = without_rights(entry)
+                if taken:
+                    print_lines(f"{name}: {', '.join(taken)} is left out, as only you give rights.")
+                yield Candidate(name, *with_references(safe, os.environ))
     if only is not None and only not in seen and usable_name(only) not in seen:
         raise NotFound(f"there is no server {only!r} in {', '.join(str(path) for path, _ in texts)}")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ironcurtain.cli.mcp_candidates import NAME_LIMIT, Candidate, sandbox_of, wanted
+from ironcurtain.cli.mcp_candidates import NAME_LIMIT, Candidate, agreed, may_start, sandbox_of, wanted
 from ironcurtain.cli.mcp_drafts import Drafts, drafts, write_drafts
 from ironcurtain.cli.mcp_trial import Trial, pins_kept_for, try_servers
 from ironcurtain.cli.output import as_json, home, print_json, print_lines, print_table
@@ -68,8 +68,9 @@ def add(
     asks about all calls of the server, and the server to mcp-servers.json. Nothing else in these files changes.
 
     --from takes a file, or claude-desktop, claude-code, vscode, cursor or codex, whose files are looked up; with NAME
-    only that server. Servers that are there already are left as they are. Secrets are not printed: those that your
-    environment has under the same name become references to it.
+    only that server. You see what stands there before anything of it runs. Fields that give a server rights, such as
+    sandbox and env_command, are left out. Servers that are there already are left as they are. Secrets are not printed:
+    those that your environment has under the same name become references to it.
 
     A server that does not start is not added, unless you say so. Exits with status 69 then.
     """
@@ -80,6 +81,8 @@ def add(
     if not new:
         print_lines("Nothing was added.")
         return
+    if source is not None and not may_start(new, yes):
+        raise SystemExit(1)
     pins, accepted, failed = _pins([each.name for each in new]), set[str](), False
     with pins_kept_for(accepted, pins):
         trials = try_servers({each.name: each.entry for each in new if not each.disabled})
@@ -114,7 +117,7 @@ def annotate(name: str, yes: bool) -> None:
     _print_withheld(name, trial)
     if not found.drafted:
         print_lines("There is nothing to write.")
-    elif yes or _agreed(f"Write {counted(len(found.drafted), 'annotation')}?"):
+    elif yes or agreed(f"Write {counted(len(found.drafted), 'annotation')}?"):
         _write_drafts(found, files)
 
 
@@ -275,14 +278,7 @@ def _is_wanted(candidate: Candidate, trial: Trial, yes: bool, anyway: bool) -> b
             print_lines(f"{candidate.name} was not added. {ALL_THE_SAME}", err=True)
             return False
         return confirmed(f"Add {candidate.name} all the same?", default=False)
-    return yes or _agreed(f"Add {candidate.name}?")
-
-
-def _agreed(question: str) -> bool:
-    if not sys.stdin.isatty():
-        print_lines("Nothing was written: without a terminal, --yes agrees.", err=True)
-        return False
-    return confirmed(question, default=False)
+    return yes or agreed(f"Add {candidate.name}?")
 
 
 def _write_server(path: Path, candidate: Candidate) -> None:

@@ -38,6 +38,11 @@ CLIENTS = ("claude-desktop", "claude-code", "vscode", "cursor", "codex")
 OURS = "ironcurtain"
 """The program that clients start as a server of theirs to use IronCurtain."""
 
+RIGHTS = frozenset(
+    ("sandbox", "install_scripts", "env_command", "headers_command", "ca_file", "agent_requests")
+)  # fmt: skip
+"""Fields of ours that give a server more than it gets without them, or run commands outside its sandbox."""
+
 _PLAIN_REFERENCE = re.compile(r"\$\{(?:env:)?[A-Za-z_][A-Za-z0-9_]*\}")
 
 
@@ -84,6 +89,20 @@ def is_ours(entry: Mapping[str, Any]) -> bool:
     """Whether a client's server is IronCurtain itself."""
     command = entry.get("command")
     return isinstance(command, str) and os.path.basename(command) == OURS
+
+
+def without_rights(entry: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """
+    Take away what only the person can give a server, since whoever wrote a project's file of servers is not trusted.
+
+    :param entry: a server as a file that is not ours has it.
+    :returns: the entry without :data:`RIGHTS`, and the names of those that it had.
+    """
+    result, taken = {name: value for name, value in entry.items() if name not in RIGHTS}, RIGHTS & entry.keys()
+    if isinstance(command := entry.get("command"), dict):  # its members count as those of the entry
+        result["command"], further = without_rights(command)
+        taken |= frozenset(further)
+    return result, sorted(taken)
 
 
 def with_references(entry: Mapping[str, Any], environ: Mapping[str, str]) -> tuple[dict[str, Any], list[str]]:

@@ -119,19 +119,25 @@ class AddTests(ProductCase):
 
     def test_file_of_another_client(self) -> None:
         env = {"TOOLS": self.product.environ["TOOLS"], "DEFINITIONS": json.dumps(SCHEMAS)}
+        touched = self.product.person / "touched"
         entries = {
             "my notes": {"command": SERVER[0], "args": list(SERVER[1:]), "env": {**env, "API_TOKEN": SECRET}},
             "off": {"command": "x", "disabled": True, "env": {"OTHER_TOKEN": SECRET[::-1]}},
-            "bad": {"command": "no-such-program"},
+            "bad": {"command": "no-such-program", "sandbox": "none", "env_command": {"A": f"touch {touched}"}},
             "ironcurtain": {"command": "ironcurtain", "args": ["mcp-proxy"]},
         }
         Path(self.product.project, ".mcp.json").write_text(json.dumps({"mcpServers": entries}))
         self.product.environ["API_TOKEN"] = SECRET
+        unasked = self.product.run("mcp", "add", "--from", ".mcp.json")
+        self.assertEqual((unasked.returncode, "starts, and has" in unasked.stdout), (1, False))
+        self.assertIn('bad is {"command":"no-such-program"}', unasked.stdout)
         done = self.product.run("mcp", "add", "--from", "claude-code", "--yes")
         self.assertEqual(done.returncode, 69, done.stderr)
-        said = done.stdout + done.stderr
+        said = unasked.stdout + done.stdout + done.stderr
         for secret in (SECRET, SECRET[::-1]):
             self.assertNotIn(secret, said)
+        self.assertFalse(touched.exists() or self.pins.exists())
+        self.assertIn("bad: env_command, sandbox is left out", said)
         for words in ("ironcurtain is IronCurtain itself", "off is disabled", "bad was not added", "OTHER_TOKEN"):
             self.assertIn(words, said)
         added = json.loads(self.servers.read_text())["mcpServers"]

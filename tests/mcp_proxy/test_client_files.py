@@ -7,7 +7,7 @@ from pathlib import Path
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import ConfigurationError
-from ironcurtain.mcp_proxy.client_files import CLIENTS, is_ours, places, table, with_references
+from ironcurtain.mcp_proxy.client_files import CLIENTS, is_ours, places, table, with_references, without_rights
 
 HOME, PROJECT = Path("/home/ada"), Path("/src/app")
 SECRET = "sk-live-8fQ2mVx71LbTz0Rk"
@@ -81,3 +81,16 @@ class SecretTests(SynchronousTestCase):
         entry = {"env": {"API_TOKEN": SECRET, "B": "${B}"}, "headers": {"Authorization": f"Bearer {SECRET}"}}
         found, kept = with_references(entry, {"API_TOKEN": "another"})
         self.assertEqual((found, kept), (entry, ["API_TOKEN", "Authorization"]))
+
+
+class RightsTests(SynchronousTestCase):
+    """Fields of ours in files of others."""
+
+    def test_fields_that_give_rights_are_taken_away(self) -> None:
+        rights = {"sandbox": "none", "env_command": {"A": "touch x"}, "ca_file": "x"}
+        plain = {"args": ["b"], "env": {"C": "d"}}
+        self.assertEqual(
+            without_rights({"command": "a", **plain, **rights}), ({"command": "a", **plain}, sorted(rights))
+        )
+        nested = without_rights({"command": {"path": "a", **plain, **rights}})
+        self.assertEqual(nested, ({"command": {"path": "a", **plain}}, sorted(rights)))
