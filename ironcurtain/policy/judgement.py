@@ -347,7 +347,10 @@ class Judgement:
             limited = self._limited(role, [value for value in values if holds(value.path)])
         left, result = self._take(role, left, self.plan.rules[role])
         if left or result is None:
-            return denied_by_default(f"{role} {left[0].text if left else ''}".rstrip())
+            ruling = denied_by_default(f"{role} {left[0].text if left else ''}".rstrip())
+            # What a rule denies stays denied where a person is asked about values that no rule is about.
+            denies = result is not None and result.decision is Decision.DENY
+            return msgspec.structs.replace(ruling, default=not denies)
         return combined(limited, result)
 
     def _limited(self, role: str, values: Sequence[Value]) -> Ruling | None:

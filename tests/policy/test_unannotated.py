@@ -190,6 +190,8 @@ class UnknownArgumentTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.world = World.make({"files": {"$HOME/secrets/key": "x"}})
         self.addCleanup(self.world.remove)
+        properties = {name: {"type": "string"} for name in ("path", "new", "other")}
+        self.schema: dict[str, Any] = {"type": "object", "properties": properties}
 
     def verdict(self, *rules: Any, **arguments: Any) -> Verdict:
         """:returns: the verdict on a call of a tool whose annotation names only ``path``."""
@@ -197,8 +199,7 @@ class UnknownArgumentTests(SynchronousTestCase):
         engine = self.world.engine(
             rules, domains={"tickets": []}, protected=["$HOME/secrets"], annotations=annotations
         )  # fmt: skip
-        schema = {"type": "object", "properties": {name: {"type": "string"} for name in ("path", "new", "other")}}
-        return engine.evaluate(ToolCall("tickets", "show", arguments), schema)
+        return engine.evaluate(ToolCall("tickets", "show", arguments), self.schema)
 
     def test_call_with_it_is_asked_though_a_rule_allows_the_others(self) -> None:
         allow = rule("all", "allow", server=["tickets"])
@@ -227,7 +228,7 @@ class UnmentionedServerTests(SynchronousTestCase):
         self.world = World.make({"files": {"$HOME/secrets/key": "x"}})
         self.addCleanup(self.world.remove)
 
-    def verdict(self, server: str, *rules: Any, configured: bool = True, path: str = "~/a", **policy: Any) -> Verdict:
+    def verdict(self, server: str, *rules: Any, configured: bool = True, path: Any = "~/a", **policy: Any) -> Verdict:
         tools = [{"toolName": "show", "args": {"path": ["read-path", "delete-path"]}}]
         engine = self.world.engine(
             rules,
@@ -236,8 +237,7 @@ class UnmentionedServerTests(SynchronousTestCase):
             annotations={"servers": {server: {"tools": tools}}},
             **policy,
         )
-        schema = {"type": "object", "properties": {"path": {"type": "string"}}}
-        return engine.evaluate(ToolCall(server, "show", {"path": path}), schema)
+        return engine.evaluate(ToolCall(server, "show", {"path": path}), {"properties": {"path": {}}})
 
     def test_its_calls_are_asked(self) -> None:
         for rules in ((), (rule("other", "allow", server=["other"]),)):
@@ -259,6 +259,11 @@ class UnmentionedServerTests(SynchronousTestCase):
     def test_denials_stay(self) -> None:
         self.assertEqual(self.verdict("tickets", path="~/secrets/key").rule, "structural-protected-path")
         self.assertEqual(self.verdict("tickets", rule("no", "deny", roles=["delete-path"])).rule, "no")
+
+    def test_denied_path_is_denied_among_others_that_no_rule_is_about(self) -> None:
+        deny = rule("no", "deny", paths={"roles": ["read-path"], "within": "~/closed"})
+        for paths in (["~/closed/a", "~/b"], ["~/b", "~/closed/a"]):
+            self.assertEqual(self.verdict("tickets", deny, path=paths).decision, Decision.DENY)
 
     def test_what_a_rule_for_all_servers_allows_is_allowed(self) -> None:
         allow = rule("all", "allow", paths={"roles": ["read-path", "delete-path"], "within": "~"})
