@@ -15,7 +15,7 @@ from ironcurtain.view.arguments import full_lines, is_complete, key_lines, size
 from ironcurtain.view.chronicle import Chronicle
 from ironcurtain.view.diffs import diff_lines
 from ironcurtain.view.escalations import NAME_LIMIT, approvals_words, permission_lines, tool_name
-from ironcurtain.view.forms import form_lines
+from ironcurtain.view.forms import form_rows
 from ironcurtain.view.outcomes import outcome_words
 from ironcurtain.view.sessions import DIGEST, head_words
 
@@ -100,7 +100,7 @@ def escalation_lines(escalation: EscalationView, width: int) -> list[Line]:
     if (needed := approvals_words(escalation)) and not escalation.outcome:
         lines += [(Span(part, "warn"),) for part in wrap(needed, width)]
     if escalation.form is not None:
-        lines += [(Span(part),) for line in form_lines(escalation.form) for part in (list(wrap(line, width)) or [""])]
+        lines += [(Span(row),) for row in form_rows(escalation.form, width)]
     else:
         lines += key_lines(escalation.arguments, width)
     length = size(escalation.arguments)

@@ -8,8 +8,8 @@ cannot be told from others, so values that look like secrets are refused as well
 
 from __future__ import annotations
 
-import math
 import re
+import sys
 import unicodedata
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -240,4 +240,4 @@ def _text(shown: str, schema: Mapping[str, Any], name: str) -> str:
 
 def _bound(value: Any) -> float | None:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return value if is_number and -math.inf < value < math.inf else None
+    return value if is_number and abs(value) <= sys.float_info.max else None  # a longer one cannot be shown

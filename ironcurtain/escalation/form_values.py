@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import re
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import date, datetime
@@ -160,7 +160,7 @@ def _check_text(asked: Field, value: Any) -> str:
 def _check_number(asked: Field, value: Any) -> int | float:
     whole = asked.kind == "integer"
     what = "a whole number" if whole else "a number"
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= sys.float_info.max:
         raise FieldError(f"it must be {what}")
     if whole and value != int(value):
         raise FieldError("it must be a whole number")

@@ -11,7 +11,7 @@ from ironcurtain.text.display import left, one_line
 from ironcurtain.view.arguments import argument_lines, is_complete
 from ironcurtain.view.diffs import diff_lines
 from ironcurtain.view.escalations import approvals_words, tool_name, why
-from ironcurtain.view.forms import form_lines
+from ironcurtain.view.forms import form_rows
 from ironcurtain.view.signs import Signs
 
 LINES = 14
@@ -91,7 +91,7 @@ def banner(asked: EscalationRaised, now: float, width: int, signs: Signs) -> Ban
 def _asked_lines(asked: EscalationRaised, room: int) -> list[Line]:
     if asked.form is None:
         return argument_lines(asked.arguments, room)
-    return [(Span(part),) for line in form_lines(asked.form) for part in (list(wrap(line, room)) or [""])]
+    return [(Span(row),) for row in form_rows(asked.form, room)]
 
 
 def _fits(asked: EscalationRaised, room: int) -> bool:

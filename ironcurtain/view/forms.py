@@ -7,10 +7,14 @@ from typing import Any
 
 from ironcurtain.escalation.form_values import Choice, Field
 from ironcurtain.escalation.forms import Filling, Form
+from ironcurtain.text.columns import wrap
 from ironcurtain.text.display import json_line, one_line, paragraphs
 
 BRIEF = 200
 """Maximum number of characters of a name, a title or a value where it is repeated."""
+
+_MESSAGE, _INSIDE = "| ", "   "
+"""What begins each row of a message, and of what belongs to a field."""
 
 WARNING = "the server gets what you enter: no password, key or card number belongs here"
 
@@ -18,14 +22,25 @@ _KINDS = {"text": "text", "number": "a number", "integer": "a whole number", "bo
 
 
 def form_lines(form: Form) -> list[str]:
-    """:returns: a complete form: its message, and its fields or its address."""
-    lines = paragraphs(form.message).split("\n") if form.message else []
+    """:returns: a complete form: its message, marked so that it imitates no line of ours, and its fields or address."""
+    lines = [f"{_MESSAGE}{line}" for line in paragraphs(form.message).split("\n")] if form.message else []
     if form.url:
         address = [f"host: {one_line(form.host)}", f"address: {one_line(form.url)}"]
         return [*lines, *address, "it is not opened for you: open it in a browser yourself if you know this host"]
     for number, asked in enumerate(form.fields, 1):
         lines += [f"{number}. {_label(asked)}: {field_words(asked)}", *_details(asked)]
     return [*lines, WARNING] if form.fields else lines
+
+
+def form_rows(form: Form, width: int) -> Iterator[str]:
+    """
+    :param width: in columns.
+    :returns: the lines of a complete form, broken into rows of which each begins as its line does.
+    """
+    for line in form_lines(form):
+        mark = next((each for each in (_MESSAGE, _INSIDE) if line.startswith(each)), "")
+        for part in wrap(line.removeprefix(mark), width - len(mark)):
+            yield f"{mark}{part}"
 
 
 def field_words(asked: Field) -> str:
@@ -79,9 +94,9 @@ def _label(asked: Field) -> str:
 def _details(asked: Field) -> Iterator[str]:
     if asked.description:
         for line in paragraphs(asked.description).split("\n"):
-            yield f"   {line}"
+            yield f"{_INSIDE}{line}"
     for number, choice in enumerate(asked.choices, 1):
-        yield f"   {number}) {_choice(choice)}"
+        yield f"{_INSIDE}{number}) {_choice(choice)}"
 
 
 def _choice(choice: Choice) -> str:

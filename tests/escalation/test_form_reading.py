@@ -79,6 +79,11 @@ class SchemaTests(SynchronousTestCase):
     def test_default_that_does_not_fit_is_left_out(self) -> None:
         self.assertIsNone(self.field({"type": "integer", "maximum": 5, "default": 6}).default)
 
+    def test_number_without_a_place_in_a_float_is_left_out(self) -> None:
+        for kind in ("integer", "number"):
+            field = self.field({"type": kind, "minimum": -(10**400), "maximum": 10**400, "default": 10**400})
+            self.assertEqual((field.least, field.most, field.default), (None, None, None))
+
     def test_what_no_form_can_ask_is_refused(self) -> None:
         for schema in ({"type": "object"}, {"type": "array", "items": {"type": "string"}}, {}, 7, {"enum": [1, 2]}):
             self.assertIn("the field x", self.refused(asking(x=schema)))

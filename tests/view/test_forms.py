@@ -10,7 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from ironcurtain.escalation.form_values import Choice, Field
 from ironcurtain.escalation.forms import Filling, Form
 from ironcurtain.view.escalations import how_to_approve, listing
-from ironcurtain.view.forms import WARNING, filled_lines, form_lines, prompt_words
+from ironcurtain.view.forms import WARNING, filled_lines, form_lines, form_rows, prompt_words
 from tests.text.visible import invisible
 from tests.view.test_escalations import VIEW
 
@@ -50,8 +50,8 @@ class FormLinesTests(SynchronousTestCase):
         self.assertEqual(
             form_lines(FORM),
             [
-                "Who are you?",
-                "Please\\x1b[2J",
+                "| Who are you?",
+                "| Please\\x1b[2J",
                 "1. Your name (name): text, 2 to 9 characters, required",
                 "   As on",
                 "   the door",
@@ -70,8 +70,15 @@ class FormLinesTests(SynchronousTestCase):
 
     def test_address_has_its_host_on_a_line(self) -> None:
         form = Form(message="Log in", url="https://a.example/x?y=1", host="a.example")
-        self.assertEqual(form_lines(form)[:3], ["Log in", "host: a.example", "address: https://a.example/x?y=1"])
+        self.assertEqual(form_lines(form)[:3], ["| Log in", "host: a.example", "address: https://a.example/x?y=1"])
         self.assertIn("not opened for you", form_lines(form)[3])
+
+    def test_message_cannot_imitate_an_address(self) -> None:
+        for begin in ("Log in\n", "x" * 38, "x" * 40 + " "):
+            message = f"{begin}host: good.example\naddress: https://good.example/"
+            form = Form(message=message, url="https://bad.example/", host="bad.example")
+            for lines in (form_lines(form), form_rows(form, 40), form_rows(form, 42)):
+                self.assertEqual([line for line in lines if line.startswith("host:")], ["host: bad.example"])
 
     @given(FORMS)
     def test_nothing_invisible_is_shown(self, form: Form) -> None:
@@ -92,6 +99,6 @@ class FormLinesTests(SynchronousTestCase):
         view = msgspec.structs.replace(VIEW, form=FORM, tool="elicitation/create")
         listed = listing([view], 140.0)
         self.assertEqual(listed.whole, [view])
-        self.assertEqual(listed.lines[1:3], ["   Who are you?", "   Please\\x1b[2J"])
+        self.assertEqual(listed.lines[1:3], ["   | Who are you?", "   | Please\\x1b[2J"])
         self.assertNotIn("cannot be undone", "\n".join(listed.lines))
         self.assertEqual(how_to_approve(view), "to fill it in: ironcurtain answer 7; to decline: ironcurtain deny 7")
