@@ -190,6 +190,8 @@ class Gate:
                 await self._admission.ask(call, verdict, progress, definition)
                 self._unchanged(verdict, self._evaluate(server, tool, arguments, definition))
                 self._still(definition)
+            if verdict.decision is Decision.ESCALATE or self._hooks is not None:
+                self._still_open(made=False)
             self._memory.made(server, tool)
             if verdict.decision is Decision.ALLOW and self._limits.durable:
                 await self._admission.durable(sequence)
@@ -230,6 +232,7 @@ class Gate:
             if verdict.decision is Decision.ESCALATE:
                 await self._admission.ask(call, verdict, progress)
                 self._unchanged(verdict, self._judge_request(server, method, subject))
+                self._still_open(made=False)
             self._memory.made(server, method)
             if verdict.decision is Decision.ALLOW and self._limits.durable:
                 await self._admission.durable(sequence)
@@ -299,9 +302,10 @@ class Gate:
         self.log.failure("the policy could not judge a call to {server} {tool}", server=server, tool=tool)
         return Verdict(Decision.DENY, "invalid-arguments", "the policy cannot judge these arguments", arguments)
 
-    def _still_open(self) -> None:
+    def _still_open(self, made: bool = True) -> None:
         if why := self._stopped():
-            raise CallRefused("failed", STOPPED_RULE, f"RESULT WITHHELD: {why}", STOPPED_RULE)
+            status, what = ("failed", "RESULT WITHHELD") if made else ("denied", "NOTHING WAS DONE")
+            raise CallRefused(status, STOPPED_RULE, f"{what}: {why}", STOPPED_RULE)
 
     def _still(self, tool: ToolDefinition | None) -> None:
         now = None if tool is None else self._backends.catalogue.tool(tool.server, tool.name)

@@ -12,6 +12,7 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase, TestCase
 
 from ironcurtain.errors import UsageError
+from ironcurtain.escalation import Outcome
 from ironcurtain.mcp_proxy.workspace_guard import END_SECONDS, LOOK_SECONDS, WorkspaceGuard
 from tests.mcp_proxy.support import Bench, fake_server, until
 
@@ -101,3 +102,18 @@ class CallTests(TestCase):
         self.assertEqual(
             [record["path"] for record in bench.records("protected-path-appeared")], [f"{bench.workspace}/key"]
         )
+
+    async def test_call_that_waited_for_a_person_is_not_made_once_a_protected_path_is_there(self) -> None:
+        bench = Bench(
+            [fake_server(RECORD="record")],
+            escalate=["echo"],
+            ground=lambda ground: replace(ground, protected=(f"{ground.workspace}/key",)),
+        )
+        self.addCleanup(bench.stopped)
+        agent = await (await bench.start()).agent()
+        calling = Deferred.fromCoroutine(agent.call("fake__echo", {"a": 1}))
+        await bench.pending()
+        (bench.workspace / "key").write_text("content")
+        await bench.decide(Outcome.APPROVED)
+        self.assertIn("NOTHING WAS DONE", str(await calling))
+        self.assertNotIn("tools/call", [message.get("method") for message in bench.seen_by_server()])
