@@ -34,6 +34,7 @@ OWN = {
     ".errors",
     ".home",
     ".home.account_sections",
+    ".home.container_section",
     ".home.layout",
     ".home.network_section",
     ".home.registry_sections",
