@@ -150,8 +150,10 @@ class SandboxTests(SynchronousTestCase):
 
     def test_it_ends_with_the_one_who_started_it(self) -> None:
         start = "import subprocess, sys; subprocess.Popen(sys.argv[1:]); input()"
+        # bubblewrap's own process inside asks to be killed with the outer one just before it waits for the program.
+        script = "until grep -q '^State:.S' /proc/1/status; do :; done; echo up; exec sleep 600"
         with opened(self.inputs(self.sandbox)) as descriptors:
-            line = self.command(self.sandbox, ["sh", "-c", "echo up; exec sleep 600"], descriptors)
+            line = self.command(self.sandbox, ["sh", "-c", script], descriptors)
             starter = subprocess.Popen(
                 [sys.executable, "-c", start.replace("argv[1:]", "argv[1:], close_fds=False"), *line],
                 stdin=subprocess.PIPE,
