@@ -2,31 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.defer import CancelledError
 
 from ironcurtain.errors import IronCurtainError, SessionError, UsageError
-from ironcurtain.llm.conversation import ShownText, nothing_said
-from ironcurtain.llm.fallback import unreachable
-from ironcurtain.llm.model import (
-    FellBack,
-    ModelError,
-    ModelEvent,
-    ModelReply,
-    ModelRequest,
-    Retrying,
-    TextBlock,
-    TextDelta,
-    ToolAsked,
-    ToolResult,
-    ToolUse,
-)
-from ironcurtain.llm.registry import Chosen
-from ironcurtain.session.budget import Accounting
+from ironcurtain.llm.conversation import nothing_said
+from ironcurtain.llm.model import ModelReply, TextBlock, ToolResult, ToolUse
 from ironcurtain.session.model import Usage
-from ironcurtain.shell.context import SHELL_TOOL, SYSTEM, Prompt
+from ironcurtain.shell.context import SHELL_TOOL, Prompt
 from ironcurtain.shell.messages import (
     Action,
     InstructionAccepted,
@@ -34,7 +19,6 @@ from ironcurtain.shell.messages import (
     Interrupt,
     Kill,
     Message,
-    ModelText,
     Notice,
     ProposedStep,
     Steer,
@@ -43,8 +27,8 @@ from ironcurtain.shell.messages import (
     StepOutcome,
 )
 from ironcurtain.shell.model import PlanEnding, PlanParts
+from ironcurtain.shell.model_requests import ModelRequests
 from ironcurtain.shell.plan import PlanRun
-from ironcurtain.shell.window import ContextWindow
 
 CANCELLED, REFUSED = "cancelled", "you denied it"
 """The errors of instructions that the user has ended."""
@@ -58,50 +42,43 @@ class AssistantLimits:
     """
     :param rounds: most model requests for one instruction.
     :param steps: most steps of a plan.
-    :param tokens: most tokens of one answer.
     """
 
     rounds: int
     steps: int
-    tokens: int
 
 
 class Assistant:
     """
-    :param choose: gives the model to ask.
+    :param requests: asks the model, and keeps what was said.
     :param describe: makes the message for the model from an instruction.
-    :param window: keeps what was said.
     :param shown: makes what the model is told of a step, with a remark.
-    :param traceparent: the session's place in a trace, if its provider is to know it.
-    :ivar unreached: whether nothing was done for the last instruction, since no model could be reached.
     """
 
     def __init__(
         self,
-        choose: Callable[[], Awaitable[Chosen]],
+        requests: ModelRequests,
         describe: Callable[[str], Prompt],
-        window: ContextWindow,
         shown: Callable[[StepCompleted, str], str],
-        traceparent: str,
-        accounting: Accounting,
         limits: AssistantLimits,
         parts: PlanParts,
     ) -> None:
-        self._choose, self._describe, self._window, self._shown = choose, describe, window, shown
-        self._traceparent = traceparent
-        self._accounting, self._limits, self._parts = accounting, limits, parts
-        self._asking: Deferred[ModelReply] | None = None
+        self._requests, self._describe, self._shown = requests, describe, shown
+        self._window = requests.window
+        self._limits, self._parts = limits, parts
         self._plan: PlanRun | None = None
-        self._plans = 0
-        self._interrupted = self.unreached = False
-        self._forming: list[ToolUse] = []
-        self._shown_text = ShownText()
+        self._plans = self._forming = 0
+        self._interrupted = False
         self._notes: list[str] = []
-        self._model = ""
+
+    @property
+    def unreached(self) -> bool:
+        """Whether nothing was done for the last instruction, since no model could be reached."""
+        return self._requests.unreached
 
     def usage(self) -> Usage:
         """:returns: what the last instruction used so far."""
-        return self._accounting.turn
+        return self._requests.accounting.turn
 
     def steer(self, context: str) -> None:
         """The user tells the model something: about the plan that waits, or before there is one."""
@@ -116,9 +93,9 @@ class Assistant:
 
         :returns: how it ended; front ends are told, too.
         """
-        self._interrupted = self.unreached = False
+        self._interrupted = False
         self._notes.clear()
-        self._accounting.begin()
+        self._requests.begin()
         self._tell(InstructionAccepted(text=instruction))
         text, error = "", ""
         try:
@@ -134,14 +111,14 @@ class Assistant:
         finally:
             self._window.interrupt("cancelled by the user")
             self._plan = None
-        usage = self._accounting.turn
+        usage = self._requests.accounting.turn
         done = InstructionDone(
             text=text,
             error=error,
             tokens_in=usage.input_tokens,
             tokens_out=usage.output_tokens,
             cost=usage.cost,
-            model=self._model,
+            model=self._requests.model,
         )
         self._tell(done)
         return done
@@ -157,15 +134,14 @@ class Assistant:
             self._plan.receive(action)
         elif isinstance(action, Interrupt | Kill):
             self._interrupted = True
-            if self._asking is not None:
-                self._asking.cancel()
+            self._requests.cancel()
         else:
             raise UsageError("no plan waits for this")
 
     async def _rounds(self) -> str:
         for number in range(1, self._limits.rounds + 1):
-            self._accounting.require()
-            reply = await self._ask(number)
+            self._plans, self._forming = self._plans + 1, 0
+            reply = await self._requests.ask(number, self._formed)
             uses = self._window.answer(reply.content, reply.usage)
             if self._notes:
                 self._window.results([ToolResult(use.id, PlanEnding.STEERED.value, True) for use in uses])
@@ -180,48 +156,10 @@ class Assistant:
                 raise SessionError("MESSAGE_FAILED", ended)
         raise SessionError("MESSAGE_FAILED", f"no end after {self._limits.rounds} model requests: say how to go on")
 
-    async def _ask(self, number: int) -> ModelReply:
-        self._forming, self._shown_text = [], ShownText()
-        self._plans += 1
-        self._asking = Deferred.fromCoroutine(self._converse())
-        try:
-            reply = await self._asking
-        except ModelError as e:
-            if e.usage is not None:
-                self._accounting.failed(e.usage)
-            self.unreached = number == 1 and unreachable(e)
-            if partial := self._shown_text.kept(e):
-                self._window.answer((TextBlock(partial),))
-            raise SessionError("MESSAGE_FAILED", self._shown_text.failure(e), partial=partial) from e
-        finally:
-            self._asking = None
-        self._accounting.step(number, reply.usage)
-        return reply
-
-    async def _converse(self) -> ModelReply:
-        chosen = await self._choose()
-        self._model = chosen.model
-        messages = self._window.messages()
-        request = ModelRequest(SYSTEM, messages, (SHELL_TOOL,), chosen.model, self._limits.tokens, self._traceparent)
-        try:
-            return await chosen.provider.converse(request, self._model_event)
-        finally:
-            self._model = chosen.asked
-
-    def _model_event(self, event: ModelEvent) -> None:
-        self._shown_text.take(event)
-        match event:
-            case TextDelta():
-                self._tell(ModelText(text=event.text))
-            case Retrying():
-                self._tell(Notice(text=f"{event.reason}; trying again in {event.delay_seconds:.0f} s"))
-            case FellBack():
-                self._tell(Notice(text=f"{event.from_} gave no answer ({event.reason}); asking {event.to}"))
-            case ToolAsked():
-                self._forming.append(event.use)
-                number = len(self._forming)
-                if number <= self._limits.steps and (step := self._proposed(number, event.use)) is not None:
-                    self._tell(StepForming(plan_id=self._plan_id, step=step))
+    def _formed(self, use: ToolUse) -> None:
+        self._forming += 1
+        if self._forming <= self._limits.steps and (step := self._proposed(self._forming, use)) is not None:
+            self._tell(StepForming(plan_id=self._plan_id, step=step))
 
     async def _work(self, uses: Sequence[ToolUse]) -> str | None:
         """

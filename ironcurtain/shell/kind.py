@@ -37,6 +37,7 @@ from ironcurtain.shell.gate import CommandGate
 from ironcurtain.shell.judge import HookedJudge
 from ironcurtain.shell.messages import StepCompleted
 from ironcurtain.shell.model import ConfirmMode, PlanParts
+from ironcurtain.shell.model_requests import ModelRequests
 from ironcurtain.shell.narrowing import DEEPEST_AGENT, KIND, NarrowedGate, leave_policies, policies_above
 from ironcurtain.shell.scrubbing import Scrubber, environment, secrets_of
 from ironcurtain.shell.starting import ShellStart, options_of, shell_start
@@ -174,14 +175,19 @@ class _Making:
             command_seconds=own.command_seconds,
             plan_seconds=own.plan_seconds,
         )
-        return Assistant(
+        requests = ModelRequests(
             self._choose,
-            lambda instruction: self._prompt(instruction, wrapped),
             ContextWindow(lambda text: count_tokens(text, self._model)),
-            self._shown,
-            self._trace.traceparent if self._settings.telemetry.share_with_backend else "",
             Accounting(self._budget(), self._cost, core.emit, self._reactor.seconds),
-            AssistantLimits(ROUNDS, own.max_plan_steps, self._settings.model.max_tokens),
+            self._settings.model.max_tokens,
+            self._trace.traceparent if self._settings.telemetry.share_with_backend else "",
+            agent.tell,
+        )
+        return Assistant(
+            requests,
+            lambda instruction: self._prompt(instruction, wrapped),
+            self._shown,
+            AssistantLimits(ROUNDS, own.max_plan_steps),
             parts,
         )
 

@@ -18,11 +18,12 @@ from ironcurtain.shell.messages import (
     PlanProposed,
 )
 from ironcurtain.shell.model import ConfirmMode
+from ironcurtain.shell.model_requests import ModelRequests
 from ironcurtain.shell.window import ContextWindow
 from tests.shell.model import HandModel, last_words, problems
 from tests.shell.support import ShellTestCase
 
-LIMITS = AssistantLimits(rounds=4, steps=3, tokens=1000)
+LIMITS = AssistantLimits(rounds=4, steps=3)
 
 
 class AssistantTestCase(ShellTestCase):
@@ -46,18 +47,16 @@ class AssistantTestCase(ShellTestCase):
         async def choose() -> Chosen:
             return Chosen(self.model, "m-1") if self.choosing is None else await self.choosing
 
+        accounting = Accounting(
+            BudgetMeter(budget or BudgetLimits()),
+            lambda tokens: tokens.output_tokens / 100,
+            self.events.append,
+            self.clock.seconds,
+        )
         self.assistant = Assistant(
-            choose,
+            ModelRequests(choose, ContextWindow(len), accounting, 1000, "00-trace", self.parts.tell),
             lambda instruction: self.describe(instruction),
-            ContextWindow(len),
             lambda step, remark: f"{step.exit_code} {step.output.strip()} {remark}".strip(),
-            "00-trace",
-            Accounting(
-                BudgetMeter(budget or BudgetLimits()),
-                lambda tokens: tokens.output_tokens / 100,
-                self.events.append,
-                self.clock.seconds,
-            ),
             limits,
             replace(self.parts, confirm=confirm),
         )

@@ -28,6 +28,7 @@ from ironcurtain.shell.context import Prompt
 from ironcurtain.shell.execution import CommandRunner
 from ironcurtain.shell.messages import Message, StepCompleted
 from ironcurtain.shell.model import ConfirmMode
+from ironcurtain.shell.model_requests import ModelRequests
 from ironcurtain.shell.relay import Relayed
 from ironcurtain.shell.terminal_lines import TerminalLines
 from ironcurtain.shell.window import ContextWindow
@@ -227,13 +228,10 @@ class AgentTestCase(ShellTestCase):
             BudgetMeter(BudgetLimits()), lambda tokens: None, self.emitted.append, self.clock.seconds
         )
         return Assistant(
-            choose,
+            ModelRequests(choose, ContextWindow(len), accounting, 1000, "", self.parts.tell),
             lambda instruction: Prompt(instruction, "", (), "", "mark"),
-            ContextWindow(len),
             shown,
-            "",
-            accounting,
-            AssistantLimits(20, 20, 1000),
+            AssistantLimits(20, 20),
             self.parts,
         )
 
