@@ -144,13 +144,13 @@ class _Making:
         agent = ShellAgent(core, wrapped, runner)
         agent.assistant = self._assistant(agent, wrapped, runner)
         agent.journal.clean = self._scrubber.text
-        agent.trace_id = self._trace.trace_id
+        agent.front_ends.trace_id = self._trace.trace_id
         if (tracer := self._tracer()) is not None:
             agent.watch(tracer.receive)
-            agent.ending = tracer.close
+            agent.front_ends.ending = tracer.close
         if core.request.terminal is not None:
-            agent.terminal = Hub(agent, self._reactor, screen(*self._size), self._size)
-            agent.agent_mode = agent_mode(agent, agent.terminal, self._reactor)
+            hub = Hub(agent, self._reactor, screen(*self._size), self._size)
+            agent.front_ends.terminal, agent.front_ends.agent_mode = hub, agent_mode(agent, hub, self._reactor)
         return agent
 
     def _assistant(self, agent: ShellAgent, wrapped: WrappedShell, runner: CommandRunner) -> Assistant:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import Protocol
 
+from twisted.internet.defer import Deferred, succeed
+
 from ironcurtain.shell.messages import Message
 
 
@@ -42,3 +44,41 @@ class AgentMode(Protocol):
 
     def end(self) -> None:
         """Give the terminal back."""
+
+
+class TerminalHolder:
+    """
+    Who has the terminal of a shell now.
+
+    :ivar returning: whether the agent has it again, and the shell has not shown its prompt since.
+    :ivar users_command: whether a command of the user's runs.
+    """
+
+    def __init__(self) -> None:
+        self.mode = ShellMode.SHELL
+        self.returning = self.users_command = False
+        self._resumed: list[Deferred[None]] = []
+
+    @property
+    def shows_output(self) -> bool:
+        """Whether what the shell writes is for the user's eyes."""
+        return self.mode in (ShellMode.SHELL, ShellMode.SUSPENDED) or self.users_command
+
+    def resumed(self) -> Deferred[None]:
+        """:returns: fires when the agent has the terminal, so that a command can be typed."""
+        if self.mode is not ShellMode.SUSPENDED and not self.returning:
+            return succeed(None)
+        done: Deferred[None] = Deferred()
+        self._resumed.append(done)
+        return done
+
+    def give_back(self) -> None:
+        """The shell has it."""
+        self.mode, self.returning = ShellMode.SHELL, False
+
+    def release(self) -> None:
+        """Commands can be typed again."""
+        self.returning = False
+        waiting, self._resumed = self._resumed, []
+        for done in waiting:
+            done.callback(None)

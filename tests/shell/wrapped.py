@@ -239,7 +239,7 @@ class AgentTestCase(ShellTestCase):
         """Start it in a terminal that somebody looks at."""
         self.hub = Hub(self.agent, self.clock, RingScreen(), SIZE)
         self.eye, self.mode = Eye(), NotingMode(self.hub)
-        self.agent.terminal, self.agent.agent_mode = self.hub, self.mode
+        self.agent.front_ends.terminal, self.agent.front_ends.agent_mode = self.hub, self.mode
         self.successResultOf(Deferred.fromCoroutine(self.agent.start()))
         self.agent.take_over(os.getpid(), -1, self.relayed)
         self.person = self.hub.attach(self.eye, Mode.DRIVE, *SIZE)

@@ -1,0 +1,36 @@
+"""Those who are told what the agent of a shell does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ironcurtain.shell.messages import Message
+from ironcurtain.shell.terminal_mode import AgentMode
+from ironcurtain.terminal.hub import Hub
+
+
+class FrontEnds:
+    """
+    :ivar terminal: of the shell; ``None``: the session takes messages.
+    :ivar agent_mode: draws what the agent does in that terminal.
+    :ivar trace_id: of the trace that the agent belongs to.
+    :ivar ending: called when the shell has ended.
+    """
+
+    def __init__(self) -> None:
+        self.terminal: Hub | None = None
+        self.agent_mode: AgentMode | None = None
+        self.trace_id = ""
+        self.ending: Callable[[], None] = lambda: None
+        self._watchers: list[Callable[[Message], None]] = []
+
+    def watch(self, watcher: Callable[[Message], None]) -> None:
+        """:param watcher: gets all messages from now on."""
+        self._watchers.append(watcher)
+
+    def tell(self, message: Message) -> None:
+        """Give all of them a message."""
+        if self.agent_mode is not None:
+            self.agent_mode.tell(message)
+        for watcher in self._watchers:
+            watcher(message)

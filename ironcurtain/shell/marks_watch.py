@@ -1,0 +1,47 @@
+"""Notice that a shell shows no marks: from its start, or since another program has taken its place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from twisted.internet.interfaces import IDelayedCall, IReactorTime
+
+EXEC_SECONDS = 0.5
+"""How long after Enter it is looked whether another program has taken the place of the shell."""
+
+
+class MarksWatch:
+    """
+    :param replaced: returns whether another program has taken its place.
+    :param missing: called if there are no marks.
+    """
+
+    def __init__(self, clock: IReactorTime, replaced: Callable[[], bool], missing: Callable[[], None]) -> None:
+        self._clock, self._replaced, self._missing = clock, replaced, missing
+        self._first: IDelayedCall | None = None
+        self._look: IDelayedCall | None = None
+
+    def begin(self, seconds: float) -> None:
+        """:param seconds: how long the shell has for its first prompt with marks."""
+        self._first = self._clock.callLater(seconds, self._missing)
+
+    def prompted(self) -> None:
+        """It showed a prompt with marks."""
+        first, self._first = self._first, None
+        if first is not None and first.active():
+            first.cancel()
+
+    def entered(self) -> None:
+        """Enter was pressed."""
+        if self._look is None or not self._look.active():
+            self._look = self._clock.callLater(EXEC_SECONDS, self._looked)
+
+    def stop(self) -> None:
+        """The shell ended."""
+        self.prompted()
+        if self._look is not None and self._look.active():
+            self._look.cancel()
+
+    def _looked(self) -> None:
+        if self._replaced():
+            self._missing()
