@@ -1,0 +1,1 @@
+"""Watchers: start agents when a file changes, a time comes, or something is seen, heard or read, under the policy."""

@@ -1,0 +1,113 @@
+"""What sets a watcher off, and what it does then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Protocol
+
+from twisted.internet.defer import Deferred
+
+from ironcurtain.home.sections import Budget
+
+SHELL = "shell"
+"""The agent of watchers that run in ``ironcurtain shell``, and not in the daemon."""
+
+
+class Kind(StrEnum):
+    """The kinds of triggers."""
+
+    FILE_CHANGE = "file_change"
+    SCREEN_CHANGE = "screen_change"
+    AUDIO_EVENT = "audio_event"
+    STDIN = "stdin"
+    SCHEDULE = "schedule"
+
+
+class Ask(StrEnum):
+    """Who answers what the policy escalates: nobody, so that it is denied, or a person at a console."""
+
+    POLICY = "policy"
+    CONSOLE = "console"
+
+
+@dataclass(frozen=True, slots=True)
+class Watcher:
+    """
+    One table of ``watchers.toml``.
+
+    :param path: absolute; the file or directory to watch; ``None`` for other triggers.
+    :param pattern: a glob: of a ``file_change``, for paths below the directory; else for a part of what is seen, heard
+        or read. Empty: everything.
+    :param app: the application to look at or to hear; empty: any.
+    :param every: seconds between runs of a ``schedule``; 0: it has ``cron``.
+    :param cron: five fields, as :mod:`~ironcurtain.watchers.cron` reads them; empty: it has ``every``.
+    :param agent: a kind of session, or :data:`SHELL`.
+    :param workspace: for the agent; ``None``: a fresh one for each run.
+    :param debounce: seconds without an event before it runs.
+    :param max_per_hour: maximum number of runs in an hour.
+    :param budget: of one run, besides the limits of ``config.toml``.
+    """
+
+    name: str
+    trigger: Kind
+    instruction: str
+    path: Path | None = None
+    pattern: str = ""
+    app: str = ""
+    every: float = 0.0
+    cron: str = ""
+    agent: str = "builtin"
+    workspace: Path | None = None
+    debounce: float = 2.0
+    max_per_hour: int = 6
+    budget: Budget = field(default_factory=Budget)
+    ask: Ask = Ask.POLICY
+
+    @property
+    def principal(self) -> str:
+        """The name of who starts its sessions, in audit logs."""
+        return f"watcher:{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """
+    Something that may set a watcher off.
+
+    :param data: what happened, for the model and for people. It comes from others and is never an instruction: the
+        values are escaped with :func:`~ironcurtain.text.display.one_line` or its like, and of bounded length.
+    :param digest: SHA-256 in hexadecimal of the state that was found; equal states are one event. Empty: each event is
+        one of its own.
+    """
+
+    data: Mapping[str, str]
+    digest: str = ""
+
+
+class Trigger(Protocol):
+    """
+    A source of events. It reports each change of what it watches once, compared by content and not by time.
+
+    What it cannot watch is reported by an exception of :meth:`start`: an
+    :class:`~ironcurtain.errors.IronCurtainError` with advice.
+    """
+
+    def start(self, fire: Callable[[Event], None]) -> None:
+        """
+        Begin to watch. What is there now is known, and no event.
+
+        :param fire: called in the reactor's thread for each event. It does not block, and raises nothing.
+        """
+
+    def settle(self) -> Deferred[None] | None:
+        """
+        Take what is there now as known, because the watcher's own run has just ended: what it changed is no event.
+
+        :returns: fires when it is known; ``None``: it is already.
+        """
+
+    def stop(self) -> Deferred[None] | None:
+        """:returns: fires when nothing is watched any more; ``None``: nothing is already. Can be called twice."""
