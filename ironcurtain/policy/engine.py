@@ -19,7 +19,7 @@ from urllib.parse import quote
 import msgspec
 
 from ironcurtain.errors import ConfigurationError
-from ironcurtain.policy import network, remotes, telemetry, unannotated
+from ironcurtain.policy import desktop, network, remotes, telemetry, unannotated
 from ironcurtain.policy.annotations import Annotations, ToolAnnotation
 from ironcurtain.policy.arguments import problem
 from ironcurtain.policy.files import HOST_FILES, FileView
@@ -347,6 +347,8 @@ class PolicyEngine:
         if call.server == network.SERVER:
             listed = self._domains.get(network.server_of(judgement.arguments))
             ruling = network.decide(judgement, ruling, listed)
+        elif call.server == desktop.SERVER:
+            ruling = desktop.decide(judgement, ruling)
         return self._check_rights(judgement, ruling)
 
     def _check_rights(self, judgement: Judgement, ruling: Ruling) -> Ruling:

@@ -16,7 +16,7 @@ from ironcurtain.policy.paths import ForeignHome, NoPath, Places, Root, Unresolv
 from ironcurtain.policy.plans import ArgumentPlan, Plan
 from ironcurtain.policy.protected import Protection
 from ironcurtain.policy.rights import inaccessible_path
-from ironcurtain.policy.roles import LOCAL_ROLES, PATH_ROLES, URL_ROLES, WRITING_ROLES
+from ironcurtain.policy.roles import HAND_ROLES, LOCAL_ROLES, PATH_ROLES, SENSE_ROLES, URL_ROLES, WRITING_ROLES
 from ironcurtain.policy.targets import Target, web_target
 from ironcurtain.policy.verdict import SEVERITY, Automatic, Decision, Resource, Reversal, ToolCall, Trace, Verdict
 from ironcurtain.process.accounts import Account
@@ -149,6 +149,8 @@ class Judgement:
     def _reversal(self) -> Reversal:
         if self.plan.every - LOCAL_ROLES:
             return Reversal.REMOTE
+        if not self.plan.path_roles and self.plan.every & (SENSE_ROLES | HAND_ROLES):
+            return Reversal.READS if self.plan.every & SENSE_ROLES else Reversal.DESKTOP
         writing = [role for role in self.plan.path_roles if role in WRITING_ROLES]
         if not all(self.values.get(role) for role in writing or self.plan.path_roles or ("",)):
             return Reversal.UNKNOWN

@@ -12,10 +12,11 @@ _WORDS: Mapping[str, str] = {
     Reversal.NO_SNAPSHOT: "cannot be undone: there is no snapshot of the workspace",
     Reversal.OUTSIDE: "cannot be undone: changes files outside the workspace",
     Reversal.REMOTE: "cannot be undone: leaves this machine",
+    Reversal.DESKTOP: "cannot be undone: operates an application",
     Reversal.UNKNOWN: "cannot be undone: its effects are not known",
 }
 
-_LASTING = frozenset((Reversal.OUTSIDE, Reversal.REMOTE))
+_LASTING = frozenset((Reversal.OUTSIDE, Reversal.REMOTE, Reversal.DESKTOP))
 
 
 def is_lasting(undo: str) -> bool:

@@ -25,12 +25,19 @@ Role = Literal[
     "email-body",
     "share-permission",
     "network-party",
+    "app",
+    "screen",
+    "audio-source",
+    "ui-text",
     "none",
 ]
 """A role of an argument. An argument can have several."""
 
 PARTY_ROLE: Final = "network-party"
-"""The role of who wants a connection. A list condition on it alone limits a rule about any other role."""
+"""The role of who wants a connection."""
+
+LIMITING_ROLES: Final[frozenset[str]] = frozenset((PARTY_ROLE, "screen", "audio-source", "ui-text"))
+"""Roles that say more about a call. A list condition on these alone limits a rule about any other role."""
 
 UNKNOWN_ROLE: Final = "unknown"
 """What records and questions call the use of a value by a tool without annotation. No argument has it."""
@@ -49,8 +56,14 @@ REPOSITORY_ROLES: Final[frozenset[str]] = PATH_ROLES - {"write-path"}
 URL_ROLES: Final[frozenset[str]] = frozenset(("fetch-url", "git-remote-url"))
 """Roles whose values are addresses. Rules compare their hosts."""
 
-IDENTIFIER_ROLES: Final[frozenset[str]] = frozenset(("github-owner", "github-repo", "proxy-domain"))
+IDENTIFIER_ROLES: Final[frozenset[str]] = frozenset(("github-owner", "github-repo", "proxy-domain", "app"))
 """Roles whose values are names. Rules compare them with lists."""
+
+SENSE_ROLES: Final[frozenset[str]] = frozenset(("screen", "audio-source"))
+"""Descriptive roles of what is looked at or listened to. A tool with one of them changes nothing."""
+
+HAND_ROLES: Final[frozenset[str]] = frozenset(("app", "ui-text"))
+"""Roles of the application that a tool operates, and of what it types, or what names the element that it operates."""
 
 RESOURCE_ROLES: Final[frozenset[str]] = PATH_ROLES | URL_ROLES | IDENTIFIER_ROLES
 """Roles that are judged, each separately. The other roles are descriptive, unless a list condition names them."""
@@ -58,7 +71,9 @@ RESOURCE_ROLES: Final[frozenset[str]] = PATH_ROLES | URL_ROLES | IDENTIFIER_ROLE
 DOMAIN_ROLES: Final[frozenset[str]] = URL_ROLES | {"proxy-domain"}
 """Roles that a ``domains`` condition can name."""
 
-LOCAL_ROLES: Final[frozenset[str]] = PATH_ROLES | {"branch-name", "commit-message", PARTY_ROLE, "none"}
+LOCAL_ROLES: Final[frozenset[str]] = (
+    PATH_ROLES | SENSE_ROLES | HAND_ROLES | {"branch-name", "commit-message", PARTY_ROLE, "none"}
+)
 """Roles whose values do not leave this machine by the call itself."""
 
 NAMED_ROLES: Final[frozenset[str]] = frozenset(("branch-name", "email-address", "share-permission"))

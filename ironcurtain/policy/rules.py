@@ -15,7 +15,7 @@ from ironcurtain.policy.annotations import Annotations
 from ironcurtain.policy.history import AfterCondition, RateCondition
 from ironcurtain.policy.lists import DynamicList, MatchType
 from ironcurtain.policy.named_paths import WrongPath, directory_of
-from ironcurtain.policy.roles import DOMAIN_ROLES, PARTY_ROLE, PATH_ROLES, Role
+from ironcurtain.policy.roles import DOMAIN_ROLES, LIMITING_ROLES, PATH_ROLES, Role
 from ironcurtain.policy.verdict import Automatic
 
 
@@ -82,12 +82,12 @@ class Conditions(Struct, frozen=True, forbid_unknown_fields=True):
         return created or self.after is not None or self.rate is not None
 
     def names(self, role: str) -> bool:
-        """Whether the rule can apply to a role: every condition on roles includes it, except one on the party alone."""
+        """Whether the rule can apply to a role: all conditions on roles include it, but for those on limiting roles."""
         if self.roles is not None and role not in self.roles:
             return False
         if any(condition is not None and role not in condition.roles for condition in (self.paths, self.domains)):
             return False
-        lists = [condition for condition in self.lists if condition.roles != (PARTY_ROLE,)]
+        lists = [condition for condition in self.lists if not LIMITING_ROLES.issuperset(condition.roles)]
         return not lists or any(role in condition.roles for condition in lists)
 
     @property

@@ -72,6 +72,8 @@ class Reversal(StrEnum):
     """It changes files outside the workspace."""
     REMOTE = "remote"
     """It leaves this machine."""
+    DESKTOP = "desktop"
+    """It operates an application."""
     UNKNOWN = "unknown"
 
 

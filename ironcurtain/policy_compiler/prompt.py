@@ -61,8 +61,10 @@ another argument. CONDITION = {"arg": "OTHER"} with one of "equals": value, "in"
 Roles that are judged: "read-path": a file or directory that is read; "write-path": one that is created or changed;
 "delete-path": one that is removed, or the source of a move; "write-history": a repository whose history grows;
 "delete-history": a repository that loses history; "fetch-url": an address that is fetched; "git-remote-url": a git
-remote, by name or address; "github-owner", "github-repo", "proxy-domain": such a name. Roles that only lists of a rule
-judge: "branch-name", "commit-message", "email-address", "email-body", "share-permission". "none": anything else.
+remote, by name or address; "github-owner", "github-repo", "proxy-domain": such a name; "app": an application on the
+desktop, by its name. Roles that only lists of a rule judge: "branch-name", "commit-message", "email-address",
+"email-body", "share-permission"; "screen": what is looked at; "audio-source": what is listened to; "ui-text": what is
+typed, or names what is operated. "none": anything else.
 
 Annotate each argument that a definition declares, and no others. Give an argument all roles that it can have. If in
 doubt, take the role of the greater harm: to write rather than to read, to delete rather than to write.

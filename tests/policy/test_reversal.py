@@ -10,6 +10,7 @@ from ironcurtain.policy import ToolCall
 from ironcurtain.policy.engine import PolicyEngine, ServerBounds
 from ironcurtain.policy.loading import default_annotations, default_policy
 from ironcurtain.policy.pathmap import PathMap
+from ironcurtain.policy.reversal import is_lasting, undo_words
 from ironcurtain.policy.verdict import Reversal
 from tests.policy.worlds import World
 
@@ -49,6 +50,17 @@ class ReversalTests(SynchronousTestCase):
         self.assertIs(
             self.reversal("git-remote", "git_push", url="https://example.org/r", repository="."), Reversal.REMOTE
         )
+
+    def test_looking_and_listening_read_what_the_agent_then_knows(self) -> None:
+        self.assertIs(self.reversal("desktop", "tree", app="mousepad"), Reversal.READS)
+        self.assertIs(self.reversal("desktop", "windows"), Reversal.READS)
+        self.assertIs(self.reversal("desktop", "listen", source="microphone"), Reversal.READS)
+
+    def test_operating_an_application_cannot_be_undone(self) -> None:
+        self.assertIs(self.reversal("desktop", "click", app="mousepad", point=[1, 2]), Reversal.DESKTOP)
+        self.assertIs(self.reversal("desktop", "speak", text="hello"), Reversal.DESKTOP)
+        self.assertIn("cannot be undone", undo_words(Reversal.DESKTOP))
+        self.assertTrue(is_lasting(Reversal.DESKTOP))
 
     def test_roles_that_are_not_known(self) -> None:
         self.assertIs(self.reversal("nobody", "knows", path="f"), Reversal.UNKNOWN)
