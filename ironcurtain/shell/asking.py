@@ -20,14 +20,15 @@ from ironcurtain.shell.messages import (
     ProposedStep,
     Steer,
 )
-from ironcurtain.shell.model import JudgedStep, PlanParts
+from ironcurtain.shell.model import PlanParts
+from ironcurtain.shell.tools import JudgedStep
 
 
 class StepQuestion:
     """
     One question.
 
-    :param approved: whether the user has approved exactly this command with its plan.
+    :param approved: whether the user has approved exactly this step with its plan.
     :ivar instead: what the user said in place of a decision; then the question is withdrawn.
     """
 
@@ -41,12 +42,13 @@ class StepQuestion:
     async def ask(self, judged: JudgedStep) -> str:
         """
         :returns: who approved it.
-        :raises CallRefused: the command must not run.
+        :raises CallRefused: the step must not run.
         """
         parts = self._parts
         stop = parts.escalations.subscribe(self._changed)
-        tool = parts.judge.tool(judged)
-        self._asking = Deferred.fromCoroutine(parts.admission.ask(self._call, judged.verdict, None, tool))
+        hand = parts.hands.of(judged.step)
+        asking = hand.admission.ask(self._call, judged.verdict, None, hand.tool(judged))
+        self._asking = Deferred.fromCoroutine(asking)
         try:
             await self._asking
         except CancelledError:  # of the record of a decision; a question that is cancelled is withdrawn

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from twisted.internet.defer import CancelledError
@@ -11,7 +12,7 @@ from ironcurtain.errors import IronCurtainError, SessionError, UsageError
 from ironcurtain.llm.conversation import nothing_said
 from ironcurtain.llm.model import ModelReply, TextBlock, ToolResult, ToolUse
 from ironcurtain.session.model import Usage
-from ironcurtain.shell.context import SHELL_TOOL, Prompt
+from ironcurtain.shell.context import Prompt
 from ironcurtain.shell.messages import (
     Action,
     InstructionAccepted,
@@ -141,7 +142,7 @@ class Assistant:
     async def _rounds(self) -> str:
         for number in range(1, self._limits.rounds + 1):
             self._plans, self._forming = self._plans + 1, 0
-            reply = await self._requests.ask(number, self._formed)
+            reply = await self._requests.ask(number, self._parts.hands.specs(), self._formed)
             uses = self._window.answer(reply.content, reply.usage)
             if self._notes:
                 self._window.results([ToolResult(use.id, PlanEnding.STEERED.value, True) for use in uses])
@@ -158,8 +159,9 @@ class Assistant:
 
     def _formed(self, use: ToolUse) -> None:
         self._forming += 1
-        if self._forming <= self._limits.steps and (step := self._proposed(self._forming, use)) is not None:
-            self._tell(StepForming(plan_id=self._plan_id, step=step))
+        if self._forming <= self._limits.steps:
+            with suppress(UsageError):  # the model is told when its answer is whole
+                self._tell(StepForming(plan_id=self._plan_id, step=self._proposed(self._forming, use)))
 
     async def _work(self, uses: Sequence[ToolUse]) -> str | None:
         """
@@ -167,13 +169,14 @@ class Assistant:
 
         :returns: why the instruction ends with it; ``None``: the model goes on.
         """
-        steps = [self._proposed(number, use) for number, use in enumerate(uses, 1)]
         if len(uses) > self._limits.steps:
             return self._reject(uses, f"a plan has at most {self._limits.steps} steps, and this one {len(uses)}")
-        if wrong := [use for use, step in zip(uses, steps, strict=True) if step is None]:
-            self._reject(uses, f"{wrong[0].name} needs the argument command, as text; nothing of the plan was run")
+        try:
+            steps = [self._proposed(number, use) for number, use in enumerate(uses, 1)]
+        except UsageError as e:
+            self._reject(uses, f"{e}; nothing of the plan was run")
             return None
-        self._plan = PlanRun(self._plan_id, [step for step in steps if step is not None], self._parts)
+        self._plan = PlanRun(self._plan_id, steps, self._parts)
         try:
             completed = await self._plan.run()
         finally:
@@ -196,13 +199,9 @@ class Assistant:
     def _plan_id(self) -> str:
         return f"p{self._plans}"
 
-    def _proposed(self, number: int, use: ToolUse) -> ProposedStep | None:
-        command, purpose = use.input.get("command"), use.input.get("purpose")
-        if use.name != SHELL_TOOL.name or not isinstance(command, str):
-            return None
-        judged = self._parts.judge.preview(command, self._parts.directory())
-        words = purpose if isinstance(purpose, str) else ""
-        return self._parts.judged(ProposedStep(number=number, command=command, purpose=words), judged)
+    def _proposed(self, number: int, use: ToolUse) -> ProposedStep:
+        """:raises UsageError: the model made a mistake."""
+        return self._parts.preview(self._parts.hands.proposed(number, use, self._parts.directory()))
 
     def _result(self, use: ToolUse, step: StepCompleted) -> ToolResult:
         remark = "" if step.outcome in (StepOutcome.DONE, StepOutcome.FAILED) else str(step.outcome)

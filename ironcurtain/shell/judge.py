@@ -13,8 +13,9 @@ from ironcurtain.mcp_proxy.hooks import HookAction, Hooks, HookVerdict
 from ironcurtain.policy import Decision, Verdict
 from ironcurtain.shell.execution import CommandResult
 from ironcurtain.shell.messages import Message, Notice, ProposedStep
-from ironcurtain.shell.model import SERVER, TOOL, JudgedStep
+from ironcurtain.shell.model import SERVER, TOOL
 from ironcurtain.shell.narrowing import NarrowedGate
+from ironcurtain.shell.tools import JudgedStep
 
 _FIXED = {"type": "string", "enum": []}
 RUN_TOOL = ToolDefinition(
@@ -38,9 +39,9 @@ class HookedJudge:
     instruction: Callable[[], str]
     tell: Callable[[Message], None]
 
-    def preview(self, command: str, directory: str) -> JudgedStep:
+    def preview(self, step: ProposedStep, directory: str) -> JudgedStep:
         """:returns: what the policy says now, hooks left out."""
-        return JudgedStep(command, self.gate.judged(command, directory), self.gate.risk(command, directory))
+        return JudgedStep(step, self.gate.judged(step.command, directory), self.gate.risk(step.command, directory))
 
     async def judge(self, step: ProposedStep, directory: str) -> JudgedStep:
         """
@@ -48,11 +49,11 @@ class HookedJudge:
         a hook changed is judged from the beginning.
         """
         if (denied := self.gate.denied(step.command, directory)) is not None:
-            return JudgedStep(step.command, denied, self.gate.risk(step.command, directory))
+            return JudgedStep(step, denied, self.gate.risk(step.command, directory))
         answer = await self.hooks.before(self._action(step, directory, self.gate.risk(step.command, directory)))
         if answer.decision == "deny":
-            return JudgedStep(step.command, _denied(answer, step.command, directory), step.risk, answer.hook)
-        judged = self.preview(answer.command or step.command, directory)
+            return JudgedStep(step, _denied(answer, step.command, directory), step.risk, answer.hook)
+        judged = self.preview(msgspec.structs.replace(step, command=answer.command or step.command), directory)
         return judged if not answer.hook else replace(judged, by=f"{judged.by}, changed by {answer.hook}")
 
     async def finished(self, step: ProposedStep, directory: str, result: CommandResult) -> bool:

@@ -31,6 +31,7 @@ from ironcurtain.session.tools import ToolFiles, session_protected, teller
 from ironcurtain.shell.agent import ShellAgent
 from ironcurtain.shell.approval import read_approval
 from ironcurtain.shell.assistant import Assistant, AssistantLimits
+from ironcurtain.shell.commands import CommandHand
 from ironcurtain.shell.context import Prompt, ShellState, prompt, result
 from ironcurtain.shell.execution import CommandRunner
 from ironcurtain.shell.gate import CommandGate
@@ -43,6 +44,7 @@ from ironcurtain.shell.scrubbing import Scrubber, environment, secrets_of
 from ironcurtain.shell.starting import ShellStart, options_of, shell_start
 from ironcurtain.shell.terminal_lines import TerminalLines, as_read
 from ironcurtain.shell.terminal_mode import AgentMode
+from ironcurtain.shell.tools import Hands
 from ironcurtain.shell.tracer import Tracer
 from ironcurtain.shell.window import ContextWindow
 from ironcurtain.shell.wrapped import WrappedShell
@@ -157,11 +159,10 @@ class _Making:
         core, own = self._core, self._settings.shell
         gate = self._gate(wrapped)
         hooks = Hooks(self._reactor, core.services.home.hooks, self._environ, own.hook_seconds, os.geteuid())
+        judge = HookedJudge(gate, hooks, lambda: self._instruction, agent.tell)
         parts = PlanParts(
-            judge=HookedJudge(gate, hooks, lambda: self._instruction, agent.tell),
-            admission=self._admission(),
+            hands=Hands([CommandHand(self._admission(), judge, runner)]),
             escalations=core.escalations,
-            runner=runner,
             clock=self._reactor,
             confirm=ConfirmMode(self._options.confirm or own.confirm_mode),
             by=f"local:{pwd.getpwuid(os.geteuid()).pw_name}",

@@ -7,8 +7,9 @@ line of JSON (NDJSON); ``docs/reference/shell.rst`` has the schema.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from enum import StrEnum
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -30,12 +31,27 @@ class StepOutcome(StrEnum):
     """The plan ended before its turn came."""
 
 
+class StepKind(StrEnum):
+    """What a step does."""
+
+    COMMAND = "command"
+    """Types a command into the shell."""
+    EDIT = "edit"
+    """Writes a file."""
+    TOOL = "tool"
+    """Calls a tool of an MCP server."""
+    AGENT = "agent"
+    """Starts an agent below this one."""
+
+
 class ProposedStep(msgspec.Struct, frozen=True, kw_only=True):
     """
-    One command of a plan, as the policy judges it before anything runs. It is judged again when its turn comes.
+    One step of a plan, as the policy judges it before anything runs. It is judged again when its turn comes.
 
     :param number: from 1, in the plan.
-    :param command: as the model wrote it or the user changed it.
+    :param command: as the model wrote it or the user changed it. Of any other ``kind``, a line that names it.
+    :param arguments: what such a step does exactly; empty for a command.
+    :param diff: how it changes a file, as a unified diff.
     :param purpose: the model's words.
     :param decision: ``allow``, ``escalate`` or ``deny``.
     :param rule: what decided, with its ``reason``.
@@ -51,6 +67,14 @@ class ProposedStep(msgspec.Struct, frozen=True, kw_only=True):
     rule: str = ""
     reason: str = ""
     undo: str = Reversal.UNKNOWN.value
+    kind: StepKind = StepKind.COMMAND
+    arguments: dict[str, Any] = {}
+    diff: str = ""
+
+    @property
+    def identity(self) -> Hashable:
+        """What is approved with it: a step with another one does something else."""
+        return self.kind, self.command, msgspec.json.encode(self.arguments, order="deterministic"), self.diff
 
 
 class _Message(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
@@ -212,7 +236,7 @@ class Approval(_Action, frozen=True, tag="approval"):
 
 
 class Edit(_Action, frozen=True, tag="edit"):
-    """Another command for a step that has not run; it is judged afresh."""
+    """Another command for a step that has not run, and is a command; it is judged afresh."""
 
     plan_id: str
     step: int

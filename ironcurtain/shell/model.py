@@ -1,24 +1,19 @@
-"""What plans are, what judges their steps, and what they are run with."""
+"""What plans are, and what they are run with."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import Enum, StrEnum
-from typing import Protocol
 
 import msgspec
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
 
-from ironcurtain.command_rules import Risk
 from ironcurtain.escalation import EscalationQueue
-from ironcurtain.mcp_proxy.admission import CallAdmission
-from ironcurtain.mcp_proxy.catalogue import ToolDefinition
-from ironcurtain.policy import Verdict
 from ironcurtain.policy.verdict import Reversal
-from ironcurtain.shell.execution import CommandResult, CommandRunner
 from ironcurtain.shell.messages import Message, ProposedStep
+from ironcurtain.shell.tools import Hands, JudgedStep
 
 SERVER, TOOL = "shell", "run"
 """By what names commands stand in the audit log and in escalations."""
@@ -49,45 +44,11 @@ class PlanEnding(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class JudgedStep:
-    """
-    What the policy says of a command.
-
-    :param command: what may run: as proposed, or as a hook changed it.
-    :param by: who decided: ``policy``, or the name of a hook.
-    """
-
-    command: str
-    verdict: Verdict
-    risk: Risk
-    by: str = "policy"
-
-
-class StepJudge(Protocol):
-    """The policy for commands, with its hooks."""
-
-    def preview(self, command: str, directory: str) -> JudgedStep:
-        """:returns: what it says now, hooks left out."""
-
-    async def judge(self, step: ProposedStep, directory: str) -> JudgedStep:
-        """:returns: what it says when the step's turn has come."""
-
-    async def finished(self, step: ProposedStep, directory: str, result: CommandResult) -> bool:
-        """
-        Tell the hooks how it ended.
-
-        :returns: whether the plan may go on.
-        """
-
-    def tool(self, judged: JudgedStep) -> ToolDefinition:
-        """:returns: the definition under which an approval of such a command can be kept."""
-
-
-@dataclass(frozen=True, slots=True)
 class PlanParts:
     """
     What plans are run with.
 
+    :param hands: judge and do the steps.
     :param by: who decides here, for the records.
     :param directory: gives the directory that the shell is in.
     :param resumed: fires when commands may be typed: not while the user has left the agent for the shell.
@@ -99,10 +60,8 @@ class PlanParts:
     :param seconds: how long a command may take, and a plan.
     """
 
-    judge: StepJudge
-    admission: CallAdmission
+    hands: Hands
     escalations: EscalationQueue
-    runner: CommandRunner
     clock: IReactorTime
     confirm: ConfirmMode
     by: str
@@ -116,14 +75,17 @@ class PlanParts:
     command_seconds: float
     plan_seconds: float
 
-    def judged(self, step: ProposedStep, judged: JudgedStep) -> ProposedStep:
+    def preview(self, step: ProposedStep) -> ProposedStep:
+        """:returns: the step as the policy judges it now."""
+        return self.judged(self.hands.of(step).preview(step, self.directory()))
+
+    def judged(self, judged: JudgedStep) -> ProposedStep:
         """:returns: the step as the policy judges it."""
         verdict, undo = judged.verdict, judged.verdict.reversal
         if undo is Reversal.SNAPSHOT and not self.snapshots:
             undo = Reversal.NO_SNAPSHOT
         return msgspec.structs.replace(
-            step,
-            command=judged.command,
+            judged.step,
             risk=judged.risk,
             decision=str(verdict.decision),
             rule=verdict.rule,

@@ -19,11 +19,12 @@ from ironcurtain.llm.model import (
     TextBlock,
     TextDelta,
     ToolAsked,
+    ToolSpec,
     ToolUse,
 )
 from ironcurtain.llm.registry import Chosen
 from ironcurtain.session.budget import Accounting
-from ironcurtain.shell.context import SHELL_TOOL, SYSTEM
+from ironcurtain.shell.context import SYSTEM
 from ironcurtain.shell.messages import Message, ModelText, Notice
 from ironcurtain.shell.window import ContextWindow
 
@@ -62,17 +63,18 @@ class ModelRequests:
         self.unreached = False
         self.accounting.begin()
 
-    async def ask(self, number: int, formed: Callable[[ToolUse], None]) -> ModelReply:
+    async def ask(self, number: int, tools: tuple[ToolSpec, ...], formed: Callable[[ToolUse], None]) -> ModelReply:
         """
         Ask for the next answer in the conversation.
 
         :param number: of the request, from 1 in each instruction.
+        :param tools: that the model is offered.
         :param formed: gets each use of a tool as soon as it is whole.
         :raises SessionError: there is no answer, or the budget is used up.
         """
         self.accounting.require()
         self._formed, self._shown_text = formed, ShownText()
-        self._asking = Deferred.fromCoroutine(self._converse())
+        self._asking = Deferred.fromCoroutine(self._converse(tools))
         try:
             reply = await self._asking
         except ModelError as e:
@@ -92,11 +94,11 @@ class ModelRequests:
         if self._asking is not None:
             self._asking.cancel()
 
-    async def _converse(self) -> ModelReply:
+    async def _converse(self, tools: tuple[ToolSpec, ...]) -> ModelReply:
         chosen = await self._choose()
         self.model = chosen.model
         messages = self.window.messages()
-        request = ModelRequest(SYSTEM, messages, (SHELL_TOOL,), chosen.model, self._tokens, self._traceparent)
+        request = ModelRequest(SYSTEM, messages, tools, chosen.model, self._tokens, self._traceparent)
         try:
             return await chosen.provider.converse(request, self._event)
         finally:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from enum import Enum
 from functools import partial
@@ -28,15 +28,20 @@ from ironcurtain.shell.messages import (
     Steer,
     StepCompleted,
     StepDecided,
+    StepKind,
     StepOutcome,
     StepOutput,
     StepStarted,
 )
-from ironcurtain.shell.model import SERVER, TOOL, ConfirmMode, JudgedStep, PlanEnding, PlanParts
+from ironcurtain.shell.model import ConfirmMode, PlanEnding, PlanParts
 from ironcurtain.shell.reversal import needs_own_decision
+from ironcurtain.shell.tools import Hand, JudgedStep
 
 LINE_LIMIT = 64 * 1024
 """Bytes of output that are shown although they are no whole line."""
+
+_FIXED = frozenset(StepKind) - {StepKind.COMMAND}
+"""Kinds of steps that the user cannot rewrite."""
 
 
 class _Phase(Enum):
@@ -56,7 +61,7 @@ class PlanRun:
         self.plan_id, self._parts = plan_id, parts
         self._steps = list(steps)
         self._phase = _Phase.BETWEEN
-        self._approved: set[str] = set()
+        self._approved: set[Hashable] = set()
         self._skipped: set[int] = set()
         self._completed: dict[int, StepCompleted] = {}
         self._answer: Deferred[Action] | None = None
@@ -90,7 +95,7 @@ class PlanRun:
     async def _prepare(self) -> None:
         """What was approved as reversible is asked about again if there is no snapshot."""
         if not await self._parts.prepare():
-            self._approved -= {step.command for step in self._steps if step.undo == Reversal.SNAPSHOT}
+            self._approved -= {step.identity for step in self._steps if step.undo == Reversal.SNAPSHOT}
 
     def receive(self, action: Action) -> None:
         """
@@ -103,6 +108,8 @@ class PlanRun:
             raise StaleDecision(f"plan {action.plan_id} is over")
         if isinstance(action, Edit) and action.step not in self._open():
             raise UsageError(f"the plan has no step {action.step} that is still to come")
+        if isinstance(action, Edit) and any(each.number == action.step and each.kind in _FIXED for each in self._steps):
+            raise UsageError(f"step {action.step} is no command: tell the model what to change in it")
         if self._phase is _Phase.CONFIRMING and isinstance(action, Approval):
             self._check(action)
         if self._phase is _Phase.CONFIRMING and self._answer is not None:
@@ -137,11 +144,11 @@ class PlanRun:
             action = await self._answer
             match action:
                 case Approval(decision="allow" | "allow_session", step=None):
-                    self._approved = {step.command for step in self._steps}
+                    self._approved = {step.identity for step in self._steps}
                     break
                 case Approval(decision="allow_undoable", step=None):
-                    lasting = {step.command for step in self._steps if needs_own_decision(step)}
-                    self._approved = {step.command for step in self._steps} - lasting
+                    lasting = {step.identity for step in self._steps if needs_own_decision(step)}
+                    self._approved = {step.identity for step in self._steps} - lasting
                     break
                 case Approval(decision="step", step=None):
                     self._step_by_step = True
@@ -173,48 +180,52 @@ class PlanRun:
             self._complete(step, StepOutcome.NOT_RUN, reason=f"the plan took over {self._parts.plan_seconds:g} s")
             return
         directory = self._parts.directory()
-        judged = await self._parts.judge.judge(step, directory)
+        hand = self._parts.hands.of(step)
+        judged = await hand.judge(step, directory)
         if self.ending is not PlanEnding.COMPLETED:  # while a hook ran
             self._complete(step, StepOutcome.NOT_RUN, reason=self.ending.value)
             return
-        step = self._steps[index] = self._parts.judged(step, judged)
-        call = self._parts.admission.open(SERVER, TOOL)
+        step = self._steps[index] = self._parts.judged(judged)
+        call = hand.admission.open(*hand.names(step))
         try:
-            await self._admit(call, step, judged)
+            judged = await self._admit(hand, call, step, judged)
         except CallRefused as e:
-            self._parts.admission.close(call, e.status, error=e.why)
+            hand.admission.close(call, e.status, error=e.why)
             await self._refused(index, e)
             return
-        try:
-            result = await self._execute(step, directory)
-        except BaseException as e:
-            self._parts.admission.close(call, "failed", error=str(e) or type(e).__name__)
-            raise
-        if result is None:
-            self._parts.admission.close(call, "denied", error="changed-meanwhile")
+        await self._parts.resumed()
+        if self.ending is not PlanEnding.COMPLETED:  # while the user was in the shell, or the decision was recorded
+            hand.admission.close(call, "failed", error=self.ending.value)
+            self._complete(step, StepOutcome.NOT_RUN, reason=self.ending.value)
+        elif self._parts.directory() != directory:  # the user was in the shell, and went where it was not judged
+            hand.admission.close(call, "denied", error="changed-meanwhile")
             await self._take(index)
-            return
-        self._parts.admission.close(call, _status(result), result.output, result.reason)
-        if result.outcome is not StepOutcome.NOT_RUN and not await self._parts.judge.finished(step, directory, result):
-            self._end(PlanEnding.STEP_DENIED)
+        else:
+            result = await self._execute(hand, call, judged, directory)
+            if result.outcome is not StepOutcome.NOT_RUN and not await hand.finished(step, directory, result):
+                self._end(PlanEnding.STEP_DENIED)
 
-    async def _admit(self, call: OpenCall, step: ProposedStep, judged: JudgedStep) -> None:
-        """:raises CallRefused: it must not run."""
+    async def _admit(self, hand: Hand, call: OpenCall, step: ProposedStep, judged: JudgedStep) -> JudgedStep:
+        """
+        :returns: what may be done.
+        :raises CallRefused: it must not run.
+        """
         parts, verdict = self._parts, judged.verdict
         if self._step_by_step and verdict.decision is Decision.ALLOW:
-            reason = "each command is confirmed"
+            reason = "each step is confirmed"
             verdict = msgspec.structs.replace(verdict, decision=Decision.ESCALATE, rule="confirm-each", reason=reason)
-        sequence = parts.admission.record(call, verdict)
+        sequence = hand.admission.record(call, verdict)
         refuse_denied(verdict)
-        by = f"{judged.by}: {verdict.rule}"
+        by, judged = f"{judged.by}: {verdict.rule}", replace(judged, verdict=verdict)
         if verdict.decision is Decision.ESCALATE:
-            by = await self._ask(call, step, replace(judged, verdict=verdict))
+            by = await self._ask(call, step, judged)
         else:
-            await parts.admission.durable(sequence)
+            await hand.admission.durable(sequence)
         parts.tell(StepDecided(plan_id=self.plan_id, step=step.number, allowed=True, by=by, reason=verdict.reason))
+        return judged
 
     async def _ask(self, call: OpenCall, step: ProposedStep, judged: JudgedStep) -> str:
-        approved = step.command in self._approved and not self._step_by_step
+        approved = step.identity in self._approved and not self._step_by_step
         self._question = StepQuestion(self.plan_id, call, step, self._parts, approved)
         self._phase = _Phase.DECIDING
         try:
@@ -247,20 +258,13 @@ class PlanRun:
                 return
         self._complete(step, StepOutcome.NOT_RUN, reason=self.ending.value)
 
-    async def _execute(self, step: ProposedStep, directory: str) -> CommandResult | None:
-        """:returns: ``None``: the user was in the shell meanwhile, and went where the command was not judged."""
-        parts = self._parts
-        await parts.resumed()
-        if self.ending is not PlanEnding.COMPLETED:  # while the user was in the shell, or the decision was recorded
-            self._complete(step, StepOutcome.NOT_RUN, reason=self.ending.value)
-            return CommandResult(StepOutcome.NOT_RUN, None, b"", reason=self.ending.value)
-        if parts.directory() != directory:
-            return None
+    async def _execute(self, hand: Hand, call: OpenCall, judged: JudgedStep, directory: str) -> CommandResult:
+        parts, step = self._parts, judged.step
         self._phase, began = _Phase.RUNNING, parts.clock.seconds()
         parts.tell(StepStarted(plan_id=self.plan_id, step=step.number, command=step.command))
         try:
             seconds = min(parts.command_seconds, self._left)
-            result = await parts.runner.run(step.command, seconds, partial(self._show, step))
+            result = await hand.run(call, judged, directory, seconds, partial(self._show, step))
         finally:
             self._left -= parts.clock.seconds() - began
             self._show_lines(step, len(self._unshown))
@@ -305,8 +309,7 @@ class PlanRun:
         for index, step in enumerate(self._steps):
             if step.number == action.step and step.number not in self._completed:
                 changed = msgspec.structs.replace(step, command=action.command, purpose="changed by you")
-                judged = self._parts.judge.preview(action.command, self._parts.directory())
-                self._steps[index] = self._parts.judged(changed, judged)
+                self._steps[index] = self._parts.preview(changed)
 
     def _end(self, ending: PlanEnding, note: str = "") -> None:
         if self.ending is PlanEnding.COMPLETED:
@@ -314,10 +317,6 @@ class PlanRun:
 
     def _interrupt(self, at_once: bool) -> None:
         if self._phase is _Phase.RUNNING:
-            (self._parts.runner.kill if at_once else self._parts.runner.interrupt)()
+            (self._parts.hands.kill if at_once else self._parts.hands.interrupt)()
         else:
             self._end(PlanEnding.CANCELLED)
-
-
-def _status(result: CommandResult) -> str:
-    return {StepOutcome.DONE: "success", StepOutcome.NOT_RUN: "failed"}.get(result.outcome, "error")

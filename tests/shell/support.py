@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import signal
 
+import msgspec
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
@@ -18,9 +19,11 @@ from ironcurtain.mcp_proxy.catalogue import ToolDefinition
 from ironcurtain.policy import Decision, Verdict
 from ironcurtain.policy.verdict import Reversal
 from ironcurtain.secrets.redaction import Redactor
+from ironcurtain.shell.commands import CommandHand
 from ironcurtain.shell.execution import ENTER, CommandResult, CommandRunner
 from ironcurtain.shell.messages import Message, ProposedStep
-from ironcurtain.shell.model import ConfirmMode, JudgedStep, PlanParts
+from ironcurtain.shell.model import ConfirmMode, PlanParts
+from ironcurtain.shell.tools import Hands, JudgedStep
 from ironcurtain.terminal.sequences import PASTE_BEGIN, PASTE_END
 from tests.audit.doubles import at_once, scratch
 
@@ -81,15 +84,17 @@ class WordJudge:
         self.rewritten: dict[str, str] = {}
         self.finished_steps: list[int] = []
 
-    def preview(self, command: str, directory: str) -> JudgedStep:
+    def preview(self, step: ProposedStep, directory: str) -> JudgedStep:
+        command = step.command
         word = command.split()[0] if command.split() else ""
         decision = {"deny": Decision.DENY, "allow": Decision.ALLOW}.get(word, Decision.ESCALATE)
         arguments = {"command": command, "directory": directory}
         verdict = Verdict(decision, f"{decision}-rule", "because", arguments, reversal=Reversal.SNAPSHOT)
-        return JudgedStep(command, verdict, Risk.READ)
+        return JudgedStep(step, verdict, Risk.READ)
 
     async def judge(self, step: ProposedStep, directory: str) -> JudgedStep:
-        return self.preview(self.rewritten.get(step.command, step.command), directory)
+        command = self.rewritten.get(step.command, step.command)
+        return self.preview(msgspec.structs.replace(step, command=command), directory)
 
     async def finished(self, step: ProposedStep, directory: str, result: CommandResult) -> bool:
         self.finished_steps.append(step.number)
@@ -130,7 +135,7 @@ class ShellTestCase(SynchronousTestCase):
             timeout=300.0,
             attended=lambda: self.attended,
         )
-        admission = CallAdmission(
+        self.admission = CallAdmission(
             session_id="session-1",
             audit=audit,
             escalations=self.escalations,
@@ -145,10 +150,8 @@ class ShellTestCase(SynchronousTestCase):
         self.shell.runner, self.runner.pasting = self.runner, True
         self.shell.prompt()
         self.parts = PlanParts(
-            judge=self.judge,
-            admission=admission,
+            hands=Hands([CommandHand(self.admission, self.judge, self.runner)]),
             escalations=self.escalations,
-            runner=self.runner,
             clock=self.clock,
             confirm=ConfirmMode.PLAN,
             by="local:ada",

@@ -15,8 +15,8 @@ from ironcurtain.shell.execution import CommandResult
 from ironcurtain.shell.gate import CommandGate
 from ironcurtain.shell.judge import HookedJudge
 from ironcurtain.shell.messages import Message, Notice, ProposedStep, StepOutcome
-from ironcurtain.shell.model import JudgedStep
 from ironcurtain.shell.narrowing import NarrowedGate
+from ironcurtain.shell.tools import JudgedStep
 from tests.process.commands import PlayedTime, RealCommandCase
 
 TABLES: dict[str, Any] = {"shell": {"mode": "ask", "deny_patterns": ["sudo *"], "allow_patterns": ["ls", "df"]}}
@@ -95,7 +95,7 @@ class JudgeTests(RealCommandCase):
         ):
             self.hook("pre-exec", f"""echo '{{"decision": "modify", "command": "{command}"}}'""")
             judged = await self.check("ls", decision, rule, "policy, changed by pre-exec")
-            self.assertEqual((judged.command, judged.verdict.arguments["command"]), (command, command))
+            self.assertEqual((judged.step.command, judged.verdict.arguments["command"]), (command, command))
 
     async def test_its_risk_is_that_of_what_will_run(self) -> None:
         self.hook("pre-exec", """echo '{"decision": "modify", "command": "rm -rf /home/ann"}'""")
@@ -105,7 +105,7 @@ class JudgeTests(RealCommandCase):
 
     async def preview(self, command: str) -> JudgedStep:
         """:returns: what is said of it before hooks are asked."""
-        return self.judge.preview(command, "/home/ann")
+        return self.judge.preview(ProposedStep(number=1, command=command), "/home/ann")
 
     async def test_a_preview_asks_no_hook(self) -> None:
         self.hook("pre-exec", f"touch '{self.mark}'")

@@ -333,7 +333,7 @@ class RunTests(PlanTestCase):
         self.begin("allow x", confirm=ConfirmMode.AUTO)
         self.runner.lost()
         self.failureResultOf(self.running, SessionError)
-        self.parts.admission.flush()
+        self.admission.flush()
         records = [json.loads(line) for line in self.audit_path.read_text().splitlines()]
         self.assertEqual([r["status"] for r in records if r["kind"] == "outcome"], ["failed"])
 

@@ -18,7 +18,7 @@ class PlanUndoTests(PlanTestCase):
     def test_without_the_snapshot_that_was_promised_each_step_is_asked_about(self) -> None:
         for has_snapshot, waits in ((True, False), (False, True)):
             self.has_snapshot = has_snapshot
-            proposed = [self.parts.judged(step, self.judge.preview(step.command, "/work")) for step in steps("ls")]
+            proposed = [self.parts.preview(step) for step in steps("ls")]
             self.plan = PlanRun("p1", proposed, self.parts)
             self.running = Deferred.fromCoroutine(self.plan.run())
             self.turn()
@@ -33,4 +33,4 @@ class PlanUndoTests(PlanTestCase):
     def test_a_plan_promises_no_snapshot_that_the_settings_do_not_want(self) -> None:
         (step,) = steps("ls")
         parts = replace(self.parts, snapshots=False)
-        self.assertEqual(parts.judged(step, self.judge.preview("ls", "/work")).undo, "no-snapshot")
+        self.assertEqual(parts.preview(step).undo, "no-snapshot")

@@ -20,6 +20,7 @@ KNOWN: dict[object, st.SearchStrategy[Any]] = {
     float | None: st.none() | st.floats(allow_nan=False, allow_infinity=False),
     int | None: st.none() | st.integers(-(2**63), 2**63 - 1),
     int: st.integers(-(2**63), 2**63 - 1),
+    dict[str, Any]: st.dictionaries(st.text(), st.text() | st.booleans() | st.lists(st.text())),
 }
 """Types of which JSON cannot say every value."""
 

@@ -24,6 +24,7 @@ from ironcurtain.session.parts import Core
 from ironcurtain.session.records import make_snapshots
 from ironcurtain.shell.agent import JOIN_SECONDS, ShellAgent
 from ironcurtain.shell.assistant import Assistant, AssistantLimits
+from ironcurtain.shell.commands import CommandHand
 from ironcurtain.shell.context import Prompt
 from ironcurtain.shell.execution import CommandRunner
 from ironcurtain.shell.messages import Message, StepCompleted
@@ -31,6 +32,7 @@ from ironcurtain.shell.model import ConfirmMode
 from ironcurtain.shell.model_requests import ModelRequests
 from ironcurtain.shell.relay import Relayed
 from ironcurtain.shell.terminal_lines import TerminalLines
+from ironcurtain.shell.tools import Hands
 from ironcurtain.shell.window import ContextWindow
 from ironcurtain.shell.wrapped import WrappedShell
 from ironcurtain.shell_integration.fallback import FallbackPrefix
@@ -178,7 +180,7 @@ class AgentTestCase(ShellTestCase):
         self.agent = ShellAgent(self.core, self.wrapped, self.runner)
         self.parts = replace(
             self.parts,
-            runner=self.runner,
+            hands=Hands([CommandHand(self.admission, self.judge, self.runner)]),
             resumed=self.agent.resumed,
             tell=self.agent.tell,
             directory=lambda: self.wrapped.directory,
