@@ -3,8 +3,8 @@ Hooks: the user's own programs, which are asked before an action runs, and told 
 
 They lie in ``hooks`` below the home: ``pre-exec*`` and ``post-exec*``, run in the order of their names. Each gets the
 action as one line of JSON, and answers with a JSON object: ``decision`` is ``allow``, ``deny`` or ``modify``,
-``reason`` is for people, and ``command``, or ``arguments`` of a tool, replace those of the action. Whatever else a hook
-does means ``deny``.
+``reason`` is for people, and ``command``, ``arguments`` of a tool, ``content`` of a file or ``task`` of an agent
+replace those of the action. Whatever else a hook does means ``deny``.
 """
 
 from __future__ import annotations
@@ -79,7 +79,56 @@ class ToolAction(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", ta
     duration_ms: int | None = None
 
 
-Action = HookAction | ToolAction
+class EditAction(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="edit", omit_defaults=True):
+    """
+    A file that the agent of a shell writes, as hooks are told of it.
+
+    :param path: absolute, with links followed.
+    :param content: what it is to hold.
+    :param directory: where the shell is; ``risk``, ``instruction`` and ``step`` are as for commands.
+    :param status: after it ended: ``success`` or ``error``.
+    """
+
+    path: str
+    content: str
+    directory: str
+    risk: str
+    instruction: str
+    step: int
+    status: str = ""
+
+
+class AgentAction(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="agent", omit_defaults=True):
+    """
+    An agent that the agent of a shell starts, as hooks are told of it.
+
+    :param task: the instruction for it.
+    :param host: where it is to run, as ``ssh`` takes it; empty: on this machine.
+    :param directory: where the shell is; ``instruction`` and ``step`` are as for commands.
+    :param status: after it ended: ``success`` or ``error``.
+    """
+
+    task: str
+    host: str
+    directory: str
+    instruction: str
+    step: int
+    status: str = ""
+
+
+Action = HookAction | ToolAction | EditAction | AgentAction
+
+_REPLACED: Final = {HookAction: "command", ToolAction: "arguments", EditAction: "content", AgentAction: "task"}
+"""What ``modify`` replaces of each kind of actions."""
+
+_OTHER: Final = {"command": "another command", "content": "another content", "task": "another task"}
+
+_NOT_AGAIN: Final = {
+    HookAction: "another command, but this one has run",
+    ToolAction: "other arguments, but this call was made",
+    EditAction: "another content, but this one was written",
+    AgentAction: "another task, but the agent has worked on this one",
+}
 
 
 class _Answer(msgspec.Struct, frozen=True):
@@ -87,6 +136,8 @@ class _Answer(msgspec.Struct, frozen=True):
     reason: str = ""
     command: str = ""
     arguments: dict[str, Any] | None = None
+    content: str | None = None
+    task: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +145,8 @@ class HookVerdict:
     """
     What the hooks say of an action.
 
-    :param decision: ``modify`` asks for ``command``, or ``arguments``, instead, which have to be judged afresh.
+    :param decision: ``modify`` asks for ``command``, ``arguments``, ``content`` or ``task``, whichever the action has,
+        instead, which has to be judged afresh.
     :param hook: name of the one that decided; empty where there are none, or all allow it.
     """
 
@@ -103,6 +155,8 @@ class HookVerdict:
     command: str = ""
     hook: str = ""
     arguments: dict[str, Any] | None = None
+    content: str | None = None
+    task: str = ""
 
     @property
     def rule(self) -> str:
@@ -152,11 +206,11 @@ def _refusal(path: Path, uid: int) -> str:
     return "" if mode & 0o100 else "cannot be run: chmod 700, or remove it"
 
 
-def read_answer(output: bytes, hook: str, is_tool: bool = False) -> HookVerdict:
+def read_answer(output: bytes, hook: str, kind: type[Action] = HookAction) -> HookVerdict:
     """
     :param output: all that a hook printed.
     :param hook: its name.
-    :param is_tool: whether it was asked about a call of a tool, not a command.
+    :param kind: of the action that it was asked about.
     """
     try:
         answer = msgspec.json.decode(output, type=_Answer)
@@ -165,13 +219,11 @@ def read_answer(output: bytes, hook: str, is_tool: bool = False) -> HookVerdict:
     reason = shorten(answer.reason, REASON_LIMIT)
     if answer.decision != "modify":
         return HookVerdict(answer.decision, reason, "", hook)
-    if is_tool:
-        if answer.arguments is None:
-            return _denied(hook, "wants other arguments, but names none")
-        return HookVerdict("modify", reason, "", hook, answer.arguments)
-    if not answer.command.strip():
-        return _denied(hook, "wants another command, but names none")
-    return HookVerdict("modify", reason, answer.command, hook)
+    name = _REPLACED[kind]
+    wanted = getattr(answer, name)
+    if wanted is None or (name in ("command", "task") and not wanted.strip()):
+        return _denied(hook, f"wants {_OTHER.get(name, f'other {name}')}, but names none")
+    return HookVerdict("modify", reason, hook=hook, **{name: wanted})
 
 
 def _denied(hook: str, why: str) -> HookVerdict:
@@ -229,8 +281,7 @@ class Hooks:
         except RefusedHooks as e:
             return HookVerdict("deny", str(e))
         answers = [await self._ask(hook, action) for hook in hooks]  # all of them are told
-        made = "other arguments, but this call was made"
-        what = made if isinstance(action, ToolAction) else "another command, but this one has run"
+        what = _NOT_AGAIN[type(action)]
         return next((_final(answer, what) for answer in answers if answer.decision != "allow"), HookVerdict("allow"))
 
     async def _ask(self, hook: Path, action: Action) -> HookVerdict:
@@ -252,13 +303,13 @@ class Hooks:
             return _denied(name, f"failed: {e}")
         if ended.status != 0:
             return _denied(name, f"failed: {_how(ended.status)}{_said(ended.errors)}")
-        return read_answer(ended.output, name, isinstance(action, ToolAction))
+        return read_answer(ended.output, name, type(action))
 
 
 def _changed(action: Action, answer: HookVerdict) -> Action:
-    if isinstance(action, ToolAction):
-        return msgspec.structs.replace(action, arguments=answer.arguments)
-    return msgspec.structs.replace(action, command=answer.command)
+    name = _REPLACED[type(action)]
+    changed: Action = msgspec.structs.replace(action, **{name: getattr(answer, name)})
+    return changed
 
 
 def _final(answer: HookVerdict, what: str) -> HookVerdict:

@@ -1,5 +1,5 @@
 """
-Judges the commands that the agent of a shell wants to run. Nothing is run here.
+Judges the commands that the agent of a shell wants to run, and the files that it wants to write. Nothing is run here.
 
 A command is judged in two steps, so that a hook can come between them: :meth:`CommandGate.denied` has what nothing can
 allow, :meth:`CommandGate.judged` has both that and the tables of the policy. A command that a hook has changed begins
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -130,12 +130,28 @@ class CommandGate:
         case = self._read(command, directory)
         if (denial := self._denial(case)) is not None:
             return _verdict(command, directory, denial, self._resources(case))
-        opinions = [*self._suspicions(case), *self._opinions(case)]
-        asking = (each.rule for each in opinions if each.decision is Decision.ESCALATE)
-        found = most_severe(opinions)
-        verdict = _verdict(command, directory, found, self._resources(case), tuple(dict.fromkeys(asking)))
-        reversal = reversal_of(case.line, case.effects, case.places, self._workspace)
-        return msgspec.structs.replace(verdict, reversal=reversal)
+        return self._decided(case, self._opinions(case))
+
+    def written(self, path: str, directory: str, reads: bool) -> Verdict:
+        """
+        Judge a file that is written other than by a command.
+
+        :param path: absolute.
+        :param directory: the absolute path that the shell is in.
+        :param reads: whether it is read, too.
+        :returns: the verdict, whose arguments are to be replaced by those of the write.
+        """
+        case = self._file(path, directory, reads)
+        if (denial := self._denial(case)) is not None:
+            return _verdict("", directory, denial, self._resources(case))
+        files = FilePermissions(self._approval, case.places, self._home, directory)
+        opinions = [files.judge(word, writes=True) for word in case.line.writes]
+        return self._decided(case, [*opinions, *(files.judge(word, writes=False) for word in case.line.reads)])
+
+    def risk_written(self, path: str, directory: str) -> Risk:
+        """:returns: how severe it can be to write a file: see :meth:`written`."""
+        case = self._file(path, directory, False)
+        return risk_of(case.line, case.places)
 
     def risk(self, command: str, directory: str) -> Risk:
         """:returns: how severe the effects of a command can be."""
@@ -143,6 +159,20 @@ class CommandGate:
             return Risk.UNKNOWN
         case = self._read(command, directory)
         return risk_of(case.line, case.places)
+
+    def _decided(self, case: _Case, opinions: Iterable[Opinion]) -> Verdict:
+        opinions = [*self._suspicions(case), *opinions]
+        asking = (each.rule for each in opinions if each.decision is Decision.ESCALATE)
+        found, resources = most_severe(opinions), self._resources(case)
+        verdict = _verdict(case.command, case.directory, found, resources, tuple(dict.fromkeys(asking)))
+        reversal = reversal_of(case.line, case.effects, case.places, self._workspace)
+        return msgspec.structs.replace(verdict, reversal=reversal)
+
+    def _file(self, path: str, directory: str, reads: bool) -> _Case:
+        word = Word.literal(path)
+        line = CommandLine(reads=(word,) if reads else (), writes=(word,))
+        places = Places(self._home, (directory,), self._realpath)
+        return _Case("", directory, line, places, self._roots(), self._denied_globs(directory), ())
 
     def _read(self, command: str, directory: str) -> _Case:
         variables = {"HOME": self._home}
@@ -191,7 +221,7 @@ class CommandGate:
         """:returns: what has to be asked whatever the tables say."""
         if case.line.doubts:
             yield Opinion(Decision.ESCALATE, "structural-doubt", "; ".join(case.line.doubts[:3]))
-        if self._changed_by:
+        if self._changed_by and case.command:
             line = self._changed_by if len(self._changed_by) <= 80 else f"{self._changed_by[:80]}..."
             reason = f"commands may mean something else in this shell since it ran {line!r}"
             yield Opinion(Decision.ESCALATE, "changed-shell", reason)

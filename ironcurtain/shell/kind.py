@@ -33,6 +33,7 @@ from ironcurtain.shell.approval import read_approval
 from ironcurtain.shell.assistant import Assistant, AssistantLimits
 from ironcurtain.shell.commands import CommandHand
 from ironcurtain.shell.context import Prompt, ShellState, prompt, result
+from ironcurtain.shell.edits import EditHand
 from ironcurtain.shell.execution import CommandRunner
 from ironcurtain.shell.gate import CommandGate
 from ironcurtain.shell.judge import HookedJudge
@@ -130,6 +131,7 @@ class _Making:
             secrets.token_hex,
         )
         self._trace = self._start.trace
+        self._protected = session_protected(core, environ)
 
     def agent(
         self,
@@ -159,9 +161,15 @@ class _Making:
         core, own = self._core, self._settings.shell
         gate = self._gate(wrapped)
         hooks = Hooks(self._reactor, core.services.home.hooks, self._environ, own.hook_seconds, os.geteuid())
-        judge = HookedJudge(gate, hooks, lambda: self._instruction, agent.tell)
+        admission = self._admission()
+
+        def asked() -> str:
+            return self._instruction
+
+        judge = HookedJudge(gate, hooks, asked, agent.tell)
+        edits = EditHand(admission, gate, hooks, asked, agent.tell, self._home, self._protected)
         parts = PlanParts(
-            hands=Hands([CommandHand(self._admission(), judge, runner)]),
+            hands=Hands([CommandHand(admission, judge, runner), edits]),
             escalations=core.escalations,
             clock=self._reactor,
             confirm=ConfirmMode(self._options.confirm or own.confirm_mode),
@@ -199,8 +207,7 @@ class _Making:
         :returns: whether there is one.
         """
         if self._settings.undo.shell:
-            protected = session_protected(self._core, self._environ)
-            await self._core.snapshots.take(Path(self._options.directory), protected, None)
+            await self._core.snapshots.take(Path(self._options.directory), self._protected, None)
         return self._core.snapshots.ready
 
     def _tracer(self) -> Tracer | None:
@@ -233,7 +240,7 @@ class _Making:
         policy, above = self._policy, policies_above(self._core.services.home, self._environ)
         if max(above.depth, self._trace.depth) > DEEPEST_AGENT:
             raise SessionError("SESSION_INIT_FAILED", f"over {DEEPEST_AGENT} agents have started one another")
-        protected, directory = session_protected(self._core, self._environ), self._options.directory
+        protected, directory = self._protected, self._options.directory
 
         def gate(tables: Mapping[str, Any], source: str) -> CommandGate:
             approval = read_approval(tables, source, self._home)

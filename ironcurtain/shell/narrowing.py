@@ -7,7 +7,7 @@ tables in its session's directory, which is protected. Only those of agents on o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -84,8 +84,23 @@ class NarrowedGate:
 
     def judged(self, command: str, directory: str) -> Verdict:
         """:returns: the most severe verdict, by the rules of all that ask."""
-        own = self._own.judged(command, directory)
-        verdicts = [own, *(_inherited(gate.judged(command, directory)) for gate in self._above)]
+        return self._most_severe(lambda gate: gate.judged(command, directory))
+
+    def written(self, path: str, directory: str, reads: bool) -> Verdict:
+        """:returns: the most severe verdict about a file: see :meth:`CommandGate.written`."""
+        return self._most_severe(lambda gate: gate.written(path, directory, reads))
+
+    def risk_written(self, path: str, directory: str) -> Risk:
+        """:returns: how severe it can be to write a file."""
+        return self._own.risk_written(path, directory)
+
+    @property
+    def narrows(self) -> bool:
+        """Whether there are agents above this one, whose tables hold, too."""
+        return bool(self._above)
+
+    def _most_severe(self, judge: Callable[[CommandGate], Verdict]) -> Verdict:
+        verdicts = [judge(self._own), *(_inherited(judge(gate)) for gate in self._above)]
         found = max(verdicts, key=lambda verdict: SEVERITY[verdict.decision])
         asking = tuple(dict.fromkeys(rule for verdict in verdicts for rule in verdict.asking))
         return msgspec.structs.replace(found, asking=asking if found.decision is Decision.ESCALATE else ())
