@@ -40,7 +40,7 @@ from ironcurtain.session.mcp_clients import McpClients
 from ironcurtain.session.model import SessionRequest
 from ironcurtain.session.parts import Core, Services, SessionAgent, SessionKind
 from ironcurtain.session.tools import ToolFiles, make_proxy, protected_paths
-from ironcurtain.session.workspace import usable_workspace
+from ironcurtain.session.workspace import keep_out_workspaces, usable_workspace
 from ironcurtain.traces.exports import Exports
 from ironcurtain.view.events import describe
 
@@ -82,6 +82,7 @@ class Application:
     ) -> None:
         hide_memory()
         home.prepare()
+        keep_out_workspaces(home)
         self._config, self._environ, self._systemd, self._ssh = config or home.config, environ, Systemd(), Ssh(port=0)
         self._reactor, self._home, self._socket, self._life = reactor, home, socket, Lifecycle(reactor)
         self._lock = FileLock(lock) if lock is not None else None

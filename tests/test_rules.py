@@ -173,6 +173,29 @@ class SourceTests(SynchronousTestCase):
         self.assertEqual(wrong, [])
 
 
+SEARCHING = {
+    "cli/demo.py": "prints a command",
+    "cli/doctor.py": "runs nothing",
+    "container_agent/bubblewrapped/programs.py": "a sandbox's PATH",
+    "mcp_proxy/launch.py": "an absolute path",
+    "sandbox/installation.py": "what sandboxes can read",
+}
+"""Modules that look for programs without ``process.search_path``, with the reason."""
+
+
+class ProgramTests(SynchronousTestCase):
+    """Programs of this machine are looked for where no agent writes."""
+
+    def test_one_module_looks_for_programs(self) -> None:
+        wrong = []
+        for path in modules():
+            for node in ast.walk(tree(path)):
+                named = ast.unparse(node) if isinstance(node, ast.Attribute) else ""
+                if named == "shutil.which" and not any(str(path).endswith(f"ironcurtain/{each}") for each in SEARCHING):
+                    wrong.append(short(path, node))
+        self.assertEqual(wrong, [])
+
+
 PRIVATE_BY_NEED = {
     "os._exit": "public: the documentation has it",
 }

@@ -19,6 +19,7 @@ from ironcurtain.cli.findings import HINT, OK, WRONG, Finding
 from ironcurtain.cli.output import as_json, home, print_json, print_lines, settings
 from ironcurtain.errors import Unavailable, UsageError
 from ironcurtain.home.user_paths import user_path
+from ironcurtain.process.search_path import host_path
 from ironcurtain.text.display import one_line
 from ironcurtain.text.quantities import counted
 
@@ -61,8 +62,11 @@ def doctor(json_output: bool) -> None:
 
 def examine(where: Home) -> Iterator[Finding]:
     """Run all checks, in the order of their dependence."""
+    from ironcurtain.session.workspace import keep_out_workspaces
+
     version = ".".join(map(str, sys.version_info[:3]))
     yield Finding("Python", OK, version)
+    keep_out_workspaces(where)
     reported: set[str] = set()
     checks = (_home, _files, _servers, tools, _sandbox, _models, _accounts, _records, _sizes, _daemon, _running)
     for check in checks:
@@ -230,7 +234,7 @@ def _command(command: str, place: str, role: str) -> tuple[str, str, str]:
         program = next(iter(shlex.split(command)), "")
     except ValueError as e:
         return WRONG, f"but its command cannot be read: {e}", f"Mend {place}"
-    if shutil.which(program) is None:
+    if shutil.which(program, path=host_path()) is None:
         return HINT, f"but there is no program {program!r} for its command", f"Install it, or mend {place}"
     return OK, f"{role} {command}", ""
 

@@ -9,6 +9,7 @@ import click
 
 from ironcurtain.cli.completion import running_sessions, waiting
 from ironcurtain.cli.output import as_json, fits_screen, home, print_json, print_lines
+from ironcurtain.cli.paths import use_host_programs
 
 if TYPE_CHECKING:
     from ironcurtain.escalation import Outcome
@@ -36,6 +37,7 @@ def escalations(what: str | None, number: int | None, everything: bool, json_out
     elif what != "show" or number is None or everything:
         raise click.UsageError("say which one: escalations show N")
     elif text := run(lambda reactor: _show(reactor, number, json_output)):
+        use_host_programs()
         click.echo_via_pager(f"{text}\n")
 
 

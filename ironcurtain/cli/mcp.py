@@ -10,6 +10,7 @@ import click
 
 from ironcurtain.cli.mcp_servers import add, annotate, list_, remove, test
 from ironcurtain.cli.output import home, print_lines, settings
+from ironcurtain.cli.paths import use_host_programs
 from ironcurtain.home.user_paths import current_directory
 
 if TYPE_CHECKING:
@@ -112,6 +113,7 @@ async def _log_in(reactor: Any, server: HttpServer, file: LoginFile) -> None:
         if sys.stdout.isatty() and (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
             import webbrowser
 
+            use_host_programs()
             webbrowser.open(url)
 
     StandardIO(Pasted(), reactor=reactor)

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from ironcurtain.home.layout import find_home
 from ironcurtain.home.user_paths import user_path
 
 
@@ -23,3 +24,12 @@ class UserPath(click.Path):
         :raises UsageError: it cannot be used, as :func:`~ironcurtain.home.user_paths.user_path` says.
         """
         return super().convert(user_path(os.fspath(value)), param, ctx)
+
+
+def use_host_programs() -> None:
+    """Take the programs that libraries start for us, such as a pager or a browser, from outside of workspaces, too."""
+    from ironcurtain.process.search_path import host_path
+    from ironcurtain.session.workspace import keep_out_workspaces
+
+    keep_out_workspaces(find_home(os.environ, os.geteuid()))
+    os.environ["PATH"] = host_path()

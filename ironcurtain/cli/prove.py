@@ -11,6 +11,7 @@ import click
 
 from ironcurtain.cli.completion import agents
 from ironcurtain.cli.output import as_json, home, print_json, print_lines, settings
+from ironcurtain.cli.paths import use_host_programs
 
 if TYPE_CHECKING:
     from ironcurtain.mcp_proxy.servers_config import CommandServer, ServerConfig
@@ -57,6 +58,7 @@ def prove(agent: str | None, names: tuple[str, ...], json_output: bool) -> None:
 
     servers = _configured()
     chosen = _chosen(servers, names, every=not agent)
+    use_host_programs()
     results: list[Report | Untested] = []
     if agent:
         results += _of_agent(agent)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ironcurtain.cli.output import as_json, fits_screen, home, print_json, print_lines, print_table
+from ironcurtain.cli.paths import use_host_programs
 from ironcurtain.cli.questions import confirmed
 from ironcurtain.text.display import ago, one_line
 
@@ -69,6 +70,7 @@ def show(server: str, tool: str | None, json_output: bool) -> None:
     if fits_screen(lines):
         click.echo("\n".join(lines))
     else:
+        use_host_programs()
         click.echo_via_pager("".join(f"{line}\n" for line in lines))
 
 

@@ -26,6 +26,7 @@ from ironcurtain.codemode.model import CodeLimits
 from ironcurtain.errors import Unavailable
 from ironcurtain.process.accounts import Account
 from ironcurtain.process.identity import identify
+from ironcurtain.process.search_path import host_program
 from ironcurtain.sandbox import cgroups, programs
 from ironcurtain.sandbox.spec import Kind, Sandbox
 from ironcurtain.services.asyncio_bridge import from_asyncio
@@ -168,7 +169,7 @@ def _sweep() -> None:
 
 def _interpreter() -> str:
     installed = os.path.join(sysconfig.get_path("scripts"), "monty")
-    found = installed if os.path.isfile(installed) else shutil.which("monty")
+    found = installed if os.path.isfile(installed) else host_program("monty")
     if found is None:
         raise Unavailable("the program monty is missing; install the package pydantic-monty-runtime")
     return found

@@ -25,6 +25,7 @@ from ironcurtain.llm.text_tools import TextToolReader, text_tools, written_promp
 from ironcurtain.llm.tokens import count_tokens
 from ironcurtain.process.bounded import Kept
 from ironcurtain.process.piped import ERRORS_KEPT, PipedCommand, exit_status
+from ironcurtain.process.search_path import host_environment
 from ironcurtain.text.display import shorten
 
 CHARACTERS_A_TOKEN: Final = 8
@@ -62,7 +63,7 @@ class CommandModelClient:
         *,
         stall: float,
     ) -> None:
-        self._argv, self._environ = tuple(argv), dict(environ)
+        self._argv, self._environ = tuple(argv), host_environment(environ)
         self._reactor, self._clock, self._stall = reactor, clock, stall
 
     async def converse(self, request: ModelRequest, notify: Callable[[ModelEvent], None]) -> ModelReply:

@@ -17,6 +17,7 @@ from twisted.internet.threads import deferToThread
 from ironcurtain.errors import Unavailable, UsageError
 from ironcurtain.process.piped import command_output
 from ironcurtain.process.programs import find_program
+from ironcurtain.process.search_path import host_path
 from ironcurtain.sandbox import cgroups, programs
 from ironcurtain.sandbox.bubblewrap import opened
 from ironcurtain.sandbox.linked_repository import linked_repository
@@ -60,7 +61,12 @@ class Checkpoints:
         self._reactor, self._directory, self._home, self._settings = reactor, directory, home, settings
         self._protected = protected
         self._environ = {name: value for name, value in environ.items() if name in ("PATH", "LANG", "TZ")}
-        self._environ |= {"HOME": home, "GIT_OPTIONAL_LOCKS": "0", "GIT_EDITOR": "false"}
+        self._environ |= {
+            "PATH": host_path(environ.get("PATH"), directory),
+            "HOME": home,
+            "GIT_OPTIONAL_LOCKS": "0",
+            "GIT_EDITOR": "false",
+        }
 
     async def check(self) -> None:
         """:raises UsageError: checkpoints cannot be made in the workspace."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,6 +14,7 @@ from ironcurtain.http.urls import UnclearAddress, read_web_address
 from ironcurtain.network.access import Access, Entry
 from ironcurtain.process import bounded
 from ironcurtain.process.bounded import Bounds, Unfinished
+from ironcurtain.process.search_path import required_program
 from ironcurtain.registries import npm, pypi
 
 ASKING_SECONDS = 20.0
@@ -81,7 +81,7 @@ def _npm_says(program: str, name: str, environ: Mapping[str, str]) -> str:
     try:
         with tempfile.TemporaryDirectory(prefix="ironcurtain-npm-") as scratch:  # it writes a log, else into the home
             kept["npm_config_cache"] = scratch
-            until_we_die = [shutil.which("setpriv") or "setpriv", "--pdeathsig", "KILL", "--"]
+            until_we_die = [required_program("setpriv"), "--pdeathsig", "KILL", "--"]
             line = [*until_we_die, program, "config", "get", name]
             done = bounded.run(line, Bounds(ASKING_SECONDS), environment=kept, cwd="/")
     except (OSError, Unfinished) as e:

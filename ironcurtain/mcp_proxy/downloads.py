@@ -34,6 +34,7 @@ from ironcurtain.network.gateway import WayOut, listeners
 from ironcurtain.network.listed import ListedJudge
 from ironcurtain.process.accounts import Account
 from ironcurtain.process.bounded import Bounds, Unfinished
+from ironcurtain.process.search_path import host_program
 from ironcurtain.sandbox import programs
 from ironcurtain.sandbox.handover import Handover
 from ironcurtain.sandbox.installation import Installation
@@ -121,7 +122,7 @@ def installer(download: Download, server: CommandServer, environ: Mapping[str, s
     :raises Unavailable: it is missing.
     """
     name = "npm" if download.tool == "npx" else "uv"
-    if (found := shutil.which(name, path=environ.get("PATH", os.defpath))) is None:
+    if (found := host_program(name, environ.get("PATH"))) is None:
         raise Unavailable(f"MCP server {server.name}: {server.command} needs {name}, which is not in the PATH")
     return found
 

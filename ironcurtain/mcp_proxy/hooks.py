@@ -21,6 +21,7 @@ import msgspec
 
 from ironcurtain.errors import Unavailable
 from ironcurtain.process.piped import CommandReactor, command_output
+from ironcurtain.process.search_path import host_environment
 from ironcurtain.text.display import shorten
 
 OUTPUT_LIMIT: Final = 64 * 1024
@@ -244,7 +245,7 @@ class Hooks:
         self, reactor: CommandReactor, directory: Path, environ: Mapping[str, str], seconds: float, uid: int
     ) -> None:
         self._reactor, self._directory, self._seconds, self._uid = reactor, directory, seconds, uid
-        self._environ = {name: environ[name] for name in ENVIRONMENT if name in environ}
+        self._environ = {name: value for name, value in host_environment(environ).items() if name in ENVIRONMENT}
 
     @property
     def present(self) -> bool:

@@ -18,6 +18,7 @@ from ironcurtain.network.gateway import PROXY_VARIABLES, listeners
 from ironcurtain.process import bounded
 from ironcurtain.process.accounts import FREE_UIDS, SEARCH, WRITE, Account
 from ironcurtain.process.bounded import Bounds, Unfinished
+from ironcurtain.process.search_path import host_environment, required_program
 from ironcurtain.sandbox import certificates, cgroups, programs
 from ironcurtain.sandbox.installation import Installation
 from ironcurtain.sandbox.linked_repository import LinkedRepository, settings_text
@@ -121,7 +122,7 @@ def prepare(
     """
     environment, cwd = _environment(server, ground, secrets), _cwd(server, ground)
     argv = [program_of(server, ground, secrets), *server.args]
-    account, setsid = ground.account, needed("setsid")
+    account, setsid = ground.account, required_program("setsid")
     if is_own(server):
         environment["LC_ALL"] = "C.UTF-8"  # in messages, names of files are UTF-8
         if server.args[:3] == OWN_SERVERS[0]:
@@ -177,16 +178,6 @@ def account_notice(account: Account | None, workspace: str) -> str:
     return f"MCP servers run as {account}"
 
 
-def needed(program: str) -> str:
-    """
-    :returns: path of a program of util-linux.
-    :raises Unavailable: it is missing.
-    """
-    if (found := shutil.which(program)) is None:
-        raise Unavailable(f"the program {program} is missing (Debian: apt-get install util-linux)")
-    return found
-
-
 def _inherited(ground: Ground) -> dict[str, str]:
     ours, account = small_environment(ground.environ), ground.account
     if account is None:
@@ -196,7 +187,6 @@ def _inherited(ground: Ground) -> dict[str, str]:
 
 
 def _as_somebody(server: CommandServer, argv: list[str], cwd: str, account: Account) -> list[str]:
-    needed("setpriv")
     trial = account.command(["/bin/sh", "-c", _TRIAL, "sh", argv[0], cwd])
     try:
         status = bounded.run(trial, Bounds(TRIAL_SECONDS)).status
@@ -218,7 +208,10 @@ def is_for_root(workspace: str, account: Account) -> bool:
 
 
 def _environment(server: CommandServer, ground: Ground, secrets: Mapping[str, str]) -> dict[str, str]:
-    return {**_inherited(ground), **CAUTIOUS, **_network_variables(server, ground), **server.environment, **secrets}
+    inherited = _inherited(ground)
+    if server.sandbox is None or _starts_apart(server):  # with more rights than the agent, which must not redirect it
+        inherited = host_environment(inherited, ground.workspace)
+    return {**inherited, **CAUTIOUS, **_network_variables(server, ground), **server.environment, **secrets}
 
 
 def _cwd(server: CommandServer, ground: Ground) -> str:

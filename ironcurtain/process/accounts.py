@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 import pwd
-import shutil
 import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ironcurtain.errors import ConfigurationError
+from ironcurtain.process.search_path import required_program
 
 FREE_UIDS = range(61184, 65520)
 """
@@ -78,8 +78,15 @@ class Account:
         :returns: the command line with which root runs ``argv`` as this account: with no other group, so not in
             docker's, for example, which gives root's rights.
         """
-        program = shutil.which("setpriv") or "setpriv"
-        return [program, f"--reuid={self.uid}", f"--regid={self.gid}", "--clear-groups", "--inh-caps=-all", "--", *argv]
+        return [
+            required_program("setpriv"),
+            f"--reuid={self.uid}",
+            f"--regid={self.gid}",
+            "--clear-groups",
+            "--inh-caps=-all",
+            "--",
+            *argv,
+        ]
 
 
 def session_account(run_as: str, environ: Mapping[str, str], workspace: Path | None, euid: int) -> Account:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -18,6 +17,7 @@ from twisted.python.failure import Failure
 
 from ironcurtain.errors import Unavailable
 from ironcurtain.process.bounded import Kept
+from ironcurtain.process.search_path import host_program, required_program
 from ironcurtain.process.termination import Termination
 
 Ended = TypeVar("Ended")
@@ -75,9 +75,7 @@ class PipedCommand(Generic[Ended]):
         :param descriptors: further ones that it inherits, by their numbers there.
         :raises Unavailable: it cannot be started.
         """
-        if (setsid := shutil.which("setsid")) is None:
-            raise Unavailable("the program setsid is missing (Debian: apt-get install util-linux)")
-        setpriv = shutil.which("setpriv")
+        setsid, setpriv = required_program("setsid"), host_program("setpriv")
         until_we_die = (setpriv, "--pdeathsig", "TERM") if setpriv is not None else ()
         pipes: dict[int, int | str] = {0: "w", 1: "r", 2: 2 if self.complained is None else "r", **descriptors}
         try:

@@ -1,21 +1,104 @@
-"""Search for programs that run outside every sandbox, without what an agent may have put in its workspace."""
+"""
+Find the programs that IronCurtain runs outside every sandbox, where no agent may have put another one.
+
+A ``PATH`` often has directories of a project, such as ``.venv/bin`` or ``node_modules/.bin``, where an agent writes.
+"""
 
 from __future__ import annotations
 
 import os
+import stat
+from collections.abc import Mapping
+from pathlib import PurePath
+
+from ironcurtain.errors import Unavailable
+from ironcurtain.files.links import link_chain
+
+_OTHERS = stat.S_IWOTH
+
+_workspaces: set[str] = set()
 
 
-def outside(search: str, workspace: str) -> str:
+def keep_out(workspace: str) -> None:
     """
-    :param search: a ``PATH``.
-    :param workspace: real path of a directory where an agent writes; empty: there is none.
-    :returns: the ``PATH`` without relative directories, and without those in the workspace.
+    From now on, take no program of this machine from a directory where an agent writes, or wrote.
+
+    :param workspace: its real path.
     """
-    return os.pathsep.join(entry for entry in search.split(os.pathsep) if _is_outside(entry, workspace))
+    _workspaces.add(workspace)
 
 
-def _is_outside(entry: str, workspace: str) -> bool:
-    if not os.path.isabs(entry):
+def host_path(search: str | None = None, workspace: str = "") -> str:
+    """
+    :param search: a ``PATH``; ``None``: this process's.
+    :param workspace: real path of one more directory where an agent writes; empty: there is none.
+    :returns: the ``PATH`` without relative directories, those in a workspace, and those that other accounts may change.
+    """
+    if search is None:
+        search = os.environ.get("PATH", os.defpath)
+    apart = {*_workspaces, *filter(None, (workspace,))}
+    return os.pathsep.join(entry for entry in search.split(os.pathsep) if _is_safe(entry, apart, directory=True))
+
+
+def host_program(name: str, search: str | None = None, workspace: str = "") -> str | None:
+    """
+    Find a program that runs outside every sandbox.
+
+    :param name: its file name.
+    :param search: see :func:`host_path`, also for ``workspace``.
+    :returns: its absolute path; ``None`` if there is none that only this account or root may change.
+    """
+    apart = {*_workspaces, *filter(None, (workspace,))}
+    for directory in filter(None, host_path(search, workspace).split(os.pathsep)):
+        path = os.path.join(directory, name)
+        if os.path.isfile(path) and os.access(path, os.X_OK) and _is_safe(path, apart):
+            return path
+    return None
+
+
+def required_program(name: str, package: str = "util-linux") -> str:
+    """
+    Find a program as :func:`host_program` does.
+
+    :param package: of Debian, which has it.
+    :raises Unavailable: it is missing.
+    """
+    if (found := host_program(name)) is None:
+        raise Unavailable(f"the program {name} is missing (Debian: apt-get install {package})")
+    return found
+
+
+def host_environment(environ: Mapping[str, str], workspace: str = "") -> dict[str, str]:
+    """
+    :param environ: an environment.
+    :returns: the same, for a program that runs outside every sandbox and looks for others: see :func:`host_path`.
+    """
+    return {**environ, "PATH": host_path(environ.get("PATH", os.defpath), workspace)}
+
+
+def _is_safe(path: str, workspaces: set[str], directory: bool = False) -> bool:
+    """:param directory: whether it is one, in which nobody else may make a file."""
+    if not os.path.isabs(path):
         return False
-    below = f"{workspace.rstrip('/')}/"
-    return not workspace or not any(f"{path}/".startswith(below) for path in (entry, os.path.realpath(entry)))
+    try:
+        places = list(link_chain(os.path.normpath(path)))
+    except OSError:  # somebody is changing a link
+        return False
+    if any(f"{place}/".startswith(f"{each.rstrip('/')}/") for each in workspaces for place in places):
+        return False
+    above = dict.fromkeys(parent for place in places for parent in PurePath(place).parents)
+    return _is_ours(path, directory) and all(_is_ours(str(parent), False) for parent in above)
+
+
+def _is_ours(path: str, is_target: bool) -> bool:
+    """
+    :param is_target: whether others may not even make files of their own in it, as they may in ``/tmp``.
+    :returns: whether only root and this account may change it; true if it does not exist.
+    """
+    try:
+        status = os.stat(path)
+        ours = {0, os.geteuid(), os.stat("/").st_uid}  # in a user namespace, root's own number is another one
+    except OSError:
+        return True
+    shared = status.st_mode & _OTHERS and (is_target or not status.st_mode & stat.S_ISVTX)
+    return status.st_uid in ours and not shared

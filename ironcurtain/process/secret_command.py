@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ironcurtain.errors import Unavailable
 from ironcurtain.process.piped import CommandReactor, command_output
+from ironcurtain.process.search_path import host_environment
 from ironcurtain.secrets.redaction import Secret
 
 COMMAND_SECONDS = 60.0
@@ -27,7 +28,9 @@ async def secret_from_command(
     :raises Unavailable: it failed, took too long, or printed nothing or too much.
     """
     what = f"the command {shown!r}"
-    ended = await command_output(reactor, argv, environ, what, seconds=COMMAND_SECONDS, limit=OUTPUT_LIMIT)
+    ended = await command_output(
+        reactor, argv, host_environment(environ), what, seconds=COMMAND_SECONDS, limit=OUTPUT_LIMIT
+    )
     value = ended.output.decode("utf-8", "surrogateescape").rstrip("\r\n")
     if ended.status != 0 or not value:
         raise Unavailable(f"{what} ended with status {ended.status} and {'a' if value else 'no'} value")

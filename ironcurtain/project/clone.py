@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -14,6 +13,7 @@ from ironcurtain.errors import Unavailable
 from ironcurtain.files.removal import remove, remove_at
 from ironcurtain.process.accounts import Account
 from ironcurtain.process.piped import CommandReactor, command_output
+from ironcurtain.process.search_path import host_environment, host_program, required_program
 from ironcurtain.project.gitsettings import MalformedSettings, parse
 from ironcurtain.servers.files.failures import FileError
 from ironcurtain.servers.files.walk import DIRECTORY, OpenRoot, Place, open_regular, parent
@@ -51,9 +51,10 @@ async def clone(
     :raises CloneFailed: git failed, or took longer than ``seconds``.
     """
     checked_address(address)
-    if (git := shutil.which("git", path=environ.get("PATH", os.defpath))) is None:
+    if (git := host_program("git", environ.get("PATH"))) is None:
         raise CloneFailed("the program git is missing: install it (Debian: apt-get install git)")
     other = account if os.geteuid() == 0 and account.uid != 0 else None
+    environ = host_environment(environ)
     small = {name: environ[name] for name in INHERITED if name in environ}
     small["HOME"] = environ.get("HOME", account.home) if other is None else account.home
     environment = clone_environment(small, environ, other is None)
@@ -89,7 +90,7 @@ def _reachable(to: Path, other: Account | None) -> Iterator[Path]:
 
 def _move(place: Path) -> list[str]:
     """Run as the account, it changes only what is the account's, whatever lies there by then, and in the directory."""
-    find = shutil.which("find") or "find"
+    find = required_program("find", "findutils")
     move = ["-exec", "mv", "--target-directory=.", "--", "{}", "+"]
     return [find, str(place), "-mindepth", "1", "-maxdepth", "1", *move]
 

@@ -109,7 +109,7 @@ class Outside:
         self._unix = self._listening(socket.AF_UNIX, str(self._directory / "socket"))
         (self._directory / "socket").chmod(0o666)
         self._abstract = self._listening(socket.AF_UNIX, f"\0{self._marker}")
-        self._process = subprocess.Popen(["sh", "-c", "read -r line", self._marker], stdin=subprocess.PIPE)
+        self._process = subprocess.Popen(["/bin/sh", "-c", "read -r line", self._marker], stdin=subprocess.PIPE)
         self._open.callback(self._end_process)
 
     def _end_process(self) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ironcurtain.process import bounded
 from ironcurtain.process.bounded import Bounds
+from ironcurtain.process.search_path import host_path, required_program
 from ironcurtain.prove.outside import Outside
 
 LINK, DIRECTORY_LINK, ROOT_LINK, PIPE, HARD_LINK = (f"prove-{name}" for name in ("link", "dir", "root", "pipe", "hard"))
@@ -58,11 +59,11 @@ def plant(workspace: Path, outside: Outside) -> None:
 def git(where: Path, *words: str) -> bytes:
     """:returns: what git prints for the owner of the directory."""
     environment = {
-        "PATH": os.environ.get("PATH", os.defpath),
+        "PATH": host_path(),
         "GIT_CONFIG_GLOBAL": "/dev/null",
         "GIT_CONFIG_NOSYSTEM": "1",
     }
-    line = ["git", "-c", f"safe.directory={where}", *words]
+    line = [required_program("git", "git"), "-c", f"safe.directory={where}", *words]
     done = bounded.run(line, Bounds(SECONDS), environment=environment, cwd=str(where))
     return done.output + done.errors
 

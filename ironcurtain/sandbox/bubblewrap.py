@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
-import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,6 +22,7 @@ from ironcurtain.platform.kernel import lacking
 from ironcurtain.process import bounded
 from ironcurtain.process.accounts import Account
 from ironcurtain.process.bounded import Bounds, Unfinished
+from ironcurtain.process.search_path import host_path, host_program
 from ironcurtain.sandbox.bubblewrap_options import FILTER_DESCRIPTOR, Bubblewrap
 from ironcurtain.sandbox.obstacles import explain
 from ironcurtain.sandbox.spec import Sandbox
@@ -56,22 +56,26 @@ class Trial:
     problems: tuple[str, ...]
 
 
-@cache
 def tried(account: Account | None = None) -> Trial:
     """
-    Try the programs, by running each once per process.
+    Try the programs, by running each once per process and ``PATH``.
 
     :param account: the account that sandboxed programs will run as; ``None``: that of this process.
     """
     if (problem := lacking("bubblewrap")) is not None:
         return Trial(None, (problem,))
+    return _tried(account, host_path())
+
+
+@cache
+def _tried(account: Account | None, search: str) -> Trial:
     if filter_program() is None:
         return Trial(None, (f"the system calls of this kind of machine ({os.uname().machine}) are not known",))
     for name in ("prlimit", "setpriv"):
-        if shutil.which(name) is None:
+        if host_program(name, search) is None:
             return Trial(None, (f"the program {name} is not installed (Debian: apt-get install util-linux)",))
     problems: dict[str, str] = {}
-    for program in _programs():
+    for program in _programs(search):
         if (problem := _problem(program, account)) is None:
             return Trial(replace(program, safe=is_safe(program)), tuple(problems.values()))
         problems.setdefault(problem.replace(program.path, ""), problem)  # two often fail for the same reason
@@ -144,9 +148,9 @@ def _file_of(content: bytes) -> int:
     return descriptor
 
 
-def _programs() -> Iterator[Bubblewrap]:
-    if (installed := shutil.which("bwrap")) is not None:
-        yield Bubblewrap(os.path.abspath(installed))
+def _programs(search: str) -> Iterator[Bubblewrap]:
+    if (installed := host_program("bwrap", search)) is not None:
+        yield Bubblewrap(installed)
     if (bundled := _bundled()) is not None:
         yield bundled
 

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import os
 import resource
-import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from ironcurtain.process.accounts import Account
+from ironcurtain.process.search_path import required_program
 from ironcurtain.sandbox import hold
 from ironcurtain.sandbox.spec import MEBIBYTE, Access, Sandbox, SandboxLimits
 from ironcurtain.sandbox.system_paths import CERTIFICATES, NETWORK_SETTINGS, SETTINGS, SYSTEM, is_system
@@ -111,7 +111,7 @@ def _holding() -> list[str]:
     if os.access(sys.executable, os.X_OK) and os.access(hold.__file__, os.R_OK):
         return [sys.executable, "-I", "-S", hold.__file__]
     # This process was root and has another account now, which does not reach where root has installed IronCurtain.
-    return [shutil.which("python3") or "python3", "-I", "-S", "-c", _HOLD]
+    return [required_program("python3", "python3"), "-I", "-S", "-c", _HOLD]
 
 
 def numbered(sandbox: Sandbox) -> dict[int, bytes]:
@@ -219,7 +219,7 @@ def _limited(limits: SandboxLimits, account: Account | None) -> list[str]:
     # In a user namespace only the sandbox's processes count, otherwise all those of the account.
     processes = limits.processes + (0 if account is None else tasks_of(account.uid))
     return [
-        shutil.which("prlimit") or "prlimit",
+        required_program("prlimit"),
         *((f"--data={at_most(limits.memory, resource.RLIMIT_DATA)}",) if limits.data else ()),
         f"--nproc={at_most(processes, resource.RLIMIT_NPROC)}",
         f"--nofile={at_most(limits.files, resource.RLIMIT_NOFILE)}",

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import shutil
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -22,6 +21,7 @@ from pathlib import Path
 from ironcurtain.process import bounded
 from ironcurtain.process.bounded import Bounds, Unfinished
 from ironcurtain.process.identity import identify
+from ironcurtain.process.search_path import host_path, host_program, required_program
 from ironcurtain.sandbox.cgroup_places import Place, first_version, second_version
 from ironcurtain.sandbox.spec import SandboxLimits
 
@@ -82,7 +82,7 @@ class OwnCgroups(Cgroups):
 
     def limited(self, line: Sequence[str], limits: SandboxLimits) -> list[str]:
         """See :class:`Cgroups`, also for the following methods."""
-        mkdir = shlex.quote(shutil.which("mkdir") or "mkdir")
+        mkdir = shlex.quote(required_program("mkdir", "coreutils"))
         own = [f"{shlex.quote(f'{place.directory}/{PREFIX}')}$$" for place in self.places]
         steps = [f"{mkdir} -p {' '.join(own)}"]
         for place, directory in zip(self.places, own, strict=True):
@@ -130,7 +130,7 @@ class UserScopes(Cgroups):
 
     def limited(self, line: Sequence[str], limits: SandboxLimits) -> list[str]:
         """See :class:`Cgroups`, also for the following method."""
-        env = shutil.which("env") or "env"
+        env = required_program("env", "coreutils")
         values = {"MemoryMax": limits.memory, "MemorySwapMax": 0, "TasksMax": limits.processes}
         properties = [word for name, value in values.items() for word in ("-p", f"{name}={value}")]
         scope = [self.program, "--user", "--scope", "--quiet", "--collect", f"--slice={SLICE}", *properties, "--"]
@@ -207,9 +207,12 @@ def _hands_on(directory: str) -> bool:
         return False
 
 
-def user_scopes(mounts: str) -> UserScopes | str:
-    """:returns: how an ordinary user's systemd is reached; or why it is not, in words."""
-    program = shutil.which("systemd-run")
+def user_scopes(mounts: str, search: str | None = None) -> UserScopes | str:
+    """
+    :param search: the ``PATH``; ``None``: this process's.
+    :returns: how an ordinary user's systemd is reached; or why it is not, in words.
+    """
+    program = host_program("systemd-run", search)
     runtime = os.environ.get("XDG_RUNTIME_DIR") or f"/run/user/{os.geteuid()}"
     mounted = second_version(mounts, "0::/")
     if program is None or not os.path.isdir(runtime):
@@ -217,16 +220,20 @@ def user_scopes(mounts: str) -> UserScopes | str:
     return UserScopes(program, runtime, mounted[-1].directory) if mounted else "there are no cgroups of version 2"
 
 
-@cache
 def _tried() -> Cgroups | str:
-    """:returns: what works, found out once per process; or why nothing does, in words."""
+    return _tried_with(host_path())
+
+
+@cache
+def _tried_with(search: str) -> Cgroups | str:
+    """:returns: what works, found out once per process and ``PATH``; or why nothing does, in words."""
     try:
         mounts = Path("/proc/self/mountinfo").read_text()
         own, swaps = Path("/proc/self/cgroup").read_text(), Path("/proc/swaps")
         has_swap = swaps.exists() and len(swaps.read_text().splitlines()) > 1
         if is_inside(own):
             return InheritedCgroup()
-        way = own_cgroups(mounts, own, has_swap) if os.geteuid() == 0 else user_scopes(mounts)
+        way = own_cgroups(mounts, own, has_swap) if os.geteuid() == 0 else user_scopes(mounts, search)
     except OSError as e:
         return f"the kernel does not say where its cgroups are: {e.strerror}"
     if isinstance(way, str):

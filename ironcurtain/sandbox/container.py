@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import io
 import os
-import shutil
 import sys
 import tarfile
 from collections.abc import Mapping, Sequence
@@ -21,6 +20,7 @@ from typing import Any
 import msgspec
 
 from ironcurtain.platform.kernel import lacking
+from ironcurtain.process.search_path import host_program, required_program
 from ironcurtain.sandbox.container_calls import profile
 from ironcurtain.sandbox.spec import Access, Sandbox
 from ironcurtain.sandbox.system_paths import CERTIFICATES, NETWORK_SETTINGS, SETTINGS, SYSTEM
@@ -77,7 +77,7 @@ def available() -> str | None:
         return f"the Docker Engine at {address} is not reached by a UNIX socket"
     if not os.access(address.removeprefix("unix://"), os.R_OK | os.W_OK):
         return f"there is no Docker Engine at {address} that may be used"
-    if shutil.which("setpriv") is None:
+    if host_program("setpriv") is None:
         return "the program setpriv is not installed (Debian: apt-get install util-linux)"
     from ironcurtain.sandbox.docker_client import connect
 
@@ -125,7 +125,7 @@ def command(argv: Sequence[str], descriptors: Mapping[int, int] = {}) -> list[st
     """
     order = str(descriptors.get(ORDER_DESCRIPTOR, ORDER_DESCRIPTOR))
     runner = [sys.executable, "-I", "-m", "ironcurtain.sandbox.run_container", order, *argv]
-    return [shutil.which("setpriv") or "setpriv", "--pdeathsig", "KILL", "--", *runner]
+    return [required_program("setpriv"), "--pdeathsig", "KILL", "--", *runner]
 
 
 def links() -> dict[str, str]:

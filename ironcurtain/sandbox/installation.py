@@ -17,13 +17,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from glob import escape, glob
 from pathlib import PurePath
 
+from ironcurtain.files.links import link_chain
 from ironcurtain.sandbox.command_lines import SEARCHED, read_command_line
 from ironcurtain.sandbox.linked_packages import head_of, node_links, python_paths
 from ironcurtain.sandbox.system_paths import is_system
 from ironcurtain.text.decoding import decode_anyhow
-
-LINKS_LIMIT = 40
-"""Maximum number of links from a program's name to the program (Linux's limit, path_resolution(7))."""
 
 HEAD_BYTES = 1024
 """Number of bytes read of a file to find its interpreter; Linux reads 256."""
@@ -116,7 +114,7 @@ class Installation:
                 self._command(found, rest, cwd, deep + 1)
 
     def _add(self, program: str, trusted: bool = True) -> None:
-        for place in _links(program):
+        for place in link_chain(program):
             here = self._is_here(place)
             trusted = trusted and not here  # an agent may have created the link, or the script
             if place in self._seen:
@@ -252,7 +250,7 @@ class Installation:
 
     def _is_apart(self, path: str) -> bool:
         """Whether a path neither is of the system nor leads through the workspace, where an agent makes links."""
-        return not any(self._is_here(place) or is_system(place) for place in _links(path))
+        return not any(self._is_here(place) or is_system(place) for place in link_chain(path))
 
     def _is_broad(self, directory: str) -> bool:
         """Whether a directory contains more than one installation: a home, one above it, or some directories in it."""
@@ -287,19 +285,6 @@ def _script(path: str) -> str | None:
 
 def _holds_language(prefix: str) -> bool:
     return bool(glob(f"{escape(prefix)}/lib*/python3*") + glob(f"{escape(prefix)}/lib/node_modules"))
-
-
-def _links(path: str) -> Iterator[str]:
-    """:returns: a path, then that with its first link replaced by the link's target, and so on to the real path."""
-    for _ in range(LINKS_LIMIT):
-        yield path
-        parts = PurePath(path).parts
-        above = (os.path.join(*parts[:depth]) for depth in range(2, len(parts) + 1))
-        if (link := next(filter(os.path.islink, above), None)) is None:
-            break
-        rest = os.path.relpath(path, link)
-        path = os.path.normpath(os.path.join(os.path.dirname(link), os.readlink(link), rest))
-    yield os.path.realpath(path)
 
 
 def _interpreters(program: str, path: str) -> Iterator[str]:

@@ -6,7 +6,7 @@ A session can keep its files outside the home. Then a small file in the home has
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -96,9 +96,21 @@ def described(home: Home) -> Iterator[SessionInfo]:
             yield info
 
 
+def workspaces(home: Home) -> Iterator[str]:
+    """:returns: the workspace of each session, also of ended ones and of those with files outside the home."""
+    infos = [info for each in elsewhere(home) for info in _read((each.paths.snapshot,))]
+    for info in (*snapshots(home), *infos):
+        if isinstance(workspace := info.get("workspace"), str) and workspace:
+            yield workspace
+
+
 def snapshots(home: Home) -> Iterator[dict[str, Any]]:
     """:returns: the contents of each ``session.json`` in the home, also of ended sessions: at least id and number."""
-    for path in home.sessions.glob("*/session.json"):
+    return _read(home.sessions.glob("*/session.json"))
+
+
+def _read(paths: Iterable[Path]) -> Iterator[dict[str, Any]]:
+    for path in paths:
         try:
             info = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
         except (OSError, msgspec.DecodeError):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from io import BytesIO
@@ -11,7 +10,7 @@ from io import BytesIO
 from ironcurtain.process import bounded
 from ironcurtain.process.accounts import Account
 from ironcurtain.process.bounded import Bounds, Unfinished
-from ironcurtain.process.search_path import outside
+from ironcurtain.process.search_path import host_path, host_program
 from ironcurtain.sandbox.linked_repository import LinkedRepository, repository_settings
 
 GIT_SECONDS = 5.0
@@ -50,8 +49,8 @@ def user_identity(environ: Mapping[str, str], account: Account | None, workspace
     :param account: the account whose settings to read, if not that of this process, which is root then.
     :param workspace: real path of the workspace: a program there is not run.
     """
-    search = outside(environ.get("PATH", os.defpath), workspace)
-    if (git := shutil.which("git", path=search)) is None:
+    search = host_path(environ.get("PATH", os.defpath), workspace)
+    if (git := host_program("git", search, workspace)) is None:
         return GitIdentity()
     own = {name: environ[name] for name in _PLACES if name in environ}
     places = own if account is None else {"HOME": account.home}

@@ -11,6 +11,7 @@ from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
 
 from ironcurtain.errors import ConfigurationError, IronCurtainError
+from ironcurtain.process.search_path import host_environment
 from ironcurtain.shell.agent import ShellAgent
 from ironcurtain.shell.messages import Action, Edit, Message, Notice
 from ironcurtain.shell_screen.keyboard import EditRequested, ForCommand, Keyboard, Local, Suspend
@@ -154,7 +155,7 @@ class Editor:
 
     def begin(self, command: str) -> None:
         """Open it."""
-        environ = dict(os.environ)
+        environ = host_environment(os.environ)
         words = shlex.split(environ.get("VISUAL") or environ.get("EDITOR") or "vi")
         self._file.unlink(missing_ok=True)
         descriptor = os.open(self._file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)

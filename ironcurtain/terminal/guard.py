@@ -6,8 +6,10 @@ import os
 import subprocess
 from contextlib import suppress
 
+from ironcurtain.errors import Unavailable
 from ironcurtain.process import bounded
 from ironcurtain.process.bounded import Bounds, Unfinished
+from ironcurtain.process.search_path import host_path, required_program
 from ironcurtain.terminal.sequences import RESTORE
 
 _SCRIPT = """
@@ -41,15 +43,17 @@ class Guard:
 
         :param descriptor: descriptor of the terminal, before it is changed.
         """
-        with suppress(OSError, Unfinished):
+        with suppress(OSError, Unavailable, Unfinished):
             name = os.ttyname(descriptor)
-            saved = bounded.run(["stty", "-g"], Bounds(STTY_SECONDS, whole=True), stdin=descriptor)
+            saved = bounded.run(
+                [required_program("stty", "coreutils"), "-g"], Bounds(STTY_SECONDS, whole=True), stdin=descriptor
+            )
             if saved.status:
                 return
             self._process = subprocess.Popen(
                 ["/bin/sh", "-c", _SCRIPT, "sh", saved.output.decode().strip(), name, RESTORE.decode()],
                 stdin=subprocess.PIPE,
-                env={"PATH": os.environ.get("PATH", os.defpath)},
+                env={"PATH": host_path()},
                 start_new_session=True,
             )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -145,3 +146,19 @@ class InstalledTests(SynchronousTestCase):
                 env={"PATH": os.environ["PATH"]},
             )  # fmt: skip
             self.assertEqual(done.stdout, "True\n", done.stderr)
+
+
+class SearchPathTests(Case):
+    def test_programs_of_the_workspace_are_not_run_outside_its_sandbox(self) -> None:
+        bins, mark = self.workspace / ".venv" / "bin", self.product.person / "mark"
+        bins.mkdir(parents=True)
+        for name in ("bwrap", "env", "find", "git", "mkdir", "prlimit", "python3", "setpriv", "setsid", "systemd-run"):
+            if (real := shutil.which(name)) is not None:
+                program = bins / name
+                program.write_text(f'#!/bin/sh\necho {name} >>{mark}\nexec {real} "$@"\n')
+                program.chmod(0o755)
+        path = f"{bins}:{self.product.environ['PATH']}"
+        script = self.product.script({"code": "print(filesystem.list_directory('.'))"}, {"text": "done"})
+        self.works(*self.product.command("start", "--workspace", ".", "--backend", script, "go"), PATH=path)
+        self.works(*self.product.command("doctor"), PATH=path)
+        self.assertFalse(mark.exists())

@@ -82,8 +82,6 @@ class BubblewrapTests(DamageCase):
         program.write_text(PROGRAM.format(python=sys.executable, damage=json.dumps(damage), real=found.path))
         program.chmod(0o755)
         self.patch(os, "environ", {**os.environ, "PATH": f"{program.parent}:{os.environ['PATH']}"})
-        bubblewrap.tried.cache_clear()
-        self.addCleanup(bubblewrap.tried.cache_clear)
 
     def test_lost_namespaces_and_a_leaking_environment_are_noticed(self) -> None:
         self.lose({"--hostname": 1, **{f"--unshare-{name}": 0 for name in ("net", "pid", "ipc", "uts")}})

@@ -14,7 +14,7 @@ from pathlib import PurePath
 from ironcurtain.errors import Unavailable
 from ironcurtain.process import bounded
 from ironcurtain.process.bounded import Bounds, Unfinished
-from ironcurtain.process.search_path import outside
+from ironcurtain.process.search_path import host_path, host_program
 from ironcurtain.sandbox.installation import Installation
 from ironcurtain.sandbox.pieces import all_names, readable_pieces
 from ironcurtain.sandbox.system_paths import is_system
@@ -97,14 +97,14 @@ def find(
     :param workspace: real path of the project, where no version manager is run; empty: there is none.
     :returns: ``None`` if there is none.
     """
-    ask = ask or partial(_ask, outside(search, workspace))
+    ask = ask or partial(_ask, host_path(search, workspace))
     for directory in _directories(search, homes):
         path = os.path.join(directory, name)
         if not os.path.isfile(path) or not os.access(path, os.X_OK):
             continue
         manager = next((each for end, each in MANAGERS.items() if directory.endswith(end)), "")
         if manager:
-            tool = shutil.which(manager, path=outside(f"{directory}:{search}", workspace))
+            tool = host_program(manager, f"{directory}:{search}", workspace)
             real = ask([tool, "which", name]).strip() if tool is not None else ""
             if not os.path.isabs(real) or not os.path.isfile(real):
                 continue  # the shim of a version that is not installed

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from ironcurtain.errors import IronCurtainError, UsageError
+from ironcurtain.process.search_path import host_environment, keep_out
 from ironcurtain.servers.git_remote.runner import Runner
 from ironcurtain.servers.git_remote.table import DEFINITIONS
 from ironcurtain.servers.git_remote.tools import GitRemoteTools
@@ -41,7 +42,9 @@ def main(arguments: Sequence[str]) -> int:
     except IronCurtainError as e:
         print(e, file=sys.stderr)
         return e.exit_status
-    tools = GitRemoteTools(Runner(os.path.realpath(rest[0]), os.environ, repository))
+    workspace = os.path.realpath(rest[0])
+    keep_out(workspace)
+    tools = GitRemoteTools(Runner(workspace, host_environment(os.environ), repository))
     with suppress(BrokenPipeError, ConnectionResetError, KeyboardInterrupt):
         serve(ToolServer("ironcurtain-git-remote", TOLD, DEFINITIONS, tools.call))
     return 0

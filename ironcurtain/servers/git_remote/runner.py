@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,6 +16,7 @@ from ironcurtain.http.proxies import read_proxies
 from ironcurtain.http.urls import Authority
 from ironcurtain.process import bounded
 from ironcurtain.process.bounded import Bounds, Finished, Unfinished
+from ironcurtain.process.search_path import host_environment, host_program
 from ironcurtain.sandbox import programs
 from ironcurtain.sandbox.handover import Handover
 from ironcurtain.sandbox.linked_repository import linked_repository
@@ -217,7 +217,7 @@ class Runner:
         raise GitFailed(f"{self._home}/.ssh/config leads {authority.host.name} through more than {JUMPS} hosts")
 
     def _ssh_settings(self, words: Sequence[str], read: Sequence[str]) -> SshSettings:
-        if (ssh := shutil.which("ssh", path=self.environ.get("PATH", os.defpath))) is None:
+        if (ssh := host_program("ssh", self.environ.get("PATH"), self.workspace)) is None:
             raise GitFailed("the program ssh is missing: install it (Debian: apt-get install openssh-client)")
         done = self._run([ssh, *words], Sandbox(tuple(read), home=self._home))
         try:
@@ -259,7 +259,12 @@ class Runner:
         return found
 
     def _ask(self, words: Sequence[str], asked: bytes, seconds: float) -> Finished:
-        environment = {**self.environ, "GIT_TERMINAL_PROMPT": "0", "GIT_DIR": "/dev/null", "LC_ALL": "C.UTF-8"}
+        environment = {
+            **host_environment(self.environ, self.workspace),
+            "GIT_TERMINAL_PROMPT": "0",
+            "GIT_DIR": "/dev/null",
+            "LC_ALL": "C.UTF-8",
+        }
         command = [self._program(), "-c", "core.askPass=", *words]
         try:
             return bounded.run(command, Bounds(seconds, whole=True), environment=environment, cwd="/", stdin=asked)
@@ -267,7 +272,7 @@ class Runner:
             raise GitFailed(f"git {words[0]} {e.why} and was ended") from None
 
     def _program(self) -> str:
-        if (git := shutil.which("git", path=self.environ.get("PATH", os.defpath))) is None:
+        if (git := host_program("git", self.environ.get("PATH"), self.workspace)) is None:
             raise GitFailed("the program git is missing: install it (Debian: apt-get install git)")
         return git
 
