@@ -15,7 +15,6 @@ from ironcurtain.errors import NotFound, SessionError, Unavailable, UsageError
 from ironcurtain.loop.backend import IterationTask, LoopBackend, OutputHandler, RunningProgram
 from ironcurtain.loop.checkpoint import Checkpoints
 from ironcurtain.loop.config import LoopSettings
-from ironcurtain.loop.echo import LoopEvent, Promise
 from ironcurtain.loop.interrupts import Action, Interrupts
 from ironcurtain.loop.iteration import IterationMonitor
 from ironcurtain.loop.model import (
@@ -28,13 +27,13 @@ from ironcurtain.loop.model import (
     RunOutcome,
     loop_end,
 )
-from ironcurtain.loop.scan_process import ScanProcess
-from ironcurtain.loop.scan_wire import ScanBegin, sendable
+from ironcurtain.loop.output_scan import OutputScan
 from ironcurtain.loop.stage import LoopFrontEnd, StreamStage, TerminalStage
 from ironcurtain.loop.state import Journal, read_prompt, with_events
 from ironcurtain.session import events
 from ironcurtain.session.model import Reply, Usage
 from ironcurtain.session.parts import Core
+from ironcurtain.terminal.echo import LoopEvent, Promise
 from ironcurtain.terminal.forked import NoPty
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.model import ProgramExit
@@ -72,7 +71,7 @@ class LoopAgent:
         self._first = len(self._journal.state.iterations) + 1
         self._terminal: TerminalStage | None = None
         self._stage: TerminalStage | StreamStage | None = None
-        self._reader: ScanProcess | None = None
+        self._reader: OutputScan | None = None
         self._watch: IterationMonitor | None = None
         self._interrupts = Interrupts()
         self._interrupted = ""
@@ -277,7 +276,7 @@ class LoopAgent:
 
     async def _work(
         self, stage: TerminalStage | StreamStage, prompt: str, number: int
-    ) -> tuple[IterationMonitor, ScanProcess, ProgramExit]:
+    ) -> tuple[IterationMonitor, OutputScan, ProgramExit]:
         try:
             return await self._try(stage, prompt, number, self._mode)
         except NoPty as e:
@@ -287,11 +286,11 @@ class LoopAgent:
 
     async def _try(
         self, stage: TerminalStage | StreamStage, prompt: str, number: int, mode: IterationMode
-    ) -> tuple[IterationMonitor, ScanProcess, ProgramExit]:
+    ) -> tuple[IterationMonitor, OutputScan, ProgramExit]:
         piped = mode is IterationMode.HEADLESS
         stream = stage.stream
         reader, self._reader = self._reader or self._make_reader(stage), None
-        reader.begin(ScanBegin(sendable(self._promise.text), sendable(prompt), None if piped else stage.size))
+        reader.begin(self._promise.text, prompt, None if piped else stage.size)
         left = None if self._limits.seconds is None else max(0.0, self._limits.seconds - self.state.seconds)
         show = stage.piped if piped else stage.output
         watch = IterationMonitor(self._clock, reader, show, self._idle_seconds, left, lambda: self._active(stage))
@@ -319,8 +318,8 @@ class LoopAgent:
         ended = await running.done
         return watch, reader, ended
 
-    def _make_reader(self, stage: TerminalStage | StreamStage) -> ScanProcess:
-        return ScanProcess(self._reactor, lambda event: self._event(stage, event), stage.stream.hold_back)
+    def _make_reader(self, stage: TerminalStage | StreamStage) -> OutputScan:
+        return OutputScan(self._reactor, lambda event: self._event(stage, event), stage.stream.hold_back)
 
     def _active(self, stage: TerminalStage | StreamStage) -> tuple[float, bool]:
         """Waiting for a person does not count as idle."""

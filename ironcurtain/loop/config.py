@@ -20,8 +20,8 @@ import yaml  # type: ignore[import-untyped, unused-ignore]
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.home.settings import flatten
 from ironcurtain.home.structured import convert
-from ironcurtain.loop.echo import Promise
 from ironcurtain.loop.ralph import FLAT, SECTIONS, SIMILAR, bounds, flat_name
+from ironcurtain.terminal.echo import Promise
 
 FILE = "ralph.yml"
 """The default file."""

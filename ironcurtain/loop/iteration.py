@@ -9,7 +9,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 
 from ironcurtain.loop.model import RunOutcome
-from ironcurtain.loop.scan_wire import ScanResult
+from ironcurtain.terminal.emulator_wire import ScanResult
 from ironcurtain.terminal.model import ProgramExit
 
 INTERRUPTED_SECONDS = 2.0
@@ -45,7 +45,7 @@ class EndableProgram(Protocol):
 
 
 class OutputReader(Protocol):
-    """Reads the output: usually a :class:`~ironcurtain.loop.scan_process.ScanProcess`."""
+    """Reads the output: usually a :class:`~ironcurtain.loop.output_scan.OutputScan`."""
 
     problem: str
 
@@ -55,7 +55,7 @@ class OutputReader(Protocol):
     def end(self, patience: float | None = None) -> Deferred[ScanResult]:
         """:returns: its findings, once everything is read; does not fail."""
 
-    def lost(self, why: str = "") -> None:
+    def lost(self, why: str) -> None:
         """Continue without it."""
 
 

@@ -10,7 +10,7 @@ from itertools import takewhile
 import msgspec
 
 from ironcurtain.errors import UsageError
-from ironcurtain.loop.echo import LoopEvent
+from ironcurtain.terminal.echo import LoopEvent
 
 
 class IterationMode(StrEnum):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from ironcurtain.loop.backend import LoopStream
-from ironcurtain.loop.scan_process import ScanProcess
+from ironcurtain.loop.output_scan import OutputScan
 from ironcurtain.session.parts import Core
 from ironcurtain.session.terminal import open_recording
 from ironcurtain.terminal.hub import Hub
@@ -49,7 +49,7 @@ class StreamStage:
     def __init__(self, front: LoopFrontEnd) -> None:
         self._front = front
         self.stream = LoopStream(lambda data: None, lambda columns, rows: None)
-        self.reader: ScanProcess | None = None
+        self.reader: OutputScan | None = None
         self.size = sane_size(0, 0)
         self.output, self.piped, self.complained, self.say = front.output, front.output, front.complained, front.say
         front.begin(lambda full: (self.stream.pause if full else self.stream.resume)())
@@ -82,7 +82,7 @@ class TerminalStage:
 
     def __init__(self, core: Core, reactor: Any, size: tuple[int, int], label: str) -> None:
         self.stream = LoopStream(self._typed, self._resized)
-        self.reader: ScanProcess | None = None
+        self.reader: OutputScan | None = None
         services = core.services
         recording = open_recording(core.paths, services, size, label, self._echoes)
         screen = Screens(reactor).open(*size)

@@ -12,10 +12,10 @@ from ironcurtain.errors import ConfigurationError, UsageError
 from ironcurtain.files.atomic import write_atomically
 from ironcurtain.home.layout import private_directory
 from ironcurtain.home.session_paths import SessionPaths
-from ironcurtain.loop.echo import LoopEvent
 from ironcurtain.loop.model import Iteration, LoopState
 from ironcurtain.servers.files.failures import FileError
 from ironcurtain.servers.files.walk import Roots, open_regular, parent, require_regular
+from ironcurtain.terminal.echo import LoopEvent
 from ironcurtain.text.decoding import decode_anyhow
 
 VERSION = 1

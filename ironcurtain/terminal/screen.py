@@ -12,9 +12,16 @@ from collections.abc import Callable
 from twisted.logger import Logger
 
 from ironcurtain.process.worker import WorkerReactor
+from ironcurtain.terminal.emulator_process import EmulatorProcess, Purpose
+from ironcurtain.terminal.emulator_wire import (
+    EmulatorOutbox,
+    OpenScreen,
+    ReadScreen,
+    RedrawScreen,
+    ResizeTerminal,
+    ScanReport,
+)
 from ironcurtain.terminal.model import ScreenModel
-from ironcurtain.terminal.screen_process import ScreenProcess
-from ironcurtain.terminal.screen_wire import OpenScreen, ReadScreen, RedrawScreen, ResizeScreen, ScreenOutbox
 from ironcurtain.terminal.sequences import CLEAR, RESTORE, SEQUENCE, SEQUENCE_LIMIT, plain, unfinished
 
 RING_LIMIT = 256 * 1024
@@ -118,11 +125,11 @@ modes that a program set in the gap are unknown.
 class ModelledScreen:
     """Feeds a model in the process, and keeps the last output for the case that the process does not answer."""
 
-    def __init__(self, process: ScreenProcess, columns: int, rows: int) -> None:
+    def __init__(self, process: EmulatorProcess, columns: int, rows: int) -> None:
         self._ring = RingScreen()
-        self._process: ScreenProcess | None = process
+        self._process: EmulatorProcess | None = process
         self._number = process.number()
-        self.outbox = ScreenOutbox(OpenScreen(self._number, columns, rows))
+        self.outbox = EmulatorOutbox(OpenScreen(self._number, columns, rows))
         process.add(self._number, self)
 
     @property
@@ -144,7 +151,7 @@ class ModelledScreen:
     def resize(self, columns: int, rows: int) -> None:
         """Set the size; lines are rewrapped, as terminals do."""
         if self._process is not None:
-            self.outbox.put(ResizeScreen(self._number, columns, rows))
+            self.outbox.put(ResizeTerminal(self._number, columns, rows))
 
     def redraw(self, columns: int, rows: int, history: bool, draw: Callable[[bytes], None]) -> None:
         """
@@ -180,7 +187,10 @@ class ModelledScreen:
         if process is not None:
             process.remove(self._number)
 
-    def process_gone(self) -> None:
+    def reported(self, report: ScanReport) -> None:
+        """Ignored: a screen reports nothing."""
+
+    def process_gone(self, why: str) -> None:
         """For the process: it ended."""
         self._process = None
 
@@ -197,13 +207,13 @@ class Screens:
 
     def __init__(self, reactor: WorkerReactor) -> None:
         self._reactor = reactor
-        self.process: ScreenProcess | None = None
+        self.process: EmulatorProcess | None = None
 
     def open(self, columns: int, rows: int) -> ScreenModel:
         """:returns: an exact model, or the fallback if no process can be started."""
         if self.process is None or self.process.gone:
             try:
-                self.process = ScreenProcess(self._reactor)
+                self.process = EmulatorProcess(self._reactor, Purpose.SCREENS)
             except OSError as e:
                 self.log.warn("the process of the screen models could not be started: {error}", error=e)
                 return RingScreen()

@@ -16,7 +16,6 @@ from ironcurtain.cli.looping import SHOWN, rows, sentence
 from ironcurtain.errors import ConfigurationError, UsageError
 from ironcurtain.home.session_paths import SessionPaths
 from ironcurtain.loop.config import LoopSettings, SettingsLayer, configured, read_file, values_of
-from ironcurtain.loop.echo import LoopEvent
 from ironcurtain.loop.host import ARGUMENT_LIMIT, BACKENDS, PROMPT, known_command, prepare
 from ironcurtain.loop.iteration import IdleTimer
 from ironcurtain.loop.model import (
@@ -30,6 +29,7 @@ from ironcurtain.loop.model import (
     loop_end,
 )
 from ironcurtain.loop.state import TOLD_LIMIT, Journal, read_prompt, read_state, with_events
+from ironcurtain.terminal.echo import LoopEvent
 from tests.audit.doubles import scratch
 
 WHEN = "2030-01-01T00:00:00Z"

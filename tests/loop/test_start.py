@@ -17,7 +17,7 @@ from ironcurtain.loop.config import SettingsLayer, configured
 from ironcurtain.loop.host import HostBackend
 from ironcurtain.loop.model import IterationMode, LoopEnding
 from ironcurtain.terminal import screen
-from ironcurtain.terminal.screen_process import ScreenProcess
+from ironcurtain.terminal.emulator_process import EmulatorProcess
 from tests.audit.doubles import scratch
 from tests.product import children
 from tests.session.doubles import World, request
@@ -34,7 +34,7 @@ class GivenUpTests(TestCase):
     timeout = 20
 
     async def test_nothing_is_left(self) -> None:
-        self.patch(screen, "ScreenProcess", partial(ScreenProcess, command=SILENT))
+        self.patch(screen, "EmulatorProcess", partial(EmulatorProcess, command=SILENT))
         world = World(scratch(self), reactor=reactor)
         session = await world.manager.create(request())
         core = world.agents[-1].core

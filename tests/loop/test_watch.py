@@ -6,12 +6,12 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.loop.echo import Promise
 from ironcurtain.loop.iteration import INTERRUPTED_SECONDS, IterationMonitor
 from ironcurtain.loop.model import RunOutcome
-from ironcurtain.loop.scan import Scanner
-from ironcurtain.loop.scan_wire import ScanResult
+from ironcurtain.terminal.echo import Promise
+from ironcurtain.terminal.emulator_wire import ScanResult
 from ironcurtain.terminal.model import ProgramExit
+from ironcurtain.terminal.scan import Scanner
 
 
 class Program:
@@ -41,13 +41,13 @@ class Reader:
 
     def end(self, patience: float | None = None) -> Deferred[ScanResult]:
         self.patience = patience
-        found = ScanResult(self.scanner.end() and not self.problem, self.scanner.text())
+        found = ScanResult(1, self.scanner.end() and not self.problem, self.scanner.text())
         return succeed(found) if self.late is None else self.late
 
     def lost(self, why: str = "") -> None:
         self.problem = why
         if self.late is not None:
-            self.late.callback(ScanResult(False, ""))
+            self.late.callback(ScanResult(1, False, ""))
 
 
 class WatchTests(SynchronousTestCase):

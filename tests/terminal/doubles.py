@@ -13,20 +13,20 @@ from twisted.python.failure import Failure
 
 from ironcurtain.process.frames import packed
 from ironcurtain.terminal.attachment import Attachment
+from ironcurtain.terminal.emulator_wire import (
+    Answer,
+    CloseEmulator,
+    EmulatorOrder,
+    EmulatorReply,
+    FeedOutput,
+    OpenScreen,
+    Ready,
+    ScreenRequest,
+    order_reader,
+)
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.model import Mode
 from ironcurtain.terminal.screen import RingScreen
-from ironcurtain.terminal.screen_wire import (
-    CloseScreen,
-    FeedScreen,
-    OpenScreen,
-    ScreenAnswer,
-    ScreenOrder,
-    ScreenReply,
-    ScreenRequest,
-    ScreensReady,
-    order_reader,
-)
 
 
 class Program:
@@ -130,19 +130,19 @@ class Worker:
         self.pid = 1
         self.signals: list[str] = []
         self.screens: dict[int, bytes] = {}
-        self.orders: list[ScreenOrder] = []
+        self.orders: list[EmulatorOrder] = []
         self._reader = order_reader()
 
     def start(self) -> None:
         """Be ready."""
-        self.say(ScreensReady())
+        self.say(Ready())
 
-    def say(self, *replies: ScreenReply) -> None:
+    def say(self, *replies: EmulatorReply) -> None:
         """Answer, if anybody listens."""
         if not self.transport.disconnecting:
             self.stream.dataReceived(b"".join(map(packed, replies)))
 
-    def read(self) -> list[ScreenOrder]:
+    def read(self) -> list[EmulatorOrder]:
         """:returns: what has come since this was last called."""
         data = self.transport.value()
         self.transport.clear()
@@ -153,14 +153,14 @@ class Worker:
     def work(self) -> None:
         """Carry out all that has come."""
         for order in self.read():
-            if isinstance(order, FeedScreen):
-                self.screens[order.screen] += order.data
+            if isinstance(order, FeedOutput):
+                self.screens[order.number] += order.data
             elif isinstance(order, OpenScreen):
-                self.screens[order.screen] = b""
-            elif isinstance(order, CloseScreen):
-                del self.screens[order.screen]
+                self.screens[order.number] = b""
+            elif isinstance(order, CloseEmulator):
+                del self.screens[order.number]
             elif isinstance(order, ScreenRequest):
-                self.say(ScreenAnswer(order.request, b"<%b>" % self.screens[order.screen]))
+                self.say(Answer(order.request, b"<%b>" % self.screens[order.number]))
 
     def block(self, blocked: bool) -> None:
         """Read no more, or again."""

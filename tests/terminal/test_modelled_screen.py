@@ -12,27 +12,29 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.process.frames import packed
 from ironcurtain.terminal.attachment import Attachment
+from ironcurtain.terminal.emulator_process import (
+    ANSWER_SECONDS,
+    BATCH_SECONDS,
+    COMMAND,
+    START_SECONDS,
+    EmulatorProcess,
+    Purpose,
+)
+from ironcurtain.terminal.emulator_wire import (
+    BATCH_SIZE,
+    GAP,
+    Answer,
+    CloseEmulator,
+    EmulatorFailed,
+    FeedOutput,
+    OpenScreen,
+    RedrawScreen,
+    Refusal,
+    ResizeTerminal,
+)
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.model import Mode, ProgramExit
 from ironcurtain.terminal.screen import BEHIND_LIMIT, RING_LIMIT, ModelledScreen
-from ironcurtain.terminal.screen_process import (
-    ANSWER_SECONDS,
-    BATCH_SECONDS,
-    BATCH_SIZE,
-    COMMAND,
-    START_SECONDS,
-    ScreenProcess,
-)
-from ironcurtain.terminal.screen_wire import (
-    GAP,
-    CloseScreen,
-    FeedScreen,
-    OpenScreen,
-    RedrawScreen,
-    ResizeScreen,
-    ScreenAnswer,
-    ScreenRefusal,
-)
 from ironcurtain.terminal.sequences import CLEAR, RESTORE
 from tests.terminal.doubles import Eye, Program, Worker, WorkerReactor
 
@@ -47,7 +49,7 @@ class ScreenTests(SynchronousTestCase):
 
     def setUp(self) -> None:
         reactor: Any = WorkerReactor()
-        self.reactor, self.process = reactor, ScreenProcess(reactor)
+        self.reactor, self.process = reactor, EmulatorProcess(reactor, Purpose.SCREENS)
         self.worker: Worker = reactor.worker
         self.screen = self.make_screen()
         self.drawn: list[bytes] = []
@@ -79,7 +81,7 @@ class FeedingTests(ScreenTests):
         self.assertEqual(self.worker.read(), [])
         self.worker.start()
         number = 1
-        self.assertEqual(self.worker.read(), [OpenScreen(number, 80, 24), FeedScreen(number, b"a" * 2 * BATCH_SIZE)])
+        self.assertEqual(self.worker.read(), [OpenScreen(number, 80, 24), FeedOutput(number, b"a" * 2 * BATCH_SIZE)])
 
     def test_small_output_is_sent_together(self) -> None:
         self.start()
@@ -87,14 +89,14 @@ class FeedingTests(ScreenTests):
             self.screen.feed(data)
         self.assertEqual(self.worker.read(), [])
         self.reactor.advance(BATCH_SECONDS)
-        self.assertEqual(self.worker.read(), [FeedScreen(1, b"abc")])
+        self.assertEqual(self.worker.read(), [FeedOutput(1, b"abc")])
         self.assertEqual(self.reactor.getDelayedCalls(), [])
 
     def test_large_output_is_sent_at_once(self) -> None:
         self.start()
         self.screen.feed(b"a")
         self.screen.feed(b"b" * BATCH_SIZE)
-        self.assertEqual(self.worker.read(), [FeedScreen(1, b"a" + b"b" * BATCH_SIZE)])
+        self.assertEqual(self.worker.read(), [FeedOutput(1, b"a" + b"b" * BATCH_SIZE)])
         self.assertEqual(self.reactor.getDelayedCalls(), [])
 
     def test_a_question_comes_after_all_output_before_it(self) -> None:
@@ -104,7 +106,7 @@ class FeedingTests(ScreenTests):
         self.screen.feed(b"b")
         self.ask()
         sent = self.worker.read()
-        self.assertEqual(sent[:3], [FeedScreen(1, b"a"), ResizeScreen(1, 90, 30), FeedScreen(1, b"b")])
+        self.assertEqual(sent[:3], [FeedOutput(1, b"a"), ResizeTerminal(1, 90, 30), FeedOutput(1, b"b")])
         self.assertIsInstance(sent[3], RedrawScreen)
 
     def test_a_process_that_does_not_read_costs_no_more_than_the_limit(self) -> None:
@@ -115,13 +117,12 @@ class FeedingTests(ScreenTests):
             self.assertLessEqual(self.screen.outbox.waiting, BEHIND_LIMIT)
         self.assertEqual((self.worker.read(), self.reactor.getDelayedCalls()), ([], []))
         self.worker.block(False)
-        (order,) = self.worker.read()
-        assert isinstance(order, FeedScreen)
-        self.assertTrue(order.data.startswith(GAP))
-        self.assertTrue(order.data.endswith(b"99" + b"x" * 99_998))
+        sent = b"".join(order.data for order in self.worker.read() if isinstance(order, FeedOutput))
+        self.assertTrue(sent.startswith(GAP))
+        self.assertTrue(sent.endswith(b"99" + b"x" * 99_998))
         self.screen.feed(b"more")
         self.ask()
-        self.assertEqual(self.worker.read()[0], FeedScreen(1, b"more"))
+        self.assertEqual(self.worker.read()[0], FeedOutput(1, b"more"))
 
     def test_who_asked_before_a_gap_sees_the_last_output(self) -> None:
         self.start()
@@ -167,23 +168,38 @@ class AskingTests(ScreenTests):
         self.reactor.advance(START_SECONDS)
         self.assertEqual((self.found, self.worker.signals), (["text"], ["KILL"]))
 
-    def test_a_screen_that_failed(self) -> None:
+    def test_failed_screen_goes_on_with_its_last_output(self) -> None:
+        other = self.make_screen()
+        self.start()
+        self.screen.feed(b"text")
+        self.ask()
+        logged = self.warnings(
+            lambda: self.worker.say(EmulatorFailed(1, "MemoryError: \x1b[31m"), EmulatorFailed(1, "again"))
+        )
+        self.assertEqual(self.drawn, [ring(b"text")])
+        self.assertEqual(logged, ["a terminal emulator failed: MemoryError: [31m"])
+        self.ask()
+        self.assertEqual(self.drawn, [ring(b"text")] * 2)
+        other.feed(b"two")
+        self.ask(other)
+        self.worker.work()
+        self.assertEqual(self.drawn[2:], [b"<two>"])
+
+    def test_refused_request_is_answered_with_the_last_output(self) -> None:
         self.start()
         self.screen.feed(b"text")
         self.ask()
         order = self.worker.read()[-1]
         assert isinstance(order, RedrawScreen)
         logged = self.warnings(
-            lambda: self.worker.say(
-                ScreenRefusal(order.request, "no\x1b[31m memory"), ScreenRefusal(order.request, "again")
-            )
+            lambda: self.worker.say(Refusal(order.request, "no\x1b[31m memory"), Refusal(order.request, "again"))
         )
-        self.assertEqual((self.drawn, logged), ([ring(b"text")], ["a screen model failed: no [31m memory"]))
+        self.assertEqual((self.drawn, logged), ([ring(b"text")], ["a terminal emulator failed: no [31m memory"]))
         self.assertFalse(self.process.gone)
 
     def test_an_answer_to_no_question_is_dropped(self) -> None:
         self.start()
-        self.worker.say(ScreenAnswer(77, b"x"), ScreenRefusal(78, "x"))
+        self.worker.say(Answer(77, b"x"), Refusal(78, "x"))
         self.assertFalse(self.process.gone)
 
 
@@ -226,11 +242,11 @@ class FailureTests(ScreenTests):
         self.ask()
         orders = [order for order in self.worker.read() if isinstance(order, RedrawScreen)]
         self.reactor.advance(ANSWER_SECONDS / 2)
-        self.worker.say(ScreenAnswer(orders[1].request, b"<more>"))
+        self.worker.say(Answer(orders[1].request, b"<more>"))
         self.reactor.advance(ANSWER_SECONDS / 2)
         self.assertEqual(self.drawn, [b"<more>", ring(b"text"), ring(b"text")])
         self.assertFalse(self.process.gone)
-        self.worker.say(ScreenAnswer(orders[0].request, b"late"))
+        self.worker.say(Answer(orders[0].request, b"late"))
         self.assertEqual(len(self.drawn), 3)
 
     def test_it_is_killed(self) -> None:
@@ -246,7 +262,7 @@ class FailureTests(ScreenTests):
         self.check_that_nothing_is_left()
 
     def test_it_talks_nonsense(self) -> None:
-        self.worker.stream.dataReceived(packed(CloseScreen(1)) + packed(ScreenAnswer(1, b"x")))
+        self.worker.stream.dataReceived(packed(CloseEmulator(1)) + packed(Answer(1, b"x")))
         (logged,) = self.warnings(lambda: self.worker.die(number=9))
         self.assertIn("broke the protocol", logged)
         self.check_that_nothing_is_left()
@@ -266,8 +282,8 @@ class LifeTests(ScreenTests):
     """How long the process lives."""
 
     def test_what_it_is_started_with(self) -> None:
-        self.assertEqual((self.worker.command, self.worker.environment), (COMMAND, {}))
-        self.assertEqual(COMMAND[1:], ("-I", "-m", "ironcurtain.terminal.screen_worker"))
+        self.assertEqual((self.worker.command, self.worker.environment), ((*COMMAND, "5"), {}))
+        self.assertEqual(COMMAND[1:], ("-I", "-m", "ironcurtain.terminal.emulator_worker"))
 
     def test_two_screens_share_it(self) -> None:
         other = self.make_screen()
@@ -285,7 +301,7 @@ class LifeTests(ScreenTests):
         self.screen.feed(b"x")
         self.screen.close()
         self.screen.close()
-        self.assertEqual(self.worker.read(), [CloseScreen(1)])
+        self.assertEqual(self.worker.read(), [CloseEmulator(1)])
         self.assertEqual(self.worker.signals, [])
         other.close()
         self.assertEqual((self.worker.signals, self.process.gone), (["KILL"], True))
@@ -312,7 +328,7 @@ class OrderTests(SynchronousTestCase):
     @given(st.lists(st.sampled_from(STEPS), max_size=60), st.booleans(), st.sampled_from(["", "dies", "ends"]))
     def test_a_redraw_and_what_follows_are_the_whole_output(self, done: list[str], ready: bool, end: str) -> None:
         reactor: Any = WorkerReactor()
-        process = ScreenProcess(reactor)
+        process = EmulatorProcess(reactor, Purpose.SCREENS)
         hub = Hub(Program(), reactor, ModelledScreen(process, 80, 24), (80, 24), queue_limit=200)
         viewers: list[tuple[Eye, Attachment]] = []
         whole = b""
@@ -356,7 +372,7 @@ class OrderTests(SynchronousTestCase):
 
     def test_a_program_that_ends_while_a_redraw_is_awaited(self) -> None:
         reactor: Any = WorkerReactor()
-        hub = Hub(Program(), reactor, ModelledScreen(ScreenProcess(reactor), 80, 24), (80, 24))
+        hub = Hub(Program(), reactor, ModelledScreen(EmulatorProcess(reactor, Purpose.SCREENS), 80, 24), (80, 24))
         reactor.worker.start()
         eye = Eye()
         hub.received(b"before ")

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from ironcurtain.loop.echo import REACH, Echo, LoopEvent, Promise, events_in
-from ironcurtain.loop.scan_wire import EVENT_LIMIT, EVENTS_LIMIT, KEPT
+from ironcurtain.terminal.echo import REACH, Echo, LoopEvent, Promise, events_in
+from ironcurtain.terminal.emulator_wire import EVENT_LIMIT, EVENTS_LIMIT, KEPT
 from ironcurtain.terminal.ghostty import Emulator
 from ironcurtain.terminal.model import sane_size
 from ironcurtain.terminal.sequences import SEQUENCE, plain, unfinished

@@ -11,24 +11,27 @@ from twisted.internet import reactor as the_reactor
 from twisted.internet.task import deferLater
 from twisted.trial.unittest import TestCase
 
-from ironcurtain.loop import scan_process
-from ironcurtain.loop.echo import LoopEvent
-from ironcurtain.loop.scan_process import ScanProcess
-from ironcurtain.loop.scan_wire import (
+from ironcurtain.loop import output_scan
+from ironcurtain.loop.output_scan import OutputScan
+from ironcurtain.process.frames import packed
+from ironcurtain.process.identity import ProcessIdentity, identify
+from ironcurtain.terminal.echo import LoopEvent
+from ironcurtain.terminal.emulator_process import COMMAND
+from ironcurtain.terminal.emulator_wire import (
     KEPT,
     BytesRead,
+    EmulatorFailed,
+    EmulatorReply,
+    EndScan,
     EventFound,
-    ScanBegin,
-    ScanEnd,
-    ScanOutput,
-    ScanReply,
+    FeedOutput,
+    OpenScan,
+    Ready,
     ScanResult,
     reply_reader,
     sendable,
 )
-from ironcurtain.loop.scan_worker import serve
-from ironcurtain.process.frames import packed
-from ironcurtain.process.identity import ProcessIdentity, identify
+from ironcurtain.terminal.emulator_worker import serve
 from tests.loop.corpus import MADE, MISSED, PROMISE, PROMPT
 
 reactor: Any = the_reactor
@@ -36,7 +39,6 @@ reactor: Any = the_reactor
 TALKS = """
 import socket, sys, time
 owner = socket.socket(fileno=0)
-owner.recv(65536)
 owner.sendall(bytes.fromhex(sys.argv[1]))
 while owner.recv(65536):
     pass
@@ -49,23 +51,23 @@ class ProcessCase(TestCase):
 
     timeout = 120
 
-    def begin(self, *command: str) -> ScanProcess:
+    def begin(self, *command: str) -> OutputScan:
         self.heard: list[LoopEvent] = []
         self.held: list[bool] = []
-        process = ScanProcess(reactor, self.heard.append, self.held.append, command or scan_process.COMMAND)
-        process.begin(ScanBegin(PROMISE, PROMPT, (40, 12)))
+        process = OutputScan(reactor, self.heard.append, self.held.append, command or COMMAND)
+        process.begin(PROMISE, PROMPT, (40, 12))
         if process.pid is not None:
             self.addCleanup(self.gone, identify(process.pid), process)
         return process
 
-    async def gone(self, identity: ProcessIdentity, process: ScanProcess) -> None:
+    async def gone(self, identity: ProcessIdentity, process: OutputScan) -> None:
         process.lost("is not needed")
         while identity.alive:
             await deferLater(reactor, 0.005)
 
-    def saying(self, *replies: ScanReply | ScanBegin) -> ScanProcess:
+    def saying(self, *replies: EmulatorReply | OpenScan) -> OutputScan:
         """:returns: one that says this at once."""
-        return self.begin(sys.executable, "-S", "-c", TALKS, b"".join(map(packed, replies)).hex())
+        return self.begin(sys.executable, "-S", "-c", TALKS, b"".join(map(packed, (Ready(), *replies))).hex())
 
 
 class WorkingTests(ProcessCase):
@@ -98,7 +100,7 @@ class WorkingTests(ProcessCase):
         self.assertFalse((await process.end()).promised)
 
     async def test_who_writes_faster_is_held_back(self) -> None:
-        self.patch(scan_process, "BEHIND_LIMIT", 60_000)
+        self.patch(output_scan, "BEHIND_LIMIT", 60_000)
         process = self.begin()
         for _ in range(20):
             process.feed(b"line\r\n" * 1000)
@@ -110,7 +112,6 @@ class WorkingTests(ProcessCase):
     async def test_it_has_no_files_and_no_keys(self) -> None:
         process = self.begin()
         process.feed(b"x")
-        process._flush()
         while process._unread.size:
             await deferLater(reactor, 0.005)
         with open(f"/proc/{process.pid}/limits") as file:
@@ -122,10 +123,10 @@ class WorkingTests(ProcessCase):
 class FailingTests(ProcessCase):
     """Whatever it does, it makes no promise that the program did not make, and nobody waits for ever."""
 
-    async def fails(self, process: ScanProcess, why: str) -> None:
+    async def fails(self, process: OutputScan, why: str) -> None:
         process.feed(b"LOOP_COMPLETE\r\n")
         found = await process.end()
-        self.assertEqual(found, ScanResult(False, ""))
+        self.assertEqual(found, ScanResult(1, False, ""))
         self.assertIn(why, process.problem)
 
     async def test_it_dies(self) -> None:
@@ -133,12 +134,12 @@ class FailingTests(ProcessCase):
         await self.fails(process, "ended")
 
     async def test_it_does_not_answer(self) -> None:
-        self.patch(scan_process, "SILENCE_SECONDS", 0.2)
+        self.patch(output_scan, "SILENCE_SECONDS", 0.2)
         await self.fails(self.saying(), "does not answer")
 
     async def test_it_does_not_read_and_holds_the_program_back(self) -> None:
-        self.patch(scan_process, "SILENCE_SECONDS", 0.2)
-        self.patch(scan_process, "BEHIND_LIMIT", 1000)
+        self.patch(output_scan, "SILENCE_SECONDS", 0.2)
+        self.patch(output_scan, "BEHIND_LIMIT", 1000)
         process = self.saying()
         process.feed(b"x" * 2000)
         while not process.problem:
@@ -146,8 +147,7 @@ class FailingTests(ProcessCase):
         self.assertEqual(self.held, [True, False])
 
     async def test_more_output_makes_it_no_less_silent(self) -> None:
-        self.patch(scan_process, "SILENCE_SECONDS", 0.3)
-        self.patch(scan_process, "BATCH", 10)
+        self.patch(output_scan, "SILENCE_SECONDS", 0.3)
         process = self.saying()
         while not process.problem:
             process.feed(b"x" * 20)
@@ -157,13 +157,14 @@ class FailingTests(ProcessCase):
     async def test_somebody_does_not_want_to_wait(self) -> None:
         process = self.saying()
         found = await process.end(0.1)
-        self.assertEqual((found, process.problem), (ScanResult(False, ""), "was abandoned"))
+        self.assertEqual((found, process.problem), (ScanResult(1, False, ""), "was abandoned"))
 
     async def test_it_says_what_it_may_not(self) -> None:
         for replies, why in (
-            ((BytesRead(1_000_000),), "read more than there was"),
-            ((EventFound("a", "b"), EventFound("a", "b")), "said too much"),
-            ((ScanBegin("a", "b", None),), "broke the protocol"),
+            ((BytesRead(1, 1_000_000),), "read more than there was"),
+            ((EventFound(1, "a", "b"), EventFound(1, "a", "b")), "said too much"),
+            ((OpenScan(1, "a", "b", None),), "broke the protocol"),
+            ((EmulatorFailed(1, "MemoryError: "),), "failed (MemoryError"),
         ):
             process = self.saying(*replies)
             while not process.problem:
@@ -171,11 +172,11 @@ class FailingTests(ProcessCase):
             await self.fails(process, why)
 
     async def test_it_promises_before_it_has_read_all(self) -> None:
-        process = self.saying(ScanResult(True, "x"))
+        process = self.saying(ScanResult(1, True, "x"))
         while not process.problem:
             await deferLater(reactor, 0.005)
         await self.fails(process, "answered before it had read all")
-        process = self.saying(ScanResult(True, "x"))
+        process = self.saying(ScanResult(1, True, "x"))
         await self.fails(process, "answered before it had read all")
 
     async def test_there_is_no_such_command(self) -> None:
@@ -190,7 +191,7 @@ class ServingTests(TestCase):
         thread = threading.Thread(target=serve, args=(theirs,))
         thread.start()
         event = b'<event topic="a">b</event>\r\n'
-        orders = (ScanBegin(PROMISE, PROMPT, None), ScanOutput(event + b"\nLOOP_COMPLETE\n"), ScanEnd())
+        orders = (OpenScan(1, PROMISE, PROMPT, None), FeedOutput(1, event + b"\nLOOP_COMPLETE\n"), EndScan(1))
         ours.sendall(b"".join(map(packed, orders)))
         ours.shutdown(socket.SHUT_WR)
         thread.join()
@@ -198,7 +199,9 @@ class ServingTests(TestCase):
         with ours:
             replies = list(reply_reader().feed(ours.recv(65536)))
         text = '<event topic="a">b</event>\n\nLOOP_COMPLETE'
-        self.assertEqual(replies, [EventFound("a", "b"), BytesRead(len(event) + 15), ScanResult(True, text)])
+        self.assertEqual(
+            replies, [Ready(), EventFound(1, "a", "b"), BytesRead(1, len(event) + 15), ScanResult(1, True, text)]
+        )
 
     def test_what_is_no_character_is_replaced(self) -> None:
         self.assertEqual(sendable("a\udcffé\ud800中"), "a\ufffd\ufffd\ufffdé\ufffd\ufffd\ufffd中")

@@ -6,9 +6,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.loop.echo import LoopEvent, Promise
-from ironcurtain.loop.scan import Scanner
-from ironcurtain.loop.scan_wire import KEPT
+from ironcurtain.terminal.echo import LoopEvent, Promise
+from ironcurtain.terminal.emulator_wire import KEPT
+from ironcurtain.terminal.scan import Scanner
 from tests.loop.corpus import MADE, MISSED, PROMISE, PROMPT
 
 SIZE = (40, 12)

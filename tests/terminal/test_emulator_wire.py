@@ -11,19 +11,19 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import ProtocolViolation
 from ironcurtain.process.frames import packed
-from ironcurtain.terminal.screen_wire import (
+from ironcurtain.terminal.emulator_wire import (
     MESSAGE_LIMIT,
-    CloseScreen,
-    FeedScreen,
+    Answer,
+    CloseEmulator,
+    EmulatorOrder,
+    EmulatorReply,
+    FeedOutput,
     OpenScreen,
     ReadScreen,
+    Ready,
     RedrawScreen,
-    ResizeScreen,
-    ScreenAnswer,
-    ScreenOrder,
-    ScreenRefusal,
-    ScreenReply,
-    ScreensReady,
+    Refusal,
+    ResizeTerminal,
     order_reader,
     reply_reader,
 )
@@ -32,18 +32,18 @@ numbers = st.integers(0, 2**32)
 orders = st.lists(
     st.one_of(
         st.builds(OpenScreen, numbers, numbers, numbers),
-        st.builds(FeedScreen, numbers, st.binary(max_size=300)),
-        st.builds(ResizeScreen, numbers, numbers, numbers),
+        st.builds(FeedOutput, numbers, st.binary(max_size=300)),
+        st.builds(ResizeTerminal, numbers, numbers, numbers),
         st.builds(RedrawScreen, numbers, numbers, numbers, numbers, st.booleans()),
         st.builds(ReadScreen, numbers, numbers),
-        st.builds(CloseScreen, numbers),
+        st.builds(CloseEmulator, numbers),
     )
 )
 replies = st.lists(
     st.one_of(
-        st.just(ScreensReady()),
-        st.builds(ScreenAnswer, numbers, st.binary(max_size=300)),
-        st.builds(ScreenRefusal, numbers, st.text()),
+        st.just(Ready()),
+        st.builds(Answer, numbers, st.binary(max_size=300)),
+        st.builds(Refusal, numbers, st.text()),
     )
 )
 
@@ -56,13 +56,13 @@ class MessageTests(SynchronousTestCase):
     """Both directions."""
 
     @given(orders, st.integers(1, 50))
-    def test_any_slicing_gives_the_same_orders(self, wanted: list[ScreenOrder], size: int) -> None:
+    def test_any_slicing_gives_the_same_orders(self, wanted: list[EmulatorOrder], size: int) -> None:
         reader = order_reader()
         stream = b"".join(map(packed, wanted))
         self.assertEqual([order for piece in cut(stream, size) for order in reader.feed(piece)], wanted)
 
     @given(replies, st.integers(1, 50))
-    def test_and_the_same_replies(self, wanted: list[ScreenReply], size: int) -> None:
+    def test_and_the_same_replies(self, wanted: list[EmulatorReply], size: int) -> None:
         reader = reply_reader()
         stream = b"".join(map(packed, wanted))
         self.assertEqual([reply for piece in cut(stream, size) for reply in reader.feed(piece)], wanted)
@@ -71,8 +71,8 @@ class MessageTests(SynchronousTestCase):
         long = struct.pack("!I", MESSAGE_LIMIT + 1)
         for wrong in (
             long,
-            packed(FeedScreen(1, b"x")),
-            packed(CloseScreen(2)),
+            packed(FeedOutput(1, b"x")),
+            packed(CloseEmulator(2)),
             b"\0\0\0\0",
             b"\0\0\0\1\xc1",
             b"\0\0\0\2\x91\x63",

@@ -15,12 +15,12 @@ from twisted.internet.task import deferLater
 from twisted.trial.unittest import TestCase
 
 from ironcurtain.process.identity import identify
-from ironcurtain.terminal import screen_process
+from ironcurtain.terminal import emulator_process
+from ironcurtain.terminal.emulator_process import EmulatorProcess, Purpose
 from ironcurtain.terminal.ghostty import Emulator
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.model import Mode, ProgramExit
 from ironcurtain.terminal.screen import BEHIND_LIMIT, RING_LIMIT, ModelledScreen, RingScreen, Screens
-from ironcurtain.terminal.screen_process import ScreenProcess
 from ironcurtain.terminal.sequences import CLEAR, RESTORE
 from tests.terminal.corpus import PIECES
 from tests.terminal.doubles import Eye, Program
@@ -57,8 +57,8 @@ class ProcessTests(TestCase):
 
     def patience(self, seconds: float) -> None:
         """How long answers may take."""
-        self.patch(screen_process, "START_SECONDS", seconds)
-        self.patch(screen_process, "ANSWER_SECONDS", seconds)
+        self.patch(emulator_process, "START_SECONDS", seconds)
+        self.patch(emulator_process, "ANSWER_SECONDS", seconds)
 
     def tearDown(self) -> None:
         for hub in self.hubs:
@@ -70,7 +70,7 @@ class ProcessTests(TestCase):
         return self.hubs[-1]
 
     @property
-    def process(self) -> ScreenProcess:
+    def process(self) -> EmulatorProcess:
         assert self.screens.process is not None
         return self.screens.process
 
@@ -156,7 +156,7 @@ class WorkingTests(ProcessTests):
             self.assertEqual(set(uids.split()[1:]), {"65534"})
 
     async def test_it_knows_nothing_of_the_network_or_of_keys(self) -> None:
-        program = "import sys, ironcurtain.terminal.screen_worker; print(*sys.modules)"
+        program = "import sys, ironcurtain.terminal.emulator_worker; print(*sys.modules)"
         from twisted.internet.utils import getProcessOutput
 
         modules = (await getProcessOutput(sys.executable, ("-I", "-c", program), env={})).decode().split()
@@ -255,7 +255,7 @@ class FailingTests(ProcessTests):
             "import os; os.write(0, b'garbage' * 1000); os.read(0, 1)",
             "raise SystemExit('no library')",
         ):
-            process = ScreenProcess(self.reactor, (sys.executable, "-I", "-c", script))
+            process = EmulatorProcess(self.reactor, Purpose.SCREENS, (sys.executable, "-I", "-c", script))
             model = ModelledScreen(process, 80, 24)
             hub = Hub(Program(), self.reactor, model, (80, 24))
             hub.received(b"last")

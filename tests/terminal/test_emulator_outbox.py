@@ -6,35 +6,35 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.terminal.screen_wire import (
+from ironcurtain.terminal.emulator_wire import (
     GAP,
-    FeedScreen,
+    EmulatorOrder,
+    EmulatorOutbox,
+    FeedOutput,
     OpenScreen,
     ReadScreen,
     RedrawScreen,
-    ResizeScreen,
-    ScreenOrder,
-    ScreenOutbox,
+    ResizeTerminal,
     order_reader,
 )
 
 OPEN = OpenScreen(5, 80, 24)
-Step = bytes | ResizeScreen | ReadScreen
+Step = bytes | ResizeTerminal | ReadScreen
 outputs = st.binary(min_size=1, max_size=20)
 steps = st.lists(
     st.one_of(
         outputs,
-        st.builds(ResizeScreen, st.just(5), st.integers(1, 9), st.integers(1, 9)),
+        st.builds(ResizeTerminal, st.just(5), st.integers(1, 9), st.integers(1, 9)),
         st.builds(ReadScreen, st.just(5), st.integers(0, 99)),
     )
 )
 
 
-def read(data: bytes) -> list[ScreenOrder]:
+def read(data: bytes) -> list[EmulatorOrder]:
     return list(order_reader().feed(data))
 
 
-def play(outbox: ScreenOutbox, done: list[Step]) -> None:
+def play(outbox: EmulatorOutbox, done: list[Step]) -> None:
     for step in done:
         if isinstance(step, bytes):
             outbox.feed(step)
@@ -42,11 +42,11 @@ def play(outbox: ScreenOutbox, done: list[Step]) -> None:
             outbox.put(step)
 
 
-def joined(orders: list[ScreenOrder]) -> list[object]:
+def joined(orders: list[EmulatorOrder]) -> list[object]:
     """:returns: the same with output as bytes, all that follow each other in one."""
     parts: list[object] = []
     for order in orders:
-        if not isinstance(order, FeedScreen):
+        if not isinstance(order, FeedOutput):
             parts.append(order)
         elif parts and isinstance(parts[-1], bytes):
             parts[-1] += order.data
@@ -60,41 +60,41 @@ class OutboxTests(SynchronousTestCase):
 
     @given(st.lists(steps, max_size=5))
     def test_all_is_sent_once_and_in_order(self, rounds: list[list[Step]]) -> None:
-        outbox = ScreenOutbox(OPEN)
-        sent: list[ScreenOrder] = []
+        outbox = EmulatorOutbox(OPEN)
+        sent: list[EmulatorOrder] = []
         for done in rounds:
             play(outbox, done)
             sent += read(outbox.take())
             self.assertEqual((outbox.waiting, outbox.take()), (0, b""))
         sent += read(outbox.take())
-        flat = [FeedScreen(5, step) if isinstance(step, bytes) else step for done in rounds for step in done]
+        flat = [FeedOutput(5, step) if isinstance(step, bytes) else step for done in rounds for step in done]
         self.assertEqual(joined(sent), joined([OPEN, *flat]))
 
     @given(steps, steps)
     def test_a_new_start_keeps_what_lasts(self, done: list[Step], more: list[Step]) -> None:
-        outbox = ScreenOutbox(OPEN)
+        outbox = EmulatorOutbox(OPEN)
         play(outbox, done)
         dropped = outbox.restart(b"last")
         self.assertEqual(dropped, [step.request for step in done if isinstance(step, ReadScreen)])
         play(outbox, more)
-        resizes = [step for step in done if isinstance(step, ResizeScreen)]
-        rest = [FeedScreen(5, step) if isinstance(step, bytes) else step for step in more]
+        resizes = [step for step in done if isinstance(step, ResizeTerminal)]
+        rest = [FeedOutput(5, step) if isinstance(step, bytes) else step for step in more]
         self.assertEqual(
-            joined(read(outbox.take())), joined([OPEN, *resizes[-1:], FeedScreen(5, GAP + b"last"), *rest])
+            joined(read(outbox.take())), joined([OPEN, *resizes[-1:], FeedOutput(5, GAP + b"last"), *rest])
         )
 
     def test_what_was_sent_is_not_sent_again(self) -> None:
-        outbox = ScreenOutbox(OPEN)
-        outbox.put(ResizeScreen(5, 1, 1))
+        outbox = EmulatorOutbox(OPEN)
+        outbox.put(ResizeTerminal(5, 1, 1))
         outbox.put(RedrawScreen(5, 7, 1, 1, True))
         outbox.take()
         outbox.feed(b"x")
         self.assertEqual(outbox.restart(b"last"), [])
-        self.assertEqual(read(outbox.take()), [FeedScreen(5, GAP + b"last")])
+        self.assertEqual(read(outbox.take()), [FeedOutput(5, GAP + b"last")])
 
     @given(steps)
     def test_it_knows_how_much_waits(self, done: list[Step]) -> None:
-        outbox = ScreenOutbox(OPEN)
+        outbox = EmulatorOutbox(OPEN)
         play(outbox, done)
         waiting = outbox.waiting
         self.assertLessEqual(waiting, len(outbox.take()))
