@@ -23,6 +23,7 @@ from unittest import SkipTest
 
 PACKAGES = {
     "/usr/include/openssl/ssl.h": "libssl-dev",
+    "Xvfb": "xvfb",
     "bash": "bash",
     "busybox": "busybox-static",
     "bwrap": "bubblewrap",
@@ -32,6 +33,7 @@ PACKAGES = {
     "debootstrap": "debootstrap",
     "docker": "docker.io",
     "dockerd": "docker.io",
+    "espeak-ng": "espeak-ng",
     "fish": "fish",
     "git": "git",
     "git-lfs": "git-lfs",
@@ -49,9 +51,11 @@ PACKAGES = {
     "sshd": "openssh-server",
     "systemctl": "systemd",
     "systemd-analyze": "systemd",
+    "tesseract": "tesseract-ocr",
     "tmux": "tmux",
     "unshare": "util-linux",
     "vim": "vim",
+    "zenity": "zenity",
     "zsh": "zsh",
 }
 """Each program (or file, by its path), and the package of Debian and Ubuntu that has it."""

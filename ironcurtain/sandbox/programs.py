@@ -97,12 +97,14 @@ def run(
     bounds: Bounds,
     out: Path | None = None,
     handover: Handover | None = None,
+    stdin: bytes | int = b"",
 ) -> Finished:
     """
-    Run a program without input, and wait for its end.
+    Run a program, and wait for its end.
 
     :param out: a file for its standard output.
     :param handover: the way on which the listening sockets of its network come, if it has one.
+    :param stdin: what it reads, nothing secret, or a descriptor.
     :raises Unfinished: it took too long or printed too much.
     :raises Unavailable: no sandbox can be made.
     """
@@ -111,6 +113,6 @@ def run(
         inherited = {**descriptors, **further}
         line, given = command(sandbox, argv, inherited), tuple(inherited.values())
         try:
-            return bounded.run(line, bounds, environment=environment, out=out, descriptors=given)
+            return bounded.run(line, bounds, environment=environment, stdin=stdin, out=out, descriptors=given)
         finally:
             cgroups.settle()
