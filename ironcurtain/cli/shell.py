@@ -20,7 +20,12 @@ from ironcurtain.home.user_paths import absolute_path, current_directory
 @click.command()
 @click.argument("shell_args", nargs=-1, type=click.UNPROCESSED, metavar="[FILE] [-- SHELL_ARGS ...]")
 @click.option("-c", "--command", "instruction", metavar="TEXT", help="Work on one instruction, and exit.")
-@click.option("--json", "json_output", is_flag=True, help="Speak NDJSON, as without a terminal.")
+@click.option(
+    "--json/--text",
+    "json_output",
+    default=None,
+    help="Print NDJSON, as without a terminal, or text for people, as at one.",
+)
 @click.option(
     "--backend",
     type=BackendOption(),
@@ -52,7 +57,7 @@ from ironcurtain.home.user_paths import absolute_path, current_directory
 def shell(
     shell_args: tuple[str, ...],
     instruction: str | None,
-    json_output: bool,
+    json_output: bool | None,
     backend: tuple[str, ...],
     model: str | None,
     policy: Path | None,
@@ -77,11 +82,12 @@ def shell(
       ironcurtain shell                         your $SHELL, here
       ironcurtain shell -- -l                   as a login shell
       ironcurtain shell -c 'why is port 80 busy?'
-      git diff | ironcurtain shell -c 'review'  what is piped in is data
+      git diff | ironcurtain shell '# review'   what is piped in is data
       ironcurtain shell notes.agent             instructions from a file (#!)
 
     Without a terminal, or with --json, it speaks NDJSON on standard input and output: ironcurtain's documentation has
-    the protocol. Exit status: that of the shell; with an instruction 0 done, 1 failed or denied.
+    the protocol. Questions are asked at the terminal, if there is one; else only what the policy allows runs. Exit
+    status: that of the shell; with an instruction 0 done, 1 failed or denied, 77 nobody to ask.
     """
     from ironcurtain.errors import UsageError
 
@@ -92,7 +98,9 @@ def shell(
         return
     words = list(shell_args)
     script = None
-    if words and not words[0].startswith("-") and instruction is None:
+    if words and words[0].startswith("#") and instruction is None:
+        instruction = words.pop(0).lstrip("#")
+    elif words and not words[0].startswith("-") and instruction is None:
         script = Path(words.pop(0))
     options = {
         "args": words,
@@ -106,18 +114,19 @@ def shell(
         options["confirm"] = "auto"  # consoles answer about commands, not about plans
     request = {"shell": options, **({"policy": str(absolute_path(policy))} if policy else {})}
     terminal = os.isatty(0) and os.isatty(1)
-    if terminal and not json_output and not one_shot:
+    if terminal and json_output is None and not one_shot:
         raise SystemExit(_in_terminal(request, config_file, trace))
     if words:
         raise UsageError("arguments for the shell need a terminal")
     from ironcurtain.cli.shell_pipe import PipeFrontEnd, instructions_of
+    from ironcurtain.shell.protocol import checked_instruction
 
     instructions = None
     if instruction is not None:
-        instructions = [instruction]
+        instructions = [checked_instruction(instruction)]
     elif script is not None:
         instructions = instructions_of(script)
-    as_json = json_output or not sys.stdout.isatty()
+    as_json = not sys.stdout.isatty() if json_output is None else json_output
     raise SystemExit(
         PipeFrontEnd(find_home(os.environ, os.geteuid()), request, config_file, instructions, as_json, trace).run()
     )

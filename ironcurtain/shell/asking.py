@@ -30,6 +30,7 @@ class StepQuestion:
 
     :param approved: whether the user has approved exactly this step with its plan.
     :ivar instead: what the user said in place of a decision; then the question is withdrawn.
+    :ivar reason: why it was denied, if that was said.
     """
 
     def __init__(self, plan_id: str, call: OpenCall, step: ProposedStep, parts: PlanParts, approved: bool) -> None:
@@ -38,6 +39,7 @@ class StepQuestion:
         self._asking: Deferred[Answer] | None = None
         self._by = parts.by
         self.instead: Action | None = None
+        self.reason = ""
 
     async def ask(self, judged: JudgedStep) -> str:
         """
@@ -68,12 +70,13 @@ class StepQuestion:
         :raises StaleDecision: something else was shown.
         """
         others = isinstance(action, Approval) and action.step != self._step.number
-        if others and action != Approval(plan_id=self._plan_id, decision="deny"):
+        if others and not (isinstance(action, Approval) and (action.step, action.decision) == (None, "deny")):
             raise StaleDecision(f"it is step {self._step.number} that waits for a decision")
         match action:
             case Approval(decision="allow" | "allow_session" | "deny" as decision):
                 if (pending := self._pending) is None:
                     raise UsageError("the question is not there yet")
+                self.reason = action.reason if decision == "deny" else ""
                 outcome = Outcome.DENIED if decision == "deny" else Outcome.APPROVED
                 self._decide(pending, outcome, action.digest or pending.request.digest, decision == "allow_session")
             case Approval(decision="skip") | Edit() | Steer() | Interrupt() | Kill():

@@ -137,6 +137,7 @@ class StepDecided(_Message, frozen=True, tag="decision"):
     A step may run, or not.
 
     :param by: who decided: the policy, a hook, or a person.
+    :param code: why not, for programs, such as ``denied-by-rule``, ``denied-by-person``, ``nobody-to-ask``.
     """
 
     plan_id: str
@@ -144,6 +145,7 @@ class StepDecided(_Message, frozen=True, tag="decision"):
     allowed: bool
     by: str
     reason: str = ""
+    code: str = ""
 
 
 class StepStarted(_Message, frozen=True, tag="step_started"):
@@ -223,16 +225,19 @@ class Approval(_Action, frozen=True, tag="approval"):
     """
     A decision on a step that waits, or without ``step`` on the plan.
 
-    :param decision: ``allow``; ``allow_undoable``: the steps of a plan that can be undone, and each other step when its
+    :param decision: ``allow``; ``policy``: the steps of a plan that the policy allows, and each other one as it asks
+        when its turn comes; ``allow_undoable``: the steps of a plan that can be undone, and each other step when its
         turn comes; ``allow_session``: also what the request's ``scope`` says, until the session ends; ``step``: approve
         each step when its turn comes (only for a plan); ``skip``: leave this step out; ``deny``: end the plan.
     :param digest: of the request; if given, it must match.
+    :param reason: why it is denied, for the model and for people.
     """
 
     plan_id: str
-    decision: Literal["allow", "allow_undoable", "allow_session", "step", "skip", "deny"]
+    decision: Literal["allow", "allow_undoable", "allow_session", "policy", "step", "skip", "deny"]
     step: int | None = None
     digest: str | None = None
+    reason: str = ""
 
 
 class Edit(_Action, frozen=True, tag="edit"):

@@ -40,6 +40,9 @@ from ironcurtain.shell.tools import Hand, JudgedStep
 LINE_LIMIT = 64 * 1024
 """Bytes of output that are shown although they are no whole line."""
 
+_REASONS = {"nobody-to-ask": "nobody to ask: this step needs a person, and nobody is at a terminal or console"}
+"""What is said in place of the words of calls."""
+
 _FIXED = frozenset(StepKind) - {StepKind.COMMAND}
 """Kinds of steps that the user cannot rewrite."""
 
@@ -150,11 +153,13 @@ class PlanRun:
                     lasting = {step.identity for step in self._steps if needs_own_decision(step)}
                     self._approved = {step.identity for step in self._steps} - lasting
                     break
+                case Approval(decision="policy", step=None):
+                    break
                 case Approval(decision="step", step=None):
                     self._step_by_step = True
                     break
-                case Approval(decision="deny", step=None):
-                    self._end(PlanEnding.REFUSED)
+                case Approval(decision="deny", step=None, reason=reason):
+                    self._end(PlanEnding.REFUSED, reason)
                     break
                 case Approval(decision="skip", step=int() as number):
                     self._skipped.add(number)
@@ -250,11 +255,15 @@ class PlanRun:
                 self._end(PlanEnding.CANCELLED)
             case _:
                 by_rule = refusal.why == "denied-by-rule"
-                note = "" if refusal.why == "denied-by-person" else str(refusal)
+                said = question.reason if question is not None else ""
+                why = said or _REASONS.get(refusal.why, str(refusal))
+                note = said if refusal.why == "denied-by-person" else why
                 self._end(PlanEnding.STEP_DENIED if by_rule else PlanEnding.REFUSED, note)
-                tell = StepDecided(plan_id=self.plan_id, step=step.number, allowed=False, by="", reason=str(refusal))
-                self._parts.tell(tell)
-                self._complete(step, StepOutcome.DENIED, reason=str(refusal))
+                decided = StepDecided(
+                    plan_id=self.plan_id, step=step.number, allowed=False, by="", reason=why, code=refusal.why
+                )
+                self._parts.tell(decided)
+                self._complete(step, StepOutcome.DENIED, reason=why)
                 return
         self._complete(step, StepOutcome.NOT_RUN, reason=self.ending.value)
 

@@ -358,7 +358,7 @@ class EndTests(AssistantTestCase):
         self.make(ConfirmMode.AUTO)
         self.instruct()
         self.plan("ls")
-        self.assertIn("nobody is there to ask", self.done().error)
+        self.assertIn("nobody to ask", self.done().error)
         self.still_valid()
 
     def test_a_command_that_is_interrupted_ends_the_instruction(self) -> None:

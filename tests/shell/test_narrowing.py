@@ -176,7 +176,7 @@ class ProductTests(ProductCase):
     def test_it_may_do_no_more(self) -> None:
         out, (call,) = self.child("--policy", "wide.toml", inner="touch made")
         self.assertEqual((call["decision"], call["rule"]), ("escalate", "approval.default"))
-        self.assertIn("nobody is there to ask", out)
+        self.assertIn("nobody to ask", out)
         self.assertFalse((self.product.project / "made").exists())
 
     def test_it_may_do_what_both_may(self) -> None:

@@ -63,10 +63,10 @@ class OneInstructionTests(PipeCase):
             plan("echo one; echo two"), {**plan("touch made"), "expect": {"last_result_contains": "exit status: 0"}}
         )
         done, said = self.shell("-c", "say it", model=model)
-        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertEqual(done.returncode, 77, done.stderr)
         self.assertEqual("".join(each["text"] for each in kinds(said, "output")), "one\ntwo\n")
         self.assertEqual([each["outcome"] for each in kinds(said, "step_complete")], ["done", "denied"])
-        self.assertIn("nobody is there to ask", said[-1]["error"])
+        self.assertIn("nobody to ask", said[-1]["error"])
         self.assertFalse((self.product.project / "made").exists())
         statuses = [record["status"] for record in self.product.audit() if record["kind"] == "outcome"]
         self.assertEqual(statuses, ["success", "denied"])
@@ -192,7 +192,7 @@ class ProtocolTests(SpokenCase):
         self.say({"type": "instruction", "text": "one more"})
         self.until("plan")
         status, errors = self.ends()  # nobody answers any more
-        self.assertEqual((status, "neither JSON" in errors), (1, True))
+        self.assertEqual((status, "neither JSON" in errors), (77, True))
         made = sorted(path.name for path in self.product.project.iterdir())
         self.assertEqual(made, ["three", "uno"])
 
@@ -212,11 +212,26 @@ class ProtocolTests(SpokenCase):
                 self.ends()
 
     def test_instructions_and_no_decisions(self) -> None:
-        model = self.product.script(THANKS, plan("echo a"))
+        model = self.product.script(THANKS, plan("echo a"), THANKS)
         done, said = self.shell(model=model, stdin="# one\n# two\n")
         self.assertEqual([each["text"] for each in kinds(said, "instruction")], ["one", "two"])
-        self.assertEqual([bool(each["error"]) for each in kinds(said, "done")], [False, True])
-        self.assertEqual((done.returncode, kinds(said, "output")), (1, []))
+        self.assertEqual(
+            [each["error"] for each in kinds(said, "done")], ["", ""], "what the policy allows needs nobody"
+        )
+        self.assertEqual((done.returncode, [each["text"] for each in kinds(said, "output")]), (0, ["a\n"]))
+
+    def test_input_that_ends_before_a_question_is_nobody_to_ask(self) -> None:
+        done, said = self.shell("--json", model=self.product.script(plan("touch x")), stdin="# make it")
+        self.assertEqual(done.returncode, 77, done.stderr)
+        self.assertIn("nobody to ask", kinds(said, "done")[-1]["error"])
+        self.assertEqual(kinds(said, "decision")[-1]["code"], "nobody-to-ask")
+        self.assertFalse((self.product.project / "x").exists())
+
+    def test_lines_that_are_no_instructions_have_an_answer(self) -> None:
+        done, said = self.shell("--json", model=self.product.script(THANKS), stdin="#\nrm x")
+        self.assertEqual((done.returncode, said), (64, []))
+        self.assertIn("is empty", done.stderr)
+        self.assertIn("neither JSON", done.stderr)
 
     def test_an_interrupt_ends_what_runs(self) -> None:
         self.begin(plan("sleep 1000"), THANKS)

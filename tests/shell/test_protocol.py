@@ -12,7 +12,15 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import UsageError
 from ironcurtain.shell.messages import Action, Approval, Instruct, Interrupt, Message, ProposedStep
-from ironcurtain.shell.protocol import decode_action, encode, instruction_lines, schema
+from ironcurtain.shell.protocol import (
+    INSTRUCTION_LIMIT,
+    LINE_LIMIT,
+    InputLines,
+    decode_action,
+    encode,
+    instruction_lines,
+    schema,
+)
 
 FILE = Path(__file__).parents[2] / "docs" / "shell-protocol.json"
 
@@ -51,6 +59,40 @@ parts = st.recursive(
 said = st.text("ab #!", max_size=9).map(lambda text: text.strip().lstrip("#").strip()).filter(bool)
 
 
+class InputTests(SynchronousTestCase):
+    """Lines in pieces."""
+
+    @given(st.lists(st.binary(max_size=6).map(lambda line: line.replace(b"\n", b"")), max_size=6), st.data())
+    def test_any_slicing_gives_the_same_lines_and_the_last_needs_no_end(self, said: list[bytes], data: Any) -> None:
+        stream = b"\n".join(said)
+        cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=4)))
+        reader, found = InputLines(), list[bytes | None]()
+        for start, end in zip([0, *cuts], [*cuts, len(stream)], strict=True):
+            found += reader.feed(stream[start:end])
+        found += reader.end()
+        expected = said[:-1] if said and not said[-1] else said
+        self.assertEqual(found, expected)
+
+    def test_of_a_line_that_is_too_long_nothing_is_kept(self) -> None:
+        reader, block = InputLines(), b"x" * (LINE_LIMIT // 2)
+        self.assertEqual([reader.feed(block) for _ in range(4)], [[]] * 4)
+        self.assertEqual(reader.feed(b"\n# next\n"), [None, b"# next"])
+        self.assertEqual(reader.feed(block * 3) + reader.end(), [None])
+
+    def test_what_is_no_instruction_says_why(self) -> None:
+        for line, why in (
+            (None, "over 1048576 bytes"),
+            (b"#", "is empty"),
+            (b"#  ## ", "is empty"),
+            (b'{"type":"instruction","text":" "}', "is empty"),
+            (b"# \xff", "no UTF-8"),
+            (b"\x00\xff\xfe", "neither JSON"),
+            (b"# " + b"x" * INSTRUCTION_LIMIT + b"y", "put data into a file"),
+        ):
+            with self.assertRaisesRegex(UsageError, why):
+                decode_action(line)
+
+
 class LineTests(SynchronousTestCase):
     """Lines of both directions."""
 
@@ -61,8 +103,10 @@ class LineTests(SynchronousTestCase):
         self.assertTrue(line.endswith(b"\n"))
         self.assertEqual(msgspec.json.decode(line, type=Message), message)
 
-    @given(actions)
+    @given(actions.filter(lambda action: not isinstance(action, Instruct) or action.text.strip()))
     def test_an_action_is_read_as_it_was_written(self, action: Any) -> None:
+        if isinstance(action, Instruct):
+            action = Instruct(text=action.text.strip())
         self.assertEqual(decode_action(msgspec.json.encode(action) + b"\r\n"), action)
 
     @given(st.binary() | parts.map(lambda part: json.dumps(part).encode()) | st.tuples(lines, lines).map(b"".join))
@@ -80,7 +124,6 @@ class LineTests(SynchronousTestCase):
             (b" \t\r\n", None),
             (b"# free some space \n", Instruct(text="free some space")),
             (b"## twice", Instruct(text="twice")),
-            (b"# \xff", Instruct(text="\ufffd")),
             (b'{"type":"interrupt"}', Interrupt()),
             (
                 b'{"type":"approval","plan_id":"p1","decision":"allow","step":2}',

@@ -1,0 +1,160 @@
+"""Questions of ``ironcurtain shell`` at the terminal, and the data that is piped into it."""
+
+from __future__ import annotations
+
+import os
+import pty
+import tempfile
+from pathlib import Path
+
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+
+from ironcurtain.cli.shell_asking import TerminalQuestions, answer, nobody_attends, question
+from ironcurtain.cli.shell_input import KEPT, PipedData, read_data
+from ironcurtain.errors import UsageError
+from ironcurtain.home.layout import Home
+from ironcurtain.home.registry import SessionEntry, SessionRegistry
+from ironcurtain.process.identity import identify
+from ironcurtain.shell.inheritance import VARIABLE
+from ironcurtain.shell.messages import Approval, ApprovalRequested, ProposedStep, StepKind
+from tests.audit.doubles import scratch
+
+STEP = ProposedStep(number=2, command="rm -r 'x\x1b[2J'", purpose="clean", reason="approval.default asks about rm")
+REQUEST = ApprovalRequested(plan_id="p1", step=STEP, number=7, digest="d" * 64, scope="shell.run in /w")
+
+
+class Readers(Clock):
+    """A clock that knows who reads."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reading: list[object] = []
+
+    def addReader(self, reader: object) -> None:
+        self.reading.append(reader)
+
+    def removeReader(self, reader: object) -> None:
+        self.reading.remove(reader)
+
+
+class QuestionTests(SynchronousTestCase):
+    """With a terminal whose keys a test types."""
+
+    def setUp(self) -> None:
+        self.master, descriptor = pty.openpty()
+        self.addCleanup(os.close, self.master)
+        self.clock, self.decided = Readers(), list[Approval]()
+        self.questions = TerminalQuestions(self.clock, descriptor, self.decided.append)
+        self.addCleanup(self.questions.close)
+
+    def shown(self) -> str:
+        """:returns: what the terminal has shown since the last call."""
+        return os.read(self.master, 65536).decode()
+
+    def test_a_line_after_a_second_decides_on_what_was_shown(self) -> None:
+        self.questions.ask(REQUEST)
+        shown = self.shown()
+        self.assertIn("rm -r 'x\\x1b[2J'", shown)
+        self.assertIn("A allows until this ends: shell.run in /w", shown)
+        self.clock.advance(1.1)
+        self.questions.typed(b"a\n")
+        self.assertEqual(self.decided, [Approval(plan_id="p1", step=2, decision="allow", digest="d" * 64)])
+        self.assertEqual(self.clock.reading, [])
+
+    def test_what_comes_at_once_decides_nothing(self) -> None:
+        self.questions.ask(REQUEST)
+        self.questions.typed(b"a\n")
+        self.assertEqual(self.decided, [])
+        self.assertIn("too early", self.shown())
+
+    def test_other_words_decide_nothing_and_the_end_denies(self) -> None:
+        self.questions.ask(REQUEST)
+        self.clock.advance(2)
+        for line in (b"\n", b"allow it\n", b"aa\n", b"approve ", b"all\n"):
+            self.questions.typed(line)
+        self.assertEqual(self.decided, [])
+        self.questions.typed(b"")
+        self.assertEqual([each.decision for each in self.decided], ["deny"])
+
+    def test_what_is_answered_elsewhere_is_asked_no_more(self) -> None:
+        self.questions.ask(REQUEST)
+        self.clock.advance(2)
+        self.questions.withdraw()
+        self.questions.typed(b"a\n")
+        self.assertEqual((self.decided, self.clock.reading), ([], []))
+
+    def test_only_what_has_a_scope_is_kept(self) -> None:
+        kept = answer("A", REQUEST)
+        assert kept is not None
+        self.assertEqual(kept.decision, "allow_session")
+        self.assertIsNone(answer("A", ApprovalRequested(plan_id="p1", step=STEP, number=7, digest="d")))
+
+    def test_an_edit_is_shown_as_its_diff(self) -> None:
+        step = ProposedStep(
+            number=1, command="write /w/a", kind=StepKind.EDIT, diff="--- /w/a\n+++ /w/a\n@@ -1 +1 @@\n-old\n+new\x07\n"
+        )
+        text = question(ApprovalRequested(plan_id="p1", step=step, number=1, digest="d"))
+        self.assertIn("\n  -old\n  +new\\x07\n", text)
+
+
+class AttendanceTests(SynchronousTestCase):
+    """Whose terminal it is."""
+
+    def test_below_a_session_or_an_agent_elsewhere_nobody_attends(self) -> None:
+        home = Home(root := scratch(self), root)
+        home.registry.mkdir(parents=True)
+        self.assertEqual(nobody_attends(home, {}), "")
+        parent = identify(os.getppid())
+        entry = SessionEntry(
+            session_id="s",
+            escalation_dir="",
+            label="shell",
+            started_at="2026-11-01T00:00:00Z",
+            pid=parent.pid,
+            pid_start_time=parent.start_time,
+            boot_id=parent.boot_id,
+            number=4,
+            kind="shell",
+        )
+        SessionRegistry(home.registry).add(entry)
+        self.assertIn("session 4", nobody_attends(home, {}))
+        SessionRegistry(home.registry).remove("s")
+        self.assertTrue(nobody_attends(home, {VARIABLE: "garbage"}))
+
+
+class DataTests(SynchronousTestCase):
+    """What is piped in."""
+
+    def read(self, data: bytes) -> PipedData:
+        """:returns: what is read of a file."""
+        with tempfile.TemporaryFile() as file:
+            file.write(data)
+            file.seek(0)
+            return read_data(file.fileno())
+
+    def test_long_data_lose_their_middle(self) -> None:
+        for size in (3 * KEPT, 50 * KEPT):
+            text = self.read(b"<" + "é".encode() * size + b">").text()
+            self.assertLess(len(text), 2 * KEPT + 100)
+            self.assertEqual((text[0], text[-1]), ("<", ">"))
+            self.assertIn("left out", text)
+
+    def test_what_is_no_text_is_refused(self) -> None:
+        for data in (b"\xff\xfe", b"a\0b", b"x" * 100 + b"\xc3"):
+            with self.assertRaisesRegex(UsageError, "no UTF-8 text"):
+                self.read(data).text()
+
+    def test_of_a_stream_that_goes_on_the_beginning_is_used(self) -> None:
+        reading, writing = os.pipe()
+        self.addCleanup(os.close, reading)
+        os.write(writing, b"first\n\xc3")
+        data = read_data(reading, quiet=0.01)
+        self.assertTrue(data.open)
+        self.assertEqual(data.text(), "first\n")
+        os.close(writing)
+        self.assertFalse(read_data(reading, quiet=0.01).open)
+
+    def test_devices_have_none(self) -> None:
+        with Path(os.devnull).open("rb") as file:
+            self.assertEqual(read_data(file.fileno()).size, 0)
