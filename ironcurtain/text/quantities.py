@@ -6,20 +6,20 @@ import re
 
 from ironcurtain.errors import UsageError
 
-UNITS = {"m": 60.0, "h": 3600.0, "d": 86400.0, "w": 7 * 86400.0}
+UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 7 * 86400.0}
 """Seconds of each unit of time."""
 
-_AGE = re.compile(r"([0-9]{1,6})([mhdw])")
+_AGE = re.compile(r"([0-9]{1,6})([smhdw])")
 
 
 def read_age(text: str) -> float:
     """
-    :param text: such as ``7d``: a whole number of minutes, hours, days or weeks.
+    :param text: such as ``7d``: a whole number of seconds, minutes, hours, days or weeks.
     :returns: seconds.
     :raises UsageError: it is something else.
     """
     if (found := _AGE.fullmatch(text.strip())) is None:
-        raise UsageError(f"{text!r} is no length of time: write a number with m, h, d or w, such as 7d")
+        raise UsageError(f"{text!r} is no length of time: write a number with s, m, h, d or w, such as 7d")
     return int(found[1]) * UNITS[found[2]]
 
 
