@@ -40,34 +40,44 @@ class DirectoryWatcher:
     Calls back when a file appears in, or disappears from, a watched directory.
 
     :param reactor: provides time, and reads the file descriptor of inotify.
+    :param seconds: interval between scans of watched directories, :data:`SCAN_SECONDS` unless given.
+    :param unwatched_seconds: the same if one cannot be watched, :data:`SCAN_SECONDS_UNWATCHED` unless given.
     """
 
     log = Logger()
 
-    def __init__(self, reactor: Any) -> None:
+    def __init__(self, reactor: Any, seconds: float | None = None, unwatched_seconds: float | None = None) -> None:
         self._callbacks: dict[Path, Callable[[], None]] = {}
+        self._unwatched: set[Path] = set()
+        self._seconds = SCAN_SECONDS if seconds is None else seconds
+        self._unwatched_seconds = SCAN_SECONDS_UNWATCHED if unwatched_seconds is None else unwatched_seconds
         self._reactor = reactor
         self._notify = _start_notify(reactor, self._restart)
         self._scan = LoopingCall(self._scan_all)
         self._scan.clock = IReactorTime(reactor)
 
-    def add(self, directory: Path, callback: Callable[[], None]) -> None:
+    def add(self, directory: Path, callback: Callable[[], None]) -> bool:
         """
         Watch a directory.
 
         :param callback: called soon after each change, and at every scan. It examines the directory itself.
+        :returns: whether the kernel reports its changes; if not, it is only scanned.
         """
         self._callbacks[directory] = callback
         self._watch(directory)
+        self._set_interval()
+        return directory not in self._unwatched
 
     def remove(self, directory: Path) -> None:
         """Stop watching a directory. It has no effect if the directory is not watched."""
         if self._callbacks.pop(directory, None) is None:
             return
-        if not self._callbacks:
-            self._scan.stop()
+        self._unwatched.discard(directory)
+        self._set_interval()
         if self._notify is not None:
-            with suppress(KeyError):  # it could not be watched, or was removed
+            with suppress(
+                Exception
+            ):  # it could not be watched, or was removed, of which the kernel has a nameless error
                 self._notify.ignore(FilePath(str(directory)))
 
     def stop(self) -> None:
@@ -80,18 +90,22 @@ class DirectoryWatcher:
             notify.connectionLost(Failure(CONNECTION_DONE))
 
     def _watch(self, directory: Path) -> None:
+        self._unwatched.add(directory)
+        if self._notify is None:
+            return
         try:
-            if self._notify is None:
-                seconds = SCAN_SECONDS_UNWATCHED
-            else:
-                self._notify.watch(FilePath(str(directory)), mask=EVENTS, callbacks=[self._changed])
-                seconds = SCAN_SECONDS
+            self._notify.watch(FilePath(str(directory)), mask=EVENTS, callbacks=[self._changed])
         except Exception as e:  # Twisted raises an exception without a public name
-            self.log.warn("cannot watch {directory}, so it is scanned: {error}", directory=directory, error=e)
-            seconds = SCAN_SECONDS_UNWATCHED
-        if self._scan.running and seconds < (self._scan.interval or 0):
+            if directory.is_dir():
+                self.log.warn("cannot watch {directory}, so it is scanned: {error}", directory=directory, error=e)
+        else:
+            self._unwatched.discard(directory)
+
+    def _set_interval(self) -> None:
+        seconds = self._unwatched_seconds if self._unwatched else self._seconds
+        if self._scan.running and (seconds != self._scan.interval or not self._callbacks):
             self._scan.stop()
-        if not self._scan.running:
+        if self._callbacks and not self._scan.running:
             self._scan.start(seconds, now=False)
 
     def _restart(self) -> None:
@@ -99,6 +113,7 @@ class DirectoryWatcher:
             self._notify = _start_notify(self._reactor, self._restart)
             for directory in self._callbacks:
                 self._watch(directory)
+            self._set_interval()
             self._scan_all()
 
     def _changed(self, _watch: object, path: FilePath[bytes], _mask: int) -> None:
