@@ -55,16 +55,21 @@ class Operations:
         return self._find(who, Role.VIEW, name).info
 
     async def start(
-        self, who: Principal, request: SessionRequest, made: Callable[[Session], None] = lambda session: None
+        self,
+        who: Principal,
+        request: SessionRequest,
+        made: Callable[[Session], None] = lambda session: None,
+        attended: bool = True,
     ) -> SessionInfo:
         """
-        Start a session, whose escalations wait their full time for a person.
+        Start a session.
 
+        :param attended: whether its escalations wait their full time for a person; else they are denied at once.
         :param made: called with the session before it starts, so that its events can be watched.
         :raises UsageError: a command of its own has to start it, such as a loop.
         """
         who.require(Role.ADMIN)
-        return (await self._manager.create(request, made=made, remote=True)).info
+        return (await self._manager.create(request, lambda: attended, made, remote=True)).info
 
     def send(self, who: Principal, name: Name, message: str, typed: str = "") -> Deferred[Reply]:
         """

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from ironcurtain.errors import SessionError
+from ironcurtain.home.sections import Budget
 from ironcurtain.llm.model import TokenUsage as Tokens
 from ironcurtain.session import events
 from ironcurtain.session.model import Usage
@@ -48,6 +49,15 @@ class BudgetLimits:
         """:returns: the limit of one dimension."""
         limit: float | None = getattr(self, dimension.value)
         return limit
+
+
+def stricter(one: Budget, other: Budget) -> Budget:
+    """:returns: a budget that keeps the limits of both."""
+    limits = {}
+    for name in one.__struct_fields__:
+        known = [limit for each in (one, other) if (limit := getattr(each, name)) is not None]
+        limits[name] = min(known, default=None)
+    return Budget(**limits)
 
 
 @dataclass(frozen=True, slots=True)

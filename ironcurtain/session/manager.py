@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from twisted.internet.defer import Deferred, gatherResults
 from twisted.logger import Logger
 
@@ -17,6 +18,7 @@ from ironcurtain.files.locks import FileLock, is_held, locked
 from ironcurtain.home.layout import private_directory
 from ironcurtain.home.numbers import Counter
 from ironcurtain.home.settings import BUILT_IN_AGENT
+from ironcurtain.session.budget import stricter
 from ironcurtain.session.model import SessionInfo, SessionRequest
 from ironcurtain.session.parts import Services, SessionKind
 from ironcurtain.session.resume import check_repository, closed_session, continued
@@ -140,7 +142,7 @@ class SessionManager:
         self._require_running()
         slot = self._slot(kind)
         try:
-            session = Session(kind, request, self._number(earlier), self.services.for_session(), attended, earlier)
+            session = Session(kind, request, self._number(earlier), self._services(request), attended, earlier)
             await self._start_exported(session, made, kind)
         except BaseException:
             slot.release()
@@ -178,6 +180,13 @@ class SessionManager:
     def _require_running(self) -> None:
         if self._stopping:
             raise SessionError("SESSION_INIT_FAILED", "the service is stopping")
+
+    def _services(self, request: SessionRequest) -> Services:
+        services = self.services.for_session()
+        if request.budget is None:
+            return services
+        budget = stricter(services.settings.budget, request.budget)
+        return replace(services, settings=msgspec.structs.replace(services.settings, budget=budget))
 
     def _slot(self, kind: SessionKind[Any]) -> Slot:
         slot = Slot(self.services.home.slots, uuid.uuid4().hex)

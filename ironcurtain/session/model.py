@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from ironcurtain.home.sections import Budget
 from ironcurtain.policy.pathmap import AGENT_WORKSPACE
 
 OWNER_GONE = "the process that owned the session is gone"
@@ -40,6 +41,8 @@ class SessionRequest:
         given.
     :param terminal: columns and rows of the terminal in which the agent shows its own screen; ``None``: it has no
         terminal and accepts messages.
+    :param by: who starts it, if that is no person: ``watcher:NAME``.
+    :param budget: limits besides those of the settings; ``None``: no others.
     """
 
     kind: str
@@ -50,6 +53,8 @@ class SessionRequest:
     resume: str = ""
     terminal: tuple[int, int] | None = None
     typed: str = ""
+    by: str = ""
+    budget: Budget | None = None
 
 
 class AuditHead(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,6 +84,7 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
     :param servers_down: for each MCP server that failed and is not up again, the reason.
     :param server_faults: for each MCP server that breaks the protocol, what was wrong and what was done about it.
     :param payers: which accounts pay for its agent's models, for people.
+    :param by: who started it, if that was no person: ``watcher:NAME``.
     :param directory: path of the workspace for its agent, which finds its conversation by it.
     :param terminal: whether its agent has a screen to attach to, and accepts no messages.
     :param status: the exit status of the program in that terminal, once known.
@@ -102,6 +108,7 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
     servers_down: dict[str, str] = {}
     server_faults: dict[str, tuple[str, ...]] = {}
     payers: tuple[str, ...] = ()
+    by: str = ""
     directory: str = AGENT_WORKSPACE
     terminal: bool = False
     status: int | None = None

@@ -145,7 +145,8 @@ async def open_audit(
         witnesses.names,
     )
     try:
-        audit.append("session", number=info.number, kindOfSession=info.kind, workspace=info.workspace)
+        by = {"by": info.by} if info.by else {}
+        audit.append("session", number=info.number, kindOfSession=info.kind, workspace=info.workspace, **by)
     except AuditUnavailable:
         await audit.close()
         raise

@@ -122,6 +122,7 @@ class Session:
             servers_down=running.failures if running else {},
             server_faults=running.faults if running else {},
             payers=tuple(self._payers),
+            by=self.request.by,
             directory=self.directory,
             terminal=self._has_terminal,
             head=newest_head(self._audit),
