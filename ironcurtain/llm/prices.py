@@ -112,8 +112,26 @@ def cost(model: str, usage: TokenUsage, overrides: Mapping[str, TokenPrice] | No
     :param overrides: prices from the settings, which take precedence over :data:`PRICES`.
     :returns: US dollars, or ``None`` if the price is unknown; never an estimate.
     """
+    price = _price(model, overrides)
+    return None if price is None else price.cost(usage)
+
+
+def fresh_tokens(model: str, usage: TokenUsage, overrides: Mapping[str, TokenPrice] | None = None) -> float:
+    """
+    :param model: as ``overrides``, as for :func:`cost`.
+    :returns: how many tokens some are worth if those read from a cache and written to it count as much as they cost
+        compared with others of the prompt; all of them if the price is unknown.
+    """
+    price = _price(model, overrides)
+    if price is None or not price.input:
+        return usage.prompt_tokens + usage.output_tokens
+    cached = usage.cache_read_tokens * price.cache_read + usage.cache_write_tokens * price.cache_write
+    return usage.input_tokens + cached / price.input + usage.output_tokens
+
+
+def _price(model: str, overrides: Mapping[str, TokenPrice] | None) -> TokenPrice | None:
     for name in (model, _DATED.sub("", model)):
         price = (overrides or {}).get(name) or PRICES.get(name)
         if price is not None:
-            return price.cost(usage)
+            return price
     return None

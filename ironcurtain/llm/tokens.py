@@ -29,10 +29,14 @@ UNKNOWN_WINDOW: Final = 32_000
 """Assumed for other models: smaller is safe."""
 
 
+def known_window(model: str) -> int | None:
+    """:returns: tokens of a model's context, if it is known; the longest matching beginning of its name decides."""
+    return WINDOWS.get(max((name for name in WINDOWS if model.startswith(name)), key=len, default=""))
+
+
 def context_window(model: str) -> int:
-    """:returns: tokens of a model's context; the longest matching beginning of its name decides."""
-    known = max((name for name in WINDOWS if model.startswith(name)), key=len, default="")
-    return WINDOWS.get(known, UNKNOWN_WINDOW)
+    """:returns: tokens of a model's context, or :data:`UNKNOWN_WINDOW`."""
+    return known_window(model) or UNKNOWN_WINDOW
 
 
 def count_tokens(text: str, model: str = "") -> int:

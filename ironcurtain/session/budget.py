@@ -7,7 +7,7 @@ A notice is sent once at a share of a limit. At the limit, the work stops cleanl
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from ironcurtain.errors import SessionError
@@ -38,17 +38,23 @@ class BudgetLimits:
     :param seconds: working time: while messages are processed.
     :param tokens: input and output together.
     :param cost: in US dollars.
+    :param tokens_setting: the setting that says how many tokens.
     """
 
     steps: float | None = None
     seconds: float | None = None
     tokens: float | None = None
     cost: float | None = None
+    tokens_setting: str = "budget.tokens"
 
     def of(self, dimension: Dimension) -> float | None:
         """:returns: the limit of one dimension."""
         limit: float | None = getattr(self, dimension.value)
         return limit
+
+    def setting(self, dimension: Dimension) -> str:
+        """:returns: the name of the setting that has the limit of a dimension."""
+        return self.tokens_setting if dimension is Dimension.TOKENS else f"budget.{dimension}"
 
 
 def stricter(one: Budget, other: Budget) -> Budget:
@@ -100,6 +106,11 @@ class BudgetMeter:
         self._reported.add((dimension, exhausted))
         return BudgetNotice(dimension, used, limit, exhausted)
 
+    def extend(self, more: float) -> None:
+        """:param more: how many tokens more than now may be used."""
+        self.limits = replace(self.limits, tokens=self.used[Dimension.TOKENS] + more)
+        self._reported -= {(Dimension.TOKENS, False), (Dimension.TOKENS, True)}
+
     @property
     def exhausted(self) -> BudgetNotice | None:
         """The first dimension whose limit is reached; ``None`` if there is none."""
@@ -116,6 +127,7 @@ class Accounting:
 
     :param cost_of: returns the price of tokens in US dollars, or ``None`` if unknown.
     :param seconds: a monotonic clock.
+    :param counted: says for how many tokens of the budget some tokens count.
     """
 
     def __init__(
@@ -124,8 +136,10 @@ class Accounting:
         cost_of: Callable[[Tokens], float | None],
         emit: Callable[[events.SessionEvent], None],
         seconds: Callable[[], float],
+        counted: Callable[[Tokens], float] = lambda tokens: tokens.prompt_tokens + tokens.output_tokens,
     ) -> None:
-        self._budget, self._cost_of, self._emit, self._seconds = budget, cost_of, emit, seconds
+        self.budget, self._cost_of, self._emit, self._seconds = budget, cost_of, emit, seconds
+        self._tokens_counted = counted
         self.turn = Usage()
         """Usage of the current turn so far."""
         self._counted = 0.0
@@ -137,10 +151,10 @@ class Accounting:
     def require(self) -> None:
         """:raises SessionError: a limit of the budget is reached."""
         self._time()
-        if notice := self._budget.exhausted:
+        if notice := self.budget.exhausted:
+            setting = self.budget.limits.setting(notice.dimension)
             raise SessionError(
-                "MESSAGE_FAILED",
-                f"{notice}: start a new session, after raising [budget] {notice.dimension} if it was too low",
+                "MESSAGE_FAILED", f"{notice}: start a new session, after raising {setting} if it was too low"
             )
 
     def step(self, number: int, tokens: Tokens) -> None:
@@ -154,12 +168,23 @@ class Accounting:
             )
         )
 
+    def unreported(self, number: int, tokens: int) -> None:
+        """
+        Count one model request whose usage the model did not say.
+
+        :param tokens: estimated; only the budget has them.
+        """
+        self._spend(Dimension.STEPS, 1)
+        self._spend(Dimension.TOKENS, tokens)
+        self._time()
+        self._emit(events.StepFinished(step=number, input_tokens=0, output_tokens=0, cost=None))
+
     def failed(self, tokens: Tokens) -> None:
         """Count the usage of a model request that is no step: it failed, or the auto-approver made it."""
         self._count(tokens, self._cost_of(tokens))
 
     def _count(self, tokens: Tokens, cost: float | None) -> None:
-        self._spend(Dimension.TOKENS, tokens.prompt_tokens + tokens.output_tokens)
+        self._spend(Dimension.TOKENS, self._tokens_counted(tokens))
         self._spend(Dimension.COST, cost or 0.0)
         known = None if cost is None and self.turn.cost is None else (self.turn.cost or 0.0) + (cost or 0.0)
         self.turn = Usage(
@@ -175,7 +200,7 @@ class Accounting:
         self._counted = now
 
     def _spend(self, dimension: Dimension, amount: float) -> None:
-        notice: BudgetNotice | None = self._budget.spend(dimension, amount)
+        notice: BudgetNotice | None = self.budget.spend(dimension, amount)
         if notice is not None:
             kind = events.BudgetExhausted if notice.exhausted else events.BudgetWarning
             self._emit(kind(message=str(notice)))

@@ -52,8 +52,16 @@ def backends_of(option: object) -> tuple[str, ...]:
 
 def cost_of(core: Core, model: str, usage: TokenUsage) -> float | None:
     """:returns: US dollars for one request, by the prices of the settings or the built-in ones; ``None`` if unknown."""
-    known = {
+    return prices.cost(model, usage, _prices(core))
+
+
+def budget_tokens(core: Core, model: str, usage: TokenUsage) -> float:
+    """:returns: for how many tokens of a budget those of one request count: cached ones at their price."""
+    return prices.fresh_tokens(model, usage, _prices(core))
+
+
+def _prices(core: Core) -> dict[str, prices.TokenPrice]:
+    return {
         name: prices.TokenPrice(**msgspec.structs.asdict(price))
         for name, price in core.services.settings.prices.items()
     }
-    return prices.cost(model, usage, known)

@@ -228,7 +228,7 @@ class ShellAgent:
         if self._holder.shows_output:
             self._show(data)
         elif running and self.front_ends.agent_mode is not None:
-            self._wrapped.shown(data)
+            self._wrapped.shown(data, of_agent=True)
             self.front_ends.agent_mode.output(data)
         else:
             self._wrapped.hold(data)

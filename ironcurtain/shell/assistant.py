@@ -20,6 +20,7 @@ from ironcurtain.shell.messages import (
     Interrupt,
     Kill,
     Message,
+    MoreTokens,
     Notice,
     ProposedStep,
     Steer,
@@ -79,7 +80,7 @@ class Assistant:
 
     def usage(self) -> Usage:
         """:returns: what the last instruction used so far."""
-        return self._requests.accounting.turn
+        return self._requests.usage
 
     def steer(self, context: str) -> None:
         """The user tells the model something: about the plan that waits, or before there is one."""
@@ -112,10 +113,11 @@ class Assistant:
         finally:
             self._window.interrupt("cancelled by the user")
             self._plan = None
-        usage = self._requests.accounting.turn
+        usage = self._requests.usage
         done = InstructionDone(
             text=text,
             error=error,
+            usage_known=usage.token_tracking_available,
             tokens_in=usage.input_tokens,
             tokens_out=usage.output_tokens,
             cost=usage.cost,
@@ -131,7 +133,9 @@ class Assistant:
         :raises UsageError: it does not fit now.
         :raises StaleDecision: it is about something that is over.
         """
-        if self._plan is not None:
+        if isinstance(action, MoreTokens):
+            self._requests.budget.answer(action.allow)
+        elif self._plan is not None:
             self._plan.receive(action)
         elif isinstance(action, Interrupt | Kill):
             self._interrupted = True

@@ -18,14 +18,14 @@ from ironcurtain.errors import SessionError, Unavailable, UsageError
 from ironcurtain.home.layout import person_home
 from ironcurtain.llm.model import TokenUsage
 from ironcurtain.llm.registry import Chosen
-from ironcurtain.llm.tokens import count_tokens
+from ironcurtain.llm.tokens import UNKNOWN_WINDOW, count_tokens, known_window
 from ironcurtain.mcp_proxy.admission import CallAdmission
 from ironcurtain.mcp_proxy.hooks import Hooks
 from ironcurtain.services.line_sinks import FileSink
 from ironcurtain.session import events
 from ironcurtain.session.budget import Accounting, BudgetLimits, BudgetMeter
 from ironcurtain.session.model import SessionRequest
-from ironcurtain.session.models import backends_of, choose_model, cost_of
+from ironcurtain.session.models import backends_of, budget_tokens, choose_model, cost_of
 from ironcurtain.session.parts import Core, NoTools, SessionKind, Tools
 from ironcurtain.session.tools import ToolFiles, session_protected, teller
 from ironcurtain.shell.agent import ShellAgent
@@ -37,11 +37,12 @@ from ironcurtain.shell.edits import EditHand
 from ironcurtain.shell.execution import CommandRunner
 from ironcurtain.shell.gate import CommandGate
 from ironcurtain.shell.judge import HookedJudge
-from ironcurtain.shell.messages import StepCompleted
+from ironcurtain.shell.messages import Message, Notice, StepCompleted
 from ironcurtain.shell.model import ConfirmMode, PlanParts
 from ironcurtain.shell.model_requests import ModelRequests
 from ironcurtain.shell.narrowing import DEEPEST_AGENT, KIND, NarrowedGate, leave_policies, policies_above
 from ironcurtain.shell.scrubbing import Scrubber, environment, secrets_of
+from ironcurtain.shell.session_budget import TOKENS_SETTING, SessionBudget
 from ironcurtain.shell.starting import ShellStart, options_of, shell_start
 from ironcurtain.shell.terminal_lines import TerminalLines, as_read
 from ironcurtain.shell.terminal_mode import AgentMode
@@ -120,6 +121,7 @@ class _Making:
             core.services.redactor.add_own(secret)
         self._scrubber = Scrubber(core.services.redactor, environ, self._settings.context.scrub)
         self._instruction = ""
+        self._unknown: set[str] = set()
         self._chosen: Chosen | None = None
         self._policy = ToolFiles.chosen(core.services.home, core.request.options).load_policy()
         self._start = started or shell_start(
@@ -186,8 +188,8 @@ class _Making:
         )
         requests = ModelRequests(
             self._choose,
-            ContextWindow(lambda text: count_tokens(text, self._model)),
-            Accounting(self._budget(), self._cost, core.emit, self._reactor.seconds),
+            ContextWindow(lambda text: count_tokens(text, self._model), lambda: self._context(agent.tell)),
+            SessionBudget(self._accounting(agent.tell), core.request.terminal is not None, agent.tell),
             self._settings.model.max_tokens,
             self._trace.traceparent if self._settings.telemetry.share_with_backend else "",
             agent.tell,
@@ -271,7 +273,30 @@ class _Making:
         limits = BudgetLimits(**msgspec.structs.asdict(self._settings.budget))
         most = float(self._settings.shell.max_tokens_per_session)
         tokens = most if limits.tokens is None else min(limits.tokens, most)
-        return BudgetMeter(BudgetLimits(limits.steps, limits.seconds, tokens, limits.cost))
+        setting = TOKENS_SETTING if tokens == most else limits.tokens_setting
+        return BudgetMeter(BudgetLimits(limits.steps, limits.seconds, tokens, limits.cost, setting))
+
+    def _accounting(self, tell: Callable[[Message], None]) -> Accounting:
+        def emit(event: events.SessionEvent) -> None:
+            self._core.emit(event)
+            if isinstance(event, events.BudgetWarning):
+                tell(Notice(text=event.message))
+
+        def counted(usage: TokenUsage) -> float:
+            return budget_tokens(self._core, self._model, usage)
+
+        return Accounting(self._budget(), self._cost, emit, self._reactor.seconds, counted)
+
+    def _context(self, tell: Callable[[Message], None]) -> int:
+        """:returns: most tokens of a prompt of the model that was chosen."""
+        set_one, known = self._settings.session.context_tokens, known_window(self._model)
+        if not set_one and known is None and self._model not in self._unknown:
+            self._unknown.add(self._model)
+            name = self._model or "this model"
+            words = f"{UNKNOWN_WINDOW:,} tokens are assumed; session.context_tokens says how many there are"
+            tell(Notice(text=f"the context window of {name} is not known: {words}"))
+        size = set_one or known or UNKNOWN_WINDOW
+        return size - min(self._settings.model.max_tokens, size // 2)
 
     def _cost(self, usage: TokenUsage) -> float | None:
         return cost_of(self._core, self._model, usage)
@@ -300,7 +325,7 @@ class _Making:
             platform=sys.platform,
             status=wrapped.status,
             environ=environment({**self._environ, **wrapped.variables}, self._settings.context.include_env),
-            terminal=tuple(wrapped.lines.lines()),
+            terminal=tuple(wrapped.lines.take()),
         )
         return prompt(instruction, state, self._scrubber.text, self._mark)
 

@@ -189,16 +189,32 @@ class Notice(_Message, frozen=True, tag="notice"):
     text: str
 
 
+class BudgetReached(_Message, frozen=True, tag="budget_reached"):
+    """
+    The tokens of the session are used up: the agent waits for ``more_tokens``.
+
+    :param used: tokens so far.
+    :param more: how many more an approval allows.
+    :param setting: the setting that has the limit.
+    """
+
+    used: int
+    more: int
+    setting: str
+
+
 class InstructionDone(_Message, frozen=True, tag="done"):
     """
     The agent is done with an instruction.
 
     :param text: the model's last words.
     :param error: why there is no answer; empty if there is one.
+    :param usage_known: whether the model said how many tokens it used; if not, the numbers say nothing.
     """
 
     text: str = ""
     error: str = ""
+    usage_known: bool = True
     tokens_in: int = 0
     tokens_out: int = 0
     cost: float | None = None
@@ -216,6 +232,7 @@ Message = (
     | StepOutput
     | StepCompleted
     | Notice
+    | BudgetReached
     | InstructionDone
 )
 """What front ends are told."""
@@ -261,6 +278,12 @@ class Instruct(_Action, frozen=True, tag="instruction"):
     text: str
 
 
+class MoreTokens(_Action, frozen=True, tag="more_tokens"):
+    """Whether the session may use more tokens than its setting says."""
+
+    allow: bool
+
+
 class Interrupt(_Action, frozen=True, tag="interrupt"):
     """As Ctrl-C: cancel the request or the plan, or interrupt the command that runs."""
 
@@ -269,5 +292,5 @@ class Kill(_Action, frozen=True, tag="kill"):
     """As Ctrl-C twice: end the whole operation at once, with SIGKILL for the command that runs."""
 
 
-Action = Approval | Edit | Steer | Instruct | Interrupt | Kill
+Action = Approval | Edit | Steer | Instruct | MoreTokens | Interrupt | Kill
 """What front ends may say."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+import msgspec
 from twisted.internet.defer import Deferred
 
 from ironcurtain.errors import SessionError
@@ -18,14 +19,17 @@ from ironcurtain.llm.model import (
     Retrying,
     TextBlock,
     TextDelta,
+    TokenUsage,
     ToolAsked,
     ToolSpec,
     ToolUse,
 )
 from ironcurtain.llm.registry import Chosen
 from ironcurtain.session.budget import Accounting
+from ironcurtain.session.model import Usage
 from ironcurtain.shell.context import SYSTEM
 from ironcurtain.shell.messages import Message, ModelText, Notice
+from ironcurtain.shell.session_budget import SessionBudget
 from ironcurtain.shell.window import ContextWindow
 
 
@@ -33,7 +37,7 @@ class ModelRequests:
     """
     :param choose: gives the model to ask.
     :param window: keeps what was said.
-    :param accounting: of the session.
+    :param budget: of the session.
     :param tokens: most tokens of one answer.
     :param traceparent: the session's place in a trace, if its provider is to know it.
     :param tell: gets messages for front ends.
@@ -45,22 +49,32 @@ class ModelRequests:
         self,
         choose: Callable[[], Awaitable[Chosen]],
         window: ContextWindow,
-        accounting: Accounting,
+        budget: SessionBudget,
         tokens: int,
         traceparent: str,
         tell: Callable[[Message], None],
     ) -> None:
-        self._choose, self.window, self.accounting = choose, window, accounting
+        self._choose, self.window, self.budget = choose, window, budget
         self._tokens, self._traceparent, self._tell = tokens, traceparent, tell
         self._asking: Deferred[ModelReply] | None = None
         self._formed: Callable[[ToolUse], None] = lambda use: None
         self._shown_text = ShownText()
         self.model = ""
-        self.unreached = False
+        self.unreached, self._usage_known = False, True
+
+    @property
+    def accounting(self) -> Accounting:
+        """Of the session."""
+        return self.budget.accounting
+
+    @property
+    def usage(self) -> Usage:
+        """What the last instruction used so far."""
+        return msgspec.structs.replace(self.accounting.turn, token_tracking_available=self._usage_known)
 
     def begin(self) -> None:
         """An instruction begins."""
-        self.unreached = False
+        self.unreached, self._usage_known = False, True
         self.accounting.begin()
 
     async def ask(self, number: int, tools: tuple[ToolSpec, ...], formed: Callable[[ToolUse], None]) -> ModelReply:
@@ -72,7 +86,6 @@ class ModelRequests:
         :param formed: gets each use of a tool as soon as it is whole.
         :raises SessionError: there is no answer, or the budget is used up.
         """
-        self.accounting.require()
         self._formed, self._shown_text = formed, ShownText()
         self._asking = Deferred.fromCoroutine(self._converse(tools))
         try:
@@ -86,7 +99,11 @@ class ModelRequests:
             raise SessionError("MESSAGE_FAILED", self._shown_text.failure(e), partial=partial) from e
         finally:
             self._asking = None
-        self.accounting.step(number, reply.usage)
+        if reply.usage != TokenUsage():
+            self.accounting.step(number, reply.usage)
+        else:  # what it used is estimated, for the budget only
+            self._usage_known = False
+            self.accounting.unreported(number, self.window.tokens)
         return reply
 
     def cancel(self) -> None:
@@ -95,6 +112,7 @@ class ModelRequests:
             self._asking.cancel()
 
     async def _converse(self, tools: tuple[ToolSpec, ...]) -> ModelReply:
+        await self.budget.require()
         chosen = await self._choose()
         self.model = chosen.model
         messages = self.window.messages()

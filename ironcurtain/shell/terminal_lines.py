@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections import deque
 from dataclasses import dataclass
+from itertools import islice
 
 from ironcurtain.terminal.sequences import SequenceReader, partial_character
 
@@ -67,7 +68,7 @@ class TerminalLines:
     def _start_anew(self) -> None:
         self._reader = SequenceReader()
         self._rows: deque[_Row] = deque([_Row()])
-        self._row = self._column = 0
+        self._row = self._column = self._new = 0
 
     def resize(self, columns: int) -> None:
         """The terminal has this width from now on."""
@@ -83,8 +84,18 @@ class TerminalLines:
     def lines(self) -> list[str]:
         """:returns: the last lines, the oldest first, without empty ones at the end."""
         self._read()
+        return self._since(0)
+
+    def take(self) -> list[str]:
+        """:returns: of these lines those that were not taken before; the one with the cursor comes again."""
+        self._read()
+        new = self._since(self._new)
+        self._new = len(self._rows) - 1
+        return new
+
+    def _since(self, first: int) -> list[str]:
         lines, parts = list[str](), list[str]()
-        for row in self._rows:
+        for row in islice(self._rows, first, None):
             parts.append(row.text)
             if not row.wraps:
                 lines.append("".join(parts).replace(_SECOND_HALF, "").rstrip())
@@ -214,6 +225,7 @@ class TerminalLines:
             if len(self._rows) > 2 * self._limit + 1:
                 self._rows.popleft()
                 self._row -= 1
+                self._new = max(self._new - 1, 0)
 
     def _new_line(self) -> None:
         self._row = len(self._rows) - 1
@@ -224,3 +236,4 @@ class TerminalLines:
     def _forget_below(self) -> None:
         while len(self._rows) > self._row + 1:
             self._rows.pop()
+        self._new = min(self._new, self._row)

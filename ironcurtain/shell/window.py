@@ -12,14 +12,17 @@ from ironcurtain.llm.tokens import TokenSum
 from ironcurtain.shell.context import Prompt, summary
 from ironcurtain.text.display import shorten
 
-KEPT_TURNS: Final = 20
+KEPT_TURNS: Final = 16
 """Turns that are kept whole if they fit."""
 
-CONTEXT_TOKENS: Final = 100_000
-"""Most tokens of a conversation: half of what Claude reads."""
+TURNS_LEFT: Final = 0.5
+"""
+Part of them that stays whole once there are too many, so that the beginning then stays the same for some turns and is
+read from a cache.
+"""
 
 TRIMMED_TO: Final = 0.75
-"""Part of the limit that is left after trimming, so that the beginning then stays the same and is read from a cache."""
+"""Part of the tokens' limit that is left after trimming, for the same reason."""
 
 SUMMARY_LIMIT: Final = 200
 """Most characters of an instruction, and of its outcome, in a line that stands for a turn."""
@@ -69,11 +72,12 @@ class _Turn:
 
 class ContextWindow:
     """
-    What was said, in turns: an instruction with all that follows it. Over the limit, the oldest lines of terminals go
-    first; then the oldest turns become a line each; then results of the current turn are left out, the oldest first.
+    What was said, in turns: an instruction with all that follows it. With too many turns, the oldest become a line
+    each. Over the limit, the oldest lines of terminals go first; then the oldest turns become a line each; then results
+    of the current turn are left out, the oldest first.
 
     :param count: says how many tokens a text has.
-    :param limit: most tokens.
+    :param limit: gives the most tokens, as soon as the model is known.
     :param turns: most turns that are kept whole.
     :param fixed: tokens of the system prompt and the tools.
     """
@@ -81,8 +85,8 @@ class ContextWindow:
     def __init__(
         self,
         count: Callable[[str], int],
+        limit: Callable[[], int],
         *,
-        limit: int = CONTEXT_TOKENS,
         turns: int = KEPT_TURNS,
         fixed: int = 0,
     ) -> None:
@@ -100,8 +104,9 @@ class ContextWindow:
         """A turn begins."""
         self._turns.append(_Turn(prompt))
         self._sum = self._sum.plus(prompt.text)
-        while len(self._turns) > self._kept:
-            self._forget_turn()
+        if len(self._turns) > self._kept:
+            while len(self._turns) > max(self._kept * TURNS_LEFT, 1):
+                self._forget_turn()
 
     def say(self, text: str) -> None:
         """:param text: what the user adds to their instruction, or what this program has to say."""
@@ -134,8 +139,9 @@ class ContextWindow:
 
     def messages(self) -> tuple[ChatMessage, ...]:
         """:returns: what is to be sent, within the limit as far as that can be."""
-        if not self._sum.within(self._limit):
-            self._trim(int(self._limit * TRIMMED_TO))
+        limit = self._limit()
+        if not self._sum.within(limit):
+            self._trim(int(limit * TRIMMED_TO))
         messages = [message for turn in self._turns for message in turn.messages()]
         if self._lines:
             first = TextBlock(summary(self._lines))

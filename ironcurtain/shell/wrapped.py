@@ -50,7 +50,7 @@ class WrappedShell:
     :ivar directory: the one that it is in.
     :ivar status: of the last command.
     :ivar variables: of its environment, as it reported them last; ``None``: it has no such variable.
-    :ivar lines: the last lines that its terminal showed.
+    :ivar lines: the last lines that its terminal showed, without those of the agent's commands.
     :ivar held: output that is not shown yet: of jobs in the background while the agent has the terminal, and prompts.
     :ivar row: the last row of what it showed, as it was written.
     :ivar typed_ahead: whether something was typed after the last Enter.
@@ -161,9 +161,13 @@ class WrappedShell:
         # Without marks, the Enter after an instruction was shown already.
         return held if self.integrated else held.removeprefix(b"\r\n")
 
-    def shown(self, data: bytes) -> None:
-        """:param data: output that its terminal shows now."""
-        self.lines.feed(data)
+    def shown(self, data: bytes, of_agent: bool = False) -> None:
+        """
+        :param data: output that its terminal shows now.
+        :param of_agent: whether a command of the agent's wrote it, which the model gets as its result.
+        """
+        if not of_agent:
+            self.lines.feed(data)
         self.row = (self.row + data[-ROW_LIMIT:]).rpartition(b"\n")[2][-ROW_LIMIT:]
 
     def type(self, data: bytes) -> list[str]:

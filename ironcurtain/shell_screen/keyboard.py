@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ironcurtain.escalation.decision_keys import Offer, Verdict, early
-from ironcurtain.shell.messages import Action, Approval, Instruct, Interrupt, Kill, ProposedStep, Steer
+from ironcurtain.shell.messages import Action, Approval, Instruct, Interrupt, Kill, MoreTokens, ProposedStep, Steer
 from ironcurtain.shell.reversal import needs_own_decision
 from ironcurtain.shell_screen.input_line import InputLine
 from ironcurtain.shell_screen.keymap import Key, KeyReader
@@ -212,6 +212,10 @@ class Keyboard:
         if name == "q":
             panel.close_question("stopping", now)
             return [self._interrupt(now)]
+        if question.budget is not None:
+            panel.record_answer("more tokens allowed" if name in "ay" else "no more tokens allowed")
+            panel.close_question("thinking", now)
+            return [MoreTokens(allow=name in "ay")]
         if question.request is None:
             return self._decide_plan(question, name, now)
         panel.close_question("working", now)

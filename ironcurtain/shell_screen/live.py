@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from ironcurtain.escalation.decision_keys import Page
 from ironcurtain.policy.reversal import undo_words
-from ironcurtain.shell.messages import ApprovalRequested, ProposedStep
+from ironcurtain.shell.messages import ApprovalRequested, BudgetReached, ProposedStep
 from ironcurtain.shell.reversal import needs_own_decision
 from ironcurtain.shell_screen.frame import Frame
 from ironcurtain.shell_screen.panel import Panel
@@ -40,6 +40,7 @@ _STEP_KEYS = (
     ("Enter", "inspect"),
     ("q", "quit"),
 )
+_BUDGET_KEYS = (("a", "go on"), ("d", "stop here"), ("q", "quit"))
 _RUNNING = ("Ctrl-C interrupts",)
 _WAITING = ("Ctrl-C cancels", "# to tell it more", "Esc to the shell")
 _READING_KEYS = (("Space", "next page"), ("b", "page before"), ("Enter", "back"))
@@ -96,6 +97,8 @@ def _foot(panel: Panel, width: int, now: float) -> tuple[list[Line], int | None]
         return [_status(panel, width, now)], None
     counts = panel.look.dumb or (panel.due is not None and panel.due <= now)
     rest = [] if counts else [(Span(panel.look.signs.rest, "warn"),)]
+    if panel.question.budget is not None:
+        return _keys(_BUDGET_KEYS, width, rest), None
     if panel.question.request is None:
         return _keys((("a", _allowing(panel.plan.waiting)), *_PLAN_KEYS), width, rest), None
     scoped = panel.question.request.scope
@@ -131,6 +134,8 @@ def _body(panel: Panel, width: int, room: int) -> _Body:
     if panel.inspection is not None:
         return _inspection(panel, width, room)
     if panel.question is not None:
+        if panel.question.budget is not None:
+            return _budget(panel.question, panel.question.budget, width, room)
         if panel.question.request is not None:
             return _step(panel, panel.question, panel.question.request, width, room)
         return _plan(panel, panel.question, width, room)
@@ -138,6 +143,12 @@ def _body(panel: Panel, width: int, room: int) -> _Body:
         return _Body(_forming(panel, width, room))
     text = panel.look.text(panel.writing)
     return _Body(rows((Span(text),), width)[-room:] if text.strip() and room > 0 else [])
+
+
+def _budget(question: Question, reached: BudgetReached, width: int, room: int) -> _Body:
+    asked = f"{reached.used:,} tokens used: go on for {reached.more:,} more?"
+    lines = [*rows((Span(asked, "bold"),), width), *rows((Span(f"{reached.setting} sets the limit", "dim"),), width)]
+    return _Body(lines[:room], Frame(question=question))
 
 
 def _forming(panel: Panel, width: int, room: int) -> list[Line]:

@@ -128,9 +128,12 @@ class Panel:
                 self._completed(message, now)
             case messages.Notice():
                 self._print(step_record.notice(message.text, self.look))
+            case messages.BudgetReached():
+                self._ask(Question("", budget=message), now)
             case messages.InstructionDone():
                 self._done(message)
-        if self.question is not None and (self.question.plan_id != self.plan.id or self.chosen is None):
+        asked = self.question
+        if asked and not asked.budget and (asked.plan_id != self.plan.id or self.chosen is None):
             self._ask_no_more(now)
 
     def close_question(self, activity: str, now: float) -> None:

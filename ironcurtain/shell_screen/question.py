@@ -6,7 +6,7 @@ from collections.abc import Collection, Hashable, Iterable
 from dataclasses import dataclass
 
 from ironcurtain.escalation.decision_keys import Offer, Page
-from ironcurtain.shell.messages import ApprovalRequested, ProposedStep
+from ironcurtain.shell.messages import ApprovalRequested, BudgetReached, ProposedStep
 
 NOTES = frozenset("nc#")
 """Keys that begin a line for the agent, wherever something is asked."""
@@ -29,16 +29,20 @@ class Question:
     A decision on a plan, or on one of its steps. Each is another one than all others, whatever it is about.
 
     :param request: of the step; ``None`` for the plan as a whole.
+    :param budget: in place of both, that the tokens are used up.
     """
 
     plan_id: str
     request: ApprovalRequested | None = None
+    budget: BudgetReached | None = None
 
     def offer(self, waiting: Iterable[ProposedStep]) -> Offer:
         """
         :param waiting: the steps of the plan that have not begun.
         :returns: the keys, and what must have been shown whole before they allow it.
         """
+        if self.budget is not None:
+            return Offer(self, _unconditional("aydq"))
         if self.request is None:
             steps = [shown_step(step) for step in waiting]
             return Offer(self, {"a": steps, "y": steps, **_unconditional("sdeq")}, NOTES, _PLAN_VIEWS)

@@ -120,6 +120,8 @@ def completed(done: StepCompleted, look: Look) -> Printed:
 def ended(done: InstructionDone, look: Look) -> list[Printed]:
     """:returns: what went wrong, if anything did, and what it took, in one line."""
     used = [f"{done.tokens_in:,} tokens in, {done.tokens_out:,} out"] if done.tokens_in or done.tokens_out else []
+    if not done.usage_known:
+        used = ["the model does not say how many tokens it used"]
     if done.cost is not None:
         used.append(f"${done.cost:.2f}" if done.cost >= 1 else f"${done.cost:.4f}")
     if done.model:

@@ -5,7 +5,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.home.settings import load
 from ironcurtain.llm.model import TokenUsage
-from ironcurtain.llm.prices import PRICES, TokenPrice, cost
+from ironcurtain.llm.prices import PRICES, TokenPrice, cost, fresh_tokens
 
 MILLION = 1_000_000
 
@@ -56,3 +56,17 @@ class SettingsTests(SynchronousTestCase):
         for entry in ("input = 1", 'input = "1"\noutput = 2', "input = 1\noutput = 2\nx = 3", "input = -1\noutput = 2"):
             with self.assertRaisesRegex(ConfigurationError, r"config.toml:\d: prices\.m"):
                 load("config.toml", f"[prices.m]\n{entry}\n", {})
+
+
+class FreshTokensTests(SynchronousTestCase):
+    """What cached tokens count for."""
+
+    def test_they_count_at_their_price(self) -> None:
+        usage = TokenUsage(100, 10, 1000, 200)
+        self.assertEqual(fresh_tokens("claude-sonnet-4-6-20251001", usage), 100 + 10 + 1000 * 0.1 + 200 * 1.25)
+        self.assertEqual(fresh_tokens("mine", usage, {"mine": TokenPrice(4, 9, 1, 4)}), 100 + 10 + 250 + 200)
+
+    def test_without_a_price_all_count(self) -> None:
+        usage = TokenUsage(100, 10, 1000, 200)
+        self.assertEqual(fresh_tokens("mine", usage), 1310)
+        self.assertEqual(fresh_tokens("mine", usage, {"mine": TokenPrice(0, 0, 0, 0)}), 1310)

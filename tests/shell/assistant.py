@@ -19,6 +19,7 @@ from ironcurtain.shell.messages import (
 )
 from ironcurtain.shell.model import ConfirmMode
 from ironcurtain.shell.model_requests import ModelRequests
+from ironcurtain.shell.session_budget import SessionBudget
 from ironcurtain.shell.window import ContextWindow
 from tests.shell.model import HandModel, last_words, problems
 from tests.shell.support import ShellTestCase
@@ -41,6 +42,7 @@ class AssistantTestCase(ShellTestCase):
         confirm: ConfirmMode = ConfirmMode.PLAN,
         limits: AssistantLimits = LIMITS,
         budget: BudgetLimits | None = None,
+        asks: bool = False,
     ) -> None:
         """Make the assistant."""
 
@@ -54,7 +56,14 @@ class AssistantTestCase(ShellTestCase):
             self.clock.seconds,
         )
         self.assistant = Assistant(
-            ModelRequests(choose, ContextWindow(len), accounting, 1000, "00-trace", self.parts.tell),
+            ModelRequests(
+                choose,
+                ContextWindow(len, lambda: 100_000),
+                SessionBudget(accounting, asks, self.parts.tell),
+                1000,
+                "00-trace",
+                self.parts.tell,
+            ),
             lambda instruction: self.describe(instruction),
             lambda step, remark: f"{step.exit_code} {step.output.strip()} {remark}".strip(),
             limits,

@@ -26,6 +26,7 @@ class HandModel:
     """
     :ivar requests: that it got, the oldest first.
     :ivar cancelled: how many of them were cancelled.
+    :ivar usage: that it says of each answer.
     """
 
     name = "hand"
@@ -33,6 +34,7 @@ class HandModel:
     def __init__(self) -> None:
         self.requests: list[ModelRequest] = []
         self.cancelled = 0
+        self.usage = USAGE
         self.notify: Callable[[ModelEvent], None]
         self._waiting: Deferred[ModelReply] | None = None
         self._uses = 0
@@ -57,7 +59,7 @@ class HandModel:
         for block in content:
             if isinstance(block, ToolUse):
                 self.notify(ToolAsked(block))
-        self._waiting.callback(ModelReply(content, stop_reason, USAGE, "m-1"))
+        self._waiting.callback(ModelReply(content, stop_reason, self.usage, "m-1"))
 
     def say(self, text: str) -> None:
         """Answer with words."""

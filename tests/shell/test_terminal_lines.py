@@ -28,6 +28,41 @@ def shown(output: bytes, columns: int = 0) -> list[str]:
     return lines.lines()
 
 
+class TakeTests(SynchronousTestCase):
+    """Lines that were not taken before."""
+
+    def test_only_new_lines_come_and_the_one_with_the_cursor_again(self) -> None:
+        lines = TerminalLines(200, 80)
+        lines.feed(b"one\r\n$ # look\r\n")
+        self.assertEqual(lines.take(), ["one", "$ # look"])
+        self.assertEqual(lines.take(), [])
+        lines.feed(b"$ ls")
+        self.assertEqual(lines.take(), ["$ ls"])
+        lines.feed(b" -l\r\na\r\n")
+        self.assertEqual(lines.take(), ["$ ls -l", "a"])
+        self.assertEqual(lines.lines(), ["one", "$ # look", "$ ls -l", "a"])
+
+    def test_after_a_flood_the_last_ones_come(self) -> None:
+        lines = TerminalLines(3, 80)
+        for count in (5, 50, 5 * TAIL):
+            lines.take()
+            lines.feed(b"x\r\n" * count + b"end\r\n")
+            self.assertEqual(lines.take(), ["x", "x", "end"])
+            self.assertEqual(lines.take(), [])
+
+    @given(PIECES, PIECES)
+    def test_what_is_taken_is_the_end_of_all_lines(self, before: list[bytes], after: list[bytes]) -> None:
+        lines = TerminalLines(200, 10)
+        for piece in before:
+            lines.feed(piece)
+        lines.take()
+        for piece in after:
+            lines.feed(piece)
+        new, whole = lines.take(), lines.lines()
+        self.assertTrue(not new or whole[-1].endswith(new[-1]), (new, whole))
+        self.assertLessEqual(len(new), len(whole))
+
+
 class LineTests(SynchronousTestCase):
     def test_what_is_left_of_output(self) -> None:
         for output, expected in (

@@ -33,7 +33,7 @@ def use(id: str) -> ToolUse:
 
 class WindowTests(SynchronousTestCase):
     def test_what_fits_is_sent_as_it_was(self) -> None:
-        window = ContextWindow(words)
+        window = ContextWindow(words, lambda: 100_000)
         window.instruct(asked("first", "$ ls"))
         self.assertEqual(window.answer((TextBlock("I look."), use("1"))), [use("1")])
         window.results((ToolResult("1", "notes", False),))
@@ -51,7 +51,7 @@ class WindowTests(SynchronousTestCase):
         )
 
     def test_what_the_user_adds_goes_with_the_results(self) -> None:
-        window = ContextWindow(words)
+        window = ContextWindow(words, lambda: 100_000)
         window.instruct(asked("first"))
         window.say("quickly")
         window.answer((use("1"),))
@@ -62,7 +62,7 @@ class WindowTests(SynchronousTestCase):
         self.assertEqual(last.content, (ToolResult("1", "cancelled", True), TextBlock("go on")))
 
     def test_tokens_are_counted_until_the_provider_says_them(self) -> None:
-        window = ContextWindow(words, fixed=100)
+        window = ContextWindow(words, lambda: 100_000, fixed=100)
         window.instruct(asked("one two"))
         self.assertEqual(window.tokens, 100 + words(asked("one two").text))
         window.answer((TextBlock("yes"),), TokenUsage(5, 7, 11, 13))
@@ -73,7 +73,7 @@ class WindowTests(SynchronousTestCase):
         self.assertEqual(window.tokens, 41)
 
     def test_the_oldest_lines_of_the_terminal_go_first(self) -> None:
-        window = ContextWindow(words, limit=180)
+        window = ContextWindow(words, lambda: 180)
         window.instruct(asked("first", *(f"old{number}" for number in range(60))))
         window.answer((TextBlock("Done."),))
         window.instruct(asked("second", *(f"new{number}" for number in range(60))))
@@ -88,7 +88,7 @@ class WindowTests(SynchronousTestCase):
         self.assertNotIn("new59", text)
 
     def test_then_the_oldest_turns_become_lines(self) -> None:
-        window = ContextWindow(words, limit=100)
+        window = ContextWindow(words, lambda: 100)
         for number in range(3):
             window.instruct(asked(f"instruction {number}"))
             window.answer((use("1"),))
@@ -100,15 +100,32 @@ class WindowTests(SynchronousTestCase):
         self.assertEqual([message.role for message in messages], ["user", "assistant", "user", "assistant"])
 
     def test_only_so_many_turns_are_kept_whole(self) -> None:
-        window = ContextWindow(words, turns=2)
-        for number in range(4):
+        window = ContextWindow(words, lambda: 100_000, turns=4)
+        for number in range(5):
             window.instruct(asked(f"instruction {number}"))
         text = texts(window.messages())
         self.assertIn("- instruction 0 -> no answer\n- instruction 1 -> no answer", text)
         self.assertEqual(text.count("state of the shell m:"), 2)
 
+    def test_the_beginning_stays_the_same_for_some_turns(self) -> None:
+        window, beginnings = ContextWindow(words, lambda: 100_000, turns=8), set[ChatMessage]()
+        for number in range(80):
+            window.instruct(asked(f"instruction {number}", *["line"] * 10))
+            window.answer((TextBlock("done"),))
+            beginnings.add(window.messages()[0])
+        self.assertLess(len(beginnings), 24)
+
+    def test_a_long_session_stays_small(self) -> None:
+        window = ContextWindow(words, lambda: 100_000)
+        sizes = []
+        for number in range(400):
+            window.instruct(asked(f"instruction {number}", *["line"] * 20))
+            window.answer((TextBlock("done"),))
+            sizes.append(words(texts(window.messages())))
+        self.assertLess(max(sizes[200:]), 1.05 * max(sizes[:200]))
+
     def test_then_results_of_the_current_turn(self) -> None:
-        window = ContextWindow(words, limit=200)
+        window = ContextWindow(words, lambda: 200)
         window.instruct(asked("first"))
         for number in range(6):
             window.answer((use(str(number)),))
@@ -132,7 +149,7 @@ class WindowTests(SynchronousTestCase):
     def test_roles_alternate_and_every_use_has_its_result(
         self, turns: list[tuple[int, list[int], bool]], limit: int, kept: int
     ) -> None:
-        window = ContextWindow(words, limit=limit, turns=kept)
+        window = ContextWindow(words, lambda: limit, turns=kept)
         for number, (lines, outputs, ends) in enumerate(turns):
             window.instruct(asked(f"instruction {number}", *["line"] * lines))
             for step, size in enumerate(outputs):

@@ -31,6 +31,7 @@ from ironcurtain.shell.messages import Message, StepCompleted
 from ironcurtain.shell.model import ConfirmMode
 from ironcurtain.shell.model_requests import ModelRequests
 from ironcurtain.shell.relay import Relayed
+from ironcurtain.shell.session_budget import SessionBudget
 from ironcurtain.shell.terminal_lines import TerminalLines
 from ironcurtain.shell.tools import Hands
 from ironcurtain.shell.window import ContextWindow
@@ -230,7 +231,14 @@ class AgentTestCase(ShellTestCase):
             BudgetMeter(BudgetLimits()), lambda tokens: None, self.emitted.append, self.clock.seconds
         )
         return Assistant(
-            ModelRequests(choose, ContextWindow(len), accounting, 1000, "", self.parts.tell),
+            ModelRequests(
+                choose,
+                ContextWindow(len, lambda: 100_000),
+                SessionBudget(accounting, True, self.parts.tell),
+                1000,
+                "",
+                self.parts.tell,
+            ),
             lambda instruction: Prompt(instruction, "", (), "", "mark"),
             shown,
             AssistantLimits(20, 20),
