@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from twisted.internet.defer import CancelledError, Deferred
@@ -12,6 +12,7 @@ from ironcurtain.errors import IronCurtainError, SessionError
 from ironcurtain.session import events
 from ironcurtain.session.model import Reply, Usage
 from ironcurtain.session.parts import Core
+from ironcurtain.shell.announcements import Announcements, announced
 from ironcurtain.shell.assistant import Assistant
 from ironcurtain.shell.execution import KILL_LINE, CommandRunner
 from ironcurtain.shell.first_prompt import FirstPrompt
@@ -21,7 +22,7 @@ from ironcurtain.shell.marks_watch import MarksWatch
 from ironcurtain.shell.messages import Action, InstructionDone, Message
 from ironcurtain.shell.relay import Relayed
 from ironcurtain.shell.terminal_mode import ShellMode, TerminalHolder
-from ironcurtain.shell.typed_instructions import TypedInstructions
+from ironcurtain.shell.typed_instructions import JOIN_SECONDS, LINE_SECONDS, TypedInstructions
 from ironcurtain.shell.waiting import Taken
 from ironcurtain.shell.wrapped import WrappedShell
 from ironcurtain.shell_integration.marks import (
@@ -35,12 +36,6 @@ from ironcurtain.shell_integration.marks import (
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.model import ProgramExit
 from ironcurtain.terminal.pty import LocalPty
-
-LINE_SECONDS = 2.0
-"""How long the shell has for a line that was typed ahead, before the agent begins all the same."""
-
-JOIN_SECONDS = 0.05
-"""How long after a prompt further instructions that were typed ahead are waited for; they are one with the first."""
 
 
 class ShellAgent:
@@ -65,7 +60,7 @@ class ShellAgent:
         self._working: Deferred[None] | None = None
         self._stopping = False
         self.journal = TurnJournal(core)
-        self.front_ends = FrontEnds()
+        self.front_ends = FrontEnds(Announcements(core.services.clock, self._is_at_prompt, self._announce))
 
     @property
     def terminal(self) -> Hub | None:
@@ -142,6 +137,8 @@ class ShellAgent:
     def tell(self, message: Message) -> None:
         """For the assistant: a message for front ends."""
         self.front_ends.tell(message)
+        if self._holder.mode is ShellMode.SUSPENDED and (words := announced(message)):
+            self._say(words)
 
     def act(self, action: Action) -> None:
         """
@@ -208,8 +205,9 @@ class ShellAgent:
 
     def ended(self, ended: ProgramExit) -> None:
         """For the terminal: the shell ended."""
-        self._typed.not_yet()
+        self._typed.stop()
         self._marks.stop()
+        self.front_ends.announcements.stop()
         self._runner.lost()
         if self._working is not None:
             self._working.cancel()
@@ -264,7 +262,8 @@ class ShellAgent:
                 self._instructed(text)
 
     def _prompt(self) -> None:
-        self._marks.prompted()
+        if self._marks.prompted() and not self.front_ends.announcements.withdraw(self._wrapped.no_marks):
+            self._say("the shell shows marks now: an instruction begins with # as usual")
         self._typed.not_yet()
         if self._first is not None:
             self._first.shown()
@@ -272,6 +271,8 @@ class ShellAgent:
             self._holder.release()
         if self._holder.mode is ShellMode.INSTRUCTED:
             self._typed.later(JOIN_SECONDS, self._begin)
+        else:
+            self.front_ends.announcements.flush()
 
     def _empty_line(self) -> None:
         """A shell without marks is at its prompt, as far as can be known."""
@@ -303,6 +304,9 @@ class ShellAgent:
             return
         taken = self._typed.take()
         if not taken.instruction:
+            if not taken.said and self.front_ends.agent_mode is not None:
+                self._holder.mode = ShellMode.AGENT  # what the agent said while the user was in the shell
+                self.front_ends.agent_mode.begin()
             self._leave()
             self._say(*taken.said)
             return
@@ -310,6 +314,7 @@ class ShellAgent:
         if not self._wrapped.integrated:
             self._empty_line()
         if self._wrapped.typed_ahead:
+            self._typed.ahead = self._wrapped.ahead
             self._wrapped.pty.write(KILL_LINE)
             self._runner.prompt_ended()
         if self.front_ends.agent_mode is not None:
@@ -335,10 +340,22 @@ class ShellAgent:
             self._say(*said)
 
     def _leave(self) -> None:
+        unsent = ""
         if self.front_ends.agent_mode is not None and self._holder.mode in (ShellMode.AGENT, ShellMode.SUSPENDED):
-            self.front_ends.agent_mode.end()
+            unsent = self.front_ends.agent_mode.end()
         self._holder.give_back()
         self._flush()
+        self._type_again(unsent)
+
+    def _type_again(self, unsent: str) -> None:
+        """Put on the shell's line what was typed before it was its turn."""
+        ahead, self._typed.ahead = self._typed.ahead, b""
+        if unsent:
+            ahead = f"{'#' if self._wrapped.integrated else '##'} {unsent}".encode()
+        if any(byte < 0x20 or byte == 0x7F for byte in ahead):
+            self._say("the line that was typed ahead is in the shell's kill ring: Ctrl-Y brings it back")
+        elif ahead and not self._stopping:
+            self.type(ahead)
 
     def suspend(self) -> None:
         """Give the terminal back to the shell, until the user types an instruction; an empty one goes on."""
@@ -347,6 +364,7 @@ class ShellAgent:
                 self.front_ends.agent_mode.suspend()
             self._holder.mode = ShellMode.SUSPENDED
             self._flush()
+            self._type_again("")
 
     def _resume(self, text: str) -> None:
         self._holder.mode = ShellMode.AGENT
@@ -366,12 +384,17 @@ class ShellAgent:
 
     def _no_marks(self) -> None:
         self._wrapped.give_up_marks()
-        why = self._wrapped.why_not or "this shell shows no marks"
-        self._say(f"{why}: begin an instruction with ## instead of #")
+        self._say(self._wrapped.no_marks)
 
     def _say(self, *sentences: str) -> None:
         for sentence in sentences:
             self._core.emit(events.Notice(text=self.journal.clean(sentence)))
-        if self.terminal is not None and sentences:
+        self.front_ends.announcements.say(*sentences)
+
+    def _is_at_prompt(self) -> bool:
+        return not self._holder.users_command and self._wrapped.pty.in_foreground
+
+    def _announce(self, sentences: Sequence[str]) -> None:
+        if self.terminal is not None:
             notice = "".join(f"\x1b[2m[ironcurtain] {sentence}\x1b[0m\r\n" for sentence in sentences)
             self.terminal.received(f"\r\x1b[K{notice}".encode("utf-8", "replace") + self._wrapped.row)

@@ -20,6 +20,7 @@ from ironcurtain.shell.messages import (
     Interrupt,
     Kill,
     Message,
+    ModelText,
     MoreTokens,
     Notice,
     ProposedStep,
@@ -70,7 +71,7 @@ class Assistant:
         self._limits, self._parts = limits, parts
         self._plan: PlanRun | None = None
         self._plans = self._forming = 0
-        self._interrupted = False
+        self._interrupted = self._busy = False
         self._notes: list[str] = []
 
     @property
@@ -83,11 +84,16 @@ class Assistant:
         return self._requests.usage
 
     def steer(self, context: str) -> None:
-        """The user tells the model something: about the plan that waits, or before there is one."""
+        """
+        The user tells the model something: what has not run of the plan is revised, and without one it comes next.
+
+        :raises UsageError: no instruction is worked on.
+        """
+        if not self._busy:
+            raise UsageError("no instruction is worked on: begin one")
+        self._notes.append(context)
         if self._plan is not None:
             self._plan.receive(Steer(plan_id=self._plan.plan_id, context=context))
-        else:
-            self._notes.append(context)
 
     async def respond(self, instruction: str) -> InstructionDone:
         """
@@ -95,8 +101,7 @@ class Assistant:
 
         :returns: how it ended; front ends are told, too.
         """
-        self._interrupted = False
-        self._notes.clear()
+        self._interrupted, self._busy = False, True
         self._requests.begin()
         self._tell(InstructionAccepted(text=instruction))
         text, error = "", ""
@@ -112,7 +117,10 @@ class Assistant:
             error = CANCELLED
         finally:
             self._window.interrupt("cancelled by the user")
-            self._plan = None
+            self._plan, self._busy = None, False
+            unsaid, self._notes = self._notes, []
+            if unsaid:
+                self._tell(Notice(text=f"the model was not told: {' / '.join(unsaid)}"))
         usage = self._requests.usage
         done = InstructionDone(
             text=text,
@@ -133,7 +141,9 @@ class Assistant:
         :raises UsageError: it does not fit now.
         :raises StaleDecision: it is about something that is over.
         """
-        if isinstance(action, MoreTokens):
+        if isinstance(action, Steer):
+            self.steer(action.context)
+        elif isinstance(action, MoreTokens):
             self._requests.budget.answer(action.allow)
         elif self._plan is not None:
             self._plan.receive(action)
@@ -150,8 +160,8 @@ class Assistant:
             uses = self._window.answer(reply.content, reply.usage)
             if self._notes:
                 self._window.results([ToolResult(use.id, PlanEnding.STEERED.value, True) for use in uses])
-                self._say("\n".join(self._notes))
-                self._notes.clear()
+                self._tell(ModelText(text="\n\n"))  # the next answer begins on a line of its own
+                self._say_notes()
                 continue
             if not uses:
                 return _words(reply, first=number == 1)
@@ -186,13 +196,14 @@ class Assistant:
         finally:
             plan, self._plan = self._plan, None
         self._window.results([self._result(use, step) for use, step in zip(uses, completed, strict=True)])
-        if plan.ending is PlanEnding.STEERED:
-            self._say(plan.note)
+        if self._notes and plan.ending not in (PlanEnding.REFUSED, PlanEnding.CANCELLED):
+            self._say_notes()
         over = {PlanEnding.REFUSED: plan.note or REFUSED, PlanEnding.CANCELLED: CANCELLED}
         return over.get(plan.ending)
 
-    def _say(self, note: str) -> None:
-        self._window.say(f"The user says: {note}\nRevise what has not run yet.")
+    def _say_notes(self) -> None:
+        notes, self._notes = "\n".join(self._notes), []
+        self._window.say(f"The user says: {notes}\nRevise what has not run yet.")
 
     def _reject(self, uses: Sequence[ToolUse], why: str) -> str:
         self._window.results([ToolResult(use.id, why, True) for use in uses])

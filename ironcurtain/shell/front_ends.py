@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ironcurtain.shell.announcements import Announcements
 from ironcurtain.shell.messages import Message
 from ironcurtain.shell.terminal_mode import AgentMode
 from ironcurtain.terminal.hub import Hub
@@ -15,9 +16,11 @@ class FrontEnds:
     :ivar agent_mode: draws what the agent does in that terminal.
     :ivar trace_id: of the trace that the agent belongs to.
     :ivar ending: called when the shell has ended.
+    :ivar announcements: for who is in the shell.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, announcements: Announcements) -> None:
+        self.announcements = announcements
         self.terminal: Hub | None = None
         self.agent_mode: AgentMode | None = None
         self.trace_id = ""

@@ -20,16 +20,23 @@ class MarksWatch:
         self._clock, self._replaced, self._missing = clock, replaced, missing
         self._first: IDelayedCall | None = None
         self._look: IDelayedCall | None = None
+        self._gone = False
 
     def begin(self, seconds: float) -> None:
         """:param seconds: how long the shell has for its first prompt with marks."""
-        self._first = self._clock.callLater(seconds, self._missing)
+        self._first = self._clock.callLater(seconds, self._tell)
 
-    def prompted(self) -> None:
-        """It showed a prompt with marks."""
+    def prompted(self) -> bool:
+        """
+        It showed a prompt with marks.
+
+        :returns: whether it was said that there are none.
+        """
+        gone, self._gone = self._gone, False
         first, self._first = self._first, None
         if first is not None and first.active():
             first.cancel()
+        return gone
 
     def entered(self) -> None:
         """Enter was pressed."""
@@ -44,4 +51,8 @@ class MarksWatch:
 
     def _looked(self) -> None:
         if self._replaced():
-            self._missing()
+            self._tell()
+
+    def _tell(self) -> None:
+        self._gone = True
+        self._missing()

@@ -42,8 +42,12 @@ class AgentMode(Protocol):
     def suspend(self) -> None:
         """Give the terminal back for now."""
 
-    def end(self) -> None:
-        """Give the terminal back."""
+    def end(self) -> str:
+        """
+        Give the terminal back.
+
+        :returns: what was being typed for the agent.
+        """
 
 
 class TerminalHolder:

@@ -8,16 +8,24 @@ from twisted.internet.interfaces import IDelayedCall, IReactorTime
 
 from ironcurtain.shell.waiting import Taken, WaitingInstructions
 
+LINE_SECONDS = 2.0
+"""How long the shell has for a line that was typed ahead, before the agent begins all the same."""
+
+JOIN_SECONDS = 0.05
+"""How long after a prompt further instructions that were typed ahead are waited for; they are one with the first."""
+
 
 class TypedInstructions:
     """
     Lines that follow each other are one instruction.
 
     :ivar waiting: for a model that can be reached.
+    :ivar ahead: what was typed on the next line before the agent had the terminal; the line was cleared.
     """
 
     def __init__(self, clock: IReactorTime) -> None:
         self.waiting = WaitingInstructions()
+        self.ahead = b""
         self._clock = clock
         self._lines: list[str] = []
         self._timer: IDelayedCall | None = None
@@ -36,6 +44,11 @@ class TypedInstructions:
         """Call a function after so many seconds, and nothing that was to be called before."""
         self.not_yet()
         self._timer = self._clock.callLater(seconds, function, *arguments)
+
+    def stop(self) -> None:
+        """The shell ended."""
+        self.not_yet()
+        self.ahead = b""
 
     def not_yet(self) -> None:
         """Call nothing."""

@@ -54,6 +54,7 @@ class WrappedShell:
     :ivar held: output that is not shown yet: of jobs in the background while the agent has the terminal, and prompts.
     :ivar row: the last row of what it showed, as it was written.
     :ivar typed_ahead: whether something was typed after the last Enter.
+    :ivar ahead: what that was, with the keys that edited it, as far as is known.
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class WrappedShell:
         self.row = b""
         self.held = bytearray()
         self.typed_ahead = False
+        self.ahead = b""
         self._directory = directory
         self._nonce = ""
         self._words = b""
@@ -94,6 +96,11 @@ class WrappedShell:
     def why_not(self) -> str:
         """Why it has no marks, for the user; empty if it should have them."""
         return self._prepared.why_not
+
+    @property
+    def no_marks(self) -> str:
+        """What the user is told if it shows none."""
+        return f"{self.why_not or 'this shell shows no marks'}: begin an instruction with ## instead of #"
 
     def spawn(self, owner: PtyOwner) -> None:
         """
@@ -184,6 +191,7 @@ class WrappedShell:
                 self.pty.owner.received(typed.echo)
         if data:
             self.typed_ahead = not data.endswith((b"\r", b"\n"))
+            self.ahead = (self.ahead + data).replace(b"\n", b"\r").rpartition(b"\r")[2][-ROW_LIMIT:]
             self.pty.write(data)
         return instructions
 

@@ -79,11 +79,17 @@ class InlineAgentMode:
         self._hub.received(self._screen.remove())
         self._pause()
 
-    def end(self) -> None:
-        """Give the terminal back."""
+    def end(self) -> str:
+        """
+        Give the terminal back.
+
+        :returns: what was being typed for the agent.
+        """
         self._draw()
         self._hub.received(self._screen.remove())
         self._pause()
+        unsent, self._panel.unsent = self._panel.unsent, ""
+        return unsent
 
     def _pause(self) -> None:
         self._shown = False

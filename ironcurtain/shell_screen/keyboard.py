@@ -137,6 +137,7 @@ class Keyboard:
             panel.input = InputLine("# ")
         elif key.name:
             panel.keys.strike(now)
+            panel.hint = "not taken while the agent works: # begins a note to it, Esc goes to the shell"
         return []
 
     def _edit_line(self, line: InputLine, key: Key, now: float) -> list[Action | Local]:

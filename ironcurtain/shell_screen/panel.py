@@ -34,6 +34,7 @@ class Panel:
     :ivar selected: number of the step that keys act on; ``first`` is the index of the first one on the screen.
     :ivar cut: numbers of steps that are on the screen, but not whole.
     :ivar hint: one line about the last key.
+    :ivar unsent: what was being typed for the agent when it was done.
     :ivar after_blank: whether the last line that was printed is a blank one or a title.
     :ivar runs: how many commands have been started.
     """
@@ -47,7 +48,7 @@ class Panel:
         self.input: InputLine | None = None
         self.working = self.forming = False
         self.activity, self.since = "", 0.0
-        self.writing, self.hint = "", ""
+        self.writing, self.hint, self.unsent = "", "", ""
         self.selected = self.first = self.last = 0
         self.cut: frozenset[int] = frozenset()
         self.runs = 0
@@ -272,5 +273,6 @@ class Panel:
                 self._line(line)
         self._print(*step_record.ended(message, self.look))
         self.working = self.forming = False
+        self.unsent = self.input.text.strip() if self.input is not None else ""
         self.question, self.inspection, self.input = None, None, None
         self.plan.running, self.hint, self._said = None, "", ""

@@ -8,7 +8,6 @@ from dataclasses import replace
 from twisted.internet.defer import Deferred
 
 from ironcurtain.session.events import Notice, TurnFinished, TurnStarted
-from ironcurtain.shell.agent import JOIN_SECONDS, LINE_SECONDS
 from ironcurtain.shell.messages import (
     ApprovalRequested,
     InstructionAccepted,
@@ -18,6 +17,7 @@ from ironcurtain.shell.messages import (
     StepOutcome,
     StepOutput,
 )
+from ironcurtain.shell.typed_instructions import JOIN_SECONDS, LINE_SECONDS
 from ironcurtain.shell.wrapped import MARKS_SECONDS
 from ironcurtain.shell_integration.marks import InstructionTyped, Mark, MarkReader
 from tests.shell.model import last_words, problems
@@ -106,7 +106,7 @@ class BeginTests(AgentTestCase):
         self.types(b"#\r")
         self.shows(private("instruction", "#"), PROMPT)
         self.clock.advance(JOIN_SECONDS)
-        self.assertEqual((self.model.requests, self.mode.noted), ([], []))
+        self.assertEqual((self.model.requests, self.mode.noted), ([], ["begin", "end"]))
         self.assertTrue(self.eye.new().endswith(b"$ "))
         self.types(b"ls\r")
         self.assertTrue(self.pty.typed.endswith(b"ls\r"))

@@ -393,8 +393,9 @@ class EndTests(AssistantTestCase):
 
     def test_what_nothing_waits_for_is_refused(self) -> None:
         self.instruct()
-        for action in (Approval(plan_id="p1", decision="allow"), Steer(plan_id="p1", context="x")):
-            with self.assertRaisesRegex(UsageError, "no plan waits"):
-                self.assistant.receive(action)
+        with self.assertRaisesRegex(UsageError, "no plan waits"):
+            self.assistant.receive(Approval(plan_id="p1", decision="allow"))
         self.say("So.")
         self.done()
+        with self.assertRaisesRegex(UsageError, "no instruction is worked on"):
+            self.assistant.receive(Steer(plan_id="p1", context="x"))

@@ -22,7 +22,7 @@ from ironcurtain.session.history import read_turns
 from ironcurtain.session.model import SessionRequest, Turn
 from ironcurtain.session.parts import Core
 from ironcurtain.session.records import make_snapshots
-from ironcurtain.shell.agent import JOIN_SECONDS, ShellAgent
+from ironcurtain.shell.agent import ShellAgent
 from ironcurtain.shell.assistant import Assistant, AssistantLimits
 from ironcurtain.shell.commands import CommandHand
 from ironcurtain.shell.context import Prompt
@@ -34,6 +34,7 @@ from ironcurtain.shell.relay import Relayed
 from ironcurtain.shell.session_budget import SessionBudget
 from ironcurtain.shell.terminal_lines import TerminalLines
 from ironcurtain.shell.tools import Hands
+from ironcurtain.shell.typed_instructions import JOIN_SECONDS
 from ironcurtain.shell.window import ContextWindow
 from ironcurtain.shell.wrapped import WrappedShell
 from ironcurtain.shell_integration.fallback import FallbackPrefix
@@ -136,6 +137,7 @@ class NotingMode:
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
         self.noted: list[str] = []
+        self.unsent = ""
         self.messages: list[Message] = []
 
     def begin(self) -> None:
@@ -157,8 +159,10 @@ class NotingMode:
     def suspend(self) -> None:
         self.noted.append("suspend")
 
-    def end(self) -> None:
+    def end(self) -> str:
         self.noted.append("end")
+        unsent, self.unsent = self.unsent, ""
+        return unsent
 
 
 class AgentTestCase(ShellTestCase):

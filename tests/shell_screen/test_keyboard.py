@@ -8,10 +8,12 @@ from twisted.trial.unittest import SynchronousTestCase
 from ironcurtain.shell.messages import (
     Approval,
     ApprovalRequested,
+    BudgetReached,
     Instruct,
     InstructionDone,
     Interrupt,
     Kill,
+    MoreTokens,
     PlanProposed,
     ProposedStep,
     Steer,
@@ -23,6 +25,41 @@ from ironcurtain.shell.messages import (
 from ironcurtain.shell_screen.keyboard import EditRequested, ForCommand, Suspend
 from tests.shell_screen.doubles import CACHES, JOURNAL, LISTING, PLAN, STEPS, AgentMode
 from tests.shell_screen.frames import SCOPED, begun, between, planned, running, stepping
+
+
+class WorkingTests(SynchronousTestCase):
+    """While the agent works."""
+
+    def setUp(self) -> None:
+        self.mode = AgentMode()
+        begun(self.mode)
+
+    def test_keys_that_are_not_taken_are_told(self) -> None:
+        self.assertEqual(self.mode.press(b"l"), [])
+        self.assertIn("not taken while the agent works: # begins a note", self.mode.text)
+
+    def test_a_note_is_sent_and_shown(self) -> None:
+        self.assertEqual(self.mode.press(b"# only one\r"), [Steer(plan_id="", context="only one")])
+        self.assertIn("# only one", self.mode.text)
+
+    def test_a_note_that_is_being_typed_is_kept_when_the_agent_is_done(self) -> None:
+        self.mode.press(b"# only on")
+        self.mode.receive(InstructionDone(text="So."))
+        self.assertEqual(self.mode.panel.unsent, "only on")
+
+    def test_more_tokens(self) -> None:
+        for key, allow in ((b"a", True), (b"d", False)):
+            self.setUp()
+            self.mode.receive(BudgetReached(used=100_000, more=50_000, setting="shell.max_tokens_per_session"))
+            self.assertIn("100,000 tokens used: go on for 50,000 more?", self.mode.text)
+            self.assertIn("shell.max_tokens_per_session sets the limit", self.mode.text)
+            self.assertEqual(self.mode.press(b"aa", b"#", b"l"), [])
+            self.assertEqual(self.mode.press(key), [MoreTokens(allow=allow)])
+            self.assertIsNone(self.mode.panel.question)
+
+    def test_usage_that_is_not_known_is_said(self) -> None:
+        self.mode.receive(InstructionDone(text="So.", usage_known=False))
+        self.assertIn("the model does not say how many tokens it used", self.mode.text)
 
 
 class PlanKeyTests(SynchronousTestCase):

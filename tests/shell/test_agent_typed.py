@@ -1,0 +1,158 @@
+"""Nothing that a person types is lost, and nothing that is said to them."""
+
+from __future__ import annotations
+
+from ironcurtain.llm.model import ModelError
+from ironcurtain.session.events import Notice
+from ironcurtain.shell import messages
+from ironcurtain.shell.announcements import LOOK_SECONDS
+from ironcurtain.shell.messages import InstructionDone, Steer
+from ironcurtain.shell.typed_instructions import JOIN_SECONDS
+from ironcurtain.shell.wrapped import MARKS_SECONDS
+from tests.shell.model import last_words, problems
+from tests.shell.wrapped import PASTING, PROMPT, AgentTestCase, mark, private
+
+
+class WordTests(AgentTestCase):
+    """Words for the model while it works."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.ready()
+        self.shows(PASTING)
+        self.instructs("look")
+
+    def test_while_it_writes_its_answer_they_come_next(self) -> None:
+        self.agent.act(Steer(plan_id="", context="only the first"))
+        self.agent.act(Steer(plan_id="old", context="and quickly"))
+        self.says("There are two.")
+        self.assertIn("only the first\nand quickly", last_words(self.model.requests[1]))
+        self.says("One.")
+        self.assertEqual(self.turns[0].answer, "One.")
+
+    def test_while_a_plan_runs_all_of_them_come_with_the_results(self) -> None:
+        self.plans("allow one", "allow two")
+        self.agent.act(Steer(plan_id="", context="no more"))
+        self.agent.act(Steer(plan_id="", context="really"))
+        self.runs(b"")
+        self.assertIn("no more\nreally", last_words(self.model.requests[1]))
+        self.assertEqual(problems(self.model.requests[1]), [])
+
+    def test_what_the_model_could_not_be_told_is_said(self) -> None:
+        self.agent.act(Steer(plan_id="", context="only the first"))
+        self.model.fail(ModelError("hand", "it broke"))
+        self.turn()
+        notices = [each.text for each in self.told if isinstance(each, messages.Notice)]
+        self.assertEqual(notices, ["the model was not told: only the first"])
+        self.assertIsInstance(self.told[-1], InstructionDone)
+        self.instructs("again")
+        self.says("So.")
+        self.assertEqual(self.turns[1].answer, "So.")
+
+    def test_a_note_that_was_not_sent_is_on_the_shells_line(self) -> None:
+        self.mode.unsent = "and the"
+        self.says("One.")
+        self.assertTrue(self.pty.typed.endswith(b"# and the"))
+
+
+class AheadTests(AgentTestCase):
+    """Keys for the shell while it reads an instruction."""
+
+    def begin(self, ahead: bytes) -> None:
+        """They are typed behind it."""
+        self.ready()
+        self.types(b"# one\r")
+        self.shows(PASTING, private("instruction", "# one"), PROMPT)
+        self.types(ahead)
+        self.clock.advance(JOIN_SECONDS)
+        self.turn()
+        self.assertTrue(self.pty.typed.endswith(b"\x15"))
+
+    def test_they_are_on_its_line_afterwards(self) -> None:
+        self.begin(b"make tes")
+        self.says("So.")
+        self.assertTrue(self.pty.typed.endswith(b"\x15make tes"))
+
+    def test_they_are_there_when_the_user_goes_back(self) -> None:
+        self.begin(b"make tes")
+        self.agent.suspend()
+        self.assertTrue(self.pty.typed.endswith(b"\x15make tes"))
+        self.says("So.")
+        self.assertEqual(self.pty.typed.count(b"make tes"), 2)
+
+    def test_edited_ones_are_said_to_be_in_the_kill_ring(self) -> None:
+        self.begin(b"make\x01x")
+        self.says("So.")
+        self.assertIn(b"Ctrl-Y brings it back", self.eye.new())
+
+    def test_the_shell_ends_meanwhile(self) -> None:
+        self.begin(b"make tes")
+        typed = self.pty.typed
+        self.pty.end(0)
+        self.assertEqual(self.pty.typed, typed)
+
+
+class BackInTheShellTests(AgentTestCase):
+    """What comes while the user has left the agent for the shell."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.ready()
+        self.shows(PASTING)
+        self.instructs("look")
+        self.agent.suspend()
+        self.eye.new()
+
+    def test_an_answer_is_announced_above_the_prompt(self) -> None:
+        self.shows(b"ls -")
+        self.says("One.")
+        said = self.eye.new()
+        self.assertIn(b"the agent has answered: # shows it", said)
+        self.assertTrue(said.endswith(b"\r\n$ ls -"), said)
+
+    def test_a_question_is_announced(self) -> None:
+        self.plans("ls\n-l")
+        self.assertIn(b"the agent asks whether to run 'ls", self.eye.new())
+
+    def test_an_error_is_announced(self) -> None:
+        self.model.fail(ModelError("hand", "it broke"))
+        self.turn()
+        self.assertIn(b"the agent has stopped: it broke", self.eye.new())
+
+    def test_nothing_is_said_within_a_command(self) -> None:
+        self.shows(b"vi\r\n", mark("C"), b"full screen")
+        self.eye.new()
+        self.says("One.")
+        self.clock.advance(LOOK_SECONDS * 3)
+        self.assertEqual(self.eye.new(), b"")
+        self.shows(mark("D;0"), PROMPT)
+        self.assertEqual(self.eye.new().count(b"the agent has answered"), 1)
+        self.clock.advance(LOOK_SECONDS * 3)
+        self.assertEqual(self.eye.new(), b"")
+
+    def test_the_sign_alone_shows_it(self) -> None:
+        self.says("One.")
+        self.mode.noted.clear()
+        self.types(b"#\r")
+        self.shows(private("instruction", "#"), PROMPT)
+        self.clock.advance(JOIN_SECONDS)
+        self.assertEqual(self.mode.noted, ["begin", "end"])
+        self.assertEqual(len(self.model.requests), 1)
+
+
+class LateMarksTests(AgentTestCase):
+    """A shell whose files take longer than it has."""
+
+    def told_of(self) -> list[str]:
+        return [each.text for each in self.emitted if isinstance(each, Notice)]
+
+    def test_what_was_said_is_taken_back(self) -> None:
+        self.start()
+        self.clock.advance(MARKS_SECONDS)
+        self.assertIn("this shell shows no marks", self.told_of()[0])
+        self.shows(PROMPT)
+        self.assertIn("an instruction begins with # as usual", self.told_of()[1])
+        self.instructs("look")
+        self.says("One.")
+        self.assertEqual(self.turns[0].answer, "One.")
+        self.assertEqual(len(self.told_of()), 2)
