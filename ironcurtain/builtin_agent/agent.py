@@ -195,7 +195,8 @@ class BuiltinAgent:
         summary = plan.past.summary
         if window.strategy is Strategy.SUMMARISE and plan.gone:
             summary = await self._summary(memory.past, plan, window.summary_tokens, step)
-        memory.shorten(Shorter(kept=len(plan.past.exchanges), lean=plan.lean, summary=summary))
+        kept = len(plan.past.exchanges)
+        memory.shorten(Shorter(kept=kept, lean=plan.lean, images=plan.images, summary=summary))
         after, dropped = window.needed(memory.past), plan.past.dropped
         self._emit(events.MessagesCompacted(strategy=window.strategy, turns=dropped, before=before, after=after))
 

@@ -22,6 +22,7 @@ from ironcurtain.codemode.monty import offered
 from ironcurtain.files.appending import LineFile
 from ironcurtain.llm.compaction import Strategy
 from ironcurtain.llm.model import TokenUsage
+from ironcurtain.llm.pictures import image_tokens
 from ironcurtain.llm.tokens import context_window, count_tokens
 from ironcurtain.mcp_proxy.gate import Gate
 from ironcurtain.mcp_proxy.proxy import McpProxy
@@ -80,7 +81,13 @@ def _window(core: Core, model: str) -> Window:
     size = settings.session.context_tokens or context_window(model)
     answer = min(settings.model.max_tokens, size // 2)
     strategy = Strategy(settings.session.context_strategy)
-    return Window(strategy, size - answer, settings.session.context_turns, lambda text: count_tokens(text, model))
+    return Window(
+        strategy,
+        size - answer,
+        settings.session.context_turns,
+        lambda text: count_tokens(text, model),
+        lambda image: image_tokens(image, model),
+    )
 
 
 async def _recall(core: Core, window: Window) -> tuple[Memory, TokenUsage]:

@@ -16,6 +16,7 @@ from ironcurtain.codemode.model import ToolReply
 from ironcurtain.files.appending import LineFile
 from ironcurtain.llm.conversation import Conversation, Past
 from ironcurtain.llm.model import ModelReply, ToolResult, ToolUse
+from ironcurtain.llm.pictures import description
 from ironcurtain.secrets.redaction import Redactor
 
 
@@ -96,7 +97,10 @@ class Memory:
 
     def results(self, results: Sequence[ToolResult], *, variables_lost: bool) -> None:
         """The tool uses have their results."""
-        clean = tuple(records.ResultPart(r.id, self._redactor.text(r.content), r.is_error) for r in results)
+        clean = tuple(
+            records.ResultPart(r.id, self._redactor.text(r.content), r.is_error, tuple(map(description, r.images)))
+            for r in results
+        )
         self._write(records.Results(results=clean, variables_lost=variables_lost))
         self._conversation.results(results)
 

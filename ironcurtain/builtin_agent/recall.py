@@ -25,7 +25,7 @@ from ironcurtain.builtin_agent.records import (
 )
 from ironcurtain.codemode.names import assigned_names
 from ironcurtain.llm.compaction import lean
-from ironcurtain.llm.conversation import Conversation, Past
+from ironcurtain.llm.conversation import Conversation, Past, keep_newest
 from ironcurtain.llm.model import TokenUsage
 from ironcurtain.session.model import Turn
 from ironcurtain.text.display import json_line, shorten
@@ -148,6 +148,7 @@ class Recall:
 
 def shortened(past: Past, record: Shorter) -> Past:
     """:returns: the conversation as it was shortened."""
+    past = keep_newest(past, record.images)
     gone = max(0, len(past.exchanges) - record.kept)
     kept = past.exchanges[gone:]
     return Past((*map(lean, kept[: record.lean]), *kept[record.lean :]), past.dropped + gone, record.summary)

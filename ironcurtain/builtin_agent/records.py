@@ -89,11 +89,16 @@ class CallEnded(Record, frozen=True, tag="call_end"):
 
 
 class ResultPart(msgspec.Struct, frozen=True):
-    """The result of a tool use, as the model got it."""
+    """
+    The result of a tool use, as the model got it.
+
+    :ivar images: descriptions of the pictures in it, which themselves are not kept.
+    """
 
     id: str
     content: str
     is_error: bool
+    images: tuple[str, ...] = ()
 
 
 class Results(Record, frozen=True, tag="results"):
@@ -122,11 +127,13 @@ class Shorter(Record, frozen=True, tag="compaction"):
 
     :ivar kept: number of turns, the newest, that it gets.
     :ivar lean: number of these, the oldest, without programs and results.
+    :ivar images: number of pictures, the newest, that it gets.
     :ivar summary: of the turns that were left out; may be empty.
     """
 
     kept: int
     lean: int
+    images: int = 0
     summary: str = ""
 
 
@@ -183,7 +190,12 @@ def blocks(parts: Sequence[TextPart | UsePart | ProviderPart]) -> tuple[Block, .
 
 def results(parts: Sequence[ResultPart]) -> tuple[ToolResult, ...]:
     """:returns: the results of a record."""
-    return tuple(ToolResult(part.id, part.content, part.is_error) for part in parts)
+    return tuple(ToolResult(part.id, _without_images(part), part.is_error) for part in parts)
+
+
+def _without_images(part: ResultPart) -> str:
+    gone = (f"[IronCurtain: a picture shown here was not kept: {each}]" for each in part.images)
+    return "\n".join((part.content, *gone))
 
 
 def _block(part: TextPart | UsePart | ProviderPart) -> Block:

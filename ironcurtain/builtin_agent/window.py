@@ -9,7 +9,16 @@ import msgspec
 
 from ironcurtain.llm.compaction import Room, Shortened, Strategy, shorten, tokens
 from ironcurtain.llm.conversation import Conversation, Exchange, Past
-from ironcurtain.llm.model import Block, ModelError, ProviderBlock, TextBlock, TokenUsage, ToolResult, ToolUse
+from ironcurtain.llm.model import (
+    Block,
+    ImageBlock,
+    ModelError,
+    ProviderBlock,
+    TextBlock,
+    TokenUsage,
+    ToolResult,
+    ToolUse,
+)
 from ironcurtain.llm.tokens import TokenSum
 
 FULL, TARGET = 0.9, 0.6
@@ -30,11 +39,19 @@ class Window:
     :param tokens: of the model's context without the answer.
     :param turns: number of turns that ``sliding`` keeps.
     :param count: returns the tokens of a text, about.
+    :param count_image: returns those of a picture.
     """
 
-    def __init__(self, strategy: Strategy, tokens: int, turns: int, count: Callable[[str], int]) -> None:
+    def __init__(
+        self,
+        strategy: Strategy,
+        tokens: int,
+        turns: int,
+        count: Callable[[str], int],
+        count_image: Callable[[ImageBlock], int],
+    ) -> None:
         self.strategy = strategy
-        self._tokens, self._turns, self._count = tokens, turns, count
+        self._tokens, self._turns, self._count, self._count_image = tokens, turns, count, count_image
         self._fixed, self._read = TokenSum(count), 0
         self._reported: TokenSum | None = None
 
@@ -50,7 +67,7 @@ class Window:
     def added(self, blocks: Sequence[Block]) -> None:
         """Count what the next request has and the last one had not."""
         if self._reported is not None:
-            self._reported = self._reported.plus(*map(_text, blocks))
+            self._reported = self._reported.plus(*map(_text, blocks), counted=sum(map(self._of_images, blocks)))
 
     def reported(self, usage: TokenUsage) -> None:
         """The provider reported the length of a request and of its answer, if it does so."""
@@ -111,14 +128,18 @@ class Window:
         return Room(limit, target, self.summary_tokens, self._turns)
 
     def _counted(self, past: Past) -> TokenSum:
-        return self._fixed.plus(*map(_text, past.head), *(text for each in past.exchanges for text in _texts(each)))
+        blocks = [*past.head, *(block for exchange in past.exchanges for block in _blocks(exchange))]
+        return self._fixed.plus(*map(_text, blocks), counted=sum(map(self._of_images, blocks)))
 
     def _size(self, block: Block) -> int:
-        return self._count(_text(block))
+        return self._count(_text(block)) + self._of_images(block)
+
+    def _of_images(self, block: Block) -> int:
+        return sum(map(self._count_image, block.images)) if isinstance(block, ToolResult) else 0
 
 
-def _texts(exchange: Exchange) -> Iterator[str]:
-    return (_text(block) for message in exchange for block in message.content)
+def _blocks(exchange: Exchange) -> Iterator[Block]:
+    return (block for message in exchange for block in message.content)
 
 
 def _text(block: Block) -> str:
@@ -127,7 +148,7 @@ def _text(block: Block) -> str:
             return text
         case ToolUse(_, _, input):
             return msgspec.json.encode(input).decode()
-        case ToolResult(_, content, _):
+        case ToolResult(_, content):
             return content
         case ProviderBlock(_, data):
             return msgspec.json.encode(data).decode()

@@ -15,6 +15,7 @@ from ironcurtain.llm.model import (
     Block,
     ChatMessage,
     ErrorKind,
+    ImageBlock,
     ModelError,
     ModelEvent,
     ModelReply,
@@ -28,6 +29,7 @@ from ironcurtain.llm.model import (
     ToolStarted,
     ToolUse,
 )
+from ironcurtain.llm.pictures import base64_of
 
 ANTHROPIC: Final = "anthropic"
 """Name of the provider."""
@@ -109,11 +111,12 @@ def _messages(messages: tuple[ChatMessage, ...]) -> list[dict[str, Any]]:
     joined: list[dict[str, Any]] = []
     for message in messages:
         content = [encoded for block in message.content if (encoded := _block(block)) is not None]
+        content += [_image(image) for block in message.content for image in _apart(block)]
         if content and joined and joined[-1]["role"] == message.role:
             joined[-1]["content"] += content
         elif content:
             joined.append({"role": message.role, "content": content})
-    if joined and joined[-1]["content"][-1]["type"] in ("text", "tool_result", "tool_use"):
+    if joined and joined[-1]["content"][-1]["type"] in ("text", "image", "tool_result", "tool_use"):
         joined[-1]["content"][-1]["cache_control"] = _CACHE
     return joined
 
@@ -124,10 +127,22 @@ def _block(block: Block) -> dict[str, Any] | None:
             return {"type": "text", "text": text} if text.strip() else None
         case ToolUse(id, name, input):
             return {"type": "tool_use", "id": id, "name": name, "input": input}
-        case ToolResult(id, content, is_error):
-            return {"type": "tool_result", "tool_use_id": id, "content": content, "is_error": is_error}
+        case ToolResult(id, content, is_error, images):
+            parts = [{"type": "text", "text": content}] if content.strip() else []
+            shown = [*parts, *map(_image, images)] if images and not is_error else content
+            return {"type": "tool_result", "tool_use_id": id, "content": shown, "is_error": is_error}
         case ProviderBlock(provider, data):
             return dict(data) if provider == ANTHROPIC else None
+
+
+def _apart(block: Block) -> tuple[ImageBlock, ...]:
+    """:returns: the pictures of a result that may not stand in it: the API takes only text for an error."""
+    return block.images if isinstance(block, ToolResult) and block.is_error else ()
+
+
+def _image(image: ImageBlock) -> dict[str, Any]:
+    source = {"type": "base64", "media_type": image.media_type, "data": base64_of(image)}
+    return {"type": "image", "source": source}
 
 
 _PASSING: Final[dict[str, ErrorKind]] = {

@@ -1,8 +1,8 @@
 """
 Shorten a conversation that no longer fits into a model's context.
 
-First the code and the results of old turns go, the oldest first, then the oldest turns. The newest turn is never
-changed, and a tool use is never without its result.
+First pictures go, the oldest first, then the code and the results of old turns, the oldest first, then the oldest
+turns. Of the newest turn nothing but pictures goes, and a tool use is never without its result.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ironcurtain.llm.conversation import Exchange, Past, joined
-from ironcurtain.llm.model import Block, ChatMessage, ModelError, TextBlock, ToolUse
+from ironcurtain.llm.conversation import Exchange, Past, joined, keep_newest
+from ironcurtain.llm.model import Block, ChatMessage, ModelError, TextBlock, ToolResult, ToolUse
+from ironcurtain.llm.pictures import LEFT_OUT, images_of
 
 NOTE_TOKENS = 50
 """Tokens reserved for the note that turns were dropped."""
@@ -53,11 +54,13 @@ class Shortened:
     :ivar past: what the model gets from now on; with ``summarise``, its summary does not cover ``gone`` yet.
     :ivar gone: the oldest exchanges, which are not in it any longer.
     :ivar lean: number of exchanges in it, the oldest, whose programs and results are left out.
+    :ivar images: number of pictures, the newest, that were kept before that.
     """
 
     past: Past
     gone: tuple[Exchange, ...]
     lean: int
+    images: int = 0
 
 
 def lean(exchange: Exchange) -> Exchange:
@@ -86,6 +89,7 @@ def shorten(past: Past, strategy: Strategy, room: Room, size: Callable[[Block], 
     :param size: returns the tokens of a block.
     :raises ModelError: ``context-overflow``: the newest exchange alone is too long.
     """
+    past, images = _with_fewer_images(past, room.target, size)
     *old, newest = past.exchanges
     sizes = [tokens(exchange, size) for exchange in old]
     fixed = tokens(newest, size)
@@ -102,7 +106,21 @@ def shorten(past: Past, strategy: Strategy, room: Room, size: Callable[[Block], 
     head = room.summary if gone and strategy is Strategy.SUMMARISE else sum(map(size, kept.head))
     if head + sum(sizes[gone:]) + fixed > room.limit:
         raise ModelError("context-overflow", "the newest message, with what followed it, is too long for the model")
-    return Shortened(kept, tuple(old[:gone]), max(0, thin - gone))
+    return Shortened(kept, tuple(old[:gone]), max(0, thin - gone), images)
+
+
+def _with_fewer_images(past: Past, target: int, size: Callable[[Block], int]) -> tuple[Past, int]:
+    """:returns: a conversation without as many of its oldest pictures as exceed a target, and how many it has left."""
+    images = [image for exchange in past.exchanges for image in images_of(exchange)]
+    if not images:
+        return past, 0
+    over = sum(map(size, past.head)) + sum(tokens(exchange, size) for exchange in past.exchanges) - target
+    gone, note = 0, size(TextBlock(LEFT_OUT))
+    while gone < len(images) and over > 0:
+        over -= size(ToolResult("", "", False, (images[gone],))) - note
+        gone += 1
+    kept = len(images) - gone
+    return keep_newest(past, kept) if gone else past, kept
 
 
 def _gone(sizes: list[int], fixed: int, strategy: Strategy, room: Room) -> int:

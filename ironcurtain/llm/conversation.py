@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from ironcurtain.llm.model import (
@@ -18,6 +18,7 @@ from ironcurtain.llm.model import (
     ToolStarted,
     ToolUse,
 )
+from ironcurtain.llm.pictures import KEPT, images_of, keep_images
 
 BROKE_OFF: Final = "the model's answer broke off: {error}. What came of it is kept: say 'go on' to continue"
 """The message for an answer that failed after a part of it was shown."""
@@ -93,6 +94,15 @@ class Past:
         return joined((*head, *(message for exchange in self.exchanges for message in exchange)))
 
 
+def keep_newest(past: Past, images: int) -> Past:
+    """:returns: a conversation with at most so many pictures: the newest ones."""
+    exchanges: list[Exchange] = []
+    for exchange in reversed(past.exchanges):
+        exchanges.append(keep_images(exchange, images))
+        images = max(0, images - len(images_of(exchange)))
+    return replace(past, exchanges=tuple(reversed(exchanges)))
+
+
 def joined(messages: Iterable[ChatMessage]) -> tuple[ChatMessage, ...]:
     """:returns: the messages; adjacent ones of the same role become one."""
     found: list[ChatMessage] = []
@@ -161,10 +171,15 @@ class Conversation:
         return [block for block in blocks if isinstance(block, ToolUse)]
 
     def results(self, results: Sequence[ToolResult]) -> None:
-        """Add the results of the tool uses; those that belong to none are left out."""
+        """
+        Add the results of the tool uses; those that belong to none are left out. Of all pictures at most
+        :data:`~ironcurtain.llm.pictures.KEPT` stay.
+        """
         given = {result.id: result for result in results}
         if uses := self._open():
             self._add_user(tuple(given.get(use.id) or ToolResult(use.id, _UNRECORDED, True) for use in uses))
+        if sum(len(images_of(exchange)) for exchange in self._exchanges) > KEPT:
+            self.replace(keep_newest(self.past, KEPT // 2))
 
     def interrupt(self, why: str) -> None:
         """End a turn that was cut off: results that are missing say why, or else a note does."""

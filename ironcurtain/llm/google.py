@@ -15,6 +15,7 @@ from ironcurtain.llm.model import (
     Block,
     ChatMessage,
     ErrorKind,
+    ImageBlock,
     ModelError,
     ModelEvent,
     ModelReply,
@@ -27,6 +28,7 @@ from ironcurtain.llm.model import (
     ToolStarted,
     ToolUse,
 )
+from ironcurtain.llm.pictures import FROM_TOOLS, base64_of
 
 GOOGLE: Final = "google"
 """Name of the provider."""
@@ -40,8 +42,8 @@ SIGNATURE: Final = "thoughtSignature"
 FOREIGN: Final = "skip_thought_signature_validator"
 """The signature of a function call that another provider's model made; without one, the API refuses it."""
 
-_UNSIGNED: Final = re.compile(r"gemini-[12]|gemma")
-"""Models that take function calls without a signature."""
+_OLDER: Final = re.compile(r"gemini-[12]|gemma")
+"""Models that take function calls without a signature, and no pictures in the results of functions."""
 
 _OVERFLOW: Final = ("exceeds the maximum number of tokens", "input token count")
 _BAD_KEY: Final = ("api key not valid", "api key expired", "api_key_invalid")
@@ -100,7 +102,7 @@ def _contents(request: ModelRequest) -> list[dict[str, Any]]:
     contents: list[dict[str, Any]] = []
     for message in request.messages:
         role = "model" if message.role == "assistant" else "user"
-        parts = _parts(message, names, sign=not _UNSIGNED.match(request.model))
+        parts = _parts(message, names, newer=not _OLDER.match(request.model))
         if parts and contents and contents[-1]["role"] == role:
             contents[-1]["parts"] += parts
         elif parts:
@@ -108,8 +110,10 @@ def _contents(request: ModelRequest) -> list[dict[str, Any]]:
     return contents
 
 
-def _parts(message: ChatMessage, names: dict[str, str], *, sign: bool) -> list[dict[str, Any]]:
+def _parts(message: ChatMessage, names: dict[str, str], *, newer: bool) -> list[dict[str, Any]]:
+    """:param newer: whether the model wants calls signed, and takes pictures in results; else they follow these."""
     parts: list[dict[str, Any]] = []
+    pictures: list[dict[str, Any]] = []
     signature: dict[str, Any] = {}
     for block in message.content:
         if isinstance(block, ProviderBlock):
@@ -120,8 +124,15 @@ def _parts(message: ChatMessage, names: dict[str, str], *, sign: bool) -> list[d
         elif (part := _part(block, names)) is not None:
             parts.append({**part, **signature})
             signature = {}
+        if isinstance(block, ToolResult) and block.images:
+            shown = [_inline(image) for image in block.images]
+            if newer:
+                parts[-1]["functionResponse"]["parts"] = shown
+            else:
+                pictures += [{"text": FROM_TOOLS}, *shown]
+    parts += pictures
     calls = [part for part in parts if "functionCall" in part]
-    if sign and calls and not any(SIGNATURE in part for part in calls):
+    if newer and calls and not any(SIGNATURE in part for part in calls):
         calls[0][SIGNATURE] = FOREIGN
     return parts
 
@@ -135,6 +146,10 @@ def _part(block: TextBlock | ToolUse | ToolResult, names: dict[str, str]) -> dic
         case ToolResult(id, content, is_error):
             response = {"error" if is_error else "output": content}
             return {"functionResponse": {"id": id, "name": names.get(id, ""), "response": response}}
+
+
+def _inline(image: ImageBlock) -> dict[str, Any]:
+    return {"inlineData": {"mimeType": image.media_type, "data": base64_of(image)}}
 
 
 class _Detail(msgspec.Struct, rename="camel"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 import msgspec
@@ -47,12 +47,28 @@ class ToolUse:
 
 
 @dataclass(frozen=True, slots=True)
+class ImageBlock:
+    """
+    A picture in the result of a tool. :func:`ironcurtain.llm.pictures.image_block` makes one of untrusted data.
+
+    :ivar media_type: one of :data:`ironcurtain.llm.pictures.MEDIA_TYPES`.
+    :ivar width, height: in pixels, which decide how many tokens it has.
+    """
+
+    media_type: str
+    data: bytes = field(repr=False)
+    width: int
+    height: int
+
+
+@dataclass(frozen=True, slots=True)
 class ToolResult:
-    """The result of the tool call with this ``id``."""
+    """The result of the tool call with this ``id``. ``images`` are shown to the model after ``content``."""
 
     id: str
     content: str
     is_error: bool
+    images: tuple[ImageBlock, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from ironcurtain.llm.model import (
     ToolStarted,
     ToolUse,
 )
+from ironcurtain.llm.pictures import data_url
 
 OPENAI: Final = "openai"
 """Name of the provider."""
@@ -134,8 +135,11 @@ def _item(role: str, block: TextBlock | ToolUse | ToolResult) -> dict[str, Any] 
         case ToolUse(id, name, input):
             arguments = msgspec.json.encode(input).decode()
             return {"type": "function_call", "call_id": id, "name": name, "arguments": arguments}
-        case ToolResult(id):
-            return {"type": "function_call_output", "call_id": id, "output": result_text(block)}
+        case ToolResult(id, _, _, images):
+            said = {"type": "input_text", "text": result_text(block)}
+            shown = [{"type": "input_image", "image_url": data_url(image), "detail": "auto"} for image in images]
+            output: str | list[dict[str, str]] = [said, *shown] if shown else result_text(block)
+            return {"type": "function_call_output", "call_id": id, "output": output}
 
 
 def result_text(result: ToolResult) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -15,6 +15,7 @@ from ironcurtain.llm.model import (
     Block,
     ChatMessage,
     ErrorKind,
+    ImageBlock,
     ModelError,
     ModelEvent,
     ModelReply,
@@ -26,6 +27,7 @@ from ironcurtain.llm.model import (
     ToolUse,
 )
 from ironcurtain.llm.openai import OVERFLOW, SPENT, error_of, result_text, separated
+from ironcurtain.llm.pictures import FROM_TOOLS, data_url
 
 OPENAI_CHAT: Final = "openai-chat"
 """Name of the provider."""
@@ -104,10 +106,21 @@ def _messages(message: ChatMessage) -> list[dict[str, Any]]:
         for block in message.content
         if isinstance(block, ToolUse)
     ]
-    if not texts and not calls:
+    images = [image for block in message.content if isinstance(block, ToolResult) for image in block.images]
+    if not texts and not calls and not images:
         return results
-    said: dict[str, Any] = {"role": message.role, "content": "\n\n".join(texts) or None}
+    said: dict[str, Any] = {"role": message.role, "content": _shown(images, texts) or None}
     return [*results, {**said, "tool_calls": calls} if calls else said]
+
+
+def _shown(images: Sequence[ImageBlock], texts: Sequence[str]) -> str | list[dict[str, Any]]:
+    """:returns: pictures of results, which this API takes from the user only, and what else there is to say."""
+    said = "\n\n".join(texts)
+    if not images:
+        return said
+    words = [FROM_TOOLS, *([said] if said else [])]
+    parts = [{"type": "image_url", "image_url": {"url": data_url(image)}} for image in images]
+    return [{"type": "text", "text": words[0]}, *parts, *({"type": "text", "text": each} for each in words[1:])]
 
 
 class _Function(msgspec.Struct):

@@ -121,8 +121,9 @@ def _block(block: Block, tools: Mapping[str, TextTool]) -> str:
             return _HEADING.sub("\\\\", text)  # nobody else begins a part
         case ToolUse(_, name, input) if name in tools:
             return _fenced(name, str(input.get(PURPOSE, "")), str(input.get(tools[name].argument, "")))
-        case ToolResult(_, content, is_error):
-            return _fenced("error" if is_error else "result", "", _HEADING.sub("\\\\", content))
+        case ToolResult(_, content, is_error, images):
+            unseen = f"\n[{len(images)} pictures are left out: you read only text]" if images else ""
+            return _fenced("error" if is_error else "result", "", _HEADING.sub("\\\\", content + unseen))
     return ""
 
 

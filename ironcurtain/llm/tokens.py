@@ -60,9 +60,9 @@ class TokenSum:
     def __init__(self, count: Callable[[str], int], counted: int = 0, texts: tuple[str, ...] = ()) -> None:
         self._count, self._counted, self._texts = count, counted, texts
 
-    def plus(self, *texts: str) -> TokenSum:
-        """:returns: a sum with more texts."""
-        return TokenSum(self._count, self._counted, (*self._texts, *texts))
+    def plus(self, *texts: str, counted: int = 0) -> TokenSum:
+        """:returns: a sum with more texts, and with tokens that are known already."""
+        return TokenSum(self._count, self._counted + counted, (*self._texts, *texts))
 
     def value(self) -> int:
         """:returns: the tokens, counted now."""

@@ -104,7 +104,7 @@ class AgentCase(SynchronousTestCase):
             choices = [(first, "first-1"), (self.model, "second-1")]
             chosen = Chosen(FallbackClient(choices, self.clock.seconds), "first-1")
         self.records = list[AnyRecord]()
-        self.window = window or Window(Strategy.NONE, 1000, 20, len)
+        self.window = window or Window(Strategy.NONE, 1000, 20, len, lambda image: 1000)
         agent = BuiltinAgent(
             choose=lambda: succeed(chosen),
             max_tokens=100,

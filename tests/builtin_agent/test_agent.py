@@ -256,7 +256,7 @@ def words(request: ModelRequest) -> str:
 class CompactionTests(AgentCase):
     def fill(self, strategy: Strategy, *replies: Any) -> BuiltinAgent:
         """:returns: an agent with little room, after two long messages."""
-        window = Window(strategy, 3600, 2, len)
+        window = Window(strategy, 3600, 2, len, lambda image: 1000)
         agent = self.make([TextBlock("A" * 400)], [TextBlock("B" * 400)], *replies, window=window)
         self.window.always()  # of the prompt nothing is counted
         self.model.usage = Tokens()  # the provider reports none

@@ -272,7 +272,7 @@ class LongTests(SynchronousTestCase):
         file = self.write()
         self.assertEqual(len(read(file.read()).conversation.past.exchanges), self.TURNS)
         for strategy in (Strategy.TRUNCATE, Strategy.SLIDING, Strategy.SUMMARISE):
-            window, recall, longest = Window(strategy, 50_000, 20, len), Recall(), 0
+            window, recall, longest = Window(strategy, 50_000, 20, len, lambda image: 1000), Recall(), 0
             for number, record in enumerate(file.read()):
                 recall.feed(record)
                 if isinstance(record, Ended):
@@ -292,7 +292,7 @@ class LongTests(SynchronousTestCase):
             counted += len(text)
             return len(text)
 
-        window, recall = Window(Strategy.TRUNCATE, 50_000, 20, count), Recall()
+        window, recall = Window(Strategy.TRUNCATE, 50_000, 20, count, lambda image: 1000), Recall()
         size = 0
         for record in self.write().read():
             recall.feed(record)
