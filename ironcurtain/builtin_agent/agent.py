@@ -238,7 +238,7 @@ class BuiltinAgent:
         if result.left_out:
             size = len(text.encode())
             self._emit(events.ResultTruncated(size=size + result.left_out, kept=size))
-        return ToolResult(use.id, text, result.error is not None), result.variables_lost
+        return ToolResult(use.id, text, result.error is not None, result.shown), result.variables_lost
 
 
 def _text(reply: ModelReply) -> str:
@@ -262,6 +262,8 @@ def _shown(result: RunResult) -> str:
         parts.append(result.value)
     if result.error is not None:
         parts.append(result.error)
+    if result.shown:
+        parts.append(f"(pictures shown: {len(result.shown)})")
     if result.variables_lost:
         parts.append("The interpreter was restarted: all variables are lost.")
     return "\n".join(part for part in parts if part) or "(no output)"

@@ -16,6 +16,7 @@ from ironcurtain.codemode.bounded import bounded
 from ironcurtain.codemode.functions import Function, Module, Parameter
 from ironcurtain.codemode.interpreter import Call
 from ironcurtain.codemode.model import CodeLimits, ToolReply
+from ironcurtain.codemode.pictures import Pictures
 from ironcurtain.errors import IronCurtainError
 from ironcurtain.services.asyncio_bridge import to_asyncio
 
@@ -93,6 +94,7 @@ class Calls:
     """
     :param modules: the tools.
     :param call: makes a tool call.
+    :ivar pictures: those that tools returned.
     """
 
     log = Logger()
@@ -102,7 +104,8 @@ class Calls:
         self._tools = {
             f"{module.identifier}.{each.identifier}": each for module in modules for each in module.functions
         }
-        self._prelude = prelude.functions(modules)
+        self.pictures = Pictures()
+        self._prelude = prelude.functions(modules, self.pictures.show)
 
     async def answer(self, name: str, positional: Sequence[Any], named: Mapping[str, Any]) -> ExternalResult:
         """
@@ -135,11 +138,10 @@ class Calls:
         if reply.error is not None:
             kind = PermissionError if reply.denied else RuntimeError
             return {"exception": kind(bounded(reply.error, self._limits.result_bytes))}
-        size = _size(reply.value)
-        if size > self._limits.tool_result_bytes:
-            most = self._limits.tool_result_bytes
+        value = self.pictures.handles(reply.value)
+        if (size := _size(value)) > (most := self._limits.tool_result_bytes):
             return {"exception": RuntimeError(f"the result has {size} bytes, over the limit of {most}; ask for a part")}
-        return {"return_value": reply.value}
+        return {"return_value": value}
 
 
 def _size(value: Any) -> int:

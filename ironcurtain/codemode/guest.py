@@ -101,7 +101,7 @@ class Guest:
         """
         guest = cls(await shared.checkout(_external(modules), limits, around), modules, calls, clock, limits)
         names = [*(module.identifier for module in modules), *prelude.STUBS]
-        ran = await guest.run(f"import {', '.join(names)}", Bounded(0))
+        ran = await guest.run(f"import {', '.join(names)}\nfrom tools import show", Bounded(0))
         if ran.error is not None:
             await guest.close()
             raise Unavailable(f"the interpreter cannot import the tools: {ran.error}")

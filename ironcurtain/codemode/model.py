@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ironcurtain.llm.model import ImageBlock
+
 
 @dataclass(frozen=True, slots=True)
 class CodeLimits:
@@ -54,7 +56,7 @@ class ToolReply:
     """
     The result of a tool call.
 
-    :param value: a JSON value, or text; meaningless if ``error`` is set.
+    :param value: a JSON value, or text, or a picture; or a list of these. Meaningless if ``error`` is set.
     :param error: why there is no value: raised in the program, and read by the model.
     :param denied: the call was not permitted; the program gets ``PermissionError``, else ``RuntimeError``.
     """
@@ -74,6 +76,7 @@ class RunResult:
     :param error: the traceback, or why it was not run.
     :param variables_lost: whether the variables of this and earlier programs are lost.
     :param left_out: number of bytes cut from output, value and error.
+    :param shown: the pictures that it showed.
     """
 
     output: str
@@ -81,3 +84,4 @@ class RunResult:
     error: str | None
     variables_lost: bool
     left_out: int = 0
+    shown: tuple[ImageBlock, ...] = ()

@@ -126,7 +126,8 @@ class MontyInterpreter:
         lost, self._lost = self._lost or ran.broken, False
         if ran.broken:
             await self._discard()
-        return RunResult(output.text(), ran.value, ran.error, lost, output.missing + ran.left_out)
+        shown = self._calls.pictures.take()
+        return RunResult(output.text(), ran.value, ran.error, lost, output.missing + ran.left_out, shown)
 
     async def _ready(self) -> Guest:
         if self._guest is None:

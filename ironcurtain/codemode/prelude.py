@@ -77,7 +77,9 @@ from typing import Any
 def parse(url: str) -> dict[str, Any]: ...
 """,
     "tools": """\
+from typing import Any
 def help(name: str = "") -> str: ...
+def show(picture: Any) -> None: ...
 """,
 }
 """The ``.pyi`` file of each module."""
@@ -90,21 +92,27 @@ text.glob(pattern: str, names: list[str]) -> list[str]
 url.parse(url: str) -> dict
     scheme, host, port, path, query (a dict of lists) and fragment.
 tools.help(name: str = "") -> str
-    The full description of a server ("filesystem") or of one tool ("filesystem.edit_file")."""
+    The full description of a server ("filesystem") or of one tool ("filesystem.edit_file").
+tools.show(picture: dict), also show(picture)
+    Show you a picture that a tool returned as {"id", "media_type", "width", "height"}, after the program has ended. It
+    costs about a thousand tokens; at most 8 a program. The id holds for the session; there is no way to its bytes."""
 """The description of these functions for the model."""
 
 
-def functions(modules: Sequence[Module]) -> dict[str, Callable[..., Any]]:
+def functions(
+    modules: Sequence[Module], show: Callable[[Any], None] = lambda picture: None
+) -> dict[str, Callable[..., Any]]:
     """
     :returns: the functions by the names in programs. They raise ``TypeError`` and ``ValueError`` only.
 
     :param modules: the tools that ``tools.help`` describes.
+    :param show: shows the model a picture.
     """
 
     def describe(name: str = "") -> str:
         return _help(modules, _text(name, "name", NAME_LIMIT))
 
-    return {"text.diff": _diff, "text.glob": _glob, "url.parse": _parse, "tools.help": describe}
+    return {"text.diff": _diff, "text.glob": _glob, "url.parse": _parse, "tools.help": describe, "tools.show": show}
 
 
 def _text(value: Any, name: str, limit: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 from twisted.internet.defer import Deferred
@@ -17,12 +18,14 @@ from ironcurtain.builtin_agent.records import (
     Said,
     Shorter,
     Started,
+    encode,
 )
 from ironcurtain.builtin_agent.window import Window
 from ironcurtain.codemode.model import RunResult, ToolReply
 from ironcurtain.errors import SessionError
 from ironcurtain.llm.compaction import Strategy
 from ironcurtain.llm.model import (
+    ImageBlock,
     ModelError,
     ModelRequest,
     Retrying,
@@ -33,6 +36,7 @@ from ironcurtain.llm.model import (
     ToolUse,
 )
 from ironcurtain.llm.model import TokenUsage as Tokens
+from ironcurtain.llm.pictures import description
 from ironcurtain.session import events
 from ironcurtain.session.budget import BudgetLimits
 from ironcurtain.view.events import describe
@@ -189,6 +193,19 @@ class AgentTests(AgentCase):
         assert isinstance(result, ToolResult)
         self.assertTrue(result.is_error)
         self.assertIn("variables are lost", result.content)
+
+    def test_shown_picture_reaches_the_model_and_only_its_digest_the_records(self) -> None:
+        agent = self.make([RUN], [TextBlock("A window.")])
+        shot = ImageBlock("image/png", b"CANARY", 10, 20)
+        self.interpreter.result = RunResult("1\n", None, None, False, shown=(shot,))
+        self.successResultOf(self.respond(agent))
+        (result,) = self.model.requests[1].messages[-1].content
+        self.assertEqual(result, ToolResult("t1", "1\n(pictures shown: 1)", False, (shot,)))
+        [record] = [record for record in self.records if isinstance(record, Results)]
+        self.assertEqual(record.results[0].images, (description(shot),))
+        written = b"".join(map(encode, self.records)).decode()
+        self.assertNotIn("CANARY", written + repr(self.events))
+        self.assertNotIn(base64.b64encode(shot.data).decode(), written)
 
     def test_what_is_cut_is_reported(self) -> None:
         agent = self.make([RUN], [RUN], [TextBlock("x")])

@@ -34,6 +34,7 @@ from ironcurtain.files.appending import LineFile
 from ironcurtain.llm.compaction import Strategy
 from ironcurtain.llm.conversation import Conversation
 from ironcurtain.llm.model import (
+    ImageBlock,
     Block,
     ChatMessage,
     ModelReply,
@@ -43,6 +44,7 @@ from ironcurtain.llm.model import (
     ToolResult,
     ToolUse,
 )
+from ironcurtain.llm.pictures import description
 from ironcurtain.secrets.redaction import Redactor, Secret
 from ironcurtain.session.model import Turn, Usage
 from tests.audit.doubles import file_limit, scratch
@@ -216,6 +218,17 @@ class FileTests(SynchronousTestCase):
         self.assertEqual(found.exchanges[0][:2], memory.past.exchanges[0][:2])
         self.assertEqual(found.exchanges[0][2].content, (ToolResult("t1", "1?", False),))
         self.assertEqual(self.path.stat().st_mode & 0o7777, 0o600)
+
+    def test_picture_is_described_when_the_conversation_is_read_back(self) -> None:
+        memory = self.memory()
+        memory.say("look")
+        memory.answer(ModelReply((ToolUse("t1", "execute_code", {}),), "tool_use", TokenUsage(), "m"))
+        shot = ImageBlock("image/png", b"CANARY", 10, 20)
+        memory.results([ToolResult("t1", "seen", False, (shot,))], variables_lost=False)
+        (result,) = read(self.file.read()).conversation.past.exchanges[0][2].content
+        told = f"seen\n[IronCurtain: a picture shown here was not kept: {description(shot)}]"
+        self.assertEqual(result, ToolResult("t1", told, False))
+        self.assertNotIn("CANARY", self.path.read_text())
 
     def test_no_secret_is_in_the_file(self) -> None:
         redactor = Redactor([Secret("hunter2-hunter2")])

@@ -186,8 +186,8 @@ class ReplyTests(SynchronousTestCase):
         self.assertEqual(self.reply(content=[]), ToolReply(""))
 
     def test_other_parts_stay_parts(self) -> None:
-        image = {"type": "image", "data": "AA==", "mimeType": "image/png"}
-        self.assertEqual(self.reply(content=[{"type": "text", "text": "a"}, image]).value, ["a", image])
+        link = {"type": "resource_link", "uri": "file:///a", "name": "a"}
+        self.assertEqual(self.reply(content=[{"type": "text", "text": "a"}, link]).value, ["a", link])
 
     def test_structured_content_is_preferred_and_unwrapped(self) -> None:
         text = [{"type": "text", "text": "{}"}]
