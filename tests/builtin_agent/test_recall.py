@@ -34,9 +34,9 @@ from ironcurtain.files.appending import LineFile
 from ironcurtain.llm.compaction import Strategy
 from ironcurtain.llm.conversation import Conversation
 from ironcurtain.llm.model import (
-    ImageBlock,
     Block,
     ChatMessage,
+    ImageBlock,
     ModelReply,
     ProviderBlock,
     TextBlock,
