@@ -286,6 +286,7 @@ class Shell(Section, frozen=True):
     :param command: the shell, with arguments; empty: ``$SHELL``.
     :param integration: whether marks are added to its prompt.
     :param confirm_mode: what a person confirms besides what the policy asks for: nothing, each step, or the plan.
+    :param history: whether the shell keeps commands of the agent in its history.
     :param backends: models in the order in which they are asked, as ``--backend`` has them; none: those of ``[model]``.
     :param max_plan_steps: longer plans are refused.
     :param output_bytes: most bytes of a command's output that are kept.
@@ -300,6 +301,7 @@ class Shell(Section, frozen=True):
     integration: bool = True
     share_policy: bool = True
     confirm_mode: Literal["auto", "each", "plan"] = "plan"
+    history: bool = False
     backends: tuple[str, ...] = ()
     max_plan_steps: Count = 50
     output_bytes: Annotated[int, msgspec.Meta(ge=1000)] = 1_000_000

@@ -31,6 +31,9 @@ CUT_MARGIN = 4096
 """Number of characters beyond a cut that are searched for secrets."""
 
 _PATH_STARTS = ("/", "~/", "./", "../")
+_PATH_NAME = r"(?>\.?[A-Za-z]?[a-z]*[0-9]{0,5}(?:[._@-][a-z]*[0-9]{0,5})*(?=/|\Z)|[A-Z_]{1,31}(?=/|\Z))"
+_PATH = re.compile(rf"(?:~|\.{{1,2}})?(?:/{_PATH_NAME})++")
+"""A path of ordinary names: letters and digits do not alternate as they do in a key that begins with a slash."""
 _ESCAPE = re.compile(r"%[0-9A-F]{2}")
 _PLAIN = re.compile(
     r"[A-Za-z]{1,11}"  # "production"
@@ -86,6 +89,13 @@ def names_path(value: str) -> bool:
     return bool(paths) and all(path.startswith(_PATH_STARTS) and _exists(path) for path in paths)
 
 
+def looks_like_path(value: str) -> bool:
+    """:returns: whether a value is a path with at least two names, by its looks or since it exists: no secret."""
+    if len(value) > CUT_MARGIN or not (value.count("/") > 1 or value.startswith(("~/", "./"))):
+        return False
+    return _PATH.fullmatch(value) is not None or names_path(value)
+
+
 def _exists(path: str) -> bool:
     try:
         return os.path.lexists(os.path.expanduser(path))
@@ -130,7 +140,7 @@ class Redactor:
     def text(self, text: str) -> str:
         """:returns: the text with every secret replaced."""
         text = self.live(text)
-        found = find(text)
+        found = [each for each in find(text) if each.name or not looks_like_path(text[each.start : each.end])]
         return _replaced(text, found) if found else text
 
     def value(self, value: Any, limit: int | None = None) -> Any:

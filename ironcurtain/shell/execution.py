@@ -183,7 +183,12 @@ class CommandRunner:
             self._pty.write(KILL_LINE)
         self._left_over = False
         typed = line.encode("utf-8", "replace")
-        self._pty.write((PASTE_BEGIN + typed + PASTE_END if self.pasting else typed.replace(b"\n", ENTER)) + ENTER)
+        if self.pasting:  # fish leaves out blanks at the beginning of a paste
+            bare = typed.lstrip(b" ")
+            typed = typed[: len(typed) - len(bare)] + PASTE_BEGIN + bare + PASTE_END
+        else:
+            typed = typed.replace(b"\n", ENTER)
+        self._pty.write(typed + ENTER)
         try:
             return await self._result(seconds)
         finally:

@@ -145,6 +145,7 @@ class _Making:
         wrapped = WrappedShell(
             self._reactor, self._start.prepared, self._start.nonce, self._options.directory, self._size, lines
         )
+        wrapped.recorded = own.history
         runner = CommandRunner(wrapped.pty, self._reactor, own.output_bytes)
         runner.line, runner.end_line = wrapped.line, wrapped.end_line
         agent = ShellAgent(core, wrapped, runner)

@@ -23,7 +23,7 @@ from ironcurtain.shell_integration.marks import (
     VariableReported,
 )
 from ironcurtain.shell_integration.preparation import Prepared
-from ironcurtain.shell_integration.typed_marks import end_mark, with_marks
+from ironcurtain.shell_integration.typed_marks import UNRECORDED, end_mark, with_marks
 from ironcurtain.terminal.pty import LocalPty, PtyOwner
 
 T = TypeVar("T")
@@ -48,6 +48,7 @@ class WrappedShell:
     :param size: columns and rows of its terminal at first.
     :ivar integrated: whether it says by marks where its prompts and commands begin and end.
     :ivar directory: the one that it is in.
+    :ivar recorded: whether it keeps commands of the agent in its history.
     :ivar status: of the last command.
     :ivar variables: of its environment, as it reported them last; ``None``: it has no such variable.
     :ivar lines: the last lines that its terminal showed, without those of the agent's commands.
@@ -65,6 +66,7 @@ class WrappedShell:
         self._reader, self._fallback = MarkReader(nonce), FallbackPrefix()
         self.pty = self.another()
         self.integrated = prepared.integrated
+        self.recorded = True
         self.status = 0
         self.variables: dict[str, str | None] = {}
         self.lines = lines
@@ -228,7 +230,7 @@ class WrappedShell:
     def line(self, command: str) -> str | None:
         """:returns: what to type for a command; ``None``: it is a shell whose syntax is not known."""
         if self.integrated:
-            return command
+            return command if self.recorded else UNRECORDED + command
         self._nonce = secrets.token_hex(16)
         self._reader.also(self._nonce)
         return with_marks(command, self.name, self._nonce)

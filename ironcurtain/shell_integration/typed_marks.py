@@ -16,6 +16,9 @@ class _Syntax:
     status: str
 
 
+UNRECORDED = " " * 11
+"""Before a command that is typed and that the shell is to keep out of its history: blanks that nobody types there."""
+
 _POSIX = _Syntax("{ %s\n}", '"$?"')
 _SYNTAX = {
     **dict.fromkeys(("ash", "bash", "busybox", "dash", "ksh", "ksh93", "mksh", "oksh", "sh", "yash", "zsh"), _POSIX),

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from base64 import b64encode
 
+from hypothesis import given
+from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.secrets.redaction import Redactor, Secret
@@ -39,13 +42,87 @@ class ScrubberTests(SynchronousTestCase):
         self.assertEqual(redactor.text(CANARY), CANARY)
 
 
+class TypedTests(SynchronousTestCase):
+    """What people type and programs print."""
+
+    def test_assigned_values(self) -> None:
+        for text in (
+            f"export X_TOKEN={CANARY}",
+            f'X_TOKEN="{CANARY}" ls',
+            f"GH_PAT='{CANARY}'",
+            f"declare -x MY_KEY={CANARY}",
+            f"set -gx GH_PAT {CANARY}",
+            f"setenv DB_PASSWORD {CANARY}",
+        ):
+            scrubber = Scrubber(Redactor(), {})
+            self.assertEqual(scrubber.text(text), text.replace(CANARY, "[redacted]"))
+            self.assertEqual(scrubber.text(f"it was {CANARY}!"), "it was [redacted]!", text)
+
+    def test_what_was_redacted_once_stays_so_in_the_records(self) -> None:
+        redactor = Redactor()
+        scrubber = Scrubber(redactor, {})
+        self.assertEqual(scrubber.text(CANARY), CANARY)
+        scrubber.text(f"export X_TOKEN={CANARY}")
+        self.assertEqual(redactor.text(f"curl -H 'x: {CANARY}'"), "curl -H 'x: [redacted]'")
+
+    def test_ordinary_words_are_not_learned(self) -> None:
+        scrubber = Scrubber(Redactor(), {})
+        scrubber.text("export X_TOKEN=production Y_TOKEN=short1 LOGIN_PASSWORD=swordfish")
+        self.assertEqual(scrubber.text("production short1 swordfish"), "production short1 swordfish")
+
+    def test_thirty_two_bytes_in_hexadecimal(self) -> None:
+        digest = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+        for text in (
+            f"sha256:{digest}",
+            f"{digest}  file.tar.gz",
+            f"{digest} *file",
+            f"/var/lib/{digest}/x",
+            f"{digest}.x",
+        ):
+            self.assertEqual(Scrubber(Redactor(), {}).text(text), text)
+        for text in (digest, f"the key is {digest}.", f"'{digest}'", f"key={digest.upper()}"):
+            self.assertNotIn(digest, Scrubber(Redactor(), {}).text(text).lower().removesuffix("."), text)
+
+    def test_paths_are_none(self) -> None:
+        for text in (
+            "API_KEY=/run/secrets/key",
+            "X_TOKEN=~/secret/tok",
+            "export SSH_PRIVATE_KEY=/home/ada/.ssh/id_ed25519",
+            "DB_PASSWORD='./conf/db.txt'",
+            "GH_PAT=/etc/gh/pat-2024.json",
+            "set -x MY_TOKEN ../a/b",
+        ):
+            self.assertEqual(Scrubber(Redactor(), {}).text(text), text)
+        for value in ("/bPxRfiCYEXAMPLEKEYwJalrXUtnFEMI/K7MDENG", "/Ab3dE/x9Yz", "/swordfish"):
+            self.assertNotIn(value, Scrubber(Redactor(), {}).text(f"AWS_SECRET_ACCESS_KEY={value}"))
+
+    @given(st.text(st.sampled_from("/a.B_0-~ ='\"\\KEYTOKN\n"), max_size=300))
+    def test_any_text_takes_little_time(self, text: str) -> None:
+        Scrubber(Redactor(), {}).text(text)
+
+    def test_hostile_texts_take_little_time(self) -> None:
+        began = time.perf_counter()
+        for piece in ("/ab", "/a.a-a", "A_TOKEN=", "set -x ", "set --a -b ", "'", "A_KEY='\\", "f" * 64):
+            Scrubber(Redactor(), {}).text(f"X_TOKEN={piece * 20_000}!")
+        self.assertLess(time.perf_counter() - began, 20.0)
+
+
 class VariableTests(SynchronousTestCase):
     """Names of variables."""
 
     def test_names(self) -> None:
-        for name in ("MY_API_KEY", "APIKEY", "aws_secret_access_key", "GH_TOKEN", "TOKEN", "PGPASSWORD", "CREDENTIALS"):
+        for name in (
+            "GH_PAT",
+            "MY_API_KEY",
+            "APIKEY",
+            "aws_secret_access_key",
+            "GH_TOKEN",
+            "TOKEN",
+            "PGPASSWORD",
+            "CREDENTIALS",
+        ):
             self.assertTrue(is_secret_variable(name), name)
-        for name in ("PATH", "HOME", "KEYBOARD", "MONKEY", "TOKENIZERS_PARALLELISM", "EDITOR"):
+        for name in ("PATH", "COMPAT", "HOME", "KEYBOARD", "MONKEY", "TOKENIZERS_PARALLELISM", "EDITOR"):
             self.assertFalse(is_secret_variable(name), name)
 
     def test_only_what_is_named_is_sent_and_never_a_secret(self) -> None:

@@ -33,6 +33,8 @@ __ironcurtain_directory= __ironcurtain_encoded=
 __ironcurtain_traced=()
 # Whether to look for a trap, and then the command that sets it.
 __ironcurtain_trap=(1)
+# What a command of the agent begins with that is to stay out of the history, and HISTIGNORE while it is accepted.
+__ironcurtain_unrecorded='           ' __ironcurtain_ignored=()
 # Empty; its expansion in PS0 sets variables.
 __ironcurtain_none=
 # The user's PS1 while ours is used.
@@ -77,6 +79,7 @@ __ironcurtain_prompt() {
     local code=${__ironcurtain_status:-$?} marks= -
     set +aeux
     __ironcurtain_status=
+    __ironcurtain_record
     if [[ -n $__ironcurtain_ran ]]; then
         marks=$'\e'"]133;D;$code;aid=$__ironcurtain_nonce"$'\a'
     fi
@@ -93,6 +96,23 @@ __ironcurtain_prompt() {
     builtin printf %s "$marks"$'\e'"]133;A;aid=$__ironcurtain_nonce"$'\a' >/dev/tty
     __ironcurtain_arm
     __ironcurtain_ran= __ironcurtain_typed= __ironcurtain_at_prompt=1
+}
+
+# Keeps the line that is accepted now out of the history.
+__ironcurtain_omit() {
+    __ironcurtain_ignored=("${HISTIGNORE+set}" "${HISTIGNORE-}")
+    HISTIGNORE='*'
+}
+
+# Ends that.
+__ironcurtain_record() {
+    ((${#__ironcurtain_ignored[@]})) || return 0
+    if [[ -n ${__ironcurtain_ignored[0]} ]]; then
+        HISTIGNORE=${__ironcurtain_ignored[1]}
+    else
+        unset -v HISTIGNORE
+    fi
+    __ironcurtain_ignored=()
 }
 
 # The line editor is not traced: "set -x" goes on when the line is accepted.
@@ -200,6 +220,10 @@ __ironcurtain_look() {
     __ironcurtain_at_prompt=0
     builtin printf '\e]6973;%s;entered\a' "$__ironcurtain_nonce" >/dev/tty
     [[ $PS1 != "$__ironcurtain_ps1$__ironcurtain_b" ]] || PS1=$__ironcurtain_ps1
+    if [[ $READLINE_LINE == "$__ironcurtain_unrecorded"[!\ ]* ]]; then
+        READLINE_LINE=${READLINE_LINE:${#__ironcurtain_unrecorded}}
+        __ironcurtain_omit
+    fi
     case $READLINE_LINE in
         '\#'*)
             READLINE_LINE=${READLINE_LINE:1}

@@ -22,6 +22,8 @@ fi
 typeset -g __ironcurtain_typed= __ironcurtain_directory= __ironcurtain_encoded= __ironcurtain_ps1=
 # Whether a command ran since the last prompt; whether Enter came here; whether it once did not.
 typeset -g __ironcurtain_ran= __ironcurtain_entered= __ironcurtain_missed=
+# What a command of the agent begins with that is to stay out of the history, and whether one was accepted.
+typeset -g __ironcurtain_unrecorded='           ' __ironcurtain_omitted=
 # Whether comments are off but for the line that was accepted.
 typeset -g __ironcurtain_uncommented=
 # How often the accept-line widget is called within itself, and which widget is next to be called.
@@ -93,7 +95,7 @@ __ironcurtain_prompt() {
     print -rn -- $marks >$TTY
     __ironcurtain_hook
     __ironcurtain_arm
-    __ironcurtain_ran= __ironcurtain_typed= __ironcurtain_entered=
+    __ironcurtain_ran= __ironcurtain_typed= __ironcurtain_entered= __ironcurtain_omitted=
     __ironcurtain_depth=0
     return 0
 }
@@ -114,9 +116,17 @@ __ironcurtain_hook() {
     if [[ $precmd_functions[-1] != __ironcurtain_prompt ]]; then
         precmd_functions=(${precmd_functions:#__ironcurtain_prompt} __ironcurtain_prompt)
     fi
+    if [[ -z ${(M)zshaddhistory_functions:#__ironcurtain_history} ]]; then
+        zshaddhistory_functions+=(__ironcurtain_history)
+    fi
     if [[ -z ${(M)preexec_functions:#__ironcurtain_command} ]]; then
         preexec_functions+=(__ironcurtain_command)
     fi
+}
+
+# Whether the line that is accepted goes to the history.
+__ironcurtain_history() {
+    [[ -z $__ironcurtain_omitted ]]
 }
 
 # Puts the widget back that the user's files or commands have replaced.
@@ -199,6 +209,10 @@ __ironcurtain_line() {
     __ironcurtain_hook
     if [[ $PS1 == "$__ironcurtain_ps1%{$__ironcurtain_b%}" ]]; then
         PS1=$__ironcurtain_ps1
+    fi
+    if [[ $BUFFER == "$__ironcurtain_unrecorded"[^[:blank:]]* ]]; then
+        BUFFER=${BUFFER:${#__ironcurtain_unrecorded}}
+        __ironcurtain_omitted=1
     fi
     if [[ $BUFFER == '\#'* ]]; then
         BUFFER=${BUFFER#\\}
