@@ -6,8 +6,6 @@ from twisted.internet.defer import CancelledError, Deferred
 
 from ironcurtain.errors import ConfigurationError, StaleDecision, UsageError
 from ironcurtain.llm.model import FellBack, ModelError, Retrying, TextBlock, TextDelta, TokenUsage
-from ironcurtain.session.budget import BudgetLimits
-from ironcurtain.session.events import BudgetExhausted
 from ironcurtain.shell.assistant import CANCELLED, REFUSED
 from ironcurtain.shell.messages import (
     Approval,
@@ -297,16 +295,6 @@ class WrongAnswerTests(AssistantTestCase):
         self.instruct()
         self.choosing.errback(ConfigurationError("config.toml", "there is no key"))
         self.assertIn("there is no key", self.done().error)
-
-    def test_a_budget_that_is_used_up(self) -> None:
-        self.make(budget=BudgetLimits(tokens=12))
-        self.instruct()
-        self.plan("ls")
-        self.allow()
-        done = self.done()
-        self.assertIn("budget used up: 12 of 12 tokens", done.error)
-        self.assertEqual((len(self.model.requests), self.shell.ran), (1, ["ls"]))
-        self.assertEqual(len([each for each in self.events if isinstance(each, BudgetExhausted)]), 1)
 
 
 class EndTests(AssistantTestCase):

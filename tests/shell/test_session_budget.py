@@ -5,10 +5,25 @@ from __future__ import annotations
 from ironcurtain.errors import UsageError
 from ironcurtain.llm.model import TokenUsage
 from ironcurtain.session.budget import BudgetLimits
+from ironcurtain.session.events import BudgetExhausted
 from ironcurtain.shell.assistant import CANCELLED
 from ironcurtain.shell.messages import BudgetReached, Interrupt, MoreTokens
 from ironcurtain.shell.session_budget import TOKENS_SETTING
 from tests.shell.assistant import AssistantTestCase
+
+
+class UnaskedTests(AssistantTestCase):
+    """Nobody is asked."""
+
+    def test_the_instruction_ends(self) -> None:
+        self.make(budget=BudgetLimits(tokens=12))
+        self.instruct()
+        self.plan("ls")
+        self.allow()
+        done = self.done()
+        self.assertIn("budget used up: 12 of 12 tokens", done.error)
+        self.assertEqual((len(self.model.requests), self.shell.ran), (1, ["ls"]))
+        self.assertEqual(len([each for each in self.events if isinstance(each, BudgetExhausted)]), 1)
 
 
 class BudgetTests(AssistantTestCase):
