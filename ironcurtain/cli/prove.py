@@ -192,7 +192,7 @@ def _of_agent(agent: str) -> Iterator[Report]:
             session = await application.manager.create(SessionRequest(agent, "", None, {}))
             resources, own = application.manager.services.settings.resources, session.agent
             with Outside(Path(person_home(os.environ, os.geteuid()))) as outside:
-                if session.request.options.get(SANDBOX) == BUBBLEWRAP and isinstance(own, ContainerAgent):
+                if session.identity.request.options.get(SANDBOX) == BUBBLEWRAP and isinstance(own, ContainerAgent):
                     assert own.sandbox is not None
                     room = Room(resources.memory_mb * MEBIBYTE, scratch_mb(resources) * MEBIBYTE)
                     account = application.manager.services.choose_account(None).switched

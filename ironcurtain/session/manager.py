@@ -156,7 +156,7 @@ class SessionManager:
         )
         if export is None:
             return await self._start(session, made)
-        spans = SessionSpans(session.number, session.request.kind, secrets.token_hex)
+        spans = SessionSpans(session.number, session.identity.request.kind, secrets.token_hex)
         exported = ExportedSession(session.events, spans, export, self.services.now)
         try:
             await self._start(session, made)

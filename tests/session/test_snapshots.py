@@ -191,7 +191,7 @@ class UndoSessionTests(SnapshotTestCase):
         self.successResultOf(self.session.send("hello"))
         thread = ManualThread()
         run: Callable[..., Any] = thread
-        self.patch(self.session._snapshots, "_in_thread", run)
+        self.patch(self.session._parts.up.snapshots, "_in_thread", run)
         undoing = Deferred.fromCoroutine(self.session.undo(1, "local:ada"))
         self.assertEqual(self.code("hello"), "SESSION_NOT_READY")
         thread.run()
