@@ -177,7 +177,7 @@ class Gate:
         :returns: the result; a refusal is a result, too.
         """
         call = self._admission.open(server, tool)
-        self._backends.look_again()
+        self._backends.lists.look_again()
         definition = self._backends.catalogue.tool(server, tool)
         try:
             verdict = self._judge(call, arguments, definition, self if client is None else client)

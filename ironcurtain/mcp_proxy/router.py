@@ -14,9 +14,10 @@ from twisted.internet.defer import Deferred, DeferredList
 
 from ironcurtain.jsonrpc import codec
 from ironcurtain.mcp_proxy.backend import BackendFailed, OnProgress, RpcError
-from ironcurtain.mcp_proxy.backends import Backends, ConnectedAgent
+from ironcurtain.mcp_proxy.backends import Backends
 from ironcurtain.mcp_proxy.calls import CallResult, PathRewriter
 from ironcurtain.mcp_proxy.catalogue import PROMPTS, RESOURCES, TEMPLATES, TOOLS, CatalogueKind
+from ironcurtain.mcp_proxy.connected_agents import ConnectedAgent
 from ironcurtain.mcp_proxy.envelope import (
     DISCOVER,
     IDENTITY,
@@ -137,7 +138,7 @@ class Router:
         return "\n\n".join(texts)
 
     async def _list_tools(self, agent: ConnectedAgent, params: Params, sink: ProgressSink) -> bytes:
-        self._backends.look_again()
+        self._backends.lists.look_again()
         self._backends.tell_failures(agent)
         tools = self._backends.catalogue.offered
         return self._list(TOOLS, tools, lambda: ({**t.definition, "name": name} for name, t in tools.items()), params)
@@ -170,7 +171,7 @@ class Router:
             _refuse(codec.INVALID_PARAMS, "tools/call needs a name, and arguments that are an object")
         tool = self._backends.catalogue.tools.get(name)
         server, own_name = ("", name) if tool is None else (tool.server, tool.name)
-        self._backends.calling(server, agent)
+        self._backends.agents.calling(server, agent)
         result = await self._gate.call(
             server,
             own_name,
@@ -186,7 +187,7 @@ class Router:
 
     async def _read(self, agent: ConnectedAgent, params: Params, sink: ProgressSink) -> bytes:
         server = self._resource_owner(agent, params)
-        self._backends.calling(server, agent)
+        self._backends.agents.calling(server, agent)
         raw, _ = await self._gate.request(
             server, "resources/read", params, progress=sink.waiting, on_progress=sink.relay
         )
@@ -230,7 +231,7 @@ class Router:
         prompt = self._backends.catalogue.prompts.get(name) if isinstance(name, str) else None
         if prompt is None:
             _refuse(codec.INVALID_PARAMS, "Unknown prompt")
-        self._backends.calling(prompt.server, agent)
+        self._backends.agents.calling(prompt.server, agent)
         raw, _ = await self._gate.request(
             prompt.server,
             "prompts/get",
@@ -256,7 +257,7 @@ class Router:
         level = params.get("level")
         if not isinstance(level, str):
             _refuse(codec.INVALID_PARAMS, "level must be a string")
-        self._backends.level = level
+        self._backends.agents.level = level
         await DeferredList([self._backends.set_level(backend) for backend in self._backends.having("logging")])
         return b"{}"
 

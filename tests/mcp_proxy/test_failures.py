@@ -157,7 +157,7 @@ class FailureTests(Base):
         self.patch(router, "START_SECONDS", 1000.0)
         mute = CommandServer("mute", "/usr/bin/sleep", ("600",), sandbox=None, start_seconds=1000.0)
         bench = await self.bench(mute, fake_server())
-        bench.proxy._backends._started -= 1000.0  # so much later the agent comes
+        bench.proxy._backends._starts._started -= 1000.0  # so much later the agent comes
         await until(lambda: bench.proxy._backends.starting() == {"mute": ""})
         agent = await bench.agent()
         self.assertIn("structuredContent", (await agent.call("fake__echo"))["result"])
