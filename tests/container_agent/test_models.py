@@ -86,7 +86,7 @@ class KeyTests(ContainerTestCase):
     def key_of(self, session: Session) -> list[str]:
         """:returns: the fake keys of a session."""
         agent: Any = session.agent
-        return list(agent._facts.fake_keys.values())
+        return list(agent._conversation.facts.fake_keys.values())
 
     async def test_who_pays_is_told_and_part_of_the_description(self) -> None:
         session = await self.start()

@@ -1,0 +1,105 @@
+"""What an agent program is started with: the conversation to continue, its model, its orientation."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+from ironcurtain.agents.adapter import Adapter, Facts
+from ironcurtain.errors import SessionError, UsageError
+from ironcurtain.files.atomic import write_atomically
+from ironcurtain.session.parts import Core
+
+
+class Conversation:
+    """
+    :param place: writes the agent's files.
+    :param answered: whether a message of this conversation has been answered.
+    :param notice: precedes the messages until one is answered; empty: nothing does.
+    :ivar facts: for the adapter; the orientation is added by :meth:`orient`.
+    :ivar name: the agent's own identifier of the conversation; empty: it is not known.
+    """
+
+    def __init__(
+        self,
+        core: Core,
+        adapter: Adapter,
+        facts: Facts,
+        place: Callable[[Facts], None],
+        answered: bool,
+        notice: str,
+    ) -> None:
+        self._core, self._adapter, self._place = core, adapter, place
+        self.facts, self.name = facts, ""
+        self._answered, self._notice = answered, notice
+        self._oriented = False
+
+    def environment(self) -> dict[str, str]:
+        """
+        :returns: the program's variables.
+        :raises UsageError: the facts do not fit the agent.
+        """
+        return dict(self._adapter.environment(self.facts))
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """The program's command line."""
+        return tuple(self._adapter.turn(self.facts, not self._answered))
+
+    async def orient(self, orientation: Callable[[], Awaitable[str]]) -> None:
+        """Write the agent's files, once."""
+        if not self._oriented:
+            self.facts = replace(self.facts, orientation=await orientation())
+            self._place(self.facts)
+            self._oriented = True
+
+    def with_notice(self, message: str) -> str:
+        """:returns: what the agent gets for a message."""
+        return f"{self._notice}\n\n{message}" if self._notice else message
+
+    def answered(self) -> None:
+        """A message was answered, so that the conversation can be resumed: keep its name for later programs."""
+        self._answered, self._notice = True, ""
+        if self.name and self.name != self.facts.conversation:
+            self.facts = replace(self.facts, conversation=self.name)
+            write_atomically(self._core.paths.agent_conversation, self.name.encode())
+
+    def clear(self) -> None:
+        """Begin a new one."""
+        self.facts, self.name = replace(self.facts, conversation=""), ""
+        self._answered, self._notice = False, ""
+        self._core.paths.agent_conversation.unlink(missing_ok=True)
+
+    def use_model(self, model: str) -> None:
+        """:raises SessionError: ``MESSAGE_FAILED``: the agent cannot use it."""
+        facts = replace(self.facts, model=model)
+        try:
+            self._adapter.environment(facts)
+        except UsageError as e:
+            raise SessionError("MESSAGE_FAILED", str(e)) from None
+        self.facts = facts
+        if self._oriented:
+            self._place(facts)
+
+
+class HandedMessages:
+    """Messages that a program has, and may take into its conversation any time."""
+
+    def __init__(self) -> None:
+        self._handed: list[tuple[str, Callable[[], None]]] = []
+
+    def add(self, message: str, taken: Callable[[], None]) -> None:
+        """:param taken: called when the program has taken it."""
+        self._handed.append((message, taken))
+
+    def forget(self, message: str) -> None:
+        """It is sent again."""
+        self._handed = [handed for handed in self._handed if handed[0] != message]
+
+    def take(self, message: str) -> None:
+        """The program has taken it."""
+        for handed in self._handed:
+            if handed[0] == message:
+                self._handed.remove(handed)
+                handed[1]()
+                return
