@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -11,12 +9,9 @@ import msgspec
 from twisted.internet.defer import CancelledError, Deferred, succeed
 
 from ironcurtain.audit.chain import timestamp
-from ironcurtain.errors import NotFound, SessionError, Unavailable, UsageError
-from ironcurtain.loop.backend import IterationTask, LoopBackend, OutputHandler, RunningProgram
-from ironcurtain.loop.checkpoint import Checkpoints
+from ironcurtain.errors import SessionError
 from ironcurtain.loop.config import LoopSettings
 from ironcurtain.loop.interrupts import Action, Interrupts
-from ironcurtain.loop.iteration import IterationMonitor
 from ironcurtain.loop.model import (
     EXIT_STATUS,
     Iteration,
@@ -27,55 +22,31 @@ from ironcurtain.loop.model import (
     RunOutcome,
     loop_end,
 )
-from ironcurtain.loop.output_scan import OutputScan
+from ironcurtain.loop.program_runs import LoopWork, ProgramRuns, Stage
 from ironcurtain.loop.stage import LoopFrontEnd, StreamStage, TerminalStage
 from ironcurtain.loop.state import Journal, read_prompt, with_events
 from ironcurtain.session import events
 from ironcurtain.session.model import Reply, Usage
 from ironcurtain.session.parts import Core
-from ironcurtain.terminal.echo import LoopEvent, Promise
-from ironcurtain.terminal.forked import NoPty
 from ironcurtain.terminal.hub import Hub
-from ironcurtain.terminal.model import ProgramExit
 
 T = TypeVar("T")
 
 
 class LoopAgent:
     """
-    :param backend: what each iteration runs.
-    :param mode: how to run it.
-    :param idle_seconds: seconds without activity after which an iteration is ended; 0: never.
-    :param checkpoints: ``None``: no checkpoints.
-    :param take_snapshot: takes a snapshot of the workspace before the iteration with a number.
+    :param work: what the loop does.
     """
 
-    def __init__(
-        self,
-        core: Core,
-        reactor: Any,
-        settings: LoopSettings,
-        backend: LoopBackend,
-        mode: IterationMode,
-        idle_seconds: float,
-        checkpoints: Checkpoints | None,
-        take_snapshot: Callable[[int], Deferred[None]],
-    ) -> None:
-        self._core, self._reactor, self._settings = core, reactor, settings
-        self._backend, self._mode, self._idle_seconds, self._checkpoints = backend, mode, idle_seconds, checkpoints
-        self._take_snapshot, self._snapshot = take_snapshot, succeed(None)
-        self._clock = core.services.clock
-        self._promise = Promise(settings.event_loop.completion_promise)
-        self._limits = _limits(settings, core)
+    def __init__(self, core: Core, reactor: Any, work: LoopWork) -> None:
+        self._core, self._reactor, self._work = core, reactor, work
+        self._snapshot = succeed(None)
+        self._limits = _limits(work.settings, core)
         self._journal = Journal(core.paths)
         self._first = len(self._journal.state.iterations) + 1
+        self._runs = ProgramRuns(core, reactor, work, self._limits, self._journal)
         self._terminal: TerminalStage | None = None
-        self._stage: TerminalStage | StreamStage | None = None
-        self._reader: OutputScan | None = None
-        self._watch: IterationMonitor | None = None
         self._interrupts = Interrupts()
-        self._interrupted = ""
-        self._starting: Deferred[RunningProgram] | None = None
         self._loop: Deferred[tuple[LoopEnding, str]] | None = None
 
     @property
@@ -91,7 +62,7 @@ class LoopAgent:
     @property
     def description(self) -> str:
         """What runs and where, in words."""
-        return f"{self._backend.name}, {self._backend.where}"
+        return f"{self._work.backend.name}, {self._work.backend.where}"
 
     async def start(self) -> None:
         """
@@ -101,12 +72,12 @@ class LoopAgent:
         :raises NotFound: there is no such command.
         """
         self._prompt()
-        self._backend.check(self._mode)
-        if self._checkpoints is not None:
-            await self._checkpoints.check()
+        self._work.backend.check(self._work.mode)
+        if self._work.checkpoints is not None:
+            await self._work.checkpoints.check()
         self._journal.open()
-        await self._backend.start()
-        if self._mode is not IterationMode.HEADLESS:
+        await self._work.backend.start()
+        if self._work.mode is not IterationMode.HEADLESS:
             try:
                 await self._open_terminal()
             except BaseException:
@@ -120,8 +91,8 @@ class LoopAgent:
         Both use much processor time while starting, so the first program starts afterwards.
         """
         size = self._core.request.terminal or (80, 24)
-        self._terminal = TerminalStage(self._core, self._reactor, size, f"loop: {self._backend.name}")
-        self._reader = self._make_reader(self._terminal)
+        self._terminal = TerminalStage(self._core, self._reactor, size, f"loop: {self._work.backend.name}")
+        self._runs.prepare(self._terminal)
         await self._terminal.hub.text()
 
     def run(self, front: LoopFrontEnd) -> Deferred[tuple[LoopEnding, str]]:
@@ -130,8 +101,7 @@ class LoopAgent:
 
         :returns: why it ended, as a value and in words; fails if the loop cannot continue.
         """
-        self._stage = self._terminal or StreamStage(front)
-        self._loop = Deferred.fromCoroutine(self._run(self._stage))
+        self._loop = Deferred.fromCoroutine(self._run(self._terminal or StreamStage(front)))
         return self._loop
 
     def interrupt(self, reason: str, *, at_once: bool = False) -> None:
@@ -140,12 +110,8 @@ class LoopAgent:
 
         :param at_once: without a grace period.
         """
-        self._interrupted = self._interrupted or reason
+        self._runs.interrupt(reason, at_once)
         self._snapshot.cancel()
-        if self._starting is not None:
-            self._starting.cancel()
-        elif self._watch is not None:
-            self._watch.end(RunOutcome.INTERRUPTED, reason, at_once=at_once)
 
     def pressed(self, key: str) -> Action:
         """
@@ -155,7 +121,7 @@ class LoopAgent:
         :returns: the action taken; the caller forwards the key.
         """
         keys = self._interrupts
-        action = keys.ctrl_backslash() if key == "quit" else keys.ctrl_c(self._clock.seconds())
+        action = keys.ctrl_backslash() if key == "quit" else keys.ctrl_c(self._core.services.clock.seconds())
         if action is Action.TERMINATE:
             self.interrupt("Ctrl-C was pressed twice")
         elif action is Action.KILL:
@@ -172,10 +138,9 @@ class LoopAgent:
         if self._loop is not None and not self._loop.called:
             await self._ended()
         elif self._terminal is not None:
-            self._terminal.close(EXIT_STATUS[LoopEnding.INTERRUPTED], self._interrupted)
-        if self._reader is not None:
-            self._reader.lost("is not needed")
-        await self._backend.stop()
+            self._terminal.close(EXIT_STATUS[LoopEnding.INTERRUPTED], self._runs.interrupted)
+        self._runs.release()
+        await self._work.backend.stop()
 
     def _ended(self) -> Deferred[None]:
         done: Deferred[None] = Deferred()
@@ -192,7 +157,7 @@ class LoopAgent:
         """:returns: the known usage of all iterations."""
         return Usage(cost=self.state.cost or None, token_tracking_available=False)
 
-    async def _run(self, stage: TerminalStage | StreamStage) -> tuple[LoopEnding, str]:
+    async def _run(self, stage: Stage) -> tuple[LoopEnding, str]:
         ending, reason = LoopEnding.FAILURES, "it could not continue"
         try:
             while (found := self._over()) is None:
@@ -212,52 +177,51 @@ class LoopAgent:
                 stage.close(EXIT_STATUS[ending], reason)
 
     def _over(self) -> tuple[LoopEnding, str] | None:
-        if self._interrupted:
-            return LoopEnding.INTERRUPTED, self._interrupted
+        if self._runs.interrupted:
+            return LoopEnding.INTERRUPTED, self._runs.interrupted
         return loop_end(self.state, self._limits, self._first)
 
     async def _is_prepared(self, number: int) -> bool:
         """:returns: whether the iteration may begin: it was not interrupted during its snapshot."""
-        self._snapshot = self._take_snapshot(number)
+        self._snapshot = self._work.take_snapshot(number)
         try:
             await self._snapshot
         except CancelledError:
-            if not self._interrupted:
+            if not self._runs.interrupted:
                 raise
-        return not self._interrupted
+        return not self._runs.interrupted
 
-    async def _iterate(self, stage: TerminalStage | StreamStage, number: int) -> None:
+    async def _iterate(self, stage: Stage, number: int) -> None:
         prompt = with_events(self._prompt(), self.state.events)
         iteration = Iteration(
             number=number, outcome=RunOutcome.RUNNING, started_at=timestamp(self._core.services.now())
         )
         self._journal.begin(iteration, prompt)
         self._begin(stage, number)
-        watch, reader, ended = await self._work(stage, prompt, number)
+        watch, scan, ended = await self._runs.run(stage, prompt, number)
         outcome, reason = await watch.ended(ended)
-        self._watch, stage.reader = None, None
-        stage.iteration_ended()
+        self._runs.over(stage)
         iteration = msgspec.structs.replace(
             iteration,
             outcome=outcome,
             status=ended.status,
             reason=reason,
-            seconds=round(self._clock.seconds() - watch.began, 3),
-            cost=self._backend.cost(),
-            events=len(reader.events),
+            seconds=round(self._core.services.clock.seconds() - watch.began, 3),
+            cost=self._work.backend.cost(),
+            events=len(scan.events),
             commit=await self._checkpoint(stage, number),
         )
-        self._journal.end(iteration, reader.events, self._core.services.redactor.text(watch.text))
+        self._journal.end(iteration, scan.events, self._core.services.redactor.text(watch.text))
         self._end(stage, iteration)
 
-    def _begin(self, stage: TerminalStage | StreamStage, number: int) -> None:
-        command = list(self._backend.shown(self._mode))
-        self._core.audit.append("iteration", number=number, mode=str(self._mode), command=command)
+    def _begin(self, stage: Stage, number: int) -> None:
+        command = list(self._work.backend.shown(self._work.mode))
+        self._core.audit.append("iteration", number=number, mode=str(self._work.mode), command=command)
         self._core.emit(events.TurnStarted(turn=number, message=f"iteration {number}"))
         stage.mark(f"iteration {number}")
-        stage.say(f"iteration {number} of at most {self._limits.iterations}: {self._backend.name}")
+        stage.say(f"iteration {number} of at most {self._limits.iterations}: {self._work.backend.name}")
 
-    def _end(self, stage: TerminalStage | StreamStage, iteration: Iteration) -> None:
+    def _end(self, stage: Stage, iteration: Iteration) -> None:
         self._core.audit.append(
             "iteration-end",
             number=iteration.number,
@@ -274,85 +238,18 @@ class LoopAgent:
         why = f": {iteration.reason}" if iteration.reason else ""
         stage.say(f"iteration {iteration.number}: {iteration.outcome} after {iteration.seconds:.1f} s{why}")
 
-    async def _work(
-        self, stage: TerminalStage | StreamStage, prompt: str, number: int
-    ) -> tuple[IterationMonitor, OutputScan, ProgramExit]:
-        try:
-            return await self._try(stage, prompt, number, self._mode)
-        except NoPty as e:
-            self._core.log_line("loop", f"no terminal: {e}")
-            stage.say(f"error: {e}; falling back to headless for this iteration")
-            return await self._try(stage, prompt, number, IterationMode.HEADLESS)
-
-    async def _try(
-        self, stage: TerminalStage | StreamStage, prompt: str, number: int, mode: IterationMode
-    ) -> tuple[IterationMonitor, OutputScan, ProgramExit]:
-        piped = mode is IterationMode.HEADLESS
-        stream = stage.stream
-        reader, self._reader = self._reader or self._make_reader(stage), None
-        reader.begin(self._promise.text, prompt, None if piped else stage.size)
-        left = None if self._limits.seconds is None else max(0.0, self._limits.seconds - self.state.seconds)
-        show = stage.piped if piped else stage.output
-        watch = IterationMonitor(self._clock, reader, show, self._idle_seconds, left, lambda: self._active(stage))
-        stream.listens = mode is IterationMode.INTERACTIVE
-
-        owner = OutputHandler(watch.received, stage.complained, stage.input_full)
-        task = IterationTask(prompt, mode, self._environ(number), stage.size, stream)
-        self._starting = Deferred.fromCoroutine(self._backend.run(task, owner))
-        try:
-            running: RunningProgram = await self._starting
-        except (CancelledError, NotFound, Unavailable, SessionError, UsageError) as e:
-            if isinstance(e, NoPty) or (isinstance(e, CancelledError) and not self._interrupted):
-                reader.lost("is not needed")
-                raise
-            if self._interrupted:
-                watch.end(RunOutcome.INTERRUPTED, self._interrupted)
-            return watch, reader, ProgramExit(None if self._interrupted else 1, str(e))
-        except BaseException:
-            reader.lost("is not needed")
-            raise
-        finally:
-            self._starting = None
-        stage.reader, self._watch = reader, watch
-        watch.begin(running)
-        ended = await running.done
-        return watch, reader, ended
-
-    def _make_reader(self, stage: TerminalStage | StreamStage) -> OutputScan:
-        return OutputScan(self._reactor, lambda event: self._event(stage, event), stage.stream.hold_back)
-
-    def _active(self, stage: TerminalStage | StreamStage) -> tuple[float, bool]:
-        """Waiting for a person does not count as idle."""
-        typed, held_up = stage.active()
-        return typed, held_up or bool(self._core.escalations.pending())
-
-    def _event(self, stage: TerminalStage | StreamStage, event: LoopEvent) -> None:
-        redactor = self._core.services.redactor
-        payload = redactor.live(" ".join(event.payload.split()))
-        self._core.audit.append("loop-event", topic=event.topic, payload=event.payload)
-        self._core.emit(events.Progress(text=f"event {event.topic}: {payload}"))
-        if self._terminal is None:  # in a terminal it is already on the screen
-            stage.say(f"event {event.topic}: {payload}")
-
-    async def _checkpoint(self, stage: TerminalStage | StreamStage, number: int) -> str:
-        if self._checkpoints is None:
+    async def _checkpoint(self, stage: Stage, number: int) -> str:
+        if self._work.checkpoints is None:
             return ""
-        commit, problem = await self._checkpoints.commit(f"Loop iteration {number}")
+        commit, problem = await self._work.checkpoints.commit(f"Loop iteration {number}")
         if problem:
             stage.say(f"no checkpoint: {problem}")
         return commit
 
     def _prompt(self) -> str:
-        chosen = self._settings.event_loop
+        chosen = self._work.settings.event_loop
         workspace = self._core.workspace
         return read_prompt(chosen.prompt, workspace / Path(chosen.prompt_file), workspace)
-
-    def _environ(self, number: int) -> dict[str, str]:
-        return {
-            "IRONCURTAIN_LOOP_ITERATION": str(number),
-            "IRONCURTAIN_LOOP_PROMPT_FILE": os.fspath(self._journal.prompt_file),
-            "IRONCURTAIN_LOOP_EVENTS": os.fspath(self._journal.events_file),
-        }
 
 
 def _limits(settings: LoopSettings, core: Core) -> LoopLimits:

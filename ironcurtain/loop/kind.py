@@ -17,6 +17,7 @@ from ironcurtain.loop.config import LoopSettings, SettingsLayer, configured
 from ironcurtain.loop.container import ContainerBackend
 from ironcurtain.loop.host import HostBackend
 from ironcurtain.loop.model import IterationMode
+from ironcurtain.loop.program_runs import LoopWork
 from ironcurtain.session.git_identity import user_identity
 from ironcurtain.session.model import SessionRequest
 from ironcurtain.session.parts import Core, NoTools, Project, SessionKind, Tools
@@ -114,7 +115,8 @@ class LoopKind:
         def take_snapshot(number: int) -> Deferred[None]:
             return Deferred.fromCoroutine(core.snapshots.take(core.workspace, protected, number))
 
-        return LoopAgent(core, self._reactor, settings, backend, options.mode, idle, checkpoints, take_snapshot)
+        work = LoopWork(settings, backend, options.mode, idle, checkpoints, take_snapshot)
+        return LoopAgent(core, self._reactor, work)
 
 
 def _check_remote(request: SessionRequest) -> None:

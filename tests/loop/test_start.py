@@ -16,6 +16,7 @@ from ironcurtain.loop.agent import LoopAgent
 from ironcurtain.loop.config import SettingsLayer, configured
 from ironcurtain.loop.host import HostBackend
 from ironcurtain.loop.model import IterationMode, LoopEnding
+from ironcurtain.loop.program_runs import LoopWork
 from ironcurtain.terminal import screen
 from ironcurtain.terminal.emulator_process import EmulatorProcess
 from tests.audit.doubles import scratch
@@ -42,9 +43,8 @@ class GivenUpTests(TestCase):
         before = set(children())
         settings = configured(SettingsLayer("the test", {"event_loop.prompt": "work"})).settings
         backend = HostBackend(reactor, "", ("true",), {"PATH": "/bin:/usr/bin"}, "/")
-        agent = LoopAgent(
-            core, reactor, settings, backend, IterationMode.INTERACTIVE, 0, None, lambda number: succeed(None)
-        )
+        work = LoopWork(settings, backend, IterationMode.INTERACTIVE, 0, None, lambda number: succeed(None))
+        agent = LoopAgent(core, reactor, work)
         starting = Deferred.fromCoroutine(agent.start())
         self.assertEqual(len(set(children()) - before), 2)
         starting.cancel()
@@ -80,7 +80,7 @@ class InterruptedSnapshotTests(SynchronousTestCase):
             taken.append(number)
             return Deferred()
 
-        agent = LoopAgent(core, world.clock, settings, backend, IterationMode.HEADLESS, 0, None, take)
+        agent = LoopAgent(core, world.clock, LoopWork(settings, backend, IterationMode.HEADLESS, 0, None, take))
         self.successResultOf(Deferred.fromCoroutine(agent.start()))
         ending = agent.run(_SilentFrontEnd())
         self.assertNoResult(ending)
