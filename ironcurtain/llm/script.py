@@ -10,14 +10,15 @@ A file is TOML::
     delay = 0.05                          # seconds before each word and each tool; 0 if missing
     code = "print(files.list('.'))"       # asks for the tool execute_code
     commands = [{ command = "ls", purpose = "See what is there" }]  # asks for the tool shell, once for each
+    tools = [{ name = "write_file", input = { path = "x", content = "" } }]  # asks for any other tools
 
     [[turns]]
     expect = { last_result_contains = "notes.txt" }
     text = "There is one file, notes.txt."
 
-A turn needs ``text``, ``code`` or ``commands`` and may have all of them. The fields of ``expect``, all optional, are
-about the last message of the request: ``last_user_contains`` (its text), ``last_result_contains`` (its tool results,
-joined) and ``last_result_is_error``. ``usage`` may say what a turn is to cost: ``{ input_tokens = 100, output_tokens =
+A turn needs ``text``, ``code``, ``commands`` or ``tools`` and may have all of them. The fields of ``expect``, all
+optional, are about the last message of the request: ``last_user_contains`` (its text), ``last_result_contains`` (its
+tool results, joined) and ``last_result_is_error``. ``usage`` may say what a turn is to cost: ``{ input_tokens = 100, output_tokens =
 20 }``.
 
 Which turn comes is decided by the number of the model's answers in the request, so that a file serves any number of
@@ -30,7 +31,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from twisted.internet.interfaces import IReactorTime
@@ -92,6 +93,13 @@ class ScriptedCommand(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     purpose: str = ""
 
 
+class ScriptedUse(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """One use of another tool."""
+
+    name: str
+    input: dict[str, Any]
+
+
 class ScriptedTurn(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """
     One answer.
@@ -103,6 +111,7 @@ class ScriptedTurn(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     text: str = ""
     code: str = ""
     commands: tuple[ScriptedCommand, ...] = ()
+    tools: tuple[ScriptedUse, ...] = ()
     delay: float = 0.0
     expect: Expectation = Expectation()
     usage: TurnUsage = TurnUsage()
@@ -117,9 +126,10 @@ class ScriptedTurn(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
         :returns: the tools that it asks for.
         """
         code = [ToolUse(f"scripted_{number}", CODE_TOOL, {"code": self.code})] if self.code else []
+        commands = [ScriptedUse(COMMAND_TOOL, msgspec.to_builtins(command)) for command in self.commands]
         return code + [
-            ToolUse(f"scripted_{number}_{position}", COMMAND_TOOL, msgspec.to_builtins(command))
-            for position, command in enumerate(self.commands, 1)
+            ToolUse(f"scripted_{number}_{position}", use.name, use.input)
+            for position, use in enumerate((*commands, *self.tools), 1)
         ]
 
 
@@ -198,8 +208,8 @@ def parse_script(text: str, source: str) -> Script:
 
 
 def _check_turn(turn: ScriptedTurn, source: str, field: str) -> None:
-    if not turn.text.strip() and not turn.code.strip() and not turn.commands:
-        raise ConfigurationError(source, "needs text, code or commands", field=field)
+    if not turn.text.strip() and not turn.code.strip() and not turn.commands and not turn.tools:
+        raise ConfigurationError(source, "needs text, code, commands or tools", field=field)
     if not all(command.command.strip() for command in turn.commands):
         raise ConfigurationError(source, "a command must not be empty", field=f"{field}.commands")
     if not 0 <= turn.delay <= 60:

@@ -8,9 +8,8 @@ that the policy judged. Results are passed on unchanged.
 from __future__ import annotations
 
 import shlex
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -29,50 +28,13 @@ from ironcurtain.mcp_proxy.backend import BackendFailed, OnProgress, RpcError
 from ironcurtain.mcp_proxy.backends import Backends
 from ironcurtain.mcp_proxy.calls import ERROR_TEXT, CallResult, PathRewriter, clean, failure_text, refusal
 from ironcurtain.mcp_proxy.catalogue import ToolDefinition
+from ironcurtain.mcp_proxy.circuit_breaker import WINDOW, CircuitBreaker
 from ironcurtain.mcp_proxy.hooked_calls import HookedCalls
 from ironcurtain.mcp_proxy.hooks import Hooks
 from ironcurtain.mcp_proxy.memory import CallMemory, FileChanges, file_changes
 from ironcurtain.mcp_proxy.pins import WITHHELD, Reason
 from ironcurtain.mcp_proxy.refusals import BREAKER_RULE, WITHHELD_CODE, CallRefused, refuse_denied
 from ironcurtain.policy import Decision, PolicyEngine, ToolCall, Verdict
-
-WINDOW = 60.0
-"""Seconds."""
-
-REMEMBERED = 4096
-"""Maximum number of different calls that are tracked."""
-
-
-@dataclass(slots=True)
-class CircuitBreaker:
-    """
-    Detects repeated calls, by digest.
-
-    :param repeats: how often the same call may be made within the window.
-    :param window: in seconds.
-    """
-
-    repeats: int = REPEATED_CALLS
-    window: float = WINDOW
-    _seen: OrderedDict[str, list[float]] = field(default_factory=OrderedDict)
-
-    def trips(self, digest: str, now: float) -> bool:
-        """
-        Count a call.
-
-        :param now: seconds of a monotonic clock.
-        :returns: whether the call exceeds the limit. Refused calls are not counted.
-        """
-        earlier = self._seen.pop(digest, None)
-        times = [] if earlier is None else [time for time in earlier if now - time < self.window]
-        self._seen[digest] = times
-        if len(self._seen) > REMEMBERED:
-            self._seen.popitem(last=False)
-        if len(times) >= self.repeats:
-            return True
-        times.append(now)
-        return False
-
 
 REFUSED = -32001
 """JSON-RPC error code of refused requests other than tool calls (in the range reserved for servers)."""
@@ -105,6 +67,21 @@ class GateLimits:
     durable: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class JudgedCall:
+    """
+    A call as policy and hooks judge it.
+
+    :param arguments: as the agent, or a hook, wrote them.
+    :param definition: of the tool; ``None`` if there is none.
+    """
+
+    verdict: Verdict
+    arguments: dict[str, Any]
+    definition: ToolDefinition | None
+    changes: FileChanges
+
+
 class Gate:
     """
     The policy enforcement point of one session.
@@ -130,7 +107,7 @@ class Gate:
         stopped: Callable[[], str] = lambda: "",
         hooks: Hooks | None = None,
     ) -> None:
-        self._engine, self._admission, self._backends, self._rewriter = engine, admission, backends, rewriter
+        self._engine, self.admission, self._backends, self._rewriter = engine, admission, backends, rewriter
         self._memory = memory
         self._clock, self._limits, self._stopped = clock, limits, stopped
         self._breakers: WeakKeyDictionary[object, CircuitBreaker] = WeakKeyDictionary()
@@ -176,32 +153,66 @@ class Gate:
         :param client: the caller, if there are several; repetitions are counted per client.
         :returns: the result; a refusal is a result, too.
         """
-        call = self._admission.open(server, tool)
-        self._backends.lists.look_again()
-        definition = self._backends.catalogue.tool(server, tool)
+        call = self.admission.open(server, tool)
         try:
-            verdict = self._judge(call, arguments, definition, self if client is None else client)
-            if definition is not None and self._hooks is not None:
-                verdict, arguments = await self._hooks.before(call, verdict, arguments, definition)
-            changes = file_changes(verdict)
-            sequence = self._admission.record(call, verdict, changes.creates)
+            judged = await self.judge(call, arguments, client)
+            verdict = judged.verdict
+            sequence = self.admission.record(call, verdict, judged.changes.creates)
             refuse_denied(verdict)
             if verdict.decision is Decision.ESCALATE:
-                await self._admission.ask(call, verdict, progress, definition)
-                self._unchanged(verdict, self._evaluate(server, tool, arguments, definition))
-                self._still(definition)
+                await self.admission.ask(call, verdict, progress, judged.definition)
+            elif self._limits.durable:
+                await self.admission.durable(sequence)
+        except Exception as e:
+            return self._failed(call, e)
+        return await self.make(call, judged, extra=extra, progress=progress, on_progress=on_progress)
+
+    def preview(self, server: str, tool: str, arguments: dict[str, Any]) -> Verdict:
+        """:returns: what the policy says of a call now, hooks left out. It does not count as one."""
+        return self._preview(server, tool, arguments, self._backends.catalogue.tool(server, tool))
+
+    async def judge(self, call: OpenCall, arguments: dict[str, Any], client: object | None = None) -> JudgedCall:
+        """
+        Judge a call whose turn has come, by the policy and the hooks. Nothing is recorded.
+
+        :param call: it, or one of the same tool.
+        """
+        self._backends.lists.look_again()
+        definition = self._backends.catalogue.tool(call.server, call.tool)
+        verdict = self._judge(call, arguments, definition, self if client is None else client)
+        if definition is not None and self._hooks is not None:
+            verdict, arguments = await self._hooks.before(call, verdict, arguments, definition)
+        return JudgedCall(verdict, arguments, definition, file_changes(verdict))
+
+    async def make(
+        self,
+        call: OpenCall,
+        judged: JudgedCall,
+        *,
+        extra: Mapping[str, Any] = {},
+        progress: Progress | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> CallResult:
+        """
+        Make a call that was recorded, and approved if it is escalated, unless what it means has changed since.
+
+        :returns: the result, as for :meth:`call`.
+        """
+        server, tool, verdict = call.server, call.tool, judged.verdict
+        try:
+            if verdict.decision is Decision.ESCALATE:
+                self._unchanged(verdict, self._evaluate(server, tool, judged.arguments, judged.definition))
+                self._still(judged.definition)
             if verdict.decision is Decision.ESCALATE or self._hooks is not None:
                 self._still_open(made=False)
             self._memory.made(server, tool)
-            if verdict.decision is Decision.ALLOW and self._limits.durable:
-                await self._admission.durable(sequence)
             params = {**clean(extra), "name": tool, "arguments": verdict.arguments}
             sent = await self._backends.request(server, "tools/call", params, progress, on_progress)
             raw = self._backends.sound(server, "tools/call", tool, sent, params)
             if self._hooks is not None:
                 await self._hooks.after(call, verdict, failure_text(raw) is None)
             self._still_open()
-            return self._finished(call, raw, verdict, changes)
+            return self._finished(call, raw, verdict, judged.changes)
         except Exception as e:
             return self._failed(call, e)
 
@@ -221,27 +232,27 @@ class Gate:
         :returns: the raw JSON result, and the parameters as sent to the server.
         :raises RpcError: it was refused, or the server answered with an error.
         """
-        call = self._admission.open(server, method)
+        call = self.admission.open(server, method)
         passed = clean(params)
         subject = {name: params[name] for name in params if name in passed or name in ("name", "arguments")}
         subject.pop("_meta", None)
         try:
             verdict = self._judge_request(server, method, subject)
-            sequence = self._admission.record(call, verdict)
+            sequence = self.admission.record(call, verdict)
             refuse_denied(verdict)
             if verdict.decision is Decision.ESCALATE:
-                await self._admission.ask(call, verdict, progress)
+                await self.admission.ask(call, verdict, progress)
                 self._unchanged(verdict, self._judge_request(server, method, subject))
                 self._still_open(made=False)
             self._memory.made(server, method)
             if verdict.decision is Decision.ALLOW and self._limits.durable:
-                await self._admission.durable(sequence)
+                await self.admission.durable(sequence)
             sent = {**passed, **verdict.arguments}
             result = await self._backends.request(server, method, sent, progress, on_progress)
             raw = self._backends.sound(server, method, str(sent.get("name", sent.get("uri", ""))), result, sent)
             self._still_open()
             mapped = self._mapped(raw)
-            self._admission.close(call, "success", raw)
+            self.admission.close(call, "success", raw)
         except Exception as e:
             raise _as_error(self._failed(call, e)) from None
         if mapped is None:
@@ -255,18 +266,24 @@ class Gate:
             digest = arguments_digest(call.server, call.tool, arguments)
         except (TypeError, ValueError, RecursionError, OverflowError):
             return Verdict(Decision.DENY, "invalid-arguments", "the arguments are not JSON values", {})
-        try:
-            verdict = self._evaluate(call.server, call.tool, arguments, tool)
-        except Exception:
-            return self._unjudged(call.server, call.tool, arguments)
+        verdict = self._preview(call.server, call.tool, arguments, tool)
         if verdict.decision is Decision.DENY:
             return verdict
-        if tool is None:
-            return replace(verdict, decision=Decision.DENY, rule="unknown-tool", reason="there is no such tool")
         repeats, window = self._limits.repeats, self._limits.window
         if self._breakers.setdefault(client, CircuitBreaker(repeats, window)).trips(digest, self._clock.seconds()):
             repeated = f"this client made the same call more than {repeats} times within {window:.0f} s"
             return replace(verdict, decision=Decision.DENY, rule=BREAKER_RULE, reason=repeated)
+        return verdict
+
+    def _preview(self, server: str, name: str, arguments: dict[str, Any], tool: ToolDefinition | None) -> Verdict:
+        try:
+            verdict = self._evaluate(server, name, arguments, tool)
+        except Exception:
+            return self._unjudged(server, name, arguments)
+        if verdict.decision is Decision.DENY:
+            return verdict
+        if tool is None:
+            return replace(verdict, decision=Decision.DENY, rule="unknown-tool", reason="there is no such tool")
         return verdict if tool.withheld is None else _withheld(verdict, tool, tool.withheld)
 
     def _evaluate(self, server: str, tool: str, arguments: dict[str, Any], known: ToolDefinition | None) -> Verdict:
@@ -315,7 +332,7 @@ class Gate:
 
     def _finished(self, call: OpenCall, raw: bytes, verdict: Verdict, changes: FileChanges) -> CallResult:
         error, mapped = failure_text(raw), self._mapped(raw)
-        self._admission.close(call, "success" if error is None else "error", raw, error or "")
+        self.admission.close(call, "success" if error is None else "error", raw, error or "")
         if error is None:
             self._memory.succeeded(changes)
             if names := GIT_DIRECTORY.get(call.tool):
@@ -344,12 +361,12 @@ class Gate:
         if isinstance(error, AuditUnavailable):
             return refusal(f"AUDIT UNAVAILABLE: {error}; no further calls are made", "audit-unavailable")
         if isinstance(error, CancelledError):
-            self._admission.close(call, "cancelled")
+            self.admission.close(call, "cancelled")
             raise error
         if isinstance(error, CallRefused):
-            self._admission.close(call, error.status, error=error.why)
+            self.admission.close(call, error.status, error=error.why)
             return refusal(self._rewriter.text(str(error)), error.why, error.rule)
-        self._admission.close(call, "failed" if not isinstance(error, RpcError) else "error", error=_words(error))
+        self.admission.close(call, "failed" if not isinstance(error, RpcError) else "error", error=_words(error))
         if isinstance(error, RpcError):
             result = refusal(self._rewriter.text(_words(error)), "backend-error")
             return replace(result, error=self._rewriter.raw(error.raw))

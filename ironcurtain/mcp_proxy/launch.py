@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from ironcurtain.errors import Unavailable
 from ironcurtain.mcp_proxy.downloads import Download, download_of
-from ironcurtain.mcp_proxy.servers_config import CommandServer, SandboxConfig
+from ironcurtain.mcp_proxy.servers_config import CommandServer, SandboxConfig, ServerConfig
 from ironcurtain.network.gateway import PROXY_VARIABLES, listeners
 from ironcurtain.process import bounded
 from ironcurtain.process.accounts import FREE_UIDS, SEARCH, WRITE, Account
@@ -162,6 +162,11 @@ def is_own(server: CommandServer) -> bool:
     same = os.path.realpath(program) == os.path.realpath(sys.executable)
     ours = same and os.path.dirname(program) == os.path.dirname(sys.executable)
     return ours and any(server.args[: len(own)] == own for own in OWN_SERVERS)
+
+
+def serves_files(server: ServerConfig) -> bool:
+    """:returns: whether a server is IronCurtain's file server."""
+    return isinstance(server, CommandServer) and is_own(server) and server.args[:3] == OWN_SERVERS[0]
 
 
 def account_notice(account: Account | None, workspace: str) -> str:

@@ -19,7 +19,7 @@ from ironcurtain.home.layout import Home, account_home, person_home, private_dir
 from ironcurtain.home.settings import Settings
 from ironcurtain.home.user_paths import user_path
 from ironcurtain.mcp_proxy.calls import CallDecided, CallEvent, CallFinished, CallRaised
-from ironcurtain.mcp_proxy.launch import Ground, account_notice, is_for_root, is_own
+from ironcurtain.mcp_proxy.launch import Ground, account_notice, is_for_root, is_own, serves_files
 from ironcurtain.mcp_proxy.logins import LoginFiles
 from ironcurtain.mcp_proxy.pins import PinFiles
 from ironcurtain.mcp_proxy.refusals import BREAKER_RULE
@@ -185,10 +185,25 @@ def _bounds(server: ServerConfig, workspace: str, account: Account | None) -> Se
     return ServerBounds(sandbox.domains, (workspace, *sandbox.read, *sandbox.write), account)
 
 
-def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy:
+def has_servers(core: Core, environ: Mapping[str, str]) -> bool:
+    """
+    :returns: whether the user has configured servers other than the file server.
+    :raises ConfigurationError: the list of servers is wrong.
+    """
+    return bool(_chosen_servers(core, environ, files_too=False))
+
+
+def _chosen_servers(core: Core, environ: Mapping[str, str], files_too: bool) -> tuple[ServerConfig, ...]:
+    files, workspace = ToolFiles.chosen(core.services.home, core.request.options), str(core.workspace.resolve())
+    servers = files.load_servers(workspace, person_home(environ, os.geteuid()), environ)
+    return tuple(server for server in servers if files_too or not serves_files(server))
+
+
+def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str], files_too: bool = True) -> McpProxy:
     """
     Assemble the MCP proxy of a session, without starting it.
 
+    :param files_too: whether IronCurtain's own file server is one of its servers.
     :raises ConfigurationError: the policy or the list of servers is wrong.
     """
     from ironcurtain.mcp_proxy.gate import GateLimits
@@ -198,7 +213,7 @@ def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy
     services, user_home = core.services, person_home(environ, os.geteuid())
     files = ToolFiles.chosen(services.home, core.request.options)
     paths = PathMap(str(core.workspace.resolve()), core.directory)
-    servers = files.load_servers(paths.host, user_home, environ)
+    servers = _chosen_servers(core, environ, files_too)
     policy, annotations = files.load_policy(), default_annotations()
     protected = session_protected(core, environ)
     engine = PolicyEngine(

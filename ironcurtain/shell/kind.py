@@ -9,7 +9,7 @@ import secrets
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from twisted.internet.interfaces import IReactorTime
@@ -26,8 +26,8 @@ from ironcurtain.session import events
 from ironcurtain.session.budget import Accounting, BudgetLimits, BudgetMeter
 from ironcurtain.session.model import SessionRequest
 from ironcurtain.session.models import backends_of, budget_tokens, choose_model, cost_of
-from ironcurtain.session.parts import Core, NoTools, SessionKind, Tools
-from ironcurtain.session.tools import ToolFiles, session_protected, teller
+from ironcurtain.session.parts import Core, SessionKind
+from ironcurtain.session.tools import ToolFiles, has_servers, make_proxy, session_protected, teller
 from ironcurtain.shell.agent import ShellAgent
 from ironcurtain.shell.approval import read_approval
 from ironcurtain.shell.assistant import Assistant, AssistantLimits
@@ -42,6 +42,7 @@ from ironcurtain.shell.model import ConfirmMode, PlanParts
 from ironcurtain.shell.model_requests import ModelRequests
 from ironcurtain.shell.narrowing import DEEPEST_AGENT, KIND, NarrowedGate, leave_policies, policies_above
 from ironcurtain.shell.scrubbing import Scrubber, environment, secrets_of
+from ironcurtain.shell.server_tools import ServerTools, ToolHand
 from ironcurtain.shell.session_budget import TOKENS_SETTING, SessionBudget
 from ironcurtain.shell.starting import ShellStart, options_of, shell_start
 from ironcurtain.shell.terminal_lines import TerminalLines, as_read
@@ -54,6 +55,9 @@ from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.model import ScreenModel
 from ironcurtain.traces.sinks import make_sink
 from ironcurtain.traces.span import recent
+
+if TYPE_CHECKING:
+    from ironcurtain.mcp_proxy.proxy import McpProxy
 
 NAME = KIND
 
@@ -83,11 +87,11 @@ class ShellKind:
         self._reactor, self._environ, self._screen, self._agent_mode = reactor, environ, screen, agent_mode
         self._started = started
 
-    def kind(self) -> SessionKind[Tools]:
+    def kind(self) -> SessionKind[ServerTools]:
         """:returns: it, for the table of kinds."""
         return SessionKind(
             NAME,
-            lambda core: NoTools(),
+            self._make_tools,
             self._make_agent,
             None,
             self._check,
@@ -100,8 +104,16 @@ class ShellKind:
         options_of(request.options)
         return request
 
-    def _make_agent(self, core: Core, tools: Tools) -> ShellAgent:
-        return _Making(core, self._reactor, self._environ, self._started).agent(self._screen, self._agent_mode)
+    def _make_tools(self, core: Core) -> ServerTools:
+        def make() -> McpProxy | None:
+            if not has_servers(core, self._environ):
+                return None
+            return make_proxy(core, self._reactor, self._environ, files_too=False)
+
+        return ServerTools(make)
+
+    def _make_agent(self, core: Core, tools: ServerTools) -> ShellAgent:
+        return _Making(core, self._reactor, self._environ, self._started, tools).agent(self._screen, self._agent_mode)
 
 
 def _check_remote(request: SessionRequest) -> None:
@@ -111,8 +123,10 @@ def _check_remote(request: SessionRequest) -> None:
 class _Making:
     """One session's parts."""
 
-    def __init__(self, core: Core, reactor: Any, environ: Mapping[str, str], started: ShellStart | None) -> None:
-        self._core, self._reactor, self._environ = core, reactor, environ
+    def __init__(
+        self, core: Core, reactor: Any, environ: Mapping[str, str], started: ShellStart | None, tools: ServerTools
+    ) -> None:
+        self._core, self._reactor, self._environ, self._tools = core, reactor, environ, tools
         self._options, self._settings = options_of(core.request.options), core.services.settings
         self._size = core.request.terminal or PIPE_SIZE
         self._home = person_home(environ, os.geteuid())
@@ -170,9 +184,11 @@ class _Making:
             return self._instruction
 
         judge = HookedJudge(gate, hooks, asked, agent.tell)
+        self._tools.tell = agent.tell
+        calls = ToolHand(self._tools, self._reactor, own.output_bytes, gate.narrows, admission)
         edits = EditHand(admission, gate, hooks, asked, agent.tell, self._home, self._protected)
         parts = PlanParts(
-            hands=Hands([CommandHand(admission, judge, runner), edits]),
+            hands=Hands([CommandHand(admission, judge, runner), edits, calls]),
             escalations=core.escalations,
             clock=self._reactor,
             confirm=ConfirmMode(self._options.confirm or own.confirm_mode),
@@ -307,6 +323,7 @@ class _Making:
         return self._chosen.asked if self._chosen is not None else ""
 
     async def _choose(self) -> Chosen:
+        await self._tools.ready()
         if self._chosen is None:
             self._chosen = await choose_model(
                 self._core,

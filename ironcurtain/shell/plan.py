@@ -219,7 +219,7 @@ class PlanRun:
         if self._step_by_step and verdict.decision is Decision.ALLOW:
             reason = "each step is confirmed"
             verdict = msgspec.structs.replace(verdict, decision=Decision.ESCALATE, rule="confirm-each", reason=reason)
-        sequence = hand.admission.record(call, verdict)
+        sequence = hand.admission.record(call, verdict, judged.creates)
         refuse_denied(verdict)
         by, judged = f"{judged.by}: {verdict.rule}", replace(judged, verdict=verdict)
         if verdict.decision is Decision.ESCALATE:

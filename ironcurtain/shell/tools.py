@@ -28,12 +28,14 @@ class JudgedStep:
 
     :param step: what may be done: as proposed, or as a hook changed it.
     :param by: who decided: ``policy``, or the name of a hook.
+    :param creates: real paths that it would create; ``None`` if that is not known.
     """
 
     step: ProposedStep
     verdict: Verdict
     risk: Risk
     by: str = "policy"
+    creates: tuple[str, ...] | None = None
 
 
 class StepJudge(Protocol):
@@ -60,12 +62,15 @@ class Hand(StepJudge, Protocol):
     """
     Does steps of one kind. It judges them before; :class:`~ironcurtain.shell.plan.PlanRun` asks and records between.
 
-    :ivar kind: of its steps.
-    :ivar admission: records them, and asks about them.
     """
 
-    kind: StepKind
-    admission: CallAdmission
+    @property
+    def kind(self) -> StepKind:
+        """Of its steps."""
+
+    @property
+    def admission(self) -> CallAdmission:
+        """Records its steps, and asks about them."""
 
     def specs(self) -> Sequence[ToolSpec]:
         """:returns: the tools that the model is offered for such steps."""

@@ -249,7 +249,7 @@ class Bench:
             hooks=Hooks(the_reactor, self.hooks, os.environ, 60.0, os.geteuid()) if hooks else None,
         )
         if clock is not None:
-            self.proxy.gate._admission._clock = clock
+            self.proxy.gate.admission._clock = clock
 
     async def start(self) -> Bench:
         """Start the proxy on its socket."""

@@ -11,8 +11,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.jsonrpc.codec import InvalidMessage
 from ironcurtain.mcp_proxy.calls import PathRewriter, clean, failure_text
+from ironcurtain.mcp_proxy.circuit_breaker import REMEMBERED, CircuitBreaker
 from ironcurtain.mcp_proxy.connection import ProgressLine
-from ironcurtain.mcp_proxy.gate import REMEMBERED, CircuitBreaker
 from ironcurtain.policy.pathmap import PathMap
 
 
