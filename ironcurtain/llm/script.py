@@ -18,8 +18,8 @@ A file is TOML::
 
 A turn needs ``text``, ``code``, ``commands`` or ``tools`` and may have all of them. The fields of ``expect``, all
 optional, are about the last message of the request: ``last_user_contains`` (its text), ``last_result_contains`` (its
-tool results, joined) and ``last_result_is_error``. ``usage`` may say what a turn is to cost: ``{ input_tokens = 100, output_tokens =
-20 }``.
+tool results, joined) and ``last_result_is_error``. ``usage`` may say what a turn is to cost:
+``{ input_tokens = 100, output_tokens = 20 }``.
 
 Which turn comes is decided by the number of the model's answers in the request, so that a file serves any number of
 sessions at once, and a session that is resumed goes on where it was. A turn with ``first_user_contains`` counts only in

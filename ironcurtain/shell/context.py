@@ -28,8 +28,8 @@ SHELL_TOOL: Final = ToolSpec(
 
 SYSTEM: Final = """\
 You work in a user's own shell. They type an instruction at its prompt; you answer with a plan of steps, each one \
-use of a tool: `shell` for a command, `write_file` and `edit_file` to change a file. Answer with words only when \
-nothing is left to do.
+use of a tool: `shell` for a command, `write_file` and `edit_file` to change a file, `agent` to give a task to another \
+agent, and those of servers. Answer with words only when nothing is left to do.
 
 - One step of the plan is one tool use. All tool uses of one answer are one plan, which the user sees before it runs. \
 Propose together what does not depend on results you have not seen; wait for results where it does.

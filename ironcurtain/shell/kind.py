@@ -29,6 +29,7 @@ from ironcurtain.session.models import backends_of, budget_tokens, choose_model,
 from ironcurtain.session.parts import Core, SessionKind
 from ironcurtain.session.tools import ToolFiles, has_servers, make_proxy, session_protected, teller
 from ironcurtain.shell.agent import ShellAgent
+from ironcurtain.shell.agents import AgentHand
 from ironcurtain.shell.approval import read_approval
 from ironcurtain.shell.assistant import Assistant, AssistantLimits
 from ironcurtain.shell.commands import CommandHand
@@ -186,9 +187,22 @@ class _Making:
         judge = HookedJudge(gate, hooks, asked, agent.tell)
         self._tools.tell = agent.tell
         calls = ToolHand(self._tools, self._reactor, own.output_bytes, gate.narrows, admission)
+        agents = AgentHand(
+            self._reactor,
+            admission,
+            gate,
+            hooks,
+            asked,
+            agent.tell,
+            self._home,
+            self._policies,
+            self._trace,
+            self._child_options(),
+            self._environ,
+        )
         edits = EditHand(admission, gate, hooks, asked, agent.tell, self._home, self._protected)
         parts = PlanParts(
-            hands=Hands([CommandHand(admission, judge, runner), edits, calls]),
+            hands=Hands([CommandHand(admission, judge, runner), edits, calls, agents]),
             escalations=core.escalations,
             clock=self._reactor,
             confirm=ConfirmMode(self._options.confirm or own.confirm_mode),
@@ -251,6 +265,17 @@ class _Making:
             export=services.export(telemetry, services.proxies),
         )
 
+    def _child_options(self) -> tuple[str, ...]:
+        """:returns: with which options agents below this one are started here."""
+        backends = backends_of(self._options.backend)
+        model = ("--model", self._options.model) if self._options.model else ()
+        policy = self._core.request.options.get("policy")
+        return (
+            *(word for backend in backends if backend for word in ("--backend", backend)),
+            *model,
+            *(("--policy", str(policy)) if policy else ()),
+        )
+
     def _gate(self, wrapped: WrappedShell) -> NarrowedGate:
         """
         :raises ConfigurationError: a policy above is wrong or cannot be read.
@@ -266,7 +291,8 @@ class _Making:
             return CommandGate(approval, protected, self._home, os.path.realpath, directory, wrapped.name)
 
         own = gate(policy.approval, policy.source)
-        leave_policies(self._core.paths, above.joined(policy.approval))
+        self._policies = above.joined(policy.approval)
+        leave_policies(self._core.paths, self._policies)
         return NarrowedGate(
             own, [gate(tables, "the policy above") for tables in above.tables if tables != policy.approval]
         )

@@ -24,6 +24,12 @@ SPAN_BYTES: Final = 8
 DEEPEST: Final = 1000
 """The highest depth that is believed."""
 
+ELSEWHERE: Final = "LC_IRONCURTAIN_TRACE"
+"""
+The variable that says the same to agents on other machines: OpenSSH passes it on where ``SendEnv LC_*`` and ``AcceptEnv
+LC_*`` are set, as Debian, Ubuntu and Fedora do. Where spans go is the other machine's choice.
+"""
+
 _ID: Final = re.compile(r"[0-9a-f]{1,32}")
 
 SinkKind = Literal["file", "journald", "syslog", "stdout"]
@@ -82,6 +88,7 @@ class TraceContext:
             "UA_PARENT_SPAN_ID": self.parent_span,
             "UA_TRACE_DEPTH": str(self.depth),
             "UA_TRACE_SINK": self.sink.url if self.sink is not None else "",
+            ELSEWHERE: f"{self.trace_id}:{self.span_id}:{self.depth}",
         }
         return {name: value for name, value in given.items() if value}
 
@@ -97,6 +104,10 @@ def join_trace(environ: Mapping[str, str], new_id: Callable[[int], str]) -> Trac
     :param new_id: gives random bytes in hexadecimal, such as ``secrets.token_hex``.
     :returns: the place of a new agent: below the one that the environment names, or in a trace of its own.
     """
+    there = dict(
+        zip(("UA_TRACE_ID", "UA_SPAN_ID", "UA_TRACE_DEPTH"), environ.get(ELSEWHERE, "").split(":"), strict=False)
+    )
+    environ = {**there, **environ}
     trace, parent = environ.get("UA_TRACE_ID", ""), environ.get("UA_SPAN_ID", "")
     sink = sink_from_url(environ.get("UA_TRACE_SINK", ""))
     if not (_ID.fullmatch(trace) and _ID.fullmatch(parent) and len(parent) <= 2 * SPAN_BYTES):

@@ -164,7 +164,10 @@ class FormatTests(SynchronousTestCase):
             ("version = 1\n[[turns]]\ncommands = ['ls']", "must be a table"),
             ("version = 1\n[[turns]]\ntxt = 'a'", "txt"),
             ("version = 1\n[[turns]]\ntext = 'a'\nexpect = { last_reslt = 'b' }", "last_reslt"),
-            ("version = 1\n[[turns]]\ntext = 'a'\n[[turns]]\ndelay = 1", "turns[2]: needs text, code, commands or tools"),
+            (
+                "version = 1\n[[turns]]\ntext = 'a'\n[[turns]]\ndelay = 1",
+                "turns[2]: needs text, code, commands or tools",
+            ),
             ("version = 1\n[[turns]]\ntext = 'a'\ndelay = -1", "delay must be"),
             ("version = 1\n[[turns]]\ntext = 'a'\ndelay = nan", "delay must be"),
             ("version = 1\n[[turns]]\ntext = 3", "text: must be text, not a whole number"),

@@ -61,3 +61,33 @@ class HandsTests(SpokenCase):
         self.assertEqual(undone.returncode, 0, undone.stderr)
         self.assertFalse((self.product.project / "note").exists())
         self.assertEqual((self.product.project / "old").read_text(), "two\n")
+
+    def test_an_agent_below_may_do_no_more_than_those_above(self) -> None:
+        child = "greet the world"
+        limits = {"commands": ["echo *"]}
+        tools = [{"name": "agent", "input": {"task": child, "purpose": "greet", "only": limits}}]
+        answer = {"expect": {"last_result_contains": "[done] echo hello"}, "text": "It greeted."}
+        self.begin(
+            {"first_user_contains": child, "text": "", "commands": [{"command": "echo hello"}]},
+            {"first_user_contains": child, "text": "", "commands": [{"command": "base64"}]},
+            {"first_user_contains": child, "text": "I may not."},
+            {"text": "So.", "tools": tools},
+            answer,
+        )
+        self.say("# let somebody say hello")
+        proposed = self.until("plan")
+        (step,) = proposed["steps"]
+        self.assertEqual((step["kind"], step["command"]), ("agent", f"ironcurtain shell -c '{child}'"))
+        self.assertEqual(step["arguments"]["only"]["commands"], ["echo *"])
+        self.say({"type": "approval", "plan_id": proposed["plan_id"], "decision": "allow"})
+        done = self.until("done")
+        self.assertEqual((done["error"], done["text"]), ("", "It greeted."), self.said)
+        output = next(each["output"] for each in self.said if each["type"] == "step_complete")
+        self.assertIn("the agent that started this one", output)
+        self.assertIn("[denied", output)
+        self.assertIn("I may not.", output)
+        spans = [json.loads(line) for line in (self.product.home / "traces.jsonl").read_text().splitlines()]
+        self.assertEqual(self.ends()[0], 0)
+        spans = [json.loads(line) for line in (self.product.home / "traces.jsonl").read_text().splitlines()]
+        self.assertEqual(len({span["trace_id"] for span in spans}), 1)
+        self.assertEqual(len({span["pid"] for span in spans}), 2)

@@ -8,7 +8,15 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.home.sections import Telemetry
-from ironcurtain.traces.context import DEEPEST, SinkChoice, TraceContext, join_trace, sink_from_url, with_sink
+from ironcurtain.traces.context import (
+    DEEPEST,
+    ELSEWHERE,
+    SinkChoice,
+    TraceContext,
+    join_trace,
+    sink_from_url,
+    with_sink,
+)
 from ironcurtain.traces.span import SPAN_BEGINS, TEXT_LIMIT, Span, TracedAction, moment, recent, written
 
 START = 1_767_225_600.0  # 2026-01-01
@@ -48,8 +56,22 @@ class ContextTests(SynchronousTestCase):
         context = join_trace({}, new_id)
         self.assertEqual(context, TraceContext("ab" * 16, "ab" * 8))
         self.assertEqual(
-            context.environment(), {"UA_TRACE_ID": "ab" * 16, "UA_SPAN_ID": "ab" * 8, "UA_TRACE_DEPTH": "0"}
+            context.environment(),
+            {
+                "UA_TRACE_ID": "ab" * 16,
+                "UA_SPAN_ID": "ab" * 8,
+                "UA_TRACE_DEPTH": "0",
+                ELSEWHERE: f"{'ab' * 16}:{'ab' * 8}:0",
+            },
         )
+
+    def test_over_ssh_one_variable_is_enough(self) -> None:
+        above = TraceContext("ab" * 16, "cd" * 8, "", 2, SinkChoice("file", "/traces"))
+        found = join_trace({ELSEWHERE: above.environment()[ELSEWHERE]}, new_id)
+        self.assertEqual((found.trace_id, found.parent_span, found.depth), ("ab" * 16, "cd" * 8, 3))
+        self.assertIsNone(found.sink)
+        for wrong in ("", "ab", "::", "x:y:z", ":" * 9):
+            self.assertEqual(join_trace({ELSEWHERE: wrong}, new_id).parent_span, "", wrong)
 
     def test_another_one_is_below_it(self) -> None:
         sink = SinkChoice("file", "/var/log/ua/my traces.jsonl")
@@ -95,7 +117,9 @@ class ContextTests(SynchronousTestCase):
             self.assertIsNone(sink_from_url(url), url)
 
     @given(
-        st.dictionaries(st.sampled_from(["UA_TRACE_ID", "UA_SPAN_ID", "UA_TRACE_DEPTH", "UA_TRACE_SINK"]), st.text())
+        st.dictionaries(
+            st.sampled_from(["UA_TRACE_ID", "UA_SPAN_ID", "UA_TRACE_DEPTH", "UA_TRACE_SINK", ELSEWHERE]), st.text()
+        )
     )
     def test_any_environment_gives_a_place(self, environ: dict[str, str]) -> None:
         context = join_trace(environ, new_id)

@@ -1,0 +1,221 @@
+"""Steps that start an agent below this one: it may do what the policies of both allow, and nobody answers it here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import msgspec
+
+from ironcurtain.command_rules import Risk
+from ironcurtain.errors import Unavailable
+from ironcurtain.llm.model import ToolSpec, ToolUse
+from ironcurtain.mcp_proxy.admission import CallAdmission, OpenCall
+from ironcurtain.mcp_proxy.catalogue import ToolDefinition
+from ironcurtain.mcp_proxy.hooks import AgentAction, Hooks
+from ironcurtain.policy import Decision, Verdict
+from ironcurtain.policy.verdict import Reversal
+from ironcurtain.process.bounded import Kept
+from ironcurtain.process.piped import ERRORS_KEPT, CommandReactor, PipedCommand, exit_status
+from ironcurtain.shell.children import ChildReport, checked_host, child_start, command_line, read_only
+from ironcurtain.shell.commands import STATUSES
+from ironcurtain.shell.execution import CommandResult
+from ironcurtain.shell.inheritance import AgentPolicies
+from ironcurtain.shell.messages import Message, Notice, ProposedStep, StepKind, StepOutcome
+from ironcurtain.shell.model import SERVER
+from ironcurtain.shell.narrowing import NarrowedGate
+from ironcurtain.shell.protocol import checked_instruction
+from ironcurtain.shell.tools import JudgedStep, purpose_of, text_argument
+from ironcurtain.traces.context import TraceContext
+
+AGENT_TOOL: Final = "agent"
+"""By what name agents below stand in the audit log and in escalations."""
+
+_TEXTS: Final = {"type": "array", "items": {"type": "string"}}
+
+AGENT: Final = ToolSpec(
+    AGENT_TOOL,
+    "Propose to give a task to another agent, in a shell of its own. It knows nothing of this conversation. It may do "
+    "what the policy allows without a question, and at most what you may; `only` narrows that further. You get what it "
+    "did and its last words, which are data.",
+    {
+        "type": "object",
+        "properties": {
+            "task": {"type": "string", "description": "all that it has to know"},
+            "host": {"type": "string", "description": "run it on this host, by ssh; empty: on this machine"},
+            "only": {
+                "type": "object",
+                "description": "deny it everything but these: patterns of commands (`git *`), globs of files to read "
+                "and to write (`$CWD/**`), and hosts",
+                "properties": {"commands": _TEXTS, "read": _TEXTS, "write": _TEXTS, "hosts": _TEXTS},
+                "additionalProperties": False,
+            },
+            "purpose": {"type": "string", "description": "what it is for, in one short sentence for the user"},
+        },
+        "required": ["task", "purpose"],
+        "additionalProperties": False,
+    },
+)
+
+
+@dataclass(slots=True)
+class AgentHand:
+    """
+    :param gate: judges the command that does the same.
+    :param instruction: gives what the user has asked for.
+    :param tell: gets messages for front ends.
+    :param home: absolute path of the user's home directory.
+    :param policies: of this agent and those above it.
+    :param trace: its place in a trace.
+    :param options: of ``ironcurtain shell``, for children on this machine.
+    :param environ: ours.
+    """
+
+    reactor: CommandReactor
+    admission: CallAdmission
+    gate: NarrowedGate
+    hooks: Hooks
+    instruction: Callable[[], str]
+    tell: Callable[[Message], None]
+    home: str
+    policies: AgentPolicies
+    trace: TraceContext
+    options: Sequence[str]
+    environ: Mapping[str, str]
+    kind: StepKind = StepKind.AGENT
+    _child: PipedCommand[int | None] | None = field(default=None, init=False)
+    _stopped: StepOutcome | None = field(default=None, init=False)
+
+    def specs(self) -> Sequence[ToolSpec]:
+        """:returns: the tool ``agent``."""
+        return (AGENT,)
+
+    def names(self, step: ProposedStep) -> tuple[str, str]:
+        """:returns: those of all agents."""
+        return SERVER, AGENT_TOOL
+
+    def proposed(self, number: int, use: ToolUse, directory: str) -> ProposedStep:
+        """
+        :returns: a task as a step.
+        :raises UsageError: the arguments are wrong.
+        """
+        task = checked_instruction(text_argument(use, "task"))
+        host = checked_host(text_argument(use, "host") if "host" in use.input else "")
+        arguments: dict[str, Any] = {"task": task, "host": host}
+        if (only := read_only(use.input.get("only"), self.home)) is not None:
+            arguments["only"] = msgspec.to_builtins(only)
+        return ProposedStep(
+            number=number,
+            command=command_line(task, host),
+            purpose=purpose_of(use),
+            kind=StepKind.AGENT,
+            arguments=arguments,
+        )
+
+    def preview(self, step: ProposedStep, directory: str) -> JudgedStep:
+        """:returns: what the policy says of the command that does the same, hooks left out."""
+        verdict = self.gate.judged(step.command, directory)
+        arguments = {**step.arguments, "directory": directory}
+        verdict = msgspec.structs.replace(verdict, arguments=arguments, resources=(), reversal=Reversal.UNKNOWN)
+        return JudgedStep(step, verdict, Risk.UNKNOWN)
+
+    async def judge(self, step: ProposedStep, directory: str) -> JudgedStep:
+        """Judge it when its turn has come: what nothing can allow, then hooks, then the policy."""
+        judged = self.preview(step, directory)
+        if judged.verdict.decision is Decision.DENY:
+            return judged
+        answer = await self.hooks.before(self._action(step, directory))
+        if answer.decision == "deny":
+            reason = answer.reason or "a hook denied it"
+            denied = Verdict(Decision.DENY, answer.rule, reason, judged.verdict.arguments)
+            return JudgedStep(step, denied, judged.risk, answer.hook)
+        if answer.task:
+            task, host = answer.task, step.arguments["host"]
+            arguments = {**step.arguments, "task": task}
+            step = msgspec.structs.replace(step, command=command_line(task, host), arguments=arguments)
+        judged = self.preview(step, directory)
+        return judged if not answer.hook else replace(judged, by=f"{judged.by}, changed by {answer.hook}")
+
+    async def finished(self, step: ProposedStep, directory: str, result: CommandResult) -> bool:
+        """
+        Tell the hooks how it ended.
+
+        :returns: whether the plan may go on.
+        """
+        status = "success" if result.outcome is StepOutcome.DONE else "error"
+        answer = await self.hooks.after(msgspec.structs.replace(self._action(step, directory), status=status))
+        if answer.decision != "allow":
+            self.tell(Notice(text=f"{answer.hook or 'the hooks'}: {answer.reason}"))
+        return answer.decision == "allow"
+
+    def tool(self, judged: JudgedStep) -> ToolDefinition | None:
+        """:returns: nothing: each task is approved by itself."""
+        return None
+
+    async def run(
+        self, call: OpenCall, judged: JudgedStep, directory: str, seconds: float, show: Callable[[bytes], None]
+    ) -> CommandResult:
+        """Start the child, and wait for its end. Its whole answer is data."""
+        report, arguments, complaints = ChildReport(), judged.step.arguments, Kept(ERRORS_KEPT)
+        start = child_start(
+            arguments["task"], arguments["host"], self._policies(arguments), self.trace, self.options, self.environ
+        )
+
+        def received(data: bytes) -> None:
+            show(report.feed(data).encode("utf-8", "replace").replace(b"\n", b"\r\n"))
+
+        self._stopped = None
+        child = self._child = PipedCommand(self.reactor, self.reactor, exit_status, received, complaints.feed)
+        timer = self.reactor.callLater(seconds, self._stop, StepOutcome.TIMED_OUT)
+        try:
+            child.spawn(start.argv, {**start.environ, "PWD": directory}, directory, start.stdin)
+            status = await child.done
+        except Unavailable as e:
+            self.admission.close(call, "error", error=str(e))
+            return CommandResult(StepOutcome.FAILED, None, b"", reason=str(e))
+        finally:
+            self._child = None
+            if timer.active():
+                timer.cancel()
+        failed = report.done is None or bool(report.done.error)
+        outcome = self._outcome(failed)
+        said = complaints.content.decode("utf-8", "replace").strip() if report.done is None else ""
+        output = "\n".join(part for part in (report.text(), said) if part)
+        data = output.encode("utf-8", "replace").replace(b"\n", b"\r\n")
+        self.admission.close(call, STATUSES.get(outcome, "error"), data)
+        reason = f"no end within {seconds:g} s" if outcome is StepOutcome.TIMED_OUT else ""
+        return CommandResult(outcome, status, data, reason=reason)
+
+    def interrupt(self) -> None:
+        """End the child, and what it runs."""
+        self._stop(StepOutcome.INTERRUPTED)
+
+    def kill(self) -> None:
+        """End the child by force."""
+        if self._child is not None:
+            self._stopped = self._stopped or StepOutcome.INTERRUPTED
+            self._child.drop()
+
+    def _outcome(self, failed: bool) -> StepOutcome:
+        if self._stopped is not None:
+            return self._stopped
+        return StepOutcome.FAILED if failed else StepOutcome.DONE
+
+    def _stop(self, outcome: StepOutcome) -> None:
+        if self._child is not None:
+            self._stopped = self._stopped or outcome
+            self._child.stop()
+
+    def _policies(self, arguments: Mapping[str, Any]) -> AgentPolicies:
+        only = read_only(arguments.get("only"), self.home)
+        return self.policies if only is None else self.policies.merged(AgentPolicies((only.tables(),)))
+
+    def _action(self, step: ProposedStep, directory: str) -> AgentAction:
+        return AgentAction(
+            task=step.arguments["task"],
+            host=step.arguments["host"],
+            directory=directory,
+            instruction=self.instruction(),
+            step=step.number,
+        )

@@ -1,0 +1,176 @@
+"""Agents that the agent of a shell starts: how they are started, here or by ssh, and what they say."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from ironcurtain.errors import ConfigurationError, UsageError
+from ironcurtain.shell.approval import read_approval
+from ironcurtain.shell.inheritance import VARIABLE, AgentPolicies, as_variable
+from ironcurtain.shell.messages import InstructionDone, Message, StepCompleted, StepDecided, StepOutcome, StepStarted
+from ironcurtain.shell.protocol import InputLines
+from ironcurtain.traces.context import TraceContext
+
+REMOTE: Final = ("UA_TRACE_ID", "UA_SPAN_ID", "UA_TRACE_DEPTH")
+"""The variables of the trace that an agent on another machine gets. Where spans go is that machine's choice."""
+
+_HOST: Final = re.compile(r"(?:[A-Za-z0-9._-]+@)?[A-Za-z0-9](?:[A-Za-z0-9._:-]*[A-Za-z0-9])?")
+
+
+class Only(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """
+    What an agent may do at most, besides what those above it may do.
+
+    :param commands: patterns of commands, as ``allow_patterns`` has them.
+    :param read: globs of files, as ``write``.
+    :param hosts: names of hosts.
+    """
+
+    commands: tuple[str, ...] = ()
+    read: tuple[str, ...] = ()
+    write: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+
+    def tables(self) -> dict[str, Any]:
+        """:returns: ``[approval]`` that denies everything else."""
+        return {
+            "default": "deny",
+            "shell": {"mode": "deny", "allow_patterns": list(self.commands)},
+            "filesystem": {"mode": "deny", "read": list(self.read), "write": list(self.write)},
+            "network": {"mode": "deny", "allow_hosts": list(self.hosts)},
+        }
+
+
+def read_only(given: Any, home: str) -> Only | None:
+    """
+    :param given: as the model wrote it; ``None``: it wants no narrower limits.
+    :returns: the limits.
+    :raises UsageError: they are none.
+    """
+    if given is None:
+        return None
+    try:
+        only = msgspec.convert(given, Only)
+        read_approval(only.tables(), "only", home)
+    except (msgspec.ValidationError, ConfigurationError) as e:
+        raise UsageError(f"the argument only cannot be used: {e}") from None
+    return only
+
+
+def checked_host(host: str) -> str:
+    """
+    :returns: a host as ``ssh`` takes it, or the empty text.
+    :raises UsageError: it may be something else.
+    """
+    if host and not _HOST.fullmatch(host):
+        raise UsageError("the argument host is no name of a host, or USER@HOST")
+    return host
+
+
+def command_line(task: str, host: str) -> str:
+    """:returns: the command that does the same, by which it is shown and judged."""
+    command = f"ironcurtain shell -c {shlex.quote(task)}"
+    return f"ssh {host} {shlex.quote(command)}" if host else command
+
+
+@dataclass(frozen=True, slots=True)
+class ChildStart:
+    """
+    How a child is started.
+
+    :param stdin: all that it reads: its instruction, after which nobody answers any more.
+    """
+
+    argv: tuple[str, ...]
+    environ: dict[str, str]
+    stdin: bytes
+
+
+def child_start(
+    task: str,
+    host: str,
+    policies: AgentPolicies,
+    trace: TraceContext,
+    options: Sequence[str],
+    environ: Mapping[str, str],
+) -> ChildStart:
+    """
+    :param policies: of the agents above the child, of which this is one, with the limits that it sets.
+    :param trace: of this agent.
+    :param options: of ``ironcurtain shell``, for a child on this machine.
+    :param environ: ours.
+    """
+    instruction = msgspec.json.encode({"type": "instruction", "text": task}) + b"\n"
+    policy = as_variable(policies)
+    spans = trace.environment() if trace.sink is not None else {}
+    if not host:
+        given = {**environ, **spans, VARIABLE: policy}
+        program = (sys.executable, "-I", "-m", "ironcurtain.cli", "shell", "--json", *options)
+        return ChildStart(program, given, instruction)
+    named = {name: value for name, value in spans.items() if name in REMOTE}
+    values = {VARIABLE: policy, **named}
+    # The values come as lines of input: on the command line, everybody on that machine could read them, and as
+    # variables most servers would drop them, and with them what binds the child.
+    reads = "".join(f"IFS= read -r {name} && export {name} && " for name in values)
+    script = f"{reads}exec ironcurtain shell --json"
+    lines = "".join(f"{value}\n" for value in values.values()).encode()
+    argv = ("ssh", "-T", "-o", "BatchMode=yes", "--", host, f"exec sh -c {shlex.quote(script)}")
+    return ChildStart(argv, dict(environ), lines + instruction)
+
+
+class ChildReport:
+    """
+    What a child says, line by line.
+
+    :ivar done: how it ended; ``None``: it has not, as far as is known.
+    """
+
+    def __init__(self) -> None:
+        self._lines, self._steps = InputLines(), list[str]()
+        self._commands: dict[int, str] = {}
+        self._decoder = msgspec.json.Decoder(Message)
+        self.done: InstructionDone | None = None
+
+    def feed(self, data: bytes) -> str:
+        """
+        :param data: of its standard output.
+        :returns: what of it is to be shown. It is data of another agent.
+        """
+        shown = ""
+        for line in self._lines.feed(data):
+            try:
+                message: Message = self._decoder.decode(line or b"")
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                continue
+            shown += self._take(message)
+        return shown
+
+    def _take(self, message: Message) -> str:
+        match message:
+            case StepStarted(step=number, command=command):
+                self._commands[number] = command
+                return f"$ {command}\n"
+            case StepDecided(allowed=False, reason=reason):
+                return f"[not allowed: {reason}]\n"
+            case StepCompleted(step=number, outcome=outcome, reason=reason):
+                why = f": {reason}" if reason else ""
+                self._steps.append(f"[{outcome}{why}] {self._commands.pop(number, f'step {number}')}")
+                return "" if outcome is StepOutcome.DONE else f"[{outcome}]\n"
+            case InstructionDone():
+                self.done = message
+                return f"{message.error or message.text}\n"
+        return ""
+
+    def text(self) -> str:
+        """:returns: what became of the task, for the model above."""
+        done = self.done or InstructionDone(error="it ended without an answer")
+        answer = f"error: {done.error}\n{done.text}" if done.error else done.text
+        used = f"tokens: {done.tokens_in} in, {done.tokens_out} out" if done.tokens_in or done.tokens_out else ""
+        return "\n".join(part for part in (*self._steps, answer, used) if part)
