@@ -53,6 +53,8 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "logs": ("logs", "Show a session's log."),
     "audit": ("audit", "Verify, show or follow a session's audit log."),
     "report": ("report", "Report on sessions: requests, decisions, calls, cost."),
+    "feedback": ("feedback", "Say what you think of what the shell's agent did."),
+    "traces": ("traces", "Copy the traces of shells, to give them away."),
     "policy": ("policy", "Check, test and explain the policy."),
     "config": ("config", "Show the settings, or check the files of the home."),
     "reload": ("reload", "Make the daemon read config.toml again."),
