@@ -12,6 +12,7 @@ import click
 from ironcurtain.cli.output import home
 
 if TYPE_CHECKING:
+    from ironcurtain.cli.joining import Joining
     from ironcurtain.home.layout import Home
 
 INSTEAD = "use 'ironcurtain escalations', 'ironcurtain approve' and 'ironcurtain deny' instead"
@@ -28,9 +29,9 @@ def escalation_listener() -> None:
     """
     from ironcurtain.cli.run import run
 
-    where = home()
     require_terminal(sys.stdin, sys.stdout, os.environ)
-    status = run(lambda reactor: listen(reactor, where, os.environ))
+    listener = Listener(home(), os.environ)
+    status = run(listener.listen, listener.signalled)
     if status:
         raise SystemExit(status)
 
@@ -47,41 +48,77 @@ def require_terminal(stdin: TextIO | None, stdout: TextIO | None, environ: Mappi
         )
 
 
-async def listen(reactor: Any, where: Home, environ: Mapping[str, str]) -> int:
-    """
-    Show the console until its user leaves.
+class Listener:
+    """The console of this terminal, and the sessions to which its user attaches from there."""
 
-    :returns: the exit status.
-    :raises Unavailable: another listener is running.
-    """
-    from ironcurtain.console.console import Console
-    from ironcurtain.control.client import ControlClient
-    from ironcurtain.control.server import owner
-    from ironcurtain.errors import Unavailable
-    from ironcurtain.files.locks import FileLock, Held
-    from ironcurtain.home.registry import SessionRegistry
-    from ironcurtain.operations.home_source import HomeSource
-    from ironcurtain.terminal.guard import Guard
-    from ironcurtain.terminal.local import LocalTerminal
+    def __init__(self, where: Home, environ: Mapping[str, str]) -> None:
+        self._home, self._environ = where, environ
+        self._joining: Joining | None = None
 
-    where.prepare()
-    lock = FileLock(where.listener_lock)
-    try:
-        lock.acquire()
-    except Held as e:
-        whose = f" (process {e.holder})" if e.holder else ""
-        raise Unavailable(f"another escalation listener is running{whose}: end that one first") from None
-    terminal, guard = LocalTerminal(reactor), Guard()
-    registry = SessionRegistry(where.registry)
-    source = HomeSource(reactor, registry, where.daemon_socket, lambda socket: ControlClient(reactor, socket))
-    console = Console(source, terminal, reactor, owner().name, environ=environ)
-    guard.begin(0)
-    terminal.begin(console)
-    try:
-        console.start()
-        return await console.ended
-    finally:
-        console.stop()
-        await terminal.closed
-        guard.end()
-        lock.release()
+    def signalled(self, number: int) -> bool:
+        """:returns: whether a signal of the process is handled by the session to which its user is attached."""
+        return self._joining is not None and self._joining.signalled(number)
+
+    async def listen(self, reactor: Any) -> int:
+        """
+        Show the console until its user leaves; it comes back when a session is left.
+
+        :returns: the exit status.
+        :raises Unavailable: another listener is running.
+        """
+        from ironcurtain.errors import Unavailable
+        from ironcurtain.files.locks import FileLock, Held
+
+        self._home.prepare()
+        lock = FileLock(self._home.listener_lock)
+        try:
+            lock.acquire()
+        except Held as e:
+            whose = f" (process {e.holder})" if e.holder else ""
+            raise Unavailable(f"another escalation listener is running{whose}: end that one first") from None
+        try:
+            status, session = await self._show(reactor)
+            while session:
+                await self._attach(reactor, session)
+                status, session = await self._show(reactor)
+            return status
+        finally:
+            lock.release()
+
+    async def _show(self, reactor: Any) -> tuple[int, int]:
+        """:returns: the exit status, and the session to attach to; 0: none."""
+        from ironcurtain.console.console import Console
+        from ironcurtain.control.client import ControlClient
+        from ironcurtain.control.server import owner
+        from ironcurtain.home.registry import SessionRegistry
+        from ironcurtain.operations.home_source import HomeSource
+        from ironcurtain.terminal.guard import Guard
+        from ironcurtain.terminal.local import LocalTerminal
+
+        terminal, guard, where = LocalTerminal(reactor), Guard(), self._home
+        registry = SessionRegistry(where.registry)
+        source = HomeSource(reactor, registry, where.daemon_socket, lambda socket: ControlClient(reactor, socket))
+        console = Console(source, terminal, reactor, owner().name, environ=self._environ, attaches=True)
+        guard.begin(0)
+        terminal.begin(console)
+        try:
+            console.start()
+            return await console.ended, console.attached
+        finally:
+            console.stop()
+            await terminal.closed
+            guard.end()
+
+    async def _attach(self, reactor: Any, session: int) -> None:
+        from ironcurtain.cli.joining import Joining
+        from ironcurtain.cli.output import print_lines
+        from ironcurtain.errors import IronCurtainError
+        from ironcurtain.terminal.model import Mode
+
+        self._joining = Joining(self._home, str(session), Mode.DRIVE)
+        try:
+            await self._joining.join(reactor)
+        except IronCurtainError as e:  # it may have ended meanwhile
+            print_lines(str(e), err=True)
+        finally:
+            self._joining = None

@@ -36,9 +36,17 @@ class Joining:
         :raises NotFound: there is no such session.
         :raises NoTerminal: it has a terminal, but standard input or output is not one.
         """
-        return run(self._main, lambda number: self._front is not None and self._front.signalled(number))
+        return run(self.join, self.signalled)
 
-    async def _main(self, reactor: Any) -> int:
+    def signalled(self, number: int) -> bool:
+        """
+        :param number: number of a signal of the process.
+        :returns: whether it is handled.
+        """
+        return self._front is not None and self._front.signalled(number)
+
+    async def join(self, reactor: Any) -> int:
+        """Attach, with the errors of :meth:`run`; returns the exit status."""
         if self._mode is Mode.OBSERVE:
             _need_terminal()
         observing = self._mode is Mode.OBSERVE

@@ -128,7 +128,7 @@ HELP = (
     ("/answer N", "fill in form N on this line, field by field; a does so for the chosen one, y sends it"),
     ("/deny N", "deny escalation N; /deny all: all waiting ones that the filter shows"),
     ("/start TASK", "start a session in the daemon; before TASK may stand --agent NAME and --workspace DIRECTORY"),
-    ("Enter", "open the chosen session: what it did and used; m writes it a message, Esc goes back"),
+    ("Enter", "open the chosen session: what it did and used; m writes it a message, t attaches, Esc goes back"),
     ("/message TEXT", "send the session that is open, or chosen, a message"),
     ("/stop N", "end session N; its calls that wait are withdrawn"),
     ("/approve N keep", "as A does, for escalation N"),

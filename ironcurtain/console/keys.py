@@ -10,15 +10,13 @@ from typing import Any
 from ironcurtain.console import commands, filling
 from ironcurtain.console.commands import Section
 from ironcurtain.console.state import (
+    Attach,
     ConsoleState,
     Effect,
-    End,
-    Leave,
     Look,
     Question,
     Send,
     ShownEscalation,
-    TakeBack,
     Tell,
     key_of,
 )
@@ -49,11 +47,13 @@ def press(state: ConsoleState, key: str, now: float, alone: bool = True) -> Step
     if key in _SCROLLING:
         return _SCROLLING[key](state), ()
     if key in ("q", "ctrl c", "ctrl d"):
-        return state, (Leave(),)
+        return state, (commands.Quit(),)
     if state.help:
         return replace(state, help=False, scroll=0), ()
     if key == "enter" and state.session is not None and not state.aside and not state.opened:
         return replace(state, opened=True, scroll=0), (Look(),)
+    if key == "t" and state.opened and state.attaches:
+        return state, (Attach(state.followed),)
     if key in _LINES and (key != "m" or state.opened):
         return replace(state, prompt=_LINES[key], began=now, message=("", "")), ()
     if key in _PLAIN:
@@ -102,24 +102,22 @@ def _execute(state: ConsoleState, line: str, now: float) -> Step:
             return _ask_all(state, outcome), ()
         case commands.Permissions():
             return replace(state, permitted=True, help=False, scroll=0), (Look(),)
-        case commands.Revoke(number):
-            return state, (TakeBack(number),)
+        case (commands.Revoke() | commands.Quit()) as wanted:
+            return state, (wanted,)
         case commands.Start() as start:
             return state.with_message("starting a session ..."), (start,)
         case commands.Message(text):
             if (chosen := state.number(Section.SESSIONS)) == 0:
                 return state.with_message("choose a session first", "warn"), ()
             return state.with_message(f"sent to session {chosen}"), (Tell(chosen, text, state.began != -inf),)
-        case commands.Stop(session):
-            return state.with_message(f"ending session {session} ..."), (End(session),)
+        case commands.Stop(session) as stop:
+            return state.with_message(f"ending session {session} ..."), (stop,)
         case commands.GoTo(section):
             return state.go(section), ()
         case commands.Filter(text):
             return state.narrow(text), ()
         case commands.Help():
             return replace(state, help=True, scroll=0), ()
-        case commands.Quit():
-            return state, (Leave(),)
         case commands.Wrong(why):
             return state.with_message(why, "warn"), ()
 

@@ -150,7 +150,7 @@ def _offered(state: ConsoleState) -> list[str]:
     if state.help or state.permitted:
         return ["Esc close"]
     if state.opened:
-        return ["m message", "Esc back"]
+        return ["m message", *(["t attach"] if state.attaches else []), "Esc back"]
     keys: list[str] = []
     listed, chosen = state.listed(state.section), state.escalation
     if state.section is Section.WAITING and chosen in listed and chosen is not None:

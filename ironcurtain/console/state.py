@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from ironcurtain.console.commands import Section, Start
+from ironcurtain.console.commands import Quit, Revoke, Section, Start, Stop
 from ironcurtain.escalation.decision_keys import DecisionKeys, Page, Part, ShownPart, needed
 from ironcurtain.escalation.model import Outcome
 from ironcurtain.operations.model import EscalationView, PermissionView
@@ -100,22 +100,10 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class TakeBack:
-    """Revoke a permission."""
-
-    number: int
-
-
-@dataclass(frozen=True, slots=True)
-class End:
-    """End a session."""
+class Attach:
+    """Leave the console, and attach to a session."""
 
     session: int
-
-
-@dataclass(frozen=True, slots=True)
-class Leave:
-    """Leave the console."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +119,7 @@ class Tell:
     typed: bool
 
 
-Effect = Send | Look | TakeBack | End | Start | Tell | Leave
+Effect = Send | Look | Attach | Tell | Start | Stop | Revoke | Quit
 
 
 def key_of(escalation: EscalationView) -> ShownEscalation:
@@ -158,6 +146,7 @@ class ConsoleState:
     :param permitted: whether these are shown.
     :param dialogue: the form that is being filled in; all states share it, as they share ``keys``.
     :param opened: whether the chosen session has the screen for itself.
+    :param attaches: whether the viewer can be attached to a session.
     :param turns: its messages so far.
     :param message: the newest message and its style.
     :param keys: what was shown and pressed; all states of a console share it. An escalation counts as shown when all
@@ -181,6 +170,7 @@ class ConsoleState:
     permissions: tuple[PermissionView, ...] = ()
     permitted: bool = False
     opened: bool = False
+    attaches: bool = False
     turns: tuple[Turn, ...] = ()
     message: tuple[str, Style] = ("", "")
     shown: Shown = Shown()

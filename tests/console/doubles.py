@@ -202,13 +202,17 @@ class MemoryTerminal:
 class Setup:
     """A console on a terminal in memory."""
 
-    def __init__(self, columns: int = 80, rows: int = 24, *views: EscalationView, term: str = "xterm") -> None:
+    def __init__(
+        self, columns: int = 80, rows: int = 24, *views: EscalationView, term: str = "xterm", attaches: bool = False
+    ) -> None:
         self.clock, self.source = Clock(), GivenSource()
         self.source.put(*views)
         self.terminal = MemoryTerminal(columns, rows)
         self.time = NOW
         environ = {"TERM": term}
-        self.console = Console(self.source, self.terminal, self.clock, "ada", environ=environ, now=lambda: self.time)
+        self.console = Console(
+            self.source, self.terminal, self.clock, "ada", environ=environ, now=lambda: self.time, attaches=attaches
+        )
         self.console.start()
         self.settle()
 

@@ -82,6 +82,23 @@ class ListenerTests(SynchronousTestCase):
         (decision,) = [record for record in self.product.audit() if record["kind"] == "decision"]
         self.assertEqual(decision["outcome"], "approved")
 
+    def test_t_attaches_to_a_conversation_and_the_console_comes_back(self) -> None:
+        process = self.ask()
+        self.terminal.keys(f"{self.line}; echo st''atus $?", "Enter")
+        self.terminal.wait("1 waiting")
+        self.terminal.type("/sessions")
+        self.terminal.wait("Enter open")
+        self.terminal.keys("Enter")
+        self.terminal.wait("t attach")
+        self.terminal.keys("t")
+        self.terminal.wait("or /deny 1 within")
+        self.terminal.type("/quit")
+        self.terminal.wait("d deny  Tab lists")
+        self.terminal.keys("q")
+        self.terminal.wait("status 0")
+        self.assertEqual(self.product.run("deny", "1").returncode, 0)
+        process.communicate("/quit\n")
+
     def test_a_second_listener_says_that_there_is_one(self) -> None:
         self.terminal.keys(self.line, "Enter")
         self.terminal.wait("no sessions")

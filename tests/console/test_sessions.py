@@ -83,6 +83,19 @@ class OpenedTests(SynchronousTestCase):
         self.setup.clock.advance(1)
         self.assertIn("WAITING", self.setup.settle())
 
+    def test_t_leaves_the_console_to_attach_to_the_open_session(self) -> None:
+        setup = Setup(80, 24, attaches=True)
+        setup.type("/sessions\rt")
+        self.assertEqual((setup.terminal.closed, setup.console.attached), ([], 0))
+        self.assertIn("m message  t attach  Esc back", setup.type("\r"))
+        setup.type("t")
+        self.assertEqual((setup.terminal.closed, setup.console.attached), ([0], 1))
+
+    def test_attaching_is_not_offered_where_nobody_can_attach_the_viewer(self) -> None:
+        self.assertNotIn("t attach", self.setup.type("\r"))
+        self.setup.type("t")
+        self.assertEqual(self.setup.terminal.closed, [])
+
     def test_session_that_ends_closes_its_screen(self) -> None:
         self.setup.type("\r")
         self.setup.source.found.clear()
