@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from ironcurtain.console.state import ConsoleState, Effect, Question, Send, ShownEscalation
 from ironcurtain.escalation.model import Outcome
+from ironcurtain.text.line_editing import edited
 from ironcurtain.view.form_dialogue import Act, FormDialogue
 
 LINE_LIMIT = 4000
@@ -33,15 +34,18 @@ def type_value(state: ConsoleState, dialogue: FormDialogue, text: str, key: str)
         return _left(state).with_message("nothing was sent: it waits on"), ()
     if key == "enter":
         return _enter(state, dialogue, text)
-    if key in ("backspace", "ctrl h"):
-        text = text[:-1]
-    elif key == "ctrl u":
-        text = ""
-    elif key == "ctrl w":
-        text = text.rstrip(" ").rpartition(" ")[0]
-    elif len(key) == 1 and key.isprintable() and len(text) < LINE_LIMIT:
-        text += key
-    return replace(state, prompt=text), ()
+    return replace(state, prompt=typed(text, key, LINE_LIMIT)), ()
+
+
+def typed(text: str, key: str, limit: int) -> str:
+    """
+    :param key: urwid's name.
+    :param limit: most characters.
+    :returns: the text of an input line after a key.
+    """
+    if len(key) == 1 and key.isprintable() and len(text) < limit:
+        return text + key
+    return (edited(text, "", key.replace(" ", "-")) or (text, ""))[0] if len(key) > 1 else text
 
 
 def _enter(state: ConsoleState, dialogue: FormDialogue, text: str) -> Step:

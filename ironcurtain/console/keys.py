@@ -127,14 +127,7 @@ def _typing(state: ConsoleState, text: str, key: str, now: float) -> Step:
         return enter(replace(state, prompt=None, message=("", "")), text, now)
     if key in ("esc", "ctrl c"):
         return _closed(state), ()
-    if key in ("backspace", "ctrl h"):
-        text = text[:-1]
-    elif key == "ctrl u":
-        text = "/"
-    elif key == "ctrl w":
-        text = text.rstrip(" ").rpartition(" ")[0] or "/"
-    elif len(key) == 1 and key.isprintable() and len(text) < PROMPT_LIMIT:
-        text += key
+    text = filling.typed(text, key, PROMPT_LIMIT) or ("/" if key in ("ctrl u", "ctrl w") else "")
     return (replace(state, prompt=text) if text else _closed(state)), ()
 
 

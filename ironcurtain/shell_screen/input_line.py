@@ -5,6 +5,7 @@ from __future__ import annotations
 from ironcurtain.shell_screen.keymap import Key
 from ironcurtain.text.columns import cells, fitting
 from ironcurtain.text.display import has_hidden_text
+from ironcurtain.text.line_editing import edited
 
 TEXT_LIMIT = 8000
 """Most characters of a line."""
@@ -28,25 +29,7 @@ class InputLine:
         if key.text:
             added = "".join(c for c in " ".join(key.text.split("\n")) if not has_hidden_text(c) and c not in "\r\n")
             before += added.replace("\t", " ")[: TEXT_LIMIT - len(self.text)]
-        match key.name:
-            case "backspace":
-                before = before[:-1]
-            case "delete" | "ctrl-d":
-                after = after[1:]
-            case "left" | "ctrl-b":
-                before, after = before[:-1], before[-1:] + after
-            case "right" | "ctrl-f":
-                before, after = before + after[:1], after[1:]
-            case "home" | "ctrl-a":
-                before, after = "", before + after
-            case "end" | "ctrl-e":
-                before, after = before + after, ""
-            case "ctrl-u":
-                before = ""
-            case "ctrl-k":
-                after = ""
-            case "ctrl-w":
-                before = before.rstrip()[: before.rstrip().rfind(" ") + 1]
+        before, after = edited(before, after, key.name) or (before, after)
         self.text, self._at = before + after, len(before)
 
     def visible(self, width: int) -> tuple[str, int]:

@@ -16,6 +16,7 @@ from ironcurtain.terminal.keys import InputKind, InputPiece, stroke
 from ironcurtain.terminal.provenance import KEY, PASTE, Provenance
 from ironcurtain.terminal.sequences import PASTE_BEGIN, PASTE_END
 from ironcurtain.text.display import has_hidden_text
+from ironcurtain.text.line_editing import edited
 
 LINE_LIMIT = 16_000
 """Maximum length of a line in characters. A longer one does not count."""
@@ -118,30 +119,11 @@ class TypedText:
         self._provenance.change(self._before + self._after, longest)
 
     def _edit(self, name: str) -> None:
-        before, after = self._before, self._after
-        match name:
-            case "ctrl-h":
-                before = before[:-1]
-            case "ctrl-d":
-                after = after[1:]
-            case "ctrl-b":
-                before, after = before[:-1], before[-1:] + after
-            case "ctrl-f":
-                before, after = before + after[:1], after[1:]
-            case "ctrl-a":
-                before, after = "", before + after
-            case "ctrl-e":
-                before, after = before + after, ""
-            case "ctrl-u":
-                before = ""
-            case "ctrl-k":
-                after = ""
-            case "ctrl-w":
-                before = before.rstrip()[: before.rstrip().rfind(" ") + 1]
-            case "ctrl-c":
-                self._start_line()
-                return
-            case _:
-                self._certain = self._certain and name in _NO_EFFECT
-        self._before, self._after = before, after
-        self._provenance.change(before + after, PASTE)
+        if name == "ctrl-c":
+            self._start_line()
+            return
+        if (line := edited(self._before, self._after, name)) is not None:
+            self._before, self._after = line
+        else:
+            self._certain = self._certain and name in _NO_EFFECT
+        self._provenance.change(self._before + self._after, PASTE)

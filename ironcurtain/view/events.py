@@ -106,32 +106,11 @@ class EventLine:
 
 def describe(event: events.SessionEvent) -> EventLine | None:
     """:returns: an event in words; ``None`` for those that have none of their own, such as pieces of text."""
-    match event:
-        case events.StateChanged() | events.TurnStarted() | events.TurnFinished():
-            return _turn(event)
-        case events.ToolCallRaised() | events.ToolDecision() | events.ToolFinished() | events.LoopDetected():
-            return _call(event)
-        case (
-            events.EscalationRaised()
-            | events.EscalationCounted()
-            | events.EscalationApproved()
-            | events.EscalationClosed()
-            | events.PermissionRevoked()
-        ):
-            return escalation_line(event)
-        case (
-            events.StepFinished()
-            | events.ModelRetry()
-            | events.ModelFellBack()
-            | events.MessagesCompacted()
-            | events.ResultTruncated()
-        ):
-            return _model(event)
-        case _:
-            return _other(event)
+    topics = (_turn, _call, _escalation, _model, _reported, _other)
+    return next((words for topic in topics if (words := topic(event)) is not None), None)
 
 
-def _turn(event: events.StateChanged | events.TurnStarted | events.TurnFinished) -> EventLine:
+def _turn(event: events.SessionEvent) -> EventLine | None:
     match event:
         case events.StateChanged():
             why = f": {event.reason}" if event.reason else ""
@@ -144,11 +123,10 @@ def _turn(event: events.StateChanged | events.TurnStarted | events.TurnFinished)
             if event.error:
                 return EventLine(f"message {event.turn} failed: {event.error}", Role.MESSAGE, Severity.BAD)
             return EventLine(f"message {event.turn} answered", Role.MESSAGE, Severity.GOOD)
+    return None
 
 
-def _call(
-    event: events.ToolCallRaised | events.ToolDecision | events.ToolFinished | events.LoopDetected,
-) -> EventLine:
+def _call(event: events.SessionEvent) -> EventLine | None:
     match event:
         case events.ToolCallRaised():
             return EventLine(f"{event.server}.{event.tool} {event.arguments}", Role.CALL, about=f"call {event.call_id}")
@@ -165,16 +143,10 @@ def _call(
         case events.LoopDetected():
             text = f"{event.server}.{event.tool}: the same call came too often, refused"
             return EventLine(text, Role.LIMIT, Severity.WARNING)
+    return None
 
 
-def escalation_line(
-    event: events.EscalationRaised
-    | events.EscalationCounted
-    | events.EscalationApproved
-    | events.EscalationClosed
-    | events.PermissionRevoked,
-) -> EventLine:
-    """:returns: what became of an escalation, or of an approval that was kept, in words."""
+def _escalation(event: events.SessionEvent) -> EventLine | None:
     match event:
         case events.EscalationRaised():
             text = f"escalation {event.number}: {event.server}.{event.tool}"
@@ -191,6 +163,7 @@ def escalation_line(
         case events.PermissionRevoked():
             text = f"permission {event.number} revoked by {event.by}: {event.scope}"
             return EventLine(text, Role.DECISION)
+    return None
 
 
 def _outcome(event: events.EscalationClosed) -> str:
@@ -206,13 +179,7 @@ _OUTCOMES = {
 }
 
 
-def _model(
-    event: events.StepFinished
-    | events.ModelRetry
-    | events.ModelFellBack
-    | events.MessagesCompacted
-    | events.ResultTruncated,
-) -> EventLine:
+def _model(event: events.SessionEvent) -> EventLine | None:
     match event:
         case events.StepFinished():
             text = f"model request {event.step}: {event.input_tokens} tokens in, {event.output_tokens} out"
@@ -230,6 +197,7 @@ def _model(
         case events.ResultTruncated():
             text = f"a result was cut: the agent got {event.kept} of {event.size} bytes"
             return EventLine(text, Role.NOTICE, Severity.WARNING)
+    return None
 
 
 def _other(event: events.SessionEvent) -> EventLine | None:
@@ -259,28 +227,13 @@ def _other(event: events.SessionEvent) -> EventLine | None:
             return EventLine(text, Role.NOTICE, Severity.DETAIL)
         case events.CodeFinished() if event.error:
             return EventLine(f"the code failed: {event.error}", Role.CALL, Severity.BAD)
-        case (
-            agent_events.AgentToolStarted()
-            | agent_events.AgentToolFinished()
-            | agent_events.MessageQueued()
-            | agent_events.MessageTaken()
-            | agent_events.MessageWithdrawn()
-        ):
-            return _reported(event)
         case events.Missed():
             text = f"{event.count} events were lost here: the history has the messages"
             return EventLine(text, Role.NOTICE, Severity.WARNING)
-        case _:
-            return None
+    return None
 
 
-def _reported(
-    event: agent_events.AgentToolStarted
-    | agent_events.AgentToolFinished
-    | agent_events.MessageQueued
-    | agent_events.MessageTaken
-    | agent_events.MessageWithdrawn,
-) -> EventLine:
+def _reported(event: events.SessionEvent) -> EventLine | None:
     match event:
         case agent_events.AgentToolStarted():
             inside = f" in {event.parent}" if event.parent else ""
@@ -296,6 +249,7 @@ def _reported(
             return EventLine(f"message {event.number} of the queue taken by the agent", Role.MESSAGE)
         case agent_events.MessageWithdrawn():
             return EventLine(f"message {event.number} of the queue taken back", Role.MESSAGE)
+    return None
 
 
 def unasked(event: events.ToolDecision) -> str:

@@ -18,7 +18,7 @@ from ironcurtain.text.columns import Line, Span, Style
 from ironcurtain.text.display import elapsed, left, one_line, paragraphs
 from ironcurtain.view.calls import RunningCalls
 from ironcurtain.view.escalations import approvals_words
-from ironcurtain.view.events import Severity, describe, escalation_line
+from ironcurtain.view.events import Severity, describe
 from ironcurtain.view.reported import EXPLAINED, ReportedTools
 from ironcurtain.view.signs import PROMPT, UNICODE, Signs
 from ironcurtain.view.speech import Speech, shown
@@ -164,7 +164,7 @@ class Narration:
                 yield from self._ask(event)
             case events.EscalationCounted() if event.number in self.pending:
                 self.pending[event.number] = replace(self.pending[event.number], calls=event.calls)
-                yield from self._say("note", escalation_line(event).line)
+                yield from self._remark(event)
             case events.EscalationApproved() if event.number in self.pending:
                 before = self.pending[event.number]
                 self.pending[event.number] = asked = replace(before, approved_by=(*before.approved_by, event.by))
@@ -257,7 +257,8 @@ class Narration:
 
     def _closed(self, event: events.EscalationClosed) -> Iterator[Item]:
         self.pending.pop(event.number, None)
-        words = escalation_line(event)
+        if (words := describe(event)) is None:
+            return
         self.outcomes[event.number] = words.shown
         while len(self.outcomes) > REMEMBERED:
             del self.outcomes[next(iter(self.outcomes))]

@@ -304,7 +304,7 @@ class KeyTests(SynchronousTestCase):
 
     def test_the_input_line(self) -> None:
         self.type("/", "x", "backspace", "d", "e", "n", "y", " ", "2", "ctrl w")
-        self.assertEqual(self.state.prompt, "/deny")
+        self.assertEqual(self.state.prompt, "/deny ")
         self.type("ctrl u")
         self.assertEqual(self.state.prompt, "/")
         self.type("backspace")
