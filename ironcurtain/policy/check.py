@@ -53,10 +53,12 @@ def check(
     """
     known = annotations.merged(policy.annotations)
     checker = _Checker(policy, known, servers, home)
+    places: list[Place] = [*(tuple(rule.name.split(".")) for rule in policy.tables)]
+    places += [("rules", index) for index in range(len(policy.rules))]
     each = (
-        replace(finding, place=("rules", index))
-        for index, rule in enumerate(policy.rules)
-        for finding in checker.rule(index, rule)
+        replace(finding, place=place)
+        for number, (place, rule) in enumerate(zip(places, policy.every_rule, strict=True))
+        for finding in checker.rule(number, rule)
     )
     return [*checker.names(), *checker.lists(), *checker.own_server(), *each]
 
@@ -87,7 +89,7 @@ class _Checker:
 
     def names(self) -> Iterator[PolicyFinding]:
         """Find rules that share a name: a verdict would not identify the rule."""
-        seen: set[str] = set()
+        seen = {rule.name for rule in self._policy.tables}
         for index, rule in enumerate(self._policy.rules):
             if rule.name in seen:
                 yield PolicyFinding(
@@ -97,7 +99,9 @@ class _Checker:
 
     def lists(self) -> Iterator[PolicyFinding]:
         """Find lists that no rule names."""
-        named = {entry[1:] for rule in self._policy.rules for entry in _allowed(rule.conditions) if entry[:1] == "@"}
+        named = {
+            entry[1:] for rule in self._policy.every_rule for entry in _allowed(rule.conditions) if entry[:1] == "@"
+        }
         for name in self._policy.lists.keys() - named:
             yield PolicyFinding("warning", "unused-list", name, "no rule names this list")
 
@@ -108,7 +112,11 @@ class _Checker:
             yield PolicyFinding("error", "own-server", name, message, ("tools", name))
 
     def rule(self, index: int, rule: Rule) -> Iterator[PolicyFinding]:
-        """Find the mistakes in one rule."""
+        """
+        Find the mistakes in one rule.
+
+        :param index: its number among all rules.
+        """
         yield from self._unknown(rule)
         yield from self._empty(rule)
         yield from self._broad(rule)
@@ -118,7 +126,7 @@ class _Checker:
         if not concerned and not named and RESOURCE_TOOL not in (rule.conditions.tool or ()):
             yield PolicyFinding("error", "never-matches", rule.name, "no annotated tool matches its conditions")
             return
-        for earlier in self._policy.rules[:index]:
+        for earlier in self._policy.every_rule[:index]:
             if _covers(earlier, rule) and concerned <= self._concerned(earlier):
                 message = f"the earlier rule {earlier.name} matches every call that this rule matches"
                 yield PolicyFinding("warning", "shadowed", rule.name, message)

@@ -120,23 +120,24 @@ class PolicyEngine:
             if bound.reach is not None
         }
         self._accounts = {name: bound.account for name, bound in bounds.items() if bound.account is not None}
-        self._rules = tuple(self._prepared(rule, index, policy) for index, rule in enumerate(policy.rules))
+        tables = [prepare(rule, None, policy.lists, self._places.workspace) for rule in policy.tables]
+        self._rules = (*tables, *(self._prepared(rule, index, policy) for index, rule in enumerate(policy.rules)))
         self._listed = frozenset(
-            role for rule in policy.rules for condition in rule.conditions.lists for role in condition.roles
-        ) | (NAMED_ROLES if any(rule.auto for rule in policy.rules) else frozenset())
+            role for rule in policy.every_rule for condition in rule.conditions.lists for role in condition.roles
+        ) | (NAMED_ROLES if any(rule.auto for rule in policy.every_rule) else frozenset())
         self.named = frozenset(policy.annotations.servers).union(
             *(rule.conditions.server or () for rule in policy.rules)
         )
         """The servers that the policy names."""
         self.open_hosts = _open_hosts(policy)
         """The patterns of hosts to which any program may connect without a question."""
-        self.remembers = any(rule.conditions.has_memory for rule in policy.rules)
+        self.remembers = any(rule.conditions.has_memory for rule in policy.every_rule)
         """Whether verdicts depend on what happened before in the session."""
-        conditions = (rule.conditions.paths for rule in policy.rules)
+        conditions = (rule.conditions.paths for rule in policy.every_rule)
         self.asks_created = any(each is not None and each.created is not None for each in conditions)
         """Whether verdicts depend on who created a file."""
         self._domains = {name: DomainPatterns(bound.domains) for name, bound in bounds.items() if bound.domains}
-        content = [policy.rules, policy.lists, known, every, sorted(bounds.items()), telemetry.digest()]
+        content = [policy.every_rule, policy.lists, known, every, sorted(bounds.items()), telemetry.digest()]
         self.policy_version = hashlib.sha256(msgspec.json.encode(content, order="deterministic")).hexdigest()[:16]
         """16 hexadecimal digits: a hash over everything that verdicts depend on."""
 

@@ -23,6 +23,7 @@ from ironcurtain.home.lines import Place
 from ironcurtain.home.parsing import parse_json, parse_toml
 from ironcurtain.home.structured import check_version, convert
 from ironcurtain.policy.annotations import Annotations, Conditional, ServerAnnotations, ToolAnnotation
+from ironcurtain.policy.approval_tables import desktop_rules
 from ironcurtain.policy.lists import DynamicList
 from ironcurtain.policy.named_paths import WrongPath, directory_of
 from ironcurtain.policy.roles import Role
@@ -204,6 +205,7 @@ def _load_toml(path: Path) -> Policy:
         lists=_lists(source, document.lists, _List),
         annotations=found.merged(_inline_annotations(source, document.tools)),
         approval=document.approval,
+        tables=desktop_rules(document.approval, source.name, text),
         source=source.name,
     )
 

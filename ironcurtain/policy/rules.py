@@ -135,7 +135,8 @@ class Policy(Struct, frozen=True):
 
     :param protected: paths in addition to those that are always protected.
     :param annotations: those in the policy file and in the files that it names.
-    :param approval: the tables ``[approval.*]`` for the shell agent, unparsed.
+    :param approval: the tables ``[approval.*]``, unparsed.
+    :param tables: what those of them about the desktop say; they precede ``rules``.
     :param source: the file that it was read from, for messages.
     """
 
@@ -144,4 +145,10 @@ class Policy(Struct, frozen=True):
     lists: dict[str, DynamicList] = {}
     annotations: Annotations = Annotations()
     approval: dict[str, Any] = {}
+    tables: tuple[Rule, ...] = ()
     source: str = "policy"
+
+    @property
+    def every_rule(self) -> tuple[Rule, ...]:
+        """All rules, in the order in which they are tried."""
+        return (*self.tables, *self.rules)

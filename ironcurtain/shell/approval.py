@@ -12,30 +12,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from msgspec import Struct
-
 from ironcurtain.command_rules import Pattern, PatternError, parse_pattern
 from ironcurtain.home.faults import wrong
 from ironcurtain.home.lines import Place
 from ironcurtain.home.structured import convert
+from ironcurtain.policy.approval_tables import DECISIONS, AudioTable, Mode, Table, UiTable, VisionTable
 from ironcurtain.policy.lists import pattern_problem
 from ironcurtain.policy.named_paths import path_problem
 from ironcurtain.policy.pathmap import AGENT_WORKSPACE
 from ironcurtain.policy.verdict import Decision
 
-Mode = Literal["ask", "allow", "deny"]
-"""What happens to an action about which nothing more special is said."""
-
-DECISIONS: Mapping[str, Decision] = {"ask": Decision.ESCALATE, "allow": Decision.ALLOW, "deny": Decision.DENY}
-
 _GLOB_START = re.compile(r"(?:/|~(?:/|$)|\$(?:CWD|HOME)(?:/|$))")
 
 
-class _Table(Struct, frozen=True, forbid_unknown_fields=True):
-    pass
-
-
-class ShellTable(_Table, frozen=True):
+class ShellTable(Table, frozen=True):
     """
     ``[approval.shell]``: which commands may run.
 
@@ -49,7 +39,7 @@ class ShellTable(_Table, frozen=True):
     allow_patterns: tuple[str, ...] = ()
 
 
-class FilesystemTable(_Table, frozen=True):
+class FilesystemTable(Table, frozen=True):
     """
     ``[approval.filesystem]``: which files commands may use.
 
@@ -65,7 +55,7 @@ class FilesystemTable(_Table, frozen=True):
     deny: tuple[str, ...] = ()
 
 
-class NetworkTable(_Table, frozen=True):
+class NetworkTable(Table, frozen=True):
     """
     ``[approval.network]``: which hosts commands may reach.
 
@@ -77,35 +67,7 @@ class NetworkTable(_Table, frozen=True):
     allow_hosts: tuple[str, ...] = ()
 
 
-class VisionTable(_Table, frozen=True):
-    """``[approval.vision]``: what the agent may see of the screen."""
-
-    mode: Mode | None = None
-    screenshot: Mode | None = None
-    ui_tree: Mode | None = None
-    windows: Mode | None = None
-    ocr: Mode | None = None
-
-
-class AudioTable(_Table, frozen=True):
-    """``[approval.audio]``: what the agent may hear and say."""
-
-    mode: Mode | None = None
-    microphone: Mode | None = None
-    system_audio: Mode | None = None
-    application_audio: Mode | None = None
-    speech_to_text: Mode | None = None
-    speech: Mode | None = None
-
-
-class UiTable(_Table, frozen=True):
-    """``[approval.ui]``: which applications the agent may operate."""
-
-    mode: Mode | None = None
-    allow_apps: tuple[str, ...] = ()
-
-
-class ApprovalTables(_Table, frozen=True):
+class ApprovalTables(Table, frozen=True):
     """All tables, as written."""
 
     default: Mode = "ask"
