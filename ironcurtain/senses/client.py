@@ -34,6 +34,8 @@ from ironcurtain.senses.model import (
 from ironcurtain.senses.wire import (
     BAD_DATA,
     MISSING,
+    Changes,
+    FindChanges,
     FindEvents,
     MakePicture,
     Order,
@@ -143,6 +145,21 @@ class SensesWorker:
             return read_table(reply, TEXT_LIMIT)
         except UsageError as e:
             raise Unavailable(str(e)) from None
+
+    async def changes(
+        self, before: bytes, after: bytes, region: Box | None = None, hidden: Sequence[Box] = ()
+    ) -> list[Box]:
+        """
+        Find what has changed on a screen; changes as small as a caret are left out.
+
+        :param before: a PNG file, as is ``after``.
+        :param hidden: as for :meth:`picture`, for both.
+        :returns: boxes in pixels of the original, the largest first; everything if the sizes differ.
+        :raises UsageError: one is not a PNG file that can be read, or too large.
+        :raises Unavailable: what is needed is missing, or the process failed.
+        """
+        order = FindChanges(len(_bounded(before, PICTURE_LIMIT)), region, tuple(hidden))
+        return _decoded(await self._carry_out(order, before + _bounded(after, PICTURE_LIMIT), "pictures"), Changes)
 
     async def transcribe(self, pcm: bytes) -> list[Utterance]:
         """

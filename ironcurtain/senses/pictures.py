@@ -47,7 +47,7 @@ def decoded(png: bytes) -> Image:
         raise UsageError(f"the picture is no PNG file that can be read ({type(e).__name__})") from None
 
 
-def _cut(picture: Image, region: Box | None, hidden: Sequence[Box]) -> tuple[Image, int, int]:
+def cut(picture: Image, region: Box | None, hidden: Sequence[Box]) -> tuple[Image, int, int]:
     """:returns: the part of a picture that is wanted, with the rest painted over, and where in the picture it is."""
     from PIL import ImageDraw
 
@@ -73,7 +73,7 @@ def make_picture(order: MakePicture, png: bytes) -> Picture:
     """:raises UsageError: the picture cannot be read, or the region is outside."""
     from PIL.Image import Resampling
 
-    picture, left, top = _cut(decoded(png), order.region, order.hidden)
+    picture, left, top = cut(decoded(png), order.region, order.hidden)
     scale = min(1.0, order.longest / max(picture.size))
     if scale < 1:
         size = (max(1, round(picture.width * scale)), max(1, round(picture.height * scale)))
@@ -111,7 +111,7 @@ def prepare_for_reading(order: ReadText, png: bytes) -> tuple[Enlarged, bytes]:
     from PIL import ImageChops, ImageFilter, ImageOps
     from PIL.Image import Resampling
 
-    picture, left, top = _cut(decoded(png), order.region, order.hidden)
+    picture, left, top = cut(decoded(png), order.region, order.hidden)
     pixels = picture.width * picture.height
     if pixels > READ_LIMIT:
         raise UsageError(f"{picture.width}x{picture.height} pixels are too many to read at once: name a region")

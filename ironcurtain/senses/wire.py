@@ -15,6 +15,9 @@ BAD_DATA = 65
 MISSING = 69
 """Exit status where something is not installed; standard error says what (``EX_UNAVAILABLE``)."""
 
+CHANGES_LIMIT = 50
+"""Most changes that are found between two pictures."""
+
 Boxes = Annotated[tuple[Box, ...], msgspec.Meta(max_length=1000)]
 
 
@@ -49,6 +52,18 @@ class FindEvents(msgspec.Struct, frozen=True, tag="sound"):
     """Find speech, singing and music; the reply is :data:`SoundEvents` in MessagePack."""
 
 
+class FindChanges(msgspec.Struct, frozen=True, tag="changes"):
+    """
+    Find what has changed between two pictures; the reply is :data:`Changes` in MessagePack.
+
+    :ivar size: in bytes, of the first one; the second one follows it.
+    """
+
+    size: Annotated[int, msgspec.Meta(ge=0)]
+    region: Box | None = None
+    hidden: Boxes = ()
+
+
 class Enlarged(msgspec.Struct, frozen=True):
     """
     How the picture was prepared for reading.
@@ -62,7 +77,8 @@ class Enlarged(msgspec.Struct, frozen=True):
     y: int
 
 
-Order = MakePicture | ReadText | Transcribe | FindEvents
+Order = MakePicture | ReadText | FindChanges | Transcribe | FindEvents
+Changes = Annotated[list[Box], msgspec.Meta(max_length=CHANGES_LIMIT)]
 Utterances = Annotated[list[Utterance], msgspec.Meta(max_length=COUNT_LIMIT)]
 SoundEvents = Annotated[list[SoundEvent], msgspec.Meta(max_length=COUNT_LIMIT)]
 

@@ -16,14 +16,24 @@ import msgspec
 
 from ironcurtain.errors import UsageError
 from ironcurtain.platform.files import nameless_file
-from ironcurtain.senses import hearing, pictures
-from ironcurtain.senses.wire import BAD_DATA, MISSING, FindEvents, MakePicture, ReadText, Transcribe, read_order
+from ironcurtain.senses import differences, hearing, pictures
+from ironcurtain.senses.wire import (
+    BAD_DATA,
+    MISSING,
+    FindChanges,
+    FindEvents,
+    MakePicture,
+    ReadText,
+    Transcribe,
+    read_order,
+)
 
 READING = ("--psm", "3", "--dpi", "200", "-l", "eng", "tsv")
 """Options of ``tesseract``: find columns and lines, whatever the page; English letters."""
 
 _REPLIES: Mapping[type, Callable[[Any, bytes], Any]] = {
     MakePicture: pictures.make_picture,
+    FindChanges: differences.find_changes,
     Transcribe: lambda order, pcm: hearing.transcribe(pcm),
     FindEvents: lambda order, pcm: hearing.find_events(pcm),
 }
