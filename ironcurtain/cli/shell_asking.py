@@ -72,7 +72,9 @@ def question(request: ApprovalRequested) -> str:
     lines.append(f"  {one_line(step.reason)}; {undo_words(step.undo)}")
     if request.scope:
         lines.append(f"  A allows until this ends: {one_line(request.scope)}")
-    keep = ", A keep" if request.scope else ""
+    if request.category:
+        lines.append(f"  C allows until this ends: {request.category}")
+    keep = (", A keep" if request.scope else "") + (", C category" if request.category else "")
     return "\n".join((*lines, f"a allow{keep}, x skip, d deny, and Enter: "))
 
 
@@ -83,7 +85,8 @@ def answer(line: str, request: ApprovalRequested) -> Approval | None:
     """
     word = line.strip()
     keys = {"a": "allow", "y": "allow", "yes": "allow", "x": "skip", "d": "deny", "n": "deny", "no": "deny"}
-    decision = "allow_session" if word == "A" and request.scope else keys.get(word)
+    kept = {"A": "allow_session" if request.scope else None, "C": "allow_category" if request.category else None}
+    decision = kept[word] if word in kept else keys.get(word)
     if decision is None:
         return None
     digest = request.digest if decision != "skip" else None

@@ -51,6 +51,7 @@ class EscalationRequest:
     :param rule: the rule that escalates.
     :param digest: the digest of server, tool and arguments (:func:`~ironcurtain.escalation.grant.arguments_digest`).
     :param scope: the calls that a kept approval covers; ``None`` if the approval cannot be kept.
+    :param category: as ``scope``, of all calls of the same kind; ``None`` if it is of none.
     :param reversal: whether the call can be undone.
     :param approvals: number of different principals who must approve. With several, no approval can be kept.
     :param automatic: ``None`` if only a person may approve.
@@ -68,6 +69,7 @@ class EscalationRequest:
     policy_version: str
     digest: str
     scope: Scope | None = None
+    category: Scope | None = None
     reversal: Reversal = Reversal.UNKNOWN
     approvals: int = 1
     automatic: AutomaticCall | None = None

@@ -126,6 +126,7 @@ class EscalationQueue:
         digest: str | None = None,
         keep: bool = False,
         calls: int | None = None,
+        category: bool = False,
     ) -> Escalation:
         """
         Decide an escalation. An approval of one that needs several leaves it pending until the last.
@@ -137,6 +138,7 @@ class EscalationQueue:
             ends. Escalations that are already pending must still be decided.
         :param calls: the number of equal calls that were shown, if known. An approval permits no more of them; calls
             that arrived later are escalated again.
+        :param category: whether a kept approval covers the request's category in place of its scope.
         :returns: the escalation, with its outcome if it has one now.
         :raises UsageError: the approval cannot be kept. The escalation stays pending.
         :raises NotFound: this session has no escalation with that number.
@@ -148,7 +150,7 @@ class EscalationQueue:
         question, escalation = self._waiting(number, digest)
         if outcome is Outcome.APPROVED and question.request.form is not None:
             raise UsageError(f"{number} is a form: fill it in with 'ironcurtain answer {number}', or /answer {number}")
-        permission = self._permission(escalation, outcome, by) if keep else None
+        permission = self._permission(escalation, outcome, by, category) if keep else None
         later: list[Deferred[Answer]] = []
         if outcome is Outcome.APPROVED:
             if by in escalation.approved_by:
@@ -295,19 +297,21 @@ class EscalationQueue:
             self.log.failure("the check before the expiry of escalation {number} failed", number=escalation.number)
         self._end(question, Outcome.EXPIRED)
 
-    def _permission(self, escalation: Escalation, outcome: Outcome, by: str) -> Permission:
+    def _permission(self, escalation: Escalation, outcome: Outcome, by: str, category: bool) -> Permission:
         if outcome is not Outcome.APPROVED:
             raise UsageError("only an approval can be kept, not a denial")
-        if (scope := escalation.request.scope) is None or escalation.request.approvals > 1:
+        scope = escalation.request.category if category else escalation.request.scope
+        if scope is None or escalation.request.approvals > 1:
             number = escalation.number
             raise UsageError(f"the approval of escalation {number} cannot be kept: it is for this call only")
         return Permission(escalation.number, scope, by, self._now())
 
     def _covering(self, request: EscalationRequest) -> Permission | None:
-        if request.scope is None or request.approvals > 1:
+        scopes = [scope for scope in (request.scope, request.category) if scope is not None]
+        if not scopes or request.approvals > 1:
             return None
         for number, permission in self._permissions.items():
-            if permission.scope.covers(request.scope):
+            if any(permission.scope.covers(scope) for scope in scopes):
                 self._permissions[number] = replace(permission, used=permission.used + 1)
                 return permission
         return None

@@ -135,6 +135,7 @@ class CallAdmission:
         *,
         scope: Scope | None = None,
         form: Form | None = None,
+        category: tuple[str, str] | None = None,
     ) -> Answer:
         """
         Ask a person about a recorded call, unless a kept approval covers it. When this returns, the call may be made
@@ -143,6 +144,8 @@ class CallAdmission:
         :param progress: called every few seconds while the person decides.
         :param tool: the tool; ``None`` for another request.
         :param scope: the requests that a kept approval covers, if there is no tool.
+        :param category: the name of the category of calls that a kept approval may cover instead, and what it has, in
+            words.
         :param form: what a person fills in, in place of an approval.
         :returns: the answer, which is an approval, or has the form's values.
         :raises Refused: the call must not be made.
@@ -161,6 +164,7 @@ class CallAdmission:
             policy_version=version,
             digest=digest,
             reversal=self._reversal(verdict),
+            category=None if category is None else _category(call.server, *category, version),
             scope=scope if tool is None or verdict.approvals > 1 else self._scope(call, verdict, tool, version),
             approvals=verdict.approvals,
             automatic=None if tool is None else _automatic(verdict, tool),
@@ -305,6 +309,10 @@ class CallAdmission:
         finally:
             if reminder.running:
                 reminder.stop()
+
+
+def _category(server: str, name: str, words: str, version: str) -> Scope:
+    return Scope(server, "", "", frozenset(), version, (("category", name),), (), (), words)
 
 
 def _outcome(end: _Over) -> dict[str, object]:

@@ -10,6 +10,7 @@ from ironcurtain.escalation import Answer, Outcome
 from ironcurtain.escalation.model import Change, Closed, Escalation, Raised
 from ironcurtain.mcp_proxy.admission import OpenCall
 from ironcurtain.mcp_proxy.refusals import CallRefused
+from ironcurtain.shell.categories import WORDS, category_of
 from ironcurtain.shell.messages import (
     Action,
     Approval,
@@ -49,7 +50,9 @@ class StepQuestion:
         parts = self._parts
         stop = parts.escalations.subscribe(self._changed)
         hand = parts.hands.of(judged.step)
-        asking = hand.admission.ask(self._call, judged.verdict, None, hand.tool(judged))
+        found = category_of(judged)
+        category = None if found is None else (found.value, WORDS[found])
+        asking = hand.admission.ask(self._call, judged.verdict, None, hand.tool(judged), category=category)
         self._asking = Deferred.fromCoroutine(asking)
         try:
             await self._asking
@@ -73,18 +76,18 @@ class StepQuestion:
         if others and not (isinstance(action, Approval) and (action.step, action.decision) == (None, "deny")):
             raise StaleDecision(f"it is step {self._step.number} that waits for a decision")
         match action:
-            case Approval(decision="allow" | "allow_session" | "deny" as decision):
+            case Approval(decision="allow" | "allow_session" | "allow_category" | "deny" as decision):
                 if (pending := self._pending) is None:
                     raise UsageError("the question is not there yet")
                 self.reason = action.reason if decision == "deny" else ""
                 outcome = Outcome.DENIED if decision == "deny" else Outcome.APPROVED
-                self._decide(pending, outcome, action.digest or pending.request.digest, decision == "allow_session")
+                self._decide(pending, outcome, action.digest or pending.request.digest, decision)
             case Approval(decision="skip") | Edit() | Steer() | Interrupt() | Kill():
                 self.instead = action
                 if self._asking is not None:
                     self._asking.cancel()
             case _:
-                raise UsageError("a step waits for a decision: allow, allow_session, skip or deny")
+                raise UsageError("a step waits for a decision: allow, allow_session, allow_category, skip or deny")
 
     def _changed(self, change: Change) -> None:
         if isinstance(change, Closed) and change.escalation.request.call_id == self._call.id:
@@ -100,8 +103,9 @@ class StepQuestion:
         if self._pending is escalation:
             self._decide(escalation, Outcome.APPROVED, escalation.request.digest)
 
-    def _decide(self, escalation: Escalation, outcome: Outcome, digest: str, keep: bool = False) -> None:
-        self._parts.escalations.decide(escalation.number, outcome, self._parts.by, digest, keep)
+    def _decide(self, escalation: Escalation, outcome: Outcome, digest: str, decision: str = "allow") -> None:
+        keep, category = decision in ("allow_session", "allow_category"), decision == "allow_category"
+        self._parts.escalations.decide(escalation.number, outcome, self._parts.by, digest, keep, category=category)
 
     def _tell(self, escalation: Escalation) -> None:
         request = escalation.request
@@ -113,5 +117,6 @@ class StepQuestion:
                 number=escalation.number,
                 digest=request.digest,
                 scope=scope,
+                category=request.category.words if request.category is not None else "",
             )
         )

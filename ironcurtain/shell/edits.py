@@ -30,8 +30,8 @@ from ironcurtain.text.diffs import unified
 EDIT_TOOL: Final = "edit"
 """By what name files that are written stand in the audit log and in escalations."""
 
-SIZE_LIMIT: Final = 256 * 1024
-"""Most bytes of a file that is edited, before and after."""
+SIZE_LIMIT: Final = 128 * 1024
+"""Most bytes of a file that is edited, before and after. What is approved has to be shown, all of it."""
 
 APPLIES_RULE: Final = "structural-edit"
 """The rule that denies an edit which cannot be made."""
@@ -266,7 +266,7 @@ class EditHand:
             return _Change(problem=str(e))
         if len(after.encode()) > SIZE_LIMIT:
             return _Change(problem=f"it would have over {SIZE_LIMIT // 1024} KiB: write it by a command")
-        return _Change(after, unified(path, before, after), version)
+        return _Change(after, unified(path, before, after, limit=4 * SIZE_LIMIT), version)
 
     def _before(self, place: Place, must_be: bool) -> tuple[str, content.Version | None]:
         """:raises FileError: it is no text of a file that may be read; or it is not there, but must be."""

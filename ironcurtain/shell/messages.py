@@ -123,6 +123,7 @@ class ApprovalRequested(_Message, frozen=True, tag="approval_request"):
     :param number: of the escalation.
     :param digest: of exactly what would run; an ``approval`` may repeat it, and is refused if it has changed.
     :param scope: what an approval for the session would cover; empty if it can only be for this once.
+    :param category: what an approval of its category would cover; empty if it is in none.
     """
 
     plan_id: str
@@ -130,6 +131,7 @@ class ApprovalRequested(_Message, frozen=True, tag="approval_request"):
     number: int
     digest: str
     scope: str = ""
+    category: str = ""
 
 
 class StepDecided(_Message, frozen=True, tag="decision"):
@@ -244,14 +246,15 @@ class Approval(_Action, frozen=True, tag="approval"):
 
     :param decision: ``allow``; ``policy``: the steps of a plan that the policy allows, and each other one as it asks
         when its turn comes; ``allow_undoable``: the steps of a plan that can be undone, and each other step when its
-        turn comes; ``allow_session``: also what the request's ``scope`` says, until the session ends; ``step``: approve
-        each step when its turn comes (only for a plan); ``skip``: leave this step out; ``deny``: end the plan.
+        turn comes; ``allow_session``: also what the request's ``scope`` says, until the session ends;
+        ``allow_category``: also what its ``category`` says; ``step``: approve each step when its turn comes (only for a
+        plan); ``skip``: leave this step out; ``deny``: end the plan.
     :param digest: of the request; if given, it must match.
     :param reason: why it is denied, for the model and for people.
     """
 
     plan_id: str
-    decision: Literal["allow", "allow_undoable", "allow_session", "policy", "step", "skip", "deny"]
+    decision: Literal["allow", "allow_undoable", "allow_session", "allow_category", "policy", "step", "skip", "deny"]
     step: int | None = None
     digest: str | None = None
     reason: str = ""

@@ -41,13 +41,14 @@ class ForCommand:
 Local = Suspend | EditRequested | ForCommand
 """What is asked of whoever owns the terminal."""
 
-Decision = Literal["allow", "allow_undoable", "allow_session", "step", "skip", "deny"]
+Decision = Literal["allow", "allow_undoable", "allow_session", "allow_category", "step", "skip", "deny"]
 
 _DECISIONS: dict[str, Decision] = {
     "a": "allow",
     "y": "allow",
     "A": "allow_session",
     "S": "allow_session",
+    "C": "allow_category",
     "x": "skip",
     "d": "deny",
 }
@@ -178,7 +179,7 @@ class Keyboard:
                 self._show_missing(question)
             case Verdict.DECIDES:
                 return self._decide(question, key.name, now)
-            case _ if question.request is not None and key.name in ("A", "S") and inspection is None:
+            case _ if question.request is not None and key.name in ("A", "S", "C") and inspection is None:
                 panel.hint = "this can be allowed only once: press a"
         return []
 

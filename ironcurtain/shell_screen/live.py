@@ -33,6 +33,7 @@ _PLAN_KEYS = (
 _STEP_KEYS = (
     ("a", "allow"),
     ("A", "allow for session"),
+    ("C", "allow category"),
     ("x", "skip"),
     ("d", "deny"),
     ("e", "edit"),
@@ -101,8 +102,9 @@ def _foot(panel: Panel, width: int, now: float) -> tuple[list[Line], int | None]
         return _keys(_BUDGET_KEYS, width, rest), None
     if panel.question.request is None:
         return _keys((("a", _allowing(panel.plan.waiting)), *_PLAN_KEYS), width, rest), None
-    scoped = panel.question.request.scope
-    return _keys(tuple(key for key in _STEP_KEYS if scoped or key[0] != "A"), width, rest), None
+    request = panel.question.request
+    kept = {"A": request.scope, "C": request.category}
+    return _keys(tuple(key for key in _STEP_KEYS if kept.get(key[0], "always")), width, rest), None
 
 
 def _allowing(waiting: list[ProposedStep]) -> str:
@@ -203,9 +205,11 @@ def _step(panel: Panel, question: Question, request: ApprovalRequested, width: i
         about += rows((Span("asks because: ", "dim"), Span(look.brief(step.reason, BRIEF), "dim")), width, 2)
     scope = rows((Span(f"{SCOPE}: ", "dim"), Span(look.text(request.scope).replace("\n", " "))), width, 2)
     scope = scope if request.scope else []
+    if request.category:
+        scope += rows((Span("C allows: ", "dim"), Span(look.text(request.category))), width, 2)
     rest = (Span(f"{look.signs.rest} more: Enter shows all", "warn"),)
     below = shortened([*about, *scope], max((room - 1) // 2, 1), rest)
-    command, whole = part_of(step.command, width, max(room - 1 - len(below), 1), look)
+    command, whole = part_of(step, width, max(room - 1 - len(below), 1), look)
     heading = (Span(f"Step {step.number} of {panel.plan.total}", "bold"),)
     shown = Frame(
         question=question,

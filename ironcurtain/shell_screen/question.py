@@ -50,6 +50,8 @@ class Question:
         allowed: dict[str, Collection[Hashable]] = {"a": once, "y": once}
         if self.request.scope:
             allowed |= {key: (*once, shown_scope(self.request)) for key in "AS"}
+        if self.request.category:
+            allowed["C"] = (*once, shown_scope(self.request))
         return Offer(self, {**allowed, **_unconditional("xdeq")}, NOTES, ("enter",))
 
 
@@ -73,12 +75,12 @@ class Inspection:
 
 def shown_step(step: ProposedStep) -> Hashable:
     """:returns: what stands for a step whose command, as it is now, was shown whole."""
-    return step.number, step.command
+    return step.number, step.command, step.diff
 
 
 def shown_scope(request: ApprovalRequested) -> Hashable:
     """:returns: what stands for the words about what an approval for the session covers."""
-    return request.number, request.digest, request.scope
+    return request.number, request.digest, request.scope, request.category
 
 
 def _unconditional(keys: str) -> dict[str, Collection[Hashable]]:

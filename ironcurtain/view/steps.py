@@ -10,6 +10,7 @@ from ironcurtain.policy.reversal import undo_words
 from ironcurtain.shell.messages import ApprovalRequested, ProposedStep, StepOutcome
 from ironcurtain.text.columns import Line, Span, Style, fitting, indented, rows, shortened
 from ironcurtain.text.display import has_hidden_text
+from ironcurtain.view.diffs import diff_lines
 from ironcurtain.view.look import Look
 
 BRIEF = 300
@@ -88,7 +89,7 @@ def verdict_line(step: ProposedStep, look: Look) -> Line:
     risk, risk_style = RISKS[step.risk]
     verdict, style = _VERDICTS.get(step.decision, (look.brief(step.decision, 20), "warn"))
     dot = Span(look.signs.dot, "dim")
-    hidden = (dot, Span("hidden characters, shown as \\x..", "bad")) if _hides(step.command) else ()
+    hidden = (dot, Span("hidden characters, shown as \\x..", "bad")) if _hides(step.command + step.diff) else ()
     return (Span(risk, risk_style), dot, Span(verdict, style), *hidden)
 
 
@@ -103,13 +104,19 @@ def listed(step: ProposedStep, first: Line, width: int, most: int, look: Look) -
     room = width - sum(len(span.text) for span in first)
     about = rows((*verdict_line(step, look), *_undo(step, look), *_purpose(step, look)), room)
     about = shortened(about, PURPOSE_ROWS, (Span(look.signs.rest, "dim"),))
-    shown, whole = part_of(step.command, room, max(min(LISTED_ROWS, most - len(about)), 1), look)
+    shown, whole = part_of(step, room, max(min(LISTED_ROWS, most - len(about)), 1), look)
     return indented([*shown, *about][:most], first), whole and len(shown) <= most
 
 
-def part_of(command: str, width: int, most: int, look: Look) -> tuple[list[Line], bool]:
-    """:returns: the first rows of a command, and whether that is all."""
-    whole = command_rows(command, width, look)
+def all_of(step: ProposedStep, width: int, look: Look) -> list[Line]:
+    """:returns: the rows of all that a step does: its command, or how it changes a file."""
+    changes = [row for line in diff_lines(step.diff) for row in rows(line, width)]
+    return [*command_rows(step.command, width, look), *changes]
+
+
+def part_of(step: ProposedStep, width: int, most: int, look: Look) -> tuple[list[Line], bool]:
+    """:returns: the first rows of what a step does, and whether that is all."""
+    whole = all_of(step, width, look)
     left = len(whole) - most + 1
     shown = shortened(whole, most, (Span(f"{look.signs.rest} {left} more rows: Enter shows all", "warn"),))
     return shown, len(whole) <= most
@@ -117,10 +124,10 @@ def part_of(command: str, width: int, most: int, look: Look) -> tuple[list[Line]
 
 def inspected(step: ProposedStep, request: ApprovalRequested | None, width: int, look: Look) -> list[Line]:
     """:returns: everything about a step, its command first."""
-    lines = [*command_rows(step.command, width, look), (), *rows(verdict_line(step, look), width)]
+    lines = [*all_of(step, width, look), (), *rows(verdict_line(step, look), width)]
     said = [("purpose", step.purpose), ("rule", step.rule), ("reason", step.reason), ("undo", undo_words(step.undo))]
     if request is not None:
-        said.append((SCOPE, request.scope))
+        said += [(SCOPE, request.scope), ("C allows", request.category)]
     for label, text in said:
         for part in look.text(text).split("\n") if text.strip() else ():
             lines += rows((Span(f"{label}: ", "dim"), Span(part)), width, 2)

@@ -1,0 +1,58 @@
+"""
+Approvals of a whole category of steps, until the session ends.
+
+A category has only steps whose text shows all that they do, and about which nothing but the tables of the policy asks:
+no step that a structural rule, a deny list, a hook or an unknown command makes doubtful is in any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from ironcurtain.command_rules import Risk
+from ironcurtain.policy import Decision
+from ironcurtain.policy.verdict import Reversal
+from ironcurtain.shell.messages import StepKind
+from ironcurtain.shell.tools import JudgedStep
+
+WORDS: Final[Mapping[Risk, str]] = {
+    Risk.READ: "every step that only reads files",
+    Risk.WRITE_INSIDE: "every step that writes files below the directory of this session, and deletes nothing",
+    Risk.NETWORK: "every step that reaches hosts, and uses no files",
+}
+"""The categories, and what an approval of each covers."""
+
+_TABLES: Final = frozenset(
+    (
+        "approval.default",
+        "approval.shell.mode",
+        "approval.filesystem.mode",
+        "approval.filesystem.read",
+        "approval.filesystem.write",
+        "approval.network.mode",
+        "approval.network.allow_hosts",
+    )
+)
+"""The rules that ask because nothing more special is said."""
+
+_INSIDE: Final = frozenset((Reversal.SNAPSHOT, Reversal.NO_SNAPSHOT))
+"""What the text of a step shows that writes below the directory of the session only."""
+
+_FILES: Final = frozenset(("read-path", "write-path"))
+
+
+def category_of(judged: JudgedStep) -> Risk | None:
+    """:returns: the category that an approval of a step may cover; ``None``: it can be in none."""
+    verdict, risk = judged.verdict, judged.risk
+    if judged.step.kind not in (StepKind.COMMAND, StepKind.EDIT) or risk not in WORDS:
+        return None
+    if verdict.decision is not Decision.ESCALATE or not {verdict.rule, *verdict.asking} <= _TABLES:
+        return None
+    files = any(resource.role in _FILES for resource in verdict.resources)
+    fits = {
+        Risk.READ: verdict.reversal is Reversal.READS,
+        Risk.WRITE_INSIDE: verdict.reversal in _INSIDE,
+        Risk.NETWORK: not files,
+    }
+    return risk if fits[risk] else None
