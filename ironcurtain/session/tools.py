@@ -18,11 +18,9 @@ from ironcurtain.errors import ConfigurationError, Unavailable, UsageError
 from ironcurtain.home.layout import Home, account_home, person_home, private_directory, read_configuration
 from ironcurtain.home.settings import Settings
 from ironcurtain.home.user_paths import user_path
-from ironcurtain.mcp_proxy.calls import CallDecided, CallEvent, CallFinished, CallRaised
 from ironcurtain.mcp_proxy.launch import Ground, account_notice, is_for_root, is_own, serves_files
 from ironcurtain.mcp_proxy.logins import LoginFiles
 from ironcurtain.mcp_proxy.pins import PinFiles
-from ironcurtain.mcp_proxy.refusals import BREAKER_RULE
 from ironcurtain.mcp_proxy.servers_config import CommandServer, ServerConfig, read_servers, server_names
 from ironcurtain.policy import Annotations, Policy, PolicyEngine
 from ironcurtain.policy.check import require_right
@@ -36,9 +34,9 @@ from ironcurtain.process.secret_command import secret_from_command
 from ironcurtain.sandbox import programs, promises
 from ironcurtain.sandbox.linked_repository import LinkedRepository, linked_repository
 from ironcurtain.sandbox.spec import Kind, Sandbox
-from ironcurtain.secrets.redaction import Redactor
 from ironcurtain.session import events
 from ironcurtain.session.auto_approver import start_auto_approver
+from ironcurtain.session.call_events import teller
 from ironcurtain.session.git_identity import user_identity
 from ironcurtain.session.model import SessionRequest
 from ironcurtain.session.parts import Core
@@ -49,10 +47,6 @@ from ironcurtain.session.server_network import authority_for, way_out
 if TYPE_CHECKING:
     from ironcurtain.mcp_proxy.network_gate import RefusedConnection
     from ironcurtain.mcp_proxy.proxy import McpProxy
-
-ARGUMENTS_SHOWN = 200
-"""Maximum length in characters of a call's arguments in an event."""
-
 
 SERVERS_SECONDS = 10.0
 """Seconds that an agent waits for slow MCP servers; it starts without most of those that take longer."""
@@ -364,49 +358,3 @@ def _earlier(core: Core, engine: PolicyEngine, annotations: Annotations, now: fl
     if not core.resumed or not engine.remembers:
         return NO_HISTORY
     return past_calls(core.paths.audit, annotations).history.shifted(now - core.services.now())
-
-
-def brief(arguments: Mapping[str, Any]) -> str:
-    """:returns: a call's arguments in short: names and values, texts without quotes."""
-    values = ((name, v if isinstance(v, str) else msgspec.json.encode(v).decode()) for name, v in arguments.items())
-    return " ".join(f"{name}={value}" for name, value in values)
-
-
-def teller(
-    emit: Callable[[events.SessionEvent], None], redactor: Redactor, shown: Callable[[str], str] = str
-) -> Callable[[CallEvent], None]:
-    """
-    :param shown: gives a text with the names by which people know paths.
-    :returns: what turns the events of calls into the session's.
-    """
-
-    def tell(event: CallEvent) -> None:
-        if isinstance(event, CallRaised):
-            clean = redactor.value(event.arguments, ARGUMENTS_SHOWN)
-            arguments = shown(brief(clean))
-            if len(arguments) > ARGUMENTS_SHOWN:
-                arguments = f"{arguments[: ARGUMENTS_SHOWN - 1]}…"
-            emit(
-                events.ToolCallRaised(call_id=event.call_id, server=event.server, tool=event.tool, arguments=arguments)
-            )
-            emit(
-                events.ToolDecision(
-                    call_id=event.call_id, decision=event.decision, rule=event.rule, reason=redactor.text(event.reason)
-                )
-            )
-            if event.rule == BREAKER_RULE:
-                emit(events.LoopDetected(server=event.server, tool=event.tool))
-        elif isinstance(event, CallDecided):
-            emit(
-                events.ToolDecision(
-                    call_id=event.call_id, decision=event.outcome, by=event.by, permission=event.permission
-                )
-            )
-        elif isinstance(event, CallFinished):
-            emit(
-                events.ToolFinished(
-                    call_id=event.call_id, status=event.status, duration_ms=event.duration * 1000, size=event.size
-                )
-            )
-
-    return tell

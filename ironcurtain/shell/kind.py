@@ -24,10 +24,11 @@ from ironcurtain.mcp_proxy.hooks import Hooks
 from ironcurtain.services.line_sinks import FileSink
 from ironcurtain.session import events
 from ironcurtain.session.budget import Accounting, BudgetLimits, BudgetMeter
+from ironcurtain.session.call_events import teller
 from ironcurtain.session.model import SessionRequest
 from ironcurtain.session.models import backends_of, budget_tokens, choose_model, cost_of
 from ironcurtain.session.parts import Core, SessionKind
-from ironcurtain.session.tools import ToolFiles, has_servers, make_proxy, session_protected, teller
+from ironcurtain.session.tools import ToolFiles, has_servers, make_proxy, session_protected
 from ironcurtain.shell.agent import ShellAgent
 from ironcurtain.shell.agents import AgentHand
 from ironcurtain.shell.approval import read_approval

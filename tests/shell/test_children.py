@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from typing import Any
 
 import msgspec
 from hypothesis import given
@@ -18,6 +19,7 @@ from ironcurtain.shell.inheritance import AgentPolicies, policies_in
 from ironcurtain.shell.messages import (
     ApprovalRequested,
     InstructionDone,
+    Message,
     ModelText,
     ProposedStep,
     StepCompleted,
@@ -99,7 +101,8 @@ class OnlyTests(SynchronousTestCase):
 
     def test_what_is_none_is_for_the_model(self) -> None:
         self.assertIsNone(read_only(None, HOME))
-        for wrong in ("all", {"shell": []}, {"commands": "ls"}, {"read": ["relative"]}, {"hosts": ["a b*"]}):
+        wrongs: tuple[Any, ...] = ("all", {"shell": []}, {"commands": "ls"}, {"read": ["x"]}, {"hosts": ["a b*"]})
+        for wrong in wrongs:
             with self.assertRaisesRegex(UsageError, "only"):
                 read_only(wrong, HOME)
 
@@ -110,7 +113,7 @@ class ReportTests(SynchronousTestCase):
     def test_steps_and_last_words(self) -> None:
         report = ChildReport()
         asked = ApprovalRequested(plan_id="p", step=ProposedStep(number=2, command="rm x"), number=1, digest="d")
-        said = (
+        said: tuple[Message, ...] = (
             ModelText(text="So."),
             StepStarted(plan_id="p", step=1, command="ls"),
             StepCompleted(plan_id="p", step=1, outcome=StepOutcome.DONE, exit_code=0),
