@@ -17,7 +17,7 @@ from twisted.internet.stdio import StandardIO
 
 from ironcurtain.assembly import Application
 from ironcurtain.cli.run import run
-from ironcurtain.cli.shell_asking import TerminalQuestions, open_terminal
+from ironcurtain.cli.shell_asking import TerminalQuestions, nobody_attends, open_terminal
 from ironcurtain.cli.shell_input import InstructionInput, PipedData, read_data
 from ironcurtain.cli.shell_text import print_text
 from ironcurtain.errors import IronCurtainError, NotAllowed, SessionError, StaleDecision, UsageError
@@ -214,6 +214,8 @@ class PipeFrontEnd:
                     self._questions.withdraw()
         if isinstance(message, StepDecided) and message.code == "nobody-to-ask":
             self._statuses.add(NotAllowed.exit_status)
+            if why := nobody_attends(self._home, os.environ):
+                click.echo(f"ironcurtain: nobody can be asked here: {why}", err=True)
         self._print(message)
         if self._pending is message and not self._program_answers:
             assert self._agent is not None
