@@ -29,6 +29,8 @@ from ironcurtain.http.upstream_proxies import UpstreamProxies
 from ironcurtain.operations.api import LocalApi
 from ironcurtain.operations.model import Reloaded, reloaded
 from ironcurtain.operations.operations import Operations
+from ironcurtain.operations.watcher_runs import WatcherRuns
+from ironcurtain.operations.watchers import Watchers
 from ironcurtain.process.accounts import Account, session_account
 from ironcurtain.process.identity import hide_memory, identify
 from ironcurtain.secrets.redaction import Redactor
@@ -110,6 +112,7 @@ class Application:
         self.manager = SessionManager(self._kinds, services, self._check_request)
         self.operations = Operations(self.manager, self.reload)
         self.api = LocalApi(self.operations, control.owner())
+        self._watchers: Watchers | None = None
 
     @classmethod
     def for_daemon(
@@ -122,6 +125,7 @@ class Application:
         """
         made = cls(reactor, home, environ, home.daemon_socket, home.daemon_lock)
         made._systemd, made._ssh = systemd, ssh(made.manager.services.settings.ssh)
+        made._watchers = Watchers(reactor, home, environ, WatcherRuns(made.operations, reactor))
         return made
 
     @classmethod
@@ -155,6 +159,8 @@ class Application:
             prune_on_start(self.manager.services)
         if self._lock is not None:
             await self._life.start("the removal of what dead processes left", self._begin_removal, _cancel)
+        if self._watchers is not None:
+            await self._life.start("the watchers", self._watchers.start, _stopped_before)
         await deferLater(self._reactor, 0)  # after the start, when signals are handled
         self._systemd.ready(self._serving)
 
@@ -175,6 +181,10 @@ class Application:
         before, proxies = self.manager.services.settings, self._proxies(settings)
         services = replace(self.manager.services, settings=settings, proxies=proxies)
         self.manager.services = self._kinds.services = services
+        if self._watchers is not None:
+            Deferred.fromCoroutine(self._watchers.start()).addErrback(
+                lambda failure: self.log.failure("the watchers were not reloaded", failure)
+            )
         found = reloaded(before, settings)
         self.log.info("reloaded; new: {changed}", changed=", ".join(found.changed) or "nothing")
         self._systemd.ready(self._serving)
@@ -183,6 +193,8 @@ class Application:
     async def stop(self, reason: str) -> None:
         """End all sessions, then everything else."""
         self._systemd.stopping("ending sessions")
+        if self._watchers is not None:
+            await self._watchers.stop()
         await self.manager.stop(reason)
         await self._exports.stop()
         await self._life.stop()
@@ -355,6 +367,10 @@ class Kinds(Mapping[str, SessionKind[Any]]):
 
 async def _nothing() -> None:
     pass
+
+
+async def _stopped_before(_: None) -> None:
+    """The watchers are stopped before the sessions that they started."""
 
 
 async def _stop_loop(loop: LoopingCall) -> None:

@@ -1,5 +1,5 @@
 """
-Read and check the configuration files: ``config.toml``, ``policy.toml`` and ``mcp-servers.json``.
+Read and check the configuration files: ``config.toml``, ``policy.toml``, ``mcp-servers.json`` and ``watchers.toml``.
 
 All commands, the daemon, ``config check``, ``doctor`` and ``reload`` use this module.
 """
@@ -49,7 +49,8 @@ class CheckedFile:
 
 
 def check_files(home: Home, environ: Mapping[str, str]) -> Iterator[CheckedFile]:
-    """:returns: the results for the home's three files."""
+    """:returns: the results for the home's files."""
+    from ironcurtain.operations.watchers import watchers_of
     from ironcurtain.session.tools import ToolFiles
 
     files, user_home = ToolFiles.chosen(home, {}), person_home(environ, os.geteuid())
@@ -57,6 +58,7 @@ def check_files(home: Home, environ: Mapping[str, str]) -> Iterator[CheckedFile]
         home.config: lambda: read_settings(home.config, environ),
         home.policy: lambda: check_policy(files, user_home),
         home.mcp_servers: lambda: files.load_servers(str(home.path), user_home, environ),
+        home.watchers: lambda: watchers_of(home, environ),
     }
     for path, read in readers.items():
         error = None

@@ -63,6 +63,16 @@ class Home:
         return self.path / "mcp-servers.json"
 
     @property
+    def watchers(self) -> Path:
+        """The watchers; without the file, there are none."""
+        return self.path / "watchers.toml"
+
+    @property
+    def watcher_records(self) -> Path:
+        """What is remembered of watchers, one file each."""
+        return self.path / "watchers"
+
+    @property
     def traces(self) -> Path:
         """What agents of shells did, unless the settings name another file."""
         return self.path / "traces.jsonl"

@@ -16,7 +16,7 @@ class AgeTests(SynchronousTestCase):
         self.assertEqual(read_age(f" {number}{unit}\n"), number * UNITS[unit])
 
     @given(
-        st.text().filter(lambda text: not re.fullmatch(r"\s*[0-9]{1,6}[mhdw]\s*", text))
+        st.text().filter(lambda text: not re.fullmatch(r"\s*[0-9]{1,6}[smhdw]\s*", text))
         | st.sampled_from(("", "7", "d", "-1d", "7 d", "1.5d", "7D", "\u0661d", "9999999d", "7d7h"))
     )
     def test_anything_else_is_refused(self, text: str) -> None:

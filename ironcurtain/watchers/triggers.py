@@ -1,0 +1,66 @@
+"""The triggers of this installation, by their kinds."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ironcurtain.errors import Unavailable
+from ironcurtain.home.layout import Home
+from ironcurtain.text.quantities import counted
+from ironcurtain.watchers.file_trigger import FileTrigger, InThread
+from ironcurtain.watchers.model import Kind, Watcher
+from ironcurtain.watchers.record import Records
+from ironcurtain.watchers.schedule_trigger import ScheduleTrigger
+from ironcurtain.watchers.trigger import Trigger
+
+MISSING: Mapping[Kind, str] = {
+    Kind.SCREEN_CHANGE: "changes of the screen are noticed only with the extra 'desktop', which this version lacks",
+    Kind.AUDIO_EVENT: "sounds are noticed only with the extra 'desktop', which this version lacks",
+    Kind.STDIN: "it is followed by 'ironcurtain watch --watcher NAME', which reads its standard input",
+}
+"""Why this installation does not follow a kind of trigger by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Triggers:
+    """
+    Makes triggers for the watchers of a home.
+
+    :param reactor: provides time, and reads descriptors.
+    :param now: returns seconds since the epoch.
+    :param say: called with what people should know of a watcher: its name, and a sentence.
+    """
+
+    reactor: Any
+    home: Home
+    records: Records
+    now: Callable[[], float]
+    in_thread: InThread
+    say: Callable[[str, str], None]
+
+    def make(self, watcher: Watcher) -> Trigger:
+        """:raises Unavailable: this installation has none of this kind."""
+        name = watcher.name
+        if watcher.trigger is Kind.FILE_CHANGE:
+            own = {os.path.realpath(self.home.path), os.path.realpath(self.home.run)}
+            return FileTrigger(watcher, self.reactor, self.in_thread, own, lambda why: self._note(name, why))
+        if watcher.trigger is Kind.SCHEDULE:
+            ticked = self.records.read(name).ticked
+            return ScheduleTrigger(
+                watcher, self.reactor, self.now, ticked, lambda until, missed: self._tick(name, until, missed)
+            )
+        raise Unavailable(MISSING[watcher.trigger])
+
+    def _note(self, name: str, why: str) -> None:
+        with self.records.change(name) as record:
+            record.trouble = why
+        self.say(name, why)
+
+    def _tick(self, name: str, until: float, missed: int) -> None:
+        with self.records.change(name) as record:
+            record.ticked, record.missed = until, record.missed + missed
+        if missed:
+            self.say(name, f"missed {counted(missed, 'time')} while nothing followed it: they are not made up for")
