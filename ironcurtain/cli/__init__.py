@@ -34,6 +34,8 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "start": ("start", "Run an agent on a task, or in a conversation."),
     "loop": ("loop", "Run an agent repeatedly until its task is done."),
     "shell": ("shell", "Your own shell, with an agent that proposes commands."),
+    "watch": ("watch", "Run an agent when lines of a stream match a pattern."),
+    "watchers": ("watchers", "List, check, test, pause or resume the watchers."),
     "sessions": ("sessions", "List the running sessions."),
     "stop": ("sessions", "End a session."),
     "attach": ("attach", "Attach to a session."),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 from click.shell_completion import CompletionItem, get_completion_class
 
+from ironcurtain.errors import IronCurtainError
 from ironcurtain.home.settings import BUILT_IN_AGENT
 
 if TYPE_CHECKING:
@@ -44,6 +45,18 @@ def completion(ctx: click.Context, shell: str) -> None:
 def running_sessions(_: click.Context, __: click.Parameter, incomplete: str) -> Completions:
     """:returns: ``last`` and the running sessions: by number, or by id if the typed text begins one."""
     return _sessions(incomplete, ended=False)
+
+
+def watcher_names(_: click.Context, __: click.Parameter, incomplete: str) -> Completions:
+    """:returns: the names of the watchers."""
+    from ironcurtain.cli.output import home
+    from ironcurtain.operations.watchers import watchers_of
+
+    try:
+        names = [watcher.name for watcher in watchers_of(home())]
+    except IronCurtainError:
+        return []
+    return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
 def all_sessions(_: click.Context, __: click.Parameter, incomplete: str) -> Completions:

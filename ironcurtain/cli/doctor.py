@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ironcurtain.cli.doctor_tools import tools
+from ironcurtain.cli.doctor_watchers import watchers
 from ironcurtain.cli.findings import HINT, OK, WRONG, Finding
 from ironcurtain.cli.output import as_json, home, print_json, print_lines, settings
 from ironcurtain.errors import Unavailable, UsageError
@@ -68,7 +69,20 @@ def examine(where: Home) -> Iterator[Finding]:
     yield Finding("Python", OK, version)
     keep_out_workspaces(where)
     reported: set[str] = set()
-    checks = (_home, _files, _servers, tools, _sandbox, _models, _accounts, _records, _sizes, _daemon, _running)
+    checks = (
+        _home,
+        _files,
+        _servers,
+        tools,
+        watchers,
+        _sandbox,
+        _models,
+        _accounts,
+        _records,
+        _sizes,
+        _daemon,
+        _running,
+    )
     for check in checks:
         try:
             for finding in check(where):
