@@ -6,12 +6,13 @@ import os
 import signal
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from twisted.internet.defer import Deferred
 
 from ironcurtain.assembly import Application
 from ironcurtain.cli.run import run
+from ironcurtain.errors import ConfigurationError
 from ironcurtain.home.layout import Home
 from ironcurtain.services.lifecycle import to_its_end
 from ironcurtain.session.model import SessionRequest
@@ -23,6 +24,10 @@ from ironcurtain.terminal.attachment import Attachment
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.local import LocalTerminal
 from ironcurtain.terminal.model import Mode
+from ironcurtain.text.display import one_line
+
+if TYPE_CHECKING:
+    from ironcurtain.operations.watchers import Watchers
 
 
 class ShellTerminal:
@@ -62,6 +67,7 @@ class ShellTerminal:
         terminal = self._terminal = LocalTerminal(reactor, early.raw)
         application = Application.alone(reactor, self._home, os.environ, self._config_file, early.start)
         await application.start()
+        watchers = None
         try:
             request = SessionRequest(NAME, "", None, self._options, terminal=terminal.size())
             session = self._session = await application.manager.create(request)
@@ -73,11 +79,14 @@ class ShellTerminal:
             agent.take_over(early.pid, master, relayed)
             self._attach(hub)
             agent.take(relayed.waiting)
+            watchers = await follow_watchers(reactor, self._home, agent)
             status = await self._over
         finally:
             if self._attachment is not None:
                 self._attachment.detach()
             terminal.close(None)
+            if watchers is not None:
+                await to_its_end(watchers.stop())
             await to_its_end(application.stop("the command ends"))
             if terminal.connected and not terminal.closed.called:
                 await terminal.closed
@@ -123,3 +132,23 @@ class ShellTerminal:
         """For the hub: the shell ended."""
         if not self._over.called:
             self._over.callback(status)
+
+
+async def follow_watchers(reactor: Any, home: Home, agent: ShellAgent) -> Watchers | None:
+    """
+    Follow the watchers whose agent is that of a shell.
+
+    :returns: what follows them; ``None``: there is no such file.
+    """
+    if not os.path.lexists(home.watchers):
+        return None
+    from ironcurtain.operations.watchers import Watchers
+    from ironcurtain.shell.watcher_runs import ShellRuns
+
+    say = agent.front_ends.announcements.say
+    watchers = Watchers(reactor, home, os.environ, ShellRuns(agent.typed.waiting, say), in_shell=True, say=say)
+    try:
+        await watchers.start()
+    except ConfigurationError as e:
+        say(f"no watchers: {one_line(str(e))}")
+    return watchers

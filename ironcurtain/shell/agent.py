@@ -43,7 +43,7 @@ class ShellAgent:
     :param wrapped: the shell and its marks.
     :param runner: types commands into it.
     :ivar assistant: works on instructions; set before the start.
-    :ivar journal: records instructions.
+    :ivar journal: records instructions; ``typed`` has those that are not begun.
     :ivar front_ends: are told what happens.
     """
 
@@ -54,7 +54,7 @@ class ShellAgent:
     def __init__(self, core: Core, wrapped: WrappedShell, runner: CommandRunner) -> None:
         self._core, self._wrapped, self._runner = core, wrapped, runner
         self._holder = TerminalHolder()
-        self._typed = TypedInstructions(core.services.clock)
+        self.typed = TypedInstructions(core.services.clock)
         self._marks = MarksWatch(core.services.clock, lambda: wrapped.replaced, self._no_marks)
         self._first: FirstPrompt | None = None
         self._working: Deferred[None] | None = None
@@ -205,7 +205,7 @@ class ShellAgent:
 
     def ended(self, ended: ProgramExit) -> None:
         """For the terminal: the shell ended."""
-        self._typed.stop()
+        self.typed.stop()
         self._marks.stop()
         self.front_ends.announcements.stop()
         self._runner.lost()
@@ -257,20 +257,20 @@ class ShellAgent:
                 self._runner.command_ended(status)
                 if not self._wrapped.integrated:
                     self._wrapped.held.clear()
-                    self._typed.later(JOIN_SECONDS, self._empty_line)
+                    self.typed.later(JOIN_SECONDS, self._empty_line)
             case InstructionTyped(text):
                 self._instructed(text)
 
     def _prompt(self) -> None:
         if self._marks.prompted() and not self.front_ends.announcements.withdraw(self._wrapped.no_marks):
             self._say("the shell shows marks now: an instruction begins with # as usual")
-        self._typed.not_yet()
+        self.typed.not_yet()
         if self._first is not None:
             self._first.shown()
         if self._holder.mode is ShellMode.AGENT:
             self._holder.release()
         if self._holder.mode is ShellMode.INSTRUCTED:
-            self._typed.later(JOIN_SECONDS, self._begin)
+            self.typed.later(JOIN_SECONDS, self._begin)
         else:
             self.front_ends.announcements.flush()
 
@@ -283,26 +283,26 @@ class ShellAgent:
     def _held_up(self) -> None:
         """A command that was typed ahead of the agent runs first."""
         if self._holder.mode is ShellMode.INSTRUCTED:
-            self._typed.not_yet()
+            self.typed.not_yet()
             self._flush()
 
     def _instructed(self, text: str) -> None:
-        self._typed.not_yet()
+        self.typed.not_yet()
         if self._holder.mode is ShellMode.SUSPENDED:
             self._resume(text)
         elif self._holder.returning:
             self.assistant.steer(text)
         elif self._holder.mode in (ShellMode.SHELL, ShellMode.INSTRUCTED):
             self._holder.mode = ShellMode.INSTRUCTED
-            self._typed.add(text)
+            self.typed.add(text)
             if not self._wrapped.integrated:
-                self._typed.later(JOIN_SECONDS, self._begin)
+                self.typed.later(JOIN_SECONDS, self._begin)
 
     def _begin(self, late: bool = False) -> None:
         if self._wrapped.integrated and not self._runner.at_prompt and not self._wrapped.typed_ahead and not late:
-            self._typed.later(LINE_SECONDS, self._begin, True)  # a whole line was typed ahead
+            self.typed.later(LINE_SECONDS, self._begin, True)  # a whole line was typed ahead
             return
-        taken = self._typed.take()
+        taken = self.typed.take()
         if not taken.instruction:
             if not taken.said and self.front_ends.agent_mode is not None:
                 self._holder.mode = ShellMode.AGENT  # what the agent said while the user was in the shell
@@ -314,7 +314,7 @@ class ShellAgent:
         if not self._wrapped.integrated:
             self._empty_line()
         if self._wrapped.typed_ahead:
-            self._typed.ahead = self._wrapped.ahead
+            self.typed.ahead = self._wrapped.ahead
             self._wrapped.pty.write(KILL_LINE)
             self._runner.prompt_ended()
         if self.front_ends.agent_mode is not None:
@@ -324,11 +324,10 @@ class ShellAgent:
         )
 
     async def _work(self, taken: Taken) -> None:
-        done, said = InstructionDone(error="the shell ended"), tuple[str, ...]()
+        done = InstructionDone(error="the shell ended")
         self.journal.begin(taken.instruction)
         try:
             done = await self.assistant.respond(taken.instruction)
-            said = self._typed.waiting.ended(taken, self.assistant.unreached)
         except IronCurtainError as e:
             done = InstructionDone(error=str(e))
             self.tell(done)
@@ -336,6 +335,7 @@ class ShellAgent:
             self.tell(done)
         finally:
             self.journal.end(done, self.usage())
+            said = self.typed.waiting.ended(taken, self.assistant.unreached, done.error)
             self._leave()
             self._say(*said)
 
@@ -349,7 +349,7 @@ class ShellAgent:
 
     def _type_again(self, unsent: str) -> None:
         """Put on the shell's line what was typed before it was its turn."""
-        ahead, self._typed.ahead = self._typed.ahead, b""
+        ahead, self.typed.ahead = self.typed.ahead, b""
         if unsent:
             ahead = f"{'#' if self._wrapped.integrated else '##'} {unsent}".encode()
         if any(byte < 0x20 or byte == 0x7F for byte in ahead):

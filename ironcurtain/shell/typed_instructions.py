@@ -19,7 +19,7 @@ class TypedInstructions:
     """
     Lines that follow each other are one instruction.
 
-    :ivar waiting: for a model that can be reached.
+    :ivar waiting: for a model that can be reached, or for the user to begin what a watcher proposes.
     :ivar ahead: what was typed on the next line before the agent had the terminal; the line was cleared.
     """
 

@@ -1,9 +1,12 @@
-"""Instructions that wait until a model can be reached: in memory, until the user begins or discards them."""
+"""
+Instructions that wait until a model can be reached, or that watchers propose: in memory, until the user begins or
+discards them.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from ironcurtain.text.display import one_line
@@ -20,6 +23,22 @@ _COMMAND = re.compile(r"([?+-])(?:\s*(\d{1,6}))?")
 
 
 @dataclass(frozen=True, slots=True)
+class Offer:
+    """
+    An instruction that somebody else than the user proposes.
+
+    :param shown: what and who it is, on one line.
+    :param begun: called when the user lets it begin.
+    :param over: called when it is over, with why it failed, or an empty text; ``None``: the user discards it.
+    """
+
+    instruction: str
+    shown: str
+    begun: Callable[[], None]
+    over: Callable[[str | None], None]
+
+
+@dataclass(frozen=True, slots=True)
 class Taken:
     """
     What a line after ``#`` is.
@@ -27,19 +46,35 @@ class Taken:
     :param instruction: to begin now; empty: there is nothing to begin.
     :param number: of an instruction that waited until now.
     :param said: lines for the user.
+    :param offer: whose instruction it is, if not the user's.
     """
 
     instruction: str = ""
     number: int | None = None
     said: tuple[str, ...] = ()
+    offer: Offer | None = None
 
 
 class WaitingInstructions:
     """The instructions of one session; their numbers are never used again."""
 
     def __init__(self) -> None:
-        self._waiting: dict[int, str] = {}
+        self._waiting: dict[int, str | Offer] = {}
         self._last = 0
+
+    def offer(self, offer: Offer) -> int | None:
+        """
+        :returns: its number; ``None``: too many wait, so that it is not kept.
+        """
+        if len(self._waiting) >= LIMIT:
+            return None
+        self._last += 1
+        self._waiting[self._last] = offer
+        return self._last
+
+    def withdraw(self, number: int) -> None:
+        """What was offered under this number is no longer proposed."""
+        self._waiting.pop(number, None)
 
     def take(self, line: str) -> Taken:
         """:param line: what was typed after ``#``: an instruction, or a word about those that wait."""
@@ -52,26 +87,36 @@ class WaitingInstructions:
         match command[1]:
             case "+":
                 begun = min(self._waiting) if number is None else number
-                return Taken(self._waiting[begun], begun)
+                if not isinstance(found := self._waiting[begun], Offer):
+                    return Taken(found, begun)
+                del self._waiting[begun]
+                found.begun()
+                return Taken(found.instruction, begun, offer=found)
             case "-":
                 gone = [number] if number is not None else list(self._waiting)
                 for each in gone:
-                    del self._waiting[each]
+                    if isinstance(dropped := self._waiting.pop(each), Offer):
+                        dropped.over(None)
                 return Taken(said=(f"discarded: {', '.join(map(str, gone))}",))
             case _:
                 return Taken(said=tuple(self._listed()))
 
-    def ended(self, taken: Taken, unreached: bool) -> tuple[str, ...]:
+    def ended(self, taken: Taken, unreached: bool, error: str = "") -> tuple[str, ...]:
         """
         An instruction is over.
 
         :param unreached: whether that is because no model could be reached, and nothing was done for it.
+        :param error: why it failed; empty if it did not.
         :returns: lines for the user.
         """
+        if taken.offer is not None:  # whoever proposed it may do so again
+            taken.offer.over(error)
+            return ()
         if not unreached:
             if taken.number is not None:
                 self._waiting.pop(taken.number, None)
-            return ("a model answers again; begin what waits, or discard it:", *self._listed()) if self._waiting else ()
+            typed = not all(isinstance(each, Offer) for each in self._waiting.values())
+            return ("a model answers again; begin what waits, or discard it:", *self._listed()) if typed else ()
         if taken.number is not None:
             return (f"no model answers: instruction {taken.number} still waits ({HELP})",)
         if len(self._waiting) >= LIMIT:
@@ -84,6 +129,6 @@ class WaitingInstructions:
         if not self._waiting:
             yield "no instruction waits"
             return
-        for number, instruction in self._waiting.items():
-            yield f"{number}  {one_line(instruction, SHOWN)}"
+        for number, waits in self._waiting.items():
+            yield f"{number}  {waits.shown if isinstance(waits, Offer) else one_line(waits, SHOWN)}"
         yield HELP
