@@ -24,7 +24,8 @@ demo: .venv/installed
 
 # As root on Debian or Ubuntu the first program installs what tests need; at the end it says which tests were skipped.
 test: .venv-tox/installed
-	@exec .venv-tox/bin/python tests/programs.py .venv-tox/bin/tox $(ALL_PYTHONS) $(TOX)
+	@exec .venv-tox/bin/python tests/programs.py .venv-tox/bin/tox run-parallel --parallel 2 --parallel-live \
+	  $(ALL_PYTHONS) $(TOX)
 
 clean:
 	rm -rf .venv .venv-tox .tox build dist ironcurtain.egg-info docs/_build

@@ -17,9 +17,6 @@ from twisted.trial.unittest import SkipTest
 
 from tests import programs
 
-# Collecting the tests makes millions of objects that stay, and no garbage.
-gc.set_threshold(50_000)
-
 with suppress(ReactorAlreadyInstalledError):
     install()
 
@@ -27,6 +24,9 @@ from twisted.internet import reactor as _reactor
 
 assert isinstance(_reactor, AsyncioSelectorReactor), "run with pytest, or trial --reactor=asyncio"
 reactor: Any = _reactor
+
+# Collecting the tests makes millions of objects that stay, and no garbage.
+gc.set_threshold(50_000)
 
 # Trial ends a test with crash(), which prepares the next start. Called while the reactor starts, as when a process had
 # already ended by then, that is used up at once, and in the next test nobody would hear that processes end.
