@@ -8,7 +8,7 @@ from ironcurtain.policy.verdict import Reversal
 
 _WORDS: Mapping[str, str] = {
     Reversal.SNAPSHOT: "can be undone with 'ironcurtain undo'",
-    Reversal.READS: "cannot be undone: the agent knows what it has read",
+    Reversal.READS: "changes nothing: the agent knows what it has read",
     Reversal.NO_SNAPSHOT: "cannot be undone: there is no snapshot of the workspace",
     Reversal.OUTSIDE: "cannot be undone: changes files outside the workspace",
     Reversal.REMOTE: "cannot be undone: leaves this machine",

@@ -57,6 +57,7 @@ class ProposedStep(msgspec.Struct, frozen=True, kw_only=True):
     :param rule: what decided, with its ``reason``.
     :param undo: whether it can be undone: :class:`~ironcurtain.policy.verdict.Reversal`; in a plan, provided that the
         snapshot before its first step can be taken.
+    :param where: files that it changes and addresses that it uses, as far as its text shows them.
     """
 
     number: int
@@ -70,6 +71,7 @@ class ProposedStep(msgspec.Struct, frozen=True, kw_only=True):
     kind: StepKind = StepKind.COMMAND
     arguments: dict[str, Any] = {}
     diff: str = ""
+    where: tuple[str, ...] = ()
 
     @property
     def identity(self) -> Hashable:

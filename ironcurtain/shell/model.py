@@ -12,6 +12,7 @@ from twisted.internet.interfaces import IReactorTime
 
 from ironcurtain.escalation import EscalationQueue
 from ironcurtain.policy.verdict import Reversal
+from ironcurtain.shell.consequences import changed_places
 from ironcurtain.shell.messages import Message, ProposedStep
 from ironcurtain.shell.tools import Hands, JudgedStep
 
@@ -91,4 +92,5 @@ class PlanParts:
             rule=verdict.rule,
             reason=verdict.reason,
             undo=undo.value,
+            where=changed_places(verdict),
         )

@@ -34,6 +34,8 @@ class Opinion:
 
 def decided(decision: Decision, field: str, subject: str) -> Opinion:
     """:returns: what a field of a table says about a subject."""
+    if field == "approval.default" and decision is Decision.ESCALATE:
+        return Opinion(decision, field, f"no rule of your policy allows {subject}")
     verb = {Decision.ALLOW: "allows", Decision.ESCALATE: "asks about", Decision.DENY: "denies"}[decision]
     return Opinion(decision, field, f"{field} {verb} {subject}")
 

@@ -52,7 +52,7 @@ _DECISIONS: dict[str, Decision] = {
     "x": "skip",
     "d": "deny",
 }
-_LINES = {"n": "note: ", "c": "context: ", "#": "# "}
+_LINES = {"n": "note: ", "c": "note: ", "#": "# "}
 _READING = frozenset(("enter", "escape", "q", "left", *_DECISIONS, *MOVES, *PAGES))
 
 

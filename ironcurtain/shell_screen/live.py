@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from ironcurtain.escalation.decision_keys import Page
-from ironcurtain.policy.reversal import undo_words
 from ironcurtain.shell.messages import ApprovalRequested, BudgetReached, ProposedStep
 from ironcurtain.shell.reversal import needs_own_decision
 from ironcurtain.shell_screen.frame import Frame
@@ -14,7 +13,7 @@ from ironcurtain.shell_screen.panel import Panel
 from ironcurtain.shell_screen.question import Question
 from ironcurtain.text.columns import Line, Span, cells, clip, items, rows, shortened, unstyled
 from ironcurtain.text.display import elapsed
-from ironcurtain.view.steps import BRIEF, SCOPE, inspected, listed, part_of, verdict_line
+from ironcurtain.view.steps import SCOPE, effect_line, inspected, listed, part_of, reason_line
 
 LEAST_COLUMNS, LEAST_ROWS = 20, 7
 """Of a terminal in which anything can be decided."""
@@ -37,13 +36,13 @@ _STEP_KEYS = (
     ("x", "skip"),
     ("d", "deny"),
     ("e", "edit"),
-    ("c", "context"),
+    ("n", "note"),
     ("Enter", "inspect"),
     ("q", "quit"),
 )
 _BUDGET_KEYS = (("a", "go on"), ("d", "stop here"), ("q", "quit"))
 _RUNNING = ("Ctrl-C interrupts",)
-_WAITING = ("Ctrl-C cancels", "# to tell it more", "Esc to the shell")
+_WAITING = ("Ctrl-C cancels", "# note", "Esc to the shell")
 _READING_KEYS = (("Space", "next page"), ("b", "page before"), ("Enter", "back"))
 
 
@@ -72,7 +71,7 @@ def live(panel: Panel, columns: int, height: int, now: float) -> Frame:
     body = _body(panel, width, height - 1 - len(foot) - len(hint))
     lines = [*body.lines, *hint, *foot]
     if (panel.question is not None or panel.forming) and len(lines) + 2 < height:
-        lines = [*([] if panel.after_blank else [()]), *body.lines, *hint, (), *foot]
+        lines = [*body.lines, *hint, (), *foot]
     return _framed(panel, lines, cursor, columns, body.shown)
 
 
@@ -199,10 +198,9 @@ def _list(
 
 def _step(panel: Panel, question: Question, request: ApprovalRequested, width: int, room: int) -> _Body:
     step, look = request.step, panel.look
-    said = (undo_words(step.undo), look.brief(step.purpose, BRIEF))
-    about = rows((*verdict_line(step, look), *(span for text in said for span in _more(look.signs.dot, text))), width)
-    if step.reason:
-        about += rows((Span("asks because: ", "dim"), Span(look.brief(step.reason, BRIEF), "dim")), width, 2)
+    about = rows(effect_line(step, look), width, 2)
+    if why := reason_line(step, look):
+        about += rows(why, width, 2)
     scope = rows((Span(f"{SCOPE}: ", "dim"), Span(look.text(request.scope).replace("\n", " "))), width, 2)
     scope = scope if request.scope else []
     if request.category:
@@ -218,10 +216,6 @@ def _step(panel: Panel, question: Question, request: ApprovalRequested, width: i
         scope_shown=len(below) == len(about) + len(scope),
     )
     return _Body([heading, *command, *below][:room], shown)
-
-
-def _more(dot: str, text: str) -> Line:
-    return (Span(dot, "dim"), Span(text, "dim")) if text else ()
 
 
 def _inspection(panel: Panel, width: int, room: int) -> _Body:

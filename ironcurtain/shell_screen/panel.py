@@ -10,6 +10,7 @@ from ironcurtain.shell_screen.input_line import InputLine
 from ironcurtain.shell_screen.question import Inspection, Question, shown_scope, shown_step
 from ironcurtain.view import step_record
 from ironcurtain.view.look import Look
+from ironcurtain.view.markdown import Markdown
 from ironcurtain.view.plan import Plan
 from ironcurtain.view.step_record import Printed
 
@@ -56,6 +57,7 @@ class Panel:
         self._outbox: list[Printed] = []
         self._said = ""
         self._recorded = ""
+        self._markdown = Markdown()
 
     @property
     def running(self) -> bool:
@@ -146,9 +148,9 @@ class Panel:
         """Print the plan as it is decided on."""
         heading = "Revised plan" if self._recorded == self.plan.id else "Plan"
         self._recorded = self.plan.id
-        if not self.after_blank:
-            self._line("")
-        self._print(*step_record.plan_lines(self.plan, heading, self.look))
+        self._markdown.begin()
+        if lines := step_record.plan_lines(self.plan, heading, self.look):
+            self._print(*lines)
 
     def record_words(self, words: str) -> None:
         """Print what the person told the agent."""
@@ -182,6 +184,7 @@ class Panel:
         self.keys.keep(())
         self.close_question("", now)
         self._work("thinking", now)
+        self._markdown.begin()
         self._print(step_record.title(message.text, self.look))
         self._said, self.after_blank, self._recorded = "", True, ""
 
@@ -197,7 +200,7 @@ class Panel:
     def _line(self, line: str) -> None:
         line = line.rstrip()
         if line or not self.after_blank:
-            self._print(step_record.said(line, self.look))
+            self._print(step_record.said(line, self._markdown, self.look))
         self.after_blank = not line
 
     def _end_text(self) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-Style = Literal["", "dim", "bold", "good", "bad", "warn", "key", "title", "chosen", "old", "new"]
+Style = Literal["", "dim", "bold", "code", "good", "bad", "warn", "key", "title", "chosen", "old", "new"]
 """Styles: ``key`` marks what to type, ``chosen`` the focused row, ``old`` and ``new`` the sides of a change."""
 
 

@@ -17,6 +17,7 @@ TAB = "    "
 _COLORED: dict[Style, str] = {
     "dim": "2",
     "bold": "1",
+    "code": "36",
     "title": "1",
     "chosen": "1",
     "key": "1;36",

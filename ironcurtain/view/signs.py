@@ -29,10 +29,12 @@ class Signs:
     """Stands at the end of a row of a command that goes on in the next row without a line end."""
 
     arrows: str = "↑↓"
+    item: str = "• "
+    """Before an item of a list."""
 
 
 UNICODE = Signs()
-ASCII = Signs("+ ", "| ", "+ ", "+ ", "> ", "ok", "x", "-", "*", ", ", "...", "\\", "j/k")
+ASCII = Signs("+ ", "| ", "+ ", "+ ", "> ", "ok", "x", "-", "*", ", ", "...", "\\", "j/k", "- ")
 
 
 def signs_for(encoding: str) -> Signs:

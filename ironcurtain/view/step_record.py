@@ -9,11 +9,15 @@ from ironcurtain.shell.messages import InstructionDone, StepCompleted, StepOutco
 from ironcurtain.text.columns import Line, Span
 from ironcurtain.text.display import took
 from ironcurtain.view.look import Look
+from ironcurtain.view.markdown import Markdown
 from ironcurtain.view.plan import Plan
 from ironcurtain.view.steps import BRIEF, OUTCOMES, risk_line
 
 COMMAND_LINES, COMMAND_CHARACTERS = 20, 2000
 """How much of a command is printed; it was shown whole where it was decided on."""
+
+LISTED = 60
+"""Most characters of a command in the list of a plan."""
 
 TITLE = 200
 """Most characters of an instruction that are printed."""
@@ -48,9 +52,10 @@ def title(text: str, look: Look) -> Printed:
     return Printed((Span(look.brief(text, TITLE), "title"),), Edge.TOP)
 
 
-def said(text: str, look: Look) -> Printed:
+def said(text: str, markdown: Markdown, look: Look) -> Printed:
     """:returns: one line of the model's."""
-    return Printed((Span(look.text(text)),), indent=len(text) - len(text.lstrip(" ")))
+    line, indent = markdown.line(text, look)
+    return Printed(line, indent=indent)
 
 
 def notice(text: str, look: Look) -> Printed:
@@ -59,17 +64,15 @@ def notice(text: str, look: Look) -> Printed:
 
 
 def plan_lines(plan: Plan, heading: str, look: Look) -> list[Printed]:
-    """:returns: the steps that have not begun, one below the other."""
+    """:returns: the steps that have not begun, in a line each; none for a single one, which is printed as it begins."""
+    if plan.total < 2:
+        return []
     lines = [Printed((Span(heading, "bold"),))]
     for step in plan.waiting:
         number = f"  {step.number}  "
-        command, *more = _commands(step.command, look)
-        lines.append(Printed((Span(number), Span(command)), indent=len(number)))
-        lines += [Printed((Span(" " * len(number) + each),), indent=len(number)) for each in more]
-        purpose = look.brief(step.purpose, BRIEF)
-        lines.append(
-            Printed((Span(" " * len(number)), *risk_line(step, look), *_after(purpose, look)), indent=len(number))
-        )
+        command = look.brief(step.command, LISTED)
+        line = (Span(number), Span(command), Span(look.signs.dot, "dim"), *risk_line(step, look))
+        lines.append(Printed(line, indent=len(number)))
     return lines
 
 

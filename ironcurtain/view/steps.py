@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from ironcurtain.command_rules import Risk
 from ironcurtain.policy.reversal import undo_words
+from ironcurtain.policy.verdict import Reversal
 from ironcurtain.shell.messages import ApprovalRequested, ProposedStep, StepOutcome
 from ironcurtain.text.columns import Line, Span, Style, fitting, indented, rows, shortened
 from ironcurtain.text.display import has_hidden_text
@@ -31,6 +32,9 @@ RISKS: dict[Risk, tuple[str, Style]] = {
     Risk.DESTRUCTIVE: ("destroys data", "bad"),
     Risk.UNKNOWN: ("effect unknown", "warn"),
 }
+
+NAMED, NAME = 3, 60
+"""Most places that are named, and most characters of each."""
 
 SCOPE = "A allows until this session ends"
 """Stands before what an approval for the session covers."""
@@ -78,6 +82,28 @@ def _cut(line: str, width: int, look: Look) -> Iterator[tuple[str, str]]:
     yield line[start:], ""
 
 
+def effect_line(step: ProposedStep, look: Look) -> Line:
+    """:returns: what a step that is asked about does, where, and whether that can be undone."""
+    dot = Span(look.signs.dot, "dim")
+    undo = () if step.undo == Reversal.READS else (dot, Span(undo_words(step.undo), "dim"))
+    return (_risk(step, look), *verdict_line(step, look)[3:], *undo)
+
+
+def reason_line(step: ProposedStep, look: Look) -> Line:
+    """:returns: why it is asked about, and what it is for."""
+    reason, purpose = look.brief(step.reason, BRIEF), look.brief(step.purpose, BRIEF)
+    asked = (Span(f"asked because {reason}", "dim"),) if reason else ()
+    return (*asked, *((Span(look.signs.dot * bool(asked) + purpose, "dim"),) if purpose else ()))
+
+
+def _risk(step: ProposedStep, look: Look) -> Span:
+    """:returns: the risk of a step, with the places where it changes something."""
+    risk, style = RISKS[step.risk]
+    shown, more = step.where[:NAMED], len(step.where) - NAMED
+    names = ", ".join(look.brief(name, NAME) for name in shown) + (f" and {more} more" if more > 0 else "")
+    return Span(f"{risk}: {names}" if names else risk, style)
+
+
 def risk_line(step: ProposedStep, look: Look) -> Line:
     """:returns: the risk, the verdict if it is a denial, and what cannot be seen in the command."""
     line = verdict_line(step, look)
@@ -86,11 +112,10 @@ def risk_line(step: ProposedStep, look: Look) -> Line:
 
 def verdict_line(step: ProposedStep, look: Look) -> Line:
     """:returns: risk and verdict, and what cannot be seen in the command."""
-    risk, risk_style = RISKS[step.risk]
     verdict, style = _VERDICTS.get(step.decision, (look.brief(step.decision, 20), "warn"))
     dot = Span(look.signs.dot, "dim")
     hidden = (dot, Span("hidden characters, shown as \\x..", "bad")) if _hides(step.command + step.diff) else ()
-    return (Span(risk, risk_style), dot, Span(verdict, style), *hidden)
+    return (_risk(step, look), dot, Span(verdict, style), *hidden)
 
 
 def listed(step: ProposedStep, first: Line, width: int, most: int, look: Look) -> tuple[list[Line], bool]:
@@ -126,6 +151,7 @@ def inspected(step: ProposedStep, request: ApprovalRequested | None, width: int,
     """:returns: everything about a step, its command first."""
     lines = [*all_of(step, width, look), (), *rows(verdict_line(step, look), width)]
     said = [("purpose", step.purpose), ("rule", step.rule), ("reason", step.reason), ("undo", undo_words(step.undo))]
+    said[0:0] = [("where", ", ".join(step.where))]
     if request is not None:
         said += [(SCOPE, request.scope), ("C allows", request.category)]
     for label, text in said:
@@ -141,7 +167,7 @@ def _purpose(step: ProposedStep, look: Look) -> Line:
 
 def _undo(step: ProposedStep, look: Look) -> Line:
     """:returns: whether a step can be undone that an approval of the plan approves; Enter shows why not."""
-    asked = step.decision == "escalate"
+    asked = step.decision == "escalate" and step.undo != Reversal.READS
     return (Span(look.signs.dot, "dim"), Span(undo_words(step.undo).partition(":")[0], "dim")) if asked else ()
 
 

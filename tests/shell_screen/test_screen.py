@@ -308,7 +308,7 @@ class CommandTests(SynchronousTestCase):
     def test_what_is_drawn_begins_on_a_line_of_its_own(self) -> None:
         self.mode.output(b"no end")
         self.mode.receive(StepForming(plan_id="p2", step=ProposedStep(number=1, command="true")))
-        self.assertIn("no end\n│\n│ Plan\n", self.mode.text)
+        self.assertIn("no end\n│ Plan\n", self.mode.text)
 
     def test_one_after_the_other(self) -> None:
         self.mode.output(b"one\r\n")
