@@ -37,7 +37,7 @@ from twisted.internet.threads import deferToThreadPool  # noqa: E402
 from benchmarks.sizes import parse  # noqa: E402
 from ironcurtain.console.console import Console  # noqa: E402
 from ironcurtain.control.client import ControlClient  # noqa: E402
-from ironcurtain.control.server import listen, owner  # noqa: E402
+from ironcurtain.control.server import listen  # noqa: E402
 from ironcurtain.escalation import EscalationRequest, Outcome, arguments_digest, closing_numbers  # noqa: E402
 from ironcurtain.escalation.grant import Binding  # noqa: E402
 from ironcurtain.escalation.watcher import DirectoryWatcher  # noqa: E402
@@ -49,6 +49,7 @@ from ironcurtain.http.upstream_proxies import UpstreamProxies  # noqa: E402
 from ironcurtain.operations.api import LocalApi, SessionApi  # noqa: E402
 from ironcurtain.operations.home_source import HomeSource  # noqa: E402
 from ironcurtain.operations.operations import Operations  # noqa: E402
+from ironcurtain.operations.principal import owner  # noqa: E402
 from ironcurtain.secrets.redaction import Redactor  # noqa: E402
 from ironcurtain.services import unix_socket  # noqa: E402
 from ironcurtain.session.events import EscalationRaised, Stamped  # noqa: E402
@@ -228,7 +229,7 @@ async def on_a_console(directory: Path, api: SessionApi, calls: int) -> list[flo
     """:returns: seconds from asking to the console that has drawn the question."""
     sight, taken = Sight(), []
     home = Home(directory / "home", directory / "run")
-    source = HomeSource(reactor, SessionRegistry(home.registry), home.daemon_socket, lambda path: api)
+    source = HomeSource(reactor, SessionRegistry(home.registry), home.daemon_socket, lambda path, host: api)
     console = Console(source, sight, reactor, "bench", environ={"TERM": "xterm-256color"})
     console.start()
     for number in range(-2, calls):

@@ -22,6 +22,7 @@ from ironcurtain.errors import ConfigurationError
 from ironcurtain.escalation import closing_numbers
 from ironcurtain.escalation.watcher import DirectoryWatcher
 from ironcurtain.files.locks import FileLock
+from ironcurtain.fleet.trust_file import TrustFile
 from ironcurtain.home.layout import Home, person_home
 from ironcurtain.home.sections import Ssh
 from ironcurtain.home.settings import Settings
@@ -29,6 +30,7 @@ from ironcurtain.http.upstream_proxies import UpstreamProxies
 from ironcurtain.operations.api import LocalApi
 from ironcurtain.operations.model import Reloaded, reloaded
 from ironcurtain.operations.operations import Operations
+from ironcurtain.operations.principal import owner
 from ironcurtain.operations.watcher_runs import WatcherRuns
 from ironcurtain.operations.watchers import Watchers
 from ironcurtain.process.accounts import Account, session_account
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
     from ironcurtain.agents.registry import AgentRegistry
     from ironcurtain.container.engine import Engine
     from ironcurtain.container.images import AgentImages
+    from ironcurtain.fleet.service import FleetService
     from ironcurtain.mcp_proxy.proxy import McpProxy
     from ironcurtain.session.project import ProjectPart
     from ironcurtain.shell.starting import ShellStart
@@ -110,8 +113,8 @@ class Application:
         )
         self._kinds = Kinds(services, reactor, environ)
         self.manager = SessionManager(self._kinds, services, self._check_request)
-        self.operations = Operations(self.manager, self.reload)
-        self.api = LocalApi(self.operations, control.owner())
+        self.operations = Operations(self.manager, self.reload, TrustFile(home).person)
+        self.api = LocalApi(self.operations, owner())
         self._watchers: Watchers | None = None
 
     @classmethod
@@ -152,6 +155,8 @@ class Application:
         await self._life.start("the control API", self._listen, self._stop_listening)
         if self._ssh.port:
             await self._life.start("the SSH service", self._listen_for_ssh, lambda service: service.stop())
+        if self._lock is not None and self.manager.services.settings.fleet.credentials:
+            await self._life.start("the fleet", self._join_fleet, lambda member: member.stop())
         await self._life.start("the watchdog", self._feed_watchdog, _stop_loop)
         if self.manager.services.settings.session.prune_on_start:
             from ironcurtain.session.cleanup import prune_on_start
@@ -255,6 +260,13 @@ class Application:
 
         programs = make_programs(self._reactor, self._home, self.operations, str(self._socket))
         service = SshService(self._reactor, self._home, self._ssh.listen, self._ssh.port, programs)
+        await service.start()
+        return service
+
+    async def _join_fleet(self) -> FleetService:
+        from ironcurtain.fleet.service import FleetService
+
+        service = FleetService(self._reactor, self._home, self.manager.services.settings.fleet, tuple(self._kinds))
         await service.start()
         return service
 

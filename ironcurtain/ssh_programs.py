@@ -35,7 +35,7 @@ def make_programs(reactor: Any, home: Home, operations: Operations, socket: str)
             reactor,
             SessionRegistry(home.registry),
             home.daemon_socket,
-            lambda path: own if path == socket else ControlClient(reactor, path, who),
+            lambda path, host: own if path == socket else ControlClient(reactor, path, who, host),
         )
 
     def console(who: Principal, channel: SessionChannel) -> Console:
@@ -48,7 +48,7 @@ def make_programs(reactor: Any, home: Home, operations: Operations, socket: str)
         owner = next((entry for entry in entries if session in (str(entry.number), entry.session_id)), None)
         if owner is None or not owner.control_socket:
             raise NotFound(f"there is no session {session}: see 'sessions'")
-        return await ControlClient(reactor, owner.control_socket, who).ticket(session, mode)
+        return await ControlClient(reactor, owner.control_socket, who, owner.host).ticket(owner.session_id, mode)
 
     attaching = Attaching(reactor, operations.terminal, ticket)
     return OwnPrograms(console, attaching.attach, source, lambda name: session_directory(home, name), time.time)

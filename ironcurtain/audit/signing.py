@@ -25,6 +25,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
     load_pem_public_key,
 )
+from cryptography.x509 import Certificate, CertificateBuilder
 
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.files.atomic import publish_once
@@ -83,6 +84,8 @@ class VerifyingKey:
     def __init__(self, key: Ed25519PublicKey) -> None:
         self._key = key
         raw = key.public_bytes(Encoding.Raw, PublicFormat.Raw)
+        self.raw = raw
+        """The key itself, 32 bytes (RFC 8032)."""
         self.id = hashlib.sha256(raw).hexdigest()[:KEY_ID_DIGITS]
         """Names the key in records."""
 
@@ -165,6 +168,14 @@ class SigningKey:
         unsigned = SignedHead(session, sequence, head, time, self.public.id)
         signature = base64.b64encode(self._private.sign(unsigned.statement)).decode()
         return SignedHead(session, sequence, head, time, self.public.id, signature)
+
+    def certify(self, builder: CertificateBuilder) -> Certificate:
+        """:returns: a certificate of this key, signed with it."""
+        return builder.public_key(self._private.public_key()).sign(self._private, None)
+
+    def for_tls(self) -> Ed25519PrivateKey:
+        """:returns: the private half. What TLS 1.3 signs begins with words of its own (RFC 8446, section 4.4.3)."""
+        return self._private
 
 
 KEY_FILE = "signing.pem"

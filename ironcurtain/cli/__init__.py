@@ -73,6 +73,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "mcp-proxy": ("mcp_proxy", "Put MCP servers under policy, for any MCP client."),
     "mitm-proxy": ("mitm_proxy", "Forward an agent's requests to its model provider."),
     "ssh": ("ssh", "Manage the keys that may log in over SSH."),
+    "fleet": ("fleet", "See and answer the sessions of several machines."),
     "completion": ("completion", "Print a completion script for your shell."),
     "demo": ("demo", "Run an example session without Docker or a key."),
 }

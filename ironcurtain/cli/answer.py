@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ironcurtain.cli.completion import waiting
+from ironcurtain.cli.numbers import NUMBER
 from ironcurtain.cli.output import home, print_lines
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ JSON_LIMIT = 1024 * 1024
 
 
 @click.command()
-@click.argument("number", type=int, shell_complete=waiting)
+@click.argument("number", type=NUMBER, shell_complete=waiting)
 @click.argument("values", nargs=-1, metavar="[NAME=VALUE]...")
 @click.option("--json", "text", metavar="OBJECT", help="The values as a JSON object; - reads it from standard input.")
 @click.option("--decline", is_flag=True, help="Tell the server that you decline, as 'deny' does.")

@@ -121,7 +121,7 @@ def _waiting() -> Iterator[tuple[int, str]]:
     if (home := _home()) is None:
         return
     for entry in SessionRegistry(home.registry).live():
-        for path in Path(entry.escalation_dir).glob("request-*.json"):
+        for path in Path(entry.escalation_dir).glob("request-*.json") if entry.escalation_dir else ():
             with suppress(OSError, msgspec.DecodeError, KeyError):
                 request = msgspec.json.decode(read_small_file(path, REQUEST_LIMIT))
                 yield request["number"], one_line(f"{request['serverName']}.{request['toolName']}")

@@ -89,15 +89,17 @@ class Listener:
         """:returns: the exit status, and the session to attach to; 0: none."""
         from ironcurtain.console.console import Console
         from ironcurtain.control.client import ControlClient
-        from ironcurtain.control.server import owner
         from ironcurtain.home.registry import SessionRegistry
         from ironcurtain.operations.home_source import HomeSource
+        from ironcurtain.operations.principal import owner
         from ironcurtain.terminal.guard import Guard
         from ironcurtain.terminal.local import LocalTerminal
 
         terminal, guard, where = LocalTerminal(reactor), Guard(), self._home
         registry = SessionRegistry(where.registry)
-        source = HomeSource(reactor, registry, where.daemon_socket, lambda socket: ControlClient(reactor, socket))
+        source = HomeSource(
+            reactor, registry, where.daemon_socket, lambda path, host: ControlClient(reactor, path, host=host)
+        )
         console = Console(source, terminal, reactor, owner().name, environ=self._environ, attaches=True)
         guard.begin(0)
         terminal.begin(console)

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ironcurtain.cli.completion import running_sessions, waiting
+from ironcurtain.cli.numbers import NUMBER
 from ironcurtain.cli.output import as_json, fits_screen, home, print_json, print_lines
 from ironcurtain.cli.paths import use_host_programs
+from ironcurtain.home.host_numbers import read_number
 
 if TYPE_CHECKING:
     from ironcurtain.escalation import Outcome
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("what", required=False, metavar="[show")
-@click.argument("number", required=False, type=int, metavar="N]", shell_complete=waiting)
+@click.argument("number", required=False, type=NUMBER, metavar="N]", shell_complete=waiting)
 @click.option("--all", "everything", is_flag=True, help="Include decided ones.")
 @as_json
 def escalations(what: str | None, number: int | None, everything: bool, json_output: bool) -> None:
@@ -74,7 +76,7 @@ async def _show(reactor: Any, number: int, json_output: bool) -> str:
 
 
 @click.command()
-@click.argument("number", type=int, shell_complete=waiting)
+@click.argument("number", type=NUMBER, shell_complete=waiting)
 @click.option("--digest", help="Approve the call that has this digest; 'escalations show N' ends with it.")
 @click.option("--keep", is_flag=True, help="Stop asking about such calls in this session; 'escalations' says which.")
 def approve(number: int, digest: str | None, keep: bool) -> None:
@@ -112,10 +114,10 @@ def deny(number: str, session: str) -> None:
     if number == "all":
         where = home()
         print_lines(denied_all(run(lambda reactor: Owners(reactor, where).deny_all(session))))
-    elif session or not number.isdecimal():
+    elif session or (one := read_number(number)) is None:
         raise click.UsageError("give one of: deny NUMBER, deny all, or deny all --session S")
     else:
-        _decide(int(number), Outcome.DENIED, None, False)
+        _decide(one, Outcome.DENIED, None, False)
 
 
 def _decide(number: int, outcome: Outcome, digest: str | None, keep: bool) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ironcurtain.cli.numbers import NUMBER
 from ironcurtain.cli.output import as_json, home, print_json, print_lines
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def permissions(json_output: bool) -> None:
 
 
 @click.command()
-@click.argument("number", type=int)
+@click.argument("number", type=NUMBER)
 def revoke(number: int) -> None:
     """
     Revoke the kept approval of escalation NUMBER, so that its calls are asked about again.

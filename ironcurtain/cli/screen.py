@@ -18,9 +18,9 @@ from ironcurtain.cli.review import review_of
 from ironcurtain.cli.run import run
 from ironcurtain.cli.viewing import come_back, report_end, view, view_elsewhere
 from ironcurtain.control.client import ControlClient
-from ironcurtain.control.server import owner
 from ironcurtain.errors import IronCurtainError
 from ironcurtain.home.layout import Home
+from ironcurtain.operations.principal import owner
 from ironcurtain.services.lifecycle import to_its_end
 from ironcurtain.session.model import SessionInfo, SessionRequest, State
 from ironcurtain.session.session import Session

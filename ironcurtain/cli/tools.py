@@ -85,8 +85,8 @@ def accept(server: str, tool: Sequence[str], digest: str | None) -> None:
     Without a digest, the command shows them and asks. Running sessions use them within a second. The audit log of each
     session that uses them records it.
     """
-    from ironcurtain.control.server import owner
     from ironcurtain.mcp_proxy.pins import digest_of_waiting, waiting
+    from ironcurtain.operations.principal import owner
 
     file = _files().of(server)
     if digest is None:

@@ -106,9 +106,9 @@ async def _undo_here(
 
     from ironcurtain.audit import AuditLog
     from ironcurtain.audit.signing import SigningKey
-    from ironcurtain.control.server import owner
     from ironcurtain.files.locks import FileLock
     from ironcurtain.http.upstream_proxies import UpstreamProxies
+    from ironcurtain.operations.principal import owner
     from ironcurtain.secrets.redaction import Redactor
     from ironcurtain.session.resume import take_lock
     from ironcurtain.session.snapshots import WorkspaceSnapshots

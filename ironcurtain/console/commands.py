@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
 from ironcurtain.escalation.model import Outcome
-
-DIGITS = 15
-"""Maximum number of digits of a number; more than any counter reaches."""
+from ironcurtain.home.host_numbers import read_number
 
 
 class Section(StrEnum):
@@ -161,13 +160,13 @@ def parse(text: str) -> Command:
     if word in _OUTCOMES:
         return _decision(word, rest)
     if word == "/revoke":
-        return Revoke(int(rest)) if _is_number(rest) else Wrong("which one? /permissions lists the numbers")
+        return _numbered(Revoke, rest, "/permissions")
     if word == "/start":
         return _start(rest)
     if word == "/message":
         return Message(rest) if rest else Wrong("write the message after /message")
     if word == "/stop":
-        return Stop(int(rest)) if _is_number(rest) else Wrong("which one? /sessions lists the numbers")
+        return _numbered(Stop, rest, "/sessions")
     if word == "/filter":
         return Filter(rest)
     if word in _PLAIN and not rest:
@@ -181,8 +180,8 @@ def _decision(word: str, rest: str) -> Command:
     if rest == "all" and word != "/answer":
         return DecideAll(_OUTCOMES[word])
     number, _, more = rest.partition(" ")
-    if _is_number(number) and (not more or (word == "/approve" and more.strip() == "keep")):
-        return Decide(_OUTCOMES[word], int(number), keep=bool(more))
+    if (one := read_number(number)) is not None and (not more or (word == "/approve" and more.strip() == "keep")):
+        return Decide(_OUTCOMES[word], one, keep=bool(more))
     return Wrong(f"which one? Type {word} and its number{'' if word == '/answer' else f', or {word} all'}")
 
 
@@ -200,5 +199,6 @@ def _start(rest: str) -> Command:
     return Start(rest, given["--agent"], given["--workspace"])
 
 
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) <= DIGITS
+def _numbered(make: Callable[[int], Command], text: str, listing: str) -> Command:
+    number = read_number(text)
+    return Wrong(f"which one? {listing} lists the numbers") if number is None else make(number)

@@ -21,13 +21,16 @@ from twisted.web.iweb import IAgentEndpointFactory
 from zope.interface import implementer
 
 from ironcurtain.control import wire
+from ironcurtain.control.host_numbers import of_host, on_host
 from ironcurtain.errors import Unavailable
 from ironcurtain.escalation import Outcome
+from ironcurtain.home.host_numbers import HostNumber
 from ironcurtain.http.connections import QuietConnectionPool
 from ironcurtain.http.sse import EventParser
 from ironcurtain.operations import Principal
 from ironcurtain.operations.api import OnEvent
 from ironcurtain.operations.model import EscalationView, Name, PermissionView, Reloaded
+from ironcurtain.operations.principal import owner
 from ironcurtain.session.events import Missed, Stamped, StateChanged
 from ironcurtain.session.model import OWNER_GONE, Reply, SessionInfo, SessionRequest, Ticket, Turn, Usage
 from ironcurtain.session.snapshots import UndoReport
@@ -42,7 +45,9 @@ class _Reply(msgspec.Struct):
 
 
 @implementer(IAgentEndpointFactory)
-class _Socket:
+class SocketEndpoints:
+    """For an HTTP client: every request goes to this UNIX socket."""
+
     def __init__(self, reactor: Any, path: str) -> None:
         self._reactor, self._path = reactor, path
 
@@ -59,15 +64,15 @@ class ControlClient:
 
     :param path: path of its control socket.
     :param who: the principal, if not the local user.
+    :param host: the name of its host; empty: this one.
     """
 
-    def __init__(self, reactor: Any, path: str, who: Principal | None = None) -> None:
-        self._path = path
-        self._headers: dict[bytes | str, bytes | str] = (
-            {} if who is None else {wire.NAME_HEADER: who.name, wire.ROLES_HEADER: ",".join(who.roles)}
-        )
+    def __init__(self, reactor: Any, path: str, who: Principal | None = None, host: str = "") -> None:
+        self._path, self._host = path, host
+        who = who or (owner() if host else None)
+        self._headers = {} if who is None else wire.principal_headers(who)
         connections = QuietConnectionPool(reactor, persistent=False)
-        self._http = HTTPClient(Agent.usingEndpointFactory(reactor, _Socket(reactor, path), pool=connections))
+        self._http = HTTPClient(Agent.usingEndpointFactory(reactor, SocketEndpoints(reactor, path), pool=connections))
 
     async def sessions(self) -> list[SessionInfo]:
         """:returns: all sessions of that process."""
@@ -87,10 +92,10 @@ class ControlClient:
         response = await self._request("POST", "/v1/sessions?follow=1", body)
         if response.code != 200:
             raise wire.read_error(await response.content())
-        reader = _Starting(on_event)
+        reader = _Starting(lambda stamped: on_event(self._from_host(stamped)))
         response.deliverBody(reader)
         try:
-            return await reader.outcome
+            return self._from_host(await reader.outcome)
         except ConnectionClosed as e:
             raise self._unavailable(e) from None
 
@@ -119,7 +124,8 @@ class ControlClient:
 
     async def ticket(self, name: Name, mode: Mode) -> Ticket:
         """:returns: a ticket for attaching to a session's terminal."""
-        return await self._call("POST", f"{_session(name)}/terminal", Ticket, wire.AttachBody(mode))
+        ticket = await self._call("POST", f"{_session(name)}/terminal", Ticket, wire.AttachBody(mode))
+        return msgspec.structs.replace(ticket, socket=self._path) if self._host else ticket
 
     async def stop(self, name: Name, held: bool = False) -> SessionInfo:
         """
@@ -149,7 +155,7 @@ class ControlClient:
     async def shown(self, number: int, digest: str, calls: int = 1) -> None:
         """Report that an escalation was shown completely, so that it may be approved by its number."""
         body = wire.ShownBody(digest, calls)
-        await self._call("POST", f"/v1/escalations/{number}/shown", dict[str, str], body)
+        await self._call("POST", f"/v1/escalations/{on_host(number)}/shown", dict[str, str], body)
 
     async def decide(
         self,
@@ -161,17 +167,18 @@ class ControlClient:
     ) -> EscalationView:
         """Answer an escalation; with ``keep``, an approval covers all calls of its scope."""
         body = wire.DecisionBody(outcome.value, digest, keep, calls)
-        return await self._call("POST", f"/v1/escalations/{number}", EscalationView, body)
+        return await self._call("POST", f"/v1/escalations/{on_host(number)}", EscalationView, body)
 
     async def answer(self, number: int, content: Mapping[str, Any] | None, digest: str | None = None) -> EscalationView:
         """Answer a form; without content it is cancelled."""
         body = wire.AnswerBody(None if content is None else dict(content), digest)
-        return await self._call("POST", f"/v1/escalations/{number}/answer", EscalationView, body)
+        return await self._call("POST", f"/v1/escalations/{on_host(number)}/answer", EscalationView, body)
 
     async def deny_all(self, name: Name | None = None) -> list[int]:
         """Deny all pending escalations, or those of one session; returns their numbers."""
-        body = wire.DenyAllBody("" if name is None else str(name))
-        return (await self._call("POST", "/v1/escalations/deny-all", dict[str, list[int]], body))["denied"]
+        body = wire.DenyAllBody("" if name is None else str(on_host(name)))
+        denied = (await self._call("POST", "/v1/escalations/deny-all", dict[str, list[int]], body))["denied"]
+        return [HostNumber(self._host, number) for number in denied] if self._host else denied
 
     async def permissions(self) -> list[PermissionView]:
         """:returns: the kept approvals in force."""
@@ -179,11 +186,15 @@ class ControlClient:
 
     async def revoke(self, number: int) -> PermissionView:
         """Revoke a kept approval."""
-        return await self._call("DELETE", f"/v1/permissions/{number}", PermissionView)
+        return await self._call("DELETE", f"/v1/permissions/{on_host(number)}", PermissionView)
 
     async def reload(self) -> Reloaded:
         """Make that process read its configuration files again."""
         return await self._call("POST", "/v1/reload", Reloaded)
+
+    async def read(self, path: str, type_: type[T]) -> T:
+        """:returns: what that process answers at another path of the API."""
+        return await self._call("GET", path, type_)
 
     async def hold(self, name: Name) -> Callable[[], None]:
         """
@@ -205,7 +216,7 @@ class ControlClient:
         response = await self._request("GET", path, None)
         if response.code != 200:
             raise wire.read_error(await response.content())
-        reader = _Events(on_event)
+        reader = _Events(lambda stamped: on_event(self._from_host(stamped)))
         response.deliverBody(reader)
         return reader.stop
 
@@ -218,7 +229,7 @@ class ControlClient:
         if response.code != 200:
             raise wire.read_error(content)
         try:
-            return msgspec.json.decode(content, type=type_)
+            return self._from_host(msgspec.json.decode(content, type=type_))
         except (msgspec.DecodeError, UnicodeDecodeError):
             raise wire.read_error(b"") from None
 
@@ -233,6 +244,9 @@ class ControlClient:
                 raise CancelledError from None
             raise self._unavailable(e) from None
 
+    def _from_host(self, value: T) -> T:
+        return of_host(self._host, value) if self._host else value
+
     def _unavailable(self, error: Exception) -> Unavailable:
         reasons: list[Failure] = getattr(error, "reasons", [])  # exceptions that only wrap others
         if getattr(error, "osError", None) == errno.ECONNREFUSED:
@@ -243,7 +257,7 @@ class ControlClient:
 
 
 def _session(name: Name) -> str:
-    return f"/v1/sessions/{quote(str(name), safe='')}"
+    return f"/v1/sessions/{quote(str(on_host(name)), safe='')}"
 
 
 class _Starting(Protocol):

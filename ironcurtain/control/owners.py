@@ -36,12 +36,12 @@ class Owners:
     def __init__(self, reactor: Any, home: Home) -> None:
         self._reactor = reactor
         entries = SessionRegistry(home.registry).live()
-        found = [str(home.daemon_socket)] if home.daemon_socket.exists() else []
-        found += [str(path) for path, pid in home.owner_sockets() if identify(pid).alive]
-        found += [entry.control_socket for entry in entries if entry.control_socket]
+        found = {str(home.daemon_socket): ""} if home.daemon_socket.exists() else {}
+        found |= {str(path): "" for path, pid in home.owner_sockets() if identify(pid).alive}
+        found |= {entry.control_socket: entry.host for entry in entries if entry.control_socket}
         sockets = {os.path.realpath(path): path for path in found}  # the home can have several paths
         self._owner_of: dict[int, ControlClient] = {}
-        self._clients = [ControlClient(reactor, path) for path in sorted(sockets.values())]
+        self._clients = [ControlClient(reactor, path, host=found[path]) for path in sorted(sockets.values())]
 
     async def sessions(self) -> list[SessionInfo]:
         """:returns: the open sessions of all of them, by number."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pwd
 import re
 import socket
 from collections.abc import Awaitable, Callable
@@ -24,15 +23,13 @@ from ironcurtain.control.stream import EventStream
 from ironcurtain.errors import IronCurtainError, NotAllowed, NotFound, UsageError
 from ironcurtain.escalation import Outcome
 from ironcurtain.home.layout import private_directory, socket_path
-from ironcurtain.operations import LOCAL_ROLES, Principal, Role
+from ironcurtain.operations import Principal
 from ironcurtain.operations.operations import Operations
+from ironcurtain.operations.principal import owner
 from ironcurtain.platform.sockets import peer_uid
 from ironcurtain.session.model import SessionInfo, SessionRequest
 from ironcurtain.session.session import Session
 from ironcurtain.text.display import shorten
-
-NAME_LIMIT = 100
-"""Maximum length in characters of a name in the audit log."""
 
 DIGITS = 18
 """Maximum number of digits of a number in a request: more than any counter reaches."""
@@ -296,23 +293,7 @@ def local_principal(request: Request) -> Principal:
     connection: socket.socket = request.channel.transport.socket  # type: ignore[union-attr]
     if (uid := peer_uid(connection)) != os.geteuid():
         raise NotAllowed(f"the control socket serves user {os.geteuid()} only, not {uid}")
-    name, roles = request.getHeader(wire.NAME_HEADER), request.getHeader(wire.ROLES_HEADER)
-    if not name:
-        return owner()
-    try:
-        return Principal(shorten(name, NAME_LIMIT), frozenset(map(Role, filter(None, (roles or "").split(",")))))
-    except ValueError as e:
-        raise NotAllowed(str(e)) from None
-
-
-def owner() -> Principal:
-    """:returns: the owner of the home, acting on this machine."""
-    uid = os.geteuid()
-    try:
-        name = pwd.getpwuid(uid).pw_name
-    except KeyError:
-        name = str(uid)
-    return Principal(f"local:{name}", LOCAL_ROLES)
+    return wire.claimed_principal(request) or owner()
 
 
 async def listen(reactor: Any, path: Path, operations: Operations) -> IListeningPort:

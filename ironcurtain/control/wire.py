@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import msgspec
+from twisted.web.server import Request
 
 from ironcurtain.errors import (
     ConfigurationError,
@@ -16,7 +17,12 @@ from ironcurtain.errors import (
     StaleDecision,
     UsageError,
 )
+from ironcurtain.operations import Principal, Role
 from ironcurtain.terminal.model import Mode
+from ironcurtain.text.display import shorten
+
+NAME_LIMIT = 100
+"""Maximum length in characters of a name in the audit log."""
 
 BODY_LIMIT = 8 * 1024 * 1024
 """Maximum size in bytes of a request's body (far more than a prompt that a person pastes)."""
@@ -154,3 +160,23 @@ def read_error(body: bytes) -> RemoteError:
     except (msgspec.DecodeError, UnicodeDecodeError):
         return RemoteError("PROTOCOL", "the process behind the control socket gave no proper answer", 76)
     return RemoteError(error.code, error.message, error.exit_status)
+
+
+def principal_headers(who: Principal) -> dict[bytes | str, bytes | str]:
+    """:returns: the headers of a request that say for whom it is made."""
+    return {NAME_HEADER: who.name, ROLES_HEADER: ",".join(who.roles)}
+
+
+def claimed_principal(request: Request) -> Principal | None:
+    """
+    :returns: whom a request is made for, as it says itself; ``None``: it does not say.
+    :raises NotAllowed: a role does not exist.
+    """
+    name, roles = (request.getHeader(each) or "" for each in (NAME_HEADER, ROLES_HEADER))
+    if not name:
+        return None
+    try:
+        granted = frozenset(map(Role, filter(None, roles.split(","))))
+    except ValueError as e:
+        raise NotAllowed(str(e)) from None
+    return Principal(shorten(name, NAME_LIMIT), granted)

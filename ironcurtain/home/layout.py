@@ -169,6 +169,35 @@ class Home:
                 yield path, int(pid)
 
     @property
+    def fleet(self) -> Path:
+        """Sockets to other hosts' processes, while the daemon is a member of a fleet."""
+        return self.run / "fleet"
+
+    def fleet_socket(self, host: str, process: str) -> Path:
+        """:returns: the socket to a process of another host, in a directory with a short name: paths are limited."""
+        return self.fleet / f"{crc32(host.encode()):08x}" / f"{process}.sock"
+
+    @property
+    def fleet_members(self) -> Path:
+        """What is known of the members now, written by the daemon."""
+        return self.fleet / "members.json"
+
+    @property
+    def fleet_server(self) -> Path:
+        """The files of the fleet's server, on the host that has them."""
+        return self.path / "fleet"
+
+    @property
+    def fleet_credentials(self) -> Path:
+        """What this host needs to reach the fleet's server."""
+        return self.path / "fleet.credentials"
+
+    @property
+    def fleet_trust(self) -> Path:
+        """The hosts that this one believes, and for whom they may speak."""
+        return self.path / "fleet.trust"
+
+    @property
     def records(self) -> Path:
         """The key that signs audit logs."""
         return self.path / "audit"

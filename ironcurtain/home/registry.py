@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 
 from ironcurtain.files.atomic import publish_once
+from ironcurtain.home.host_numbers import HostNumber
 from ironcurtain.process.identity import ProcessIdentity, started_at
 from ironcurtain.text.display import shorten
 
@@ -39,6 +40,7 @@ class SessionEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     :param label: for people, on one line.
     :param started_at: UTC in ISO 8601.
     :param control_socket: UNIX socket of its owner's control API; empty if it has none.
+    :param host: the host of a fleet that it runs on; empty: this one. Its process here is the daemon.
     """
 
     session_id: str
@@ -51,6 +53,7 @@ class SessionEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     number: int = 0
     kind: str = ""
     control_socket: str = ""
+    host: str = ""
 
     @property
     def owner(self) -> ProcessIdentity:
@@ -71,11 +74,11 @@ class SessionRegistry:
 
     def add(self, entry: SessionEntry) -> bool:
         """:returns: whether the entry was published; ``False`` if its session is registered already."""
-        return publish_once(self._path(entry.session_id), msgspec.json.encode(entry))
+        return publish_once(self._path(entry.session_id, entry.host), msgspec.json.encode(entry))
 
-    def remove(self, session_id: str) -> None:
+    def remove(self, session_id: str, host: str = "") -> None:
         """Remove an entry; no effect if there is none."""
-        self._path(session_id).unlink(missing_ok=True)
+        self._path(session_id, host).unlink(missing_ok=True)
 
     def live(self) -> list[SessionEntry]:
         """:returns: the sessions whose owners are alive, by number. Entries of dead owners are removed."""
@@ -87,15 +90,18 @@ class SessionRegistry:
                 path.unlink(missing_ok=True)
         return sorted(entries, key=lambda entry: (entry.number, entry.started_at))
 
-    def _path(self, session_id: str) -> Path:
-        return self.directory / f"session-{session_id}.json"
+    def _path(self, session_id: str, host: str) -> Path:
+        name = f"{host}.{session_id}" if host else session_id  # another host cannot name a session of this one
+        return self.directory / f"session-{name}.json"
 
     def _read(self) -> Iterator[tuple[Path, SessionEntry]]:
         for path in sorted(self.directory.glob("session-*.json")):
             try:
-                yield path, msgspec.json.decode(read_small_file(path, FILE_LIMIT), type=SessionEntry)
+                entry = msgspec.json.decode(read_small_file(path, FILE_LIMIT), type=SessionEntry)
             except (OSError, msgspec.DecodeError, UnicodeDecodeError):
                 continue
+            number = HostNumber(entry.host, entry.number) if entry.host else entry.number
+            yield path, msgspec.structs.replace(entry, number=number)
 
 
 def read_small_file(path: Path, limit: int) -> bytes:

@@ -15,6 +15,7 @@ import msgspec
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.home.account_sections import AccountName, AccountSettings
 from ironcurtain.home.container_section import ContainerSettings
+from ironcurtain.home.fleet_section import FleetSettings
 from ironcurtain.home.network_section import Network
 from ironcurtain.home.registry_sections import REGISTRIES, Registries
 from ironcurtain.home.sections import (
@@ -94,6 +95,7 @@ class Settings(Section, frozen=True):
     container: ContainerSettings = ContainerSettings()
     limits: LimitSettings = LimitSettings()
     ssh: Ssh = Ssh()
+    fleet: FleetSettings = FleetSettings()
     terminal: Terminal = Terminal()
     shell: Shell = Shell()
     context: Context = Context()

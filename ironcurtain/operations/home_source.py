@@ -69,13 +69,13 @@ class HomeSource:
 
     :param reactor: for watching the registry and for time.
     :param daemon: control socket of the daemon, which knows its past decisions even while it has no session.
-    :param connect: returns the operations behind a control socket.
+    :param connect: returns the operations behind a control socket, and the name of its host, empty for this one.
     """
 
     log = Logger()
 
     def __init__(
-        self, reactor: Any, registry: SessionRegistry, daemon: Path, connect: Callable[[str], SessionApi]
+        self, reactor: Any, registry: SessionRegistry, daemon: Path, connect: Callable[[str, str], SessionApi]
     ) -> None:
         self._reactor, self._registry, self._daemon, self._connect = reactor, registry, daemon, connect
         self._apis: dict[str, SessionApi] = {}
@@ -158,7 +158,7 @@ class HomeSource:
         if not self._daemon.exists():
             raise Unavailable("no daemon runs in which a session could start: twistd ironcurtain")
         daemon = str(self._daemon)
-        api = self._apis.get(daemon) or self._connect(daemon)
+        api = self._apis.get(daemon) or self._connect(daemon, "")
         info = await api.start(request)
         if request.task:
             Deferred.fromCoroutine(api.send(info.id, request.task)).addErrback(self._not_answered, info.number)
@@ -227,7 +227,7 @@ class HomeSource:
     def _owner(self, session: int) -> SessionApi:
         if (entry := self._entry(session)) is None:
             raise NotFound(f"there is no session {session}")
-        return self._apis.get(entry.control_socket) or self._connect(entry.control_socket)
+        return self._api(entry)
 
     async def _all(self, ask: Callable[[SessionApi], Coroutine[Any, Any, T]]) -> list[tuple[SessionApi, T]]:
         """
@@ -274,22 +274,25 @@ class HomeSource:
         self, ask: Callable[[SessionApi], Coroutine[Any, Any, T]], patience: float = PATIENCE
     ) -> list[tuple[SessionApi, bool, Any]]:
         """:returns: each process, whether it answered, and its answer or the failure."""
-        sockets = {entry.control_socket for entry in self._entries()}
+        sockets = {entry.control_socket: entry.host for entry in self._entries()}
         paths = {os.path.realpath(socket) for socket in sockets}  # the home can have several paths
         if self._daemon.exists() and os.path.realpath(self._daemon) not in paths:
-            sockets.add(str(self._daemon))
-        self._apis = {socket: self._apis.get(socket) or self._connect(socket) for socket in sorted(sockets)}
+            sockets[str(self._daemon)] = ""
+        self._apis = {path: self._apis.get(path) or self._connect(path, sockets[path]) for path in sorted(sockets)}
         apis = list(self._apis.values())
         asked = [Deferred.fromCoroutine(ask(api)).addTimeout(patience, self._reactor) for api in apis]
         results: list[tuple[bool, Any]] = await DeferredList(asked, consumeErrors=True)
         return [(api, success, result) for api, (success, result) in zip(apis, results, strict=True)]
+
+    def _api(self, entry: SessionEntry) -> SessionApi:
+        return self._apis.get(entry.control_socket) or self._connect(entry.control_socket, entry.host)
 
     def _entries(self) -> list[SessionEntry]:
         return [entry for entry in self._registry.live() if entry.control_socket]
 
     def _follow(self, entry: SessionEntry, on_event: OnEvent, lost: Callable[[], None]) -> Callable[[], None]:
         """:param lost: called if the session cannot be followed."""
-        api = self._apis.get(entry.control_socket) or self._connect(entry.control_socket)
+        api = self._api(entry)
         following = Deferred.fromCoroutine(api.follow(entry.session_id, 0, on_event))
         stops: list[Callable[[], None]] = []
 

@@ -36,12 +36,18 @@ class Operations:
 
     :param reload: reads the configuration files again, or raises :class:`~ironcurtain.errors.ConfigurationError`;
         ``None`` if there are none.
+    :param person: returns who a principal is, whose approvals count once where several must approve.
     """
 
     log = Logger()
 
-    def __init__(self, manager: SessionManager, reload: Callable[[], Reloaded] = Reloaded) -> None:
-        self._manager, self._reload = manager, reload
+    def __init__(
+        self,
+        manager: SessionManager,
+        reload: Callable[[], Reloaded] = Reloaded,
+        person: Callable[[str], str] = lambda name: name,
+    ) -> None:
+        self._manager, self._reload, self._person = manager, reload, person
         self._shown: dict[str, DecisionKeys] = {}
         """Which pending escalations were shown completely, by the name of the principal."""
 
@@ -238,6 +244,8 @@ class Operations:
         if outcome is Outcome.APPROVED and digest is None and known.outcome is None:
             seen = self._calls_shown(who, number)
             calls = seen if calls is None else min(calls, seen)
+        if outcome is Outcome.APPROVED and known.outcome is None:
+            self._another(who, known)
         decided = session.escalations.decide(number, outcome, who.name, digest, keep, calls)
         return view(decided, session.number, session.label)
 
@@ -303,6 +311,13 @@ class Operations:
         """
         who.require(Role.ADMIN)
         return self._reload()
+
+    def _another(self, who: Principal, escalation: Escalation) -> None:
+        """:raises StaleDecision: the same person approved it under another name."""
+        person = self._person(who.name)
+        for name in escalation.approved_by:
+            if name != who.name and self._person(name) == person:
+                raise StaleDecision(f"{name} is the same person as {who.name}: another person must approve it")
 
     def _calls_shown(self, who: Principal, number: int) -> int:
         """:raises NotShown: the escalation was not shown to the principal."""

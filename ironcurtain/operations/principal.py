@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import pwd
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -40,3 +42,13 @@ class Principal:
         """:raises NotAllowed: the principal does not have this role."""
         if role not in self.roles and Role.ADMIN not in self.roles:
             raise NotAllowed(f"{self.name} may not do this: it needs the role {role}")
+
+
+def owner() -> Principal:
+    """:returns: the owner of the home, acting on this machine."""
+    uid = os.geteuid()
+    try:
+        name = pwd.getpwuid(uid).pw_name
+    except KeyError:
+        name = str(uid)
+    return Principal(f"local:{name}", LOCAL_ROLES)

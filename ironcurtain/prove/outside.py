@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import secrets
 import shutil
 import socket
@@ -16,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
+from ironcurtain.platform.memory import available_memory
 from ironcurtain.process.accounts import Account
 from ironcurtain.sandbox.system_calls import numbers
 
@@ -42,8 +42,8 @@ class Room:
 
     def untried(self) -> tuple[str, ...]:
         """:returns: :data:`FILLING`, if this machine cannot spare the memory."""
-        found = re.search(r"^MemAvailable:\s+(\d+) kB$", Path("/proc/meminfo").read_text(), re.MULTILINE)
-        return () if found is None or int(found[1]) * 1024 > self.memory + SPARE else (FILLING,)
+        found = available_memory()
+        return () if found is None or found > self.memory + SPARE else (FILLING,)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,10 @@ import shlex
 from dataclasses import dataclass
 
 from ironcurtain.errors import UsageError
+from ironcurtain.home.host_numbers import read_number
 
 LENGTH_LIMIT = 4096
 """Maximum length in bytes of a command."""
-
-DIGITS = 18
-"""Maximum number of digits of a number: more than any counter reaches."""
 
 _TARGETS = {
     "console": "",
@@ -146,6 +144,6 @@ def _sort(name: str, words: list[str]) -> tuple[list[str], dict[str, str]]:
 
 
 def _number(name: str, text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) <= DIGITS):
+    if (number := read_number(text)) is None:
         raise UsageError(f"{name} wants the number of an escalation, not {text[:40]!r}")
-    return int(text)
+    return number

@@ -14,7 +14,7 @@ _TIMES = ("raised_at", "expires_at", "closed_at", "since")
 
 def json_text(value: Any) -> str:
     """:returns: a value as JSON, indented; unset times of an escalation are null."""
-    return msgspec.json.format(msgspec.json.encode(_dated(value)), indent=2).decode()
+    return msgspec.json.format(msgspec.json.encode(_dated(value), enc_hook=str), indent=2).decode()
 
 
 def _dated(value: Any) -> Any:

@@ -128,7 +128,11 @@ class Home:
         self.directory = Path(tempfile.mkdtemp(prefix="ic-"))
         self.registry = SessionRegistry(self.directory)
         self.owners = {f"/run/{owner.number}.sock": owner for owner in owners}
-        connect: Any = self.owners.__getitem__
+        owners_by_path = self.owners
+
+        def connect(path: str, host: str) -> Any:
+            return owners_by_path[path]
+
         self.daemon = self.directory / "daemon.sock"
         self.source = HomeSource(clock, self.registry, self.daemon, connect)
         for owner in owners:

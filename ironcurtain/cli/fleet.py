@@ -1,0 +1,242 @@
+"""``ironcurtain fleet``: several machines as one, over a server of NATS."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ironcurtain.cli.output import as_json, home, print_json, print_lines, print_table
+from ironcurtain.errors import ConfigurationError, UsageError
+from ironcurtain.home.layout import Home, private_directory
+from ironcurtain.operations import Role
+from ironcurtain.text.display import one_line
+
+if TYPE_CHECKING:
+    from ironcurtain.fleet.members import Known, KnownMember
+
+PORT = 4222
+"""The usual port of NATS."""
+
+
+@click.group()
+def fleet() -> None:
+    """
+    See and answer the sessions of several machines from each of them.
+
+    Each machine runs 'twistd ironcurtain', and all reach one server of NATS, which carries what they say to each other
+    and can neither read nor change it. A machine believes only those that its file fleet.trust names, for the people
+    and roles that stand there.
+    """
+
+
+@fleet.command()
+@click.argument("name")
+@click.option("--listen", default=f"127.0.0.1:{PORT}", help="Address and port of the server.", show_default=True)
+@click.option("--address", "addresses", multiple=True, help="A name or address by which other machines reach it.")
+def init(name: str, listen: str, addresses: tuple[str, ...]) -> None:
+    """
+    Begin a fleet on this machine, which is its member NAME from then on.
+
+    Writes the configuration of a server of NATS, with TLS and an account for each machine, and starts nothing.
+    """
+    from ironcurtain.fleet.joining import ServerFiles, check_name, key_text
+
+    where = home()
+    check_name(name)
+    require_no_member(where)
+    address, colon, port = listen.rpartition(":")
+    if not colon or not address or not port.isdecimal():
+        raise UsageError("--listen takes an address and a port, such as 10.0.0.5:4222")
+    private_directory(where.path)
+    files = ServerFiles(where.fleet_server)
+    files.make(listen, addresses or (address.strip("[]"),))
+    become_member(where, files.add(name, (name, key_text(where))))
+    print_lines(f"This machine is {name}. Start the server, here or where you like with these files:")
+    print_lines(f"  nats-server -c {files.configuration}")
+    print_lines("Then restart the daemon (twistd ironcurtain), and add the other machines: ironcurtain fleet add NAME")
+
+
+@fleet.command()
+@click.argument("name")
+@click.option(
+    "--output", type=click.Path(dir_okay=False, path_type=Path), help="The file to write (default: NAME.join)."
+)
+def add(name: str, output: Path | None) -> None:
+    """
+    Permit the machine NAME to reach the server, and write the file with which it joins.
+
+    The file has the machine's password: copy it with scp, and remove it here.
+    """
+    import msgspec
+
+    from ironcurtain.files.atomic import publish_once
+    from ironcurtain.fleet.joining import ServerFiles, key_text, read_credentials
+
+    where, file = home(), output or Path(f"{name}.join")
+    if file.exists():
+        raise UsageError(f"{file} exists: remove it, or give another --output")
+    files = ServerFiles(where.fleet_server)
+    made = files.add(name, (read_credentials(where.fleet_credentials).host, key_text(where)))
+    publish_once(file.absolute(), msgspec.json.encode(made))
+    print_lines(f"Make the server read its file again: nats-server --signal reload   ({files.configuration})")
+    print_lines(f"On {name}: ironcurtain fleet join {file.name}")
+
+
+@fleet.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--person", "people", multiple=True, help="As for 'fleet trust': people of the first machine.")
+def join(file: Path, people: tuple[str, ...]) -> None:
+    """
+    Make this machine a member, with the FILE that 'ironcurtain fleet add' has written.
+    """
+    from ironcurtain.fleet.joining import key_text, read_credentials, trust
+
+    where = home()
+    require_no_member(where)
+    private_directory(where.path)
+    found = read_credentials(file)
+    first, key = found.first
+    become_member(where, found)
+    if first:
+        trust(where, first, key, read_people(people))
+        print_lines(f"This machine believes {first} now, for {', '.join(people) or 'nobody yet: see fleet.trust'}.")
+    print_lines(f"This machine is {found.host}. Restart the daemon (twistd ironcurtain). On {first}, and on others:")
+    print_lines(f"  ironcurtain fleet trust {found.host} {key_text(where)} --person local:NAME=view,approve")
+
+
+@fleet.command()
+@click.argument("name")
+@click.argument("key")
+@click.option(
+    "--person",
+    "people",
+    multiple=True,
+    help="Somebody of that machine and their roles here, such as local:alice=view,approve; '*' is anybody.",
+)
+def trust(name: str, key: str, people: tuple[str, ...]) -> None:
+    """
+    Believe the machine NAME, which has the KEY, for the people that --person names.
+
+    Without --person the machine is a member, but may speak for nobody here. 'ironcurtain fleet key' prints its key.
+    """
+    from ironcurtain.fleet.joining import trust as add_trust
+
+    where = home()
+    private_directory(where.path)
+    add_trust(where, name, key, read_people(people))
+    print_lines(f"{name} may speak for {', '.join(people) or 'nobody'} here. {where.fleet_trust} has all of it.")
+
+
+@fleet.command()
+def key() -> None:
+    """
+    Print this machine's public key, which also signs its audit logs.
+    """
+    from ironcurtain.fleet.joining import key_text
+
+    where = home()
+    private_directory(where.path)
+    click.echo(key_text(where))
+
+
+@fleet.command()
+@as_json
+def status(json_output: bool) -> None:
+    """
+    List the machines, as this one's daemon knows them.
+    """
+    known = read_known(home())
+    if json_output:
+        print_json(known)
+        return
+    if known.unreached:
+        since = time.strftime("%H:%M:%S", time.localtime(known.since))
+        print_lines(
+            f"The server is not reached since {since}: {one_line(known.unreached, 300)}. This list is old.", err=True
+        )
+    print_table(
+        ("HOST", "STATE", "SESSIONS", "LOAD", "VERSION", "LABELS", "SEEN"),
+        [_row(each) for each in known.members] or [("no other machine is seen", "", "", "", "", "", "")],
+    )
+
+
+def _row(known: KnownMember) -> tuple[str, ...]:
+    member = known.member
+    return (
+        member.host,
+        "lost" if known.lost else "here",
+        f"{member.sessions} of {member.capacity}",
+        f"{member.load:.2f}",
+        one_line(member.version, 20),
+        one_line(",".join(member.labels), 40),
+        time.strftime("%H:%M:%S", time.localtime(known.seen_at)),
+    )
+
+
+def read_known(where: Home) -> Known:
+    """
+    :returns: what the daemon of a home knows.
+    :raises UsageError: it is no member, or does not run.
+    """
+    import msgspec
+
+    from ironcurtain.fleet.members import Known
+
+    try:
+        return msgspec.json.decode(where.fleet_members.read_bytes(), type=Known)
+    except FileNotFoundError:
+        raise UsageError(
+            "no daemon runs here as a member of a fleet: ironcurtain fleet init (or join), then twistd ironcurtain"
+        ) from None
+
+
+def read_people(people: tuple[str, ...]) -> dict[str, list[Role]]:
+    """
+    :param people: each a name, an equals sign, and roles separated by commas.
+    :raises UsageError: one is wrong.
+    """
+    found: dict[str, list[Role]] = {}
+    for person in people:
+        name, equals, roles = person.rpartition("=")
+        try:
+            found[name] = [Role(role) for role in roles.split(",")]
+        except ValueError:
+            equals = ""
+        if not equals or not name:
+            raise UsageError(f"--person {person}: write NAME=ROLES, with the roles {', '.join(Role)}")
+    return found
+
+
+def require_no_member(where: Home) -> None:
+    """:raises UsageError: this machine is a member already."""
+    if where.fleet_credentials.exists():
+        raise UsageError(f"this machine is a member already: {where.fleet_credentials}")
+
+
+def become_member(where: Home, credentials: object) -> None:
+    """
+    Write the credentials, and name them in ``config.toml``.
+
+    :raises ConfigurationError: that file has a table ``[fleet]`` already.
+    """
+    import tomllib
+
+    import msgspec
+
+    from ironcurtain.files.atomic import write_atomically
+    from ironcurtain.home.layout import read_configuration
+
+    text = read_configuration(where.config) or "version = 1\n"
+    try:
+        known = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as e:
+        raise ConfigurationError(str(where.config), str(e)) from None
+    if "fleet" in known:
+        raise ConfigurationError(str(where.config), "has a table [fleet] already: remove it first")
+    write_atomically(where.fleet_credentials, msgspec.json.encode(credentials))
+    end = "" if text.endswith("\n") else "\n"
+    table = f'{end}\n[fleet]\ncredentials = "{where.fleet_credentials.name}"\n'
+    write_atomically(where.config, (text + table).encode())

@@ -1,0 +1,192 @@
+"""
+What members say of themselves, and who is there: each publishes a short statement, signed, at intervals.
+
+A statement replaces an older one of the same host. One that is not newer is left out, so that an old one cannot be
+published again. A host without a new statement for the length of a lease is lost.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import msgspec
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from ironcurtain.audit.signing import SigningKey
+from ironcurtain.errors import ProtocolViolation
+from ironcurtain.fleet.trust import Trust
+
+STATEMENT = b"ironcurtain-fleet-member-1\n"
+"""What is signed begins with this, so that the signature is valid for nothing else."""
+
+INTERVAL, LEASE = 30.0, 75.0
+"""
+Seconds between two statements of a host, and after the last one until it is lost: two may be lost on the way. At this
+rate a host among 50 receives some 700 bytes per second of them.
+"""
+
+STATEMENT_LIMIT = 4096
+"""Maximum size in bytes of a signed statement."""
+
+
+class Member(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """
+    What a host says of itself.
+
+    :param start: how often its daemon has started, counted in its home: clocks go back, and this does not.
+    :param number: of the statement since then.
+    :param version: of IronCurtain.
+    :param sessions: number of its open sessions.
+    :param capacity: the most that it takes from the fleet.
+    :param load: processes that ran or wanted to, per processor, in the last minute.
+    :param free_memory: in bytes.
+    :param agents: kinds of agents that it can run.
+    :param labels: of its settings.
+    """
+
+    host: str
+    start: int
+    number: int
+    version: str = ""
+    sessions: int = 0
+    capacity: int = 0
+    load: float = 0.0
+    free_memory: int = 0
+    agents: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """Grows from each statement of a host to its next."""
+        return self.start, self.number
+
+
+class _Signed(msgspec.Struct, frozen=True):
+    said: str
+    signature: str
+
+
+_encoder = msgspec.json.Encoder()
+_signed = msgspec.json.Decoder(_Signed)
+_member = msgspec.json.Decoder(Member)
+
+
+def sign(member: Member, key: SigningKey) -> bytes:
+    """:returns: a statement, signed."""
+    said = _encoder.encode(member)
+    signature = key.for_tls().sign(STATEMENT + said)
+    return _encoder.encode(_Signed(said.decode(), base64.b64encode(signature).decode()))
+
+
+def verify(data: bytes, trust: Trust) -> Member:
+    """
+    :returns: what a member says.
+    :raises ProtocolViolation: it is no statement, or not of a host that is trusted and signed it.
+    """
+    if len(data) > STATEMENT_LIMIT:
+        raise ProtocolViolation("fleet", f"a statement of {len(data)} bytes")
+    try:
+        signed = _signed.decode(data)
+        member = _member.decode(signed.said)
+        host = trust.hosts[member.host]
+        signature = base64.b64decode(signed.signature, validate=True)
+        Ed25519PublicKey.from_public_bytes(host.key).verify(signature, STATEMENT + signed.said.encode())
+    except KeyError:
+        raise ProtocolViolation("fleet", "a statement of a host that fleet.trust does not name") from None
+    except (msgspec.DecodeError, UnicodeError, RecursionError, binascii.Error, ValueError, InvalidSignature):
+        raise ProtocolViolation("fleet", "a statement that its host has not signed") from None
+    return member
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """
+    The newest statement of a host.
+
+    :param at: when it arrived, on this host's monotonic clock.
+    """
+
+    member: Member
+    at: float
+
+    def lost(self, now: float) -> bool:
+        """:returns: whether its lease is over."""
+        return now - self.at > LEASE
+
+
+class KnownMember(msgspec.Struct, frozen=True):
+    """
+    A member, as other processes of this home see it.
+
+    :param seen_at: when its newest statement arrived, in seconds since the epoch.
+    :param lost: whether its lease is over.
+    """
+
+    member: Member
+    seen_at: float
+    lost: bool
+
+
+class Known(msgspec.Struct, frozen=True):
+    """
+    What a daemon knows of the fleet.
+
+    :param unreached: why the server is not reached; empty: it is.
+    :param since: seconds since the epoch.
+    """
+
+    members: tuple[KnownMember, ...]
+    unreached: str
+    since: float
+
+
+class Members:
+    """
+    Who is there.
+
+    :param now: a monotonic clock, in seconds; those of other hosts mean nothing here.
+    """
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._seen: dict[str, Seen] = {}
+
+    def heard(self, member: Member) -> bool:
+        """:returns: whether the statement is newer than what was known."""
+        known = self._seen.get(member.host)
+        if known is not None and member.order <= known.member.order:
+            return False
+        self._seen[member.host] = Seen(member, self._now())
+        return True
+
+    def left(self, host: str) -> None:
+        """A host said that it ends. What it said before stays known, so that it cannot be said again."""
+        if (known := self._seen.get(host)) is not None:
+            self._seen[host] = Seen(known.member, self._now() - LEASE - 1)
+
+    def keep(self, hosts: Iterable[str]) -> None:
+        """Forget the hosts that are not trusted any more."""
+        self._seen = {host: self._seen[host] for host in self._seen.keys() & set(hosts)}
+
+    def kept(self, unreached: str, unreached_since: float, now: float) -> Known:
+        """
+        :param unreached: why the server is not reached; empty: it is.
+        :param now: seconds since the epoch.
+        :returns: what is known now, for other processes.
+        """
+        seen = tuple(
+            KnownMember(each.member, now - (self._now() - each.at), each.lost(self._now())) for each in self.all()
+        )
+        return Known(seen, unreached, unreached_since)
+
+    def all(self) -> list[Seen]:
+        """:returns: the newest statement of each host, by name."""
+        return [self._seen[host] for host in sorted(self._seen)]
+
+    def here(self) -> list[str]:
+        """:returns: the hosts whose lease is not over, by name."""
+        return [seen.member.host for seen in self.all() if not seen.lost(self._now())]

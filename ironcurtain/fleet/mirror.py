@@ -1,0 +1,167 @@
+"""
+Other hosts' processes as processes of this one: a socket for each, and their sessions in the registry of this home.
+
+So consoles and commands find them as they find everything else. The entries belong to the daemon, and go with it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.interfaces import IProtocol
+from twisted.internet.protocol import Factory, Protocol, connectionDone
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from ironcurtain.control.client import ControlClient
+from ironcurtain.errors import IronCurtainError
+from ironcurtain.fleet.serving import CONTROL, PROCESSES, TERMINAL, Process
+from ironcurtain.home.layout import Home
+from ironcurtain.home.registry import SessionEntry, SessionRegistry
+from ironcurtain.network.relay import Splice
+from ironcurtain.operations import Principal
+from ironcurtain.process.identity import identify
+from ironcurtain.services import unix_socket
+from ironcurtain.services.unix_socket import UnixListener
+from ironcurtain.terminal.wire import LineReader, read_hello
+
+SESSIONS_LIMIT = 1000
+"""Maximum number of sessions of a host that are taken into the registry."""
+
+SESSION = re.compile(r"[0-9a-f-]{1,40}")
+"""The id of a session."""
+
+DAEMON = "daemon"
+"""The process that every member has."""
+
+Open = Callable[[str, str, IProtocol], None]
+"""Opens a stream to a host, whose first line is given, and connects a protocol to it."""
+
+
+class HostMirror:
+    """
+    One other host.
+
+    :param open_: see :data:`Open`.
+    :param who: for whom this daemon asks what runs there.
+    """
+
+    log = Logger()
+
+    def __init__(self, reactor: Any, home: Home, host: str, open_: Open, who: Principal) -> None:
+        self._home, self._host, self._open = home, host, open_
+        self._registry = SessionRegistry(home.registry)
+        self._listeners: dict[str, UnixListener] = {}
+        self._entries: dict[str, SessionEntry] = {}
+        self._client = ControlClient(reactor, str(home.fleet_socket(host, DAEMON)), who, host)
+        self._looking: Deferred[None] | None = None
+        self._again = self._over = False
+
+    def look(self) -> None:
+        """Find out what runs there. While that goes on, it is repeated once."""
+        self._again = True
+        if self._looking is None and not self._over:
+            self._looking = Deferred.fromCoroutine(self._follow())
+            self._looking.addErrback(self._failed)
+
+    def _failed(self, failure: Failure) -> None:
+        if failure.check(CancelledError) is None:
+            self.log.failure("host {host} was not looked at", failure, host=self._host)
+
+    async def stop(self) -> None:
+        """Forget everything of this host."""
+        self._over = True
+        if self._looking is not None:
+            self._looking.cancel()
+        await self._show(())
+
+    async def _follow(self) -> None:
+        try:
+            while self._again and not self._over:
+                self._again = False
+                await self._listen(DAEMON)
+                try:
+                    found = await self._client.read(PROCESSES, list[Process])
+                except IronCurtainError as e:
+                    self.log.warn("host {host} does not say what runs there: {error}", host=self._host, error=e)
+                else:
+                    await self._show(found)
+        finally:
+            self._looking = None
+
+    async def _show(self, found: Iterable[Process]) -> None:
+        entries: dict[str, SessionEntry] = {}
+        names = set[str]()
+        for process in found:
+            names.add(process.name)
+            await self._listen(process.name)
+            for entry in process.sessions[:SESSIONS_LIMIT]:
+                if SESSION.fullmatch(entry.session_id):  # it names a file here
+                    entries[entry.session_id] = self._ours(entry, process.name)
+        for session in self._entries.keys() - entries.keys():
+            self._registry.remove(session, self._host)
+        for session, entry in entries.items():
+            if self._entries.get(session) != entry:
+                self._registry.remove(session, self._host)
+                self._registry.add(entry)
+        self._entries = entries
+        for name in self._listeners.keys() - names:
+            await self._listeners.pop(name).stop()
+
+    def _ours(self, entry: SessionEntry, process: str) -> SessionEntry:
+        here = identify()
+        return msgspec.structs.replace(
+            entry,
+            host=self._host,
+            escalation_dir="",
+            control_socket=str(self._home.fleet_socket(self._host, process)),
+            pid=here.pid,
+            pid_start_time=here.start_time,
+            boot_id=here.boot_id,
+        )
+
+    async def _listen(self, process: str) -> None:
+        if process not in self._listeners:
+            path = self._home.fleet_socket(self._host, process)
+            factory = Factory.forProtocol(lambda: _Outgoing(self._host, process, self._open))
+            self._listeners[process] = await unix_socket.listen(path, factory)
+
+
+class _Outgoing(Protocol):
+    """A client of this host, whose first byte says what it wants: requests are HTTP, viewers begin with JSON."""
+
+    log = Logger()
+
+    def __init__(self, host: str, process: str, open_: Open) -> None:
+        self._host, self._process, self._open = host, process, open_
+        self._first, self._line = bytearray(), LineReader()
+        self._near: IProtocol | None = None
+
+    def dataReceived(self, data: bytes) -> None:
+        if self._near is not None:
+            self._near.dataReceived(data)
+            return
+        self._first += data
+        try:
+            service = f"{CONTROL} {self._process}"
+            if self._first[:1] == b"{":
+                if (line := self._line.feed(data)) is None:
+                    return
+                service = f"{TERMINAL} {read_hello(line).session}"
+            splice = Splice()
+            self._open(self._host, service, splice.far)  # before anything of the client is passed on
+        except IronCurtainError as e:
+            self.log.warn("a client of another host was dropped: {error}", error=e)
+            self.transport.abortConnection()  # type: ignore[union-attr]
+            return
+        self._near = splice.near
+        self._near.makeConnection(self.transport)
+        self._near.dataReceived(bytes(self._first))
+
+    def connectionLost(self, reason: Failure = connectionDone) -> None:
+        if self._near is not None:
+            self._near.connectionLost(reason)

@@ -1,0 +1,183 @@
+"""The fleet's messages and its list of members at a server of NATS, by the client nats-py."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.errors import Error
+from nats.js.errors import NotFoundError
+from nats.js.kv import KeyValue
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from ironcurtain.errors import Unavailable
+from ironcurtain.fleet.members import LEASE
+from ironcurtain.services.asyncio_bridge import from_asyncio
+
+OLDEST = (2, 11)
+"""The oldest version of the server: in replicated buckets of 2.9, several of 50 updates of one revision won."""
+
+PAUSE_SECONDS = 2.0
+"""Between two attempts to reach a server."""
+
+MESSAGES_WAITING = 8192
+"""Maximum number of messages that wait to be sent; a stream whose message is dropped ends."""
+
+BUCKET = "ironcurtain_members"
+"""The bucket with the newest statement of each member, which the server forgets when its lease is over."""
+
+
+class TooOld(Unavailable):
+    """The server cannot be used, whichever way it is reached."""
+
+
+class NatsCarrier:
+    """
+    One connection, which is made again whenever it is lost.
+
+    :param options: of ``nats.connect``: servers, TLS, name and password.
+    :param replicas: number of servers that keep the list of members.
+    :param heard: called with the subject and content of each message.
+    :param told: called with the name of a member and its statement; with ``None`` when its lease is over.
+    :param changed: called with why the server is not reached; empty: it is.
+    """
+
+    log = Logger()
+
+    def __init__(
+        self,
+        options: dict[str, Any],
+        replicas: int,
+        heard: Callable[[str, bytes], None],
+        told: Callable[[str, bytes | None], None],
+        changed: Callable[[str], None],
+    ) -> None:
+        self._options, self._replicas = options, replicas
+        self._heard, self._told, self._changed = heard, told, changed
+        self._client: Client | None = None
+        self._bucket: KeyValue | None = None
+        self._waiting: asyncio.Queue[tuple[str, bytes]] = asyncio.Queue(MESSAGES_WAITING)
+        self._tasks: list[Deferred[None]] = []
+
+    def start(self, subject: str) -> None:
+        """
+        Begin to connect, and go on without waiting for it.
+
+        :param subject: to hear.
+        """
+        self._tasks = [self._begun(work) for work in (self._connect(subject), self._send())]
+
+    async def stop(self) -> None:
+        """Leave the server. For asyncio."""
+        for task in self._tasks:
+            task.cancel()
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+
+    def publish(self, subject: str, data: bytes) -> None:
+        """See :class:`~ironcurtain.fleet.carried.Carrier`."""
+        if self._client is None or not self._client.is_connected:
+            return
+        try:
+            self._waiting.put_nowait((subject, data))
+        except asyncio.QueueFull:
+            self.log.warn("a message of the fleet was dropped, since too many wait")
+
+    async def state(self, host: str, statement: bytes) -> None:
+        """Publish what this host says of itself. For asyncio; failures are told as a lost connection."""
+        if self._bucket is not None:
+            try:
+                await self._bucket.put(host, statement)
+            except (TimeoutError, Error) as e:
+                self._changed(f"the list of members cannot be written: {e}")
+
+    async def withdraw(self, host: str) -> None:
+        """Say that this host ends. For asyncio."""
+        if self._bucket is not None:
+            try:
+                await self._bucket.purge(host)
+            except (TimeoutError, Error):
+                self.log.info("the others learn that this host has left when its lease is over")
+
+    def _begun(self, work: Coroutine[Any, Any, None]) -> Deferred[None]:
+        return from_asyncio(work).addErrback(self._ended)
+
+    def _ended(self, failure: Failure) -> None:
+        if failure.check(CancelledError) is None:
+            self.log.failure("the connection to the fleet failed", failure)
+            self._changed(failure.getErrorMessage())
+
+    async def _connect(self, subject: str) -> None:
+        while True:
+            client = Client()
+            try:
+                await client.connect(
+                    **self._options,
+                    max_reconnect_attempts=-1,
+                    reconnect_time_wait=int(PAUSE_SECONDS),
+                    disconnected_cb=self._disconnected,
+                    reconnected_cb=self._reconnected,
+                    error_cb=self._failed,
+                )
+                await self._begin(client, subject)
+            except TooOld as e:
+                self._changed(str(e))
+                await client.close()
+                return
+            except (TimeoutError, Error, OSError) as e:
+                self._changed(str(e) or type(e).__name__)
+                await client.close()
+                await asyncio.sleep(PAUSE_SECONDS)
+            else:
+                return
+
+    async def _begin(self, client: Client, subject: str) -> None:
+        found = client.connected_server_version
+        if (found.major, found.minor) < OLDEST:
+            oldest = ".".join(map(str, OLDEST))
+            version = f"{found.major}.{found.minor}"
+            raise TooOld(f"nats-server {version} is too old, since its updates are not safe: at least {oldest}")
+        stream = client.jetstream()
+        try:
+            bucket = await stream.key_value(BUCKET)
+        except NotFoundError:
+            bucket = await stream.create_key_value(
+                bucket=BUCKET, ttl=LEASE, limit_marker_ttl=LEASE, replicas=self._replicas
+            )
+        await client.subscribe(subject, cb=self._message)
+        self._client, self._bucket = client, bucket
+        self._tasks.append(self._begun(self._watch(bucket)))
+        self._changed("")
+
+    async def _watch(self, bucket: KeyValue) -> None:
+        watcher = await bucket.watchall()
+        async for entry in watcher:
+            if entry is not None:
+                self._told(entry.key, entry.value if entry.operation is None else None)
+
+    async def _send(self) -> None:
+        while True:
+            subject, data = await self._waiting.get()
+            if self._client is not None:
+                try:
+                    await self._client.publish(subject, data)
+                except Error as e:  # the stream that it belongs to ends by what is missing
+                    self.log.warn("a message of the fleet was not sent: {error}", error=e)
+
+    async def _message(self, message: Msg) -> None:
+        self._heard(message.subject, message.data)
+
+    async def _disconnected(self) -> None:
+        self._changed("the connection was lost")
+
+    async def _reconnected(self) -> None:
+        self._changed("")
+
+    async def _failed(self, error: Exception) -> None:
+        self.log.info("NATS: {error}", error=error)

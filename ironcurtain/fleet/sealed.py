@@ -1,0 +1,115 @@
+"""
+TLS 1.3 between two members, inside the streams of the fleet: the carrier sees and changes nothing.
+
+Both sides show a certificate of the key that signs their audit logs. It is compared with the key in ``fleet.trust``;
+names, dates and authorities mean nothing, so that no clock is needed.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+from typing import Any
+
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from cryptography.x509.oid import NameOID
+from OpenSSL import SSL
+from OpenSSL.crypto import X509
+from twisted.internet.interfaces import (
+    IOpenSSLClientConnectionCreator,
+    IOpenSSLServerConnectionCreator,
+    IProtocol,
+)
+from twisted.internet.protocol import Factory
+from twisted.protocols.tls import TLSMemoryBIOFactory, TLSMemoryBIOProtocol
+from zope.interface import implementer
+
+from ironcurtain.audit.signing import SigningKey
+from ironcurtain.fleet.trust import Host, Trust
+from ironcurtain.http.trust import tls_context
+
+_ALWAYS = datetime.datetime(2000, 1, 1), datetime.datetime(9999, 12, 31)
+"""The dates of certificates, which nobody checks."""
+
+
+class Sealing:
+    """
+    Makes the TLS of this host.
+
+    :param name: of this host.
+    :param trust: returns whom it believes now.
+    """
+
+    def __init__(self, name: str, key: SigningKey, trust: Callable[[], Trust]) -> None:
+        self._certificate = _certificate(name, key)
+        self._key, self._trust = key.for_tls(), trust
+
+    def towards(self, host: Host, protocol: IProtocol) -> TLSMemoryBIOProtocol:
+        """
+        :returns: the TLS around a protocol, for a stream that is opened to a host. It fails unless that host answers.
+        """
+        creator = _Creator(self._context(SSL.TLS_CLIENT_METHOD, lambda key: key == host.key))
+        return TLSMemoryBIOProtocol(_factory(creator, True), protocol)
+
+    def accepting(self, protocol: IProtocol) -> TLSMemoryBIOProtocol:
+        """:returns: the TLS around a protocol, for a stream that another host opens. It fails unless a host does."""
+        creator = _Creator(self._context(SSL.TLS_SERVER_METHOD, lambda key: self._trust().host_of(key) is not None))
+        return TLSMemoryBIOProtocol(_factory(creator, False), protocol)
+
+    def _context(self, method: int, believed: Callable[[bytes], bool]) -> SSL.Context:
+        context = tls_context(method)
+        context.set_min_proto_version(SSL.TLS1_3_VERSION)
+        context.set_options(SSL.OP_NO_TICKET)  # each stream proves both keys anew
+        context.set_session_cache_mode(SSL.SESS_CACHE_OFF)
+        context.use_certificate(self._certificate)
+        context.use_privatekey(self._key)
+        context.set_verify(
+            SSL.VERIFY_PEER | SSL.VERIFY_FAIL_IF_NO_PEER_CERT,
+            lambda connection, certificate, error, depth, valid: (
+                depth == 0 and believed(public_key(certificate) or b"")
+            ),
+        )
+        return context
+
+
+def peer_key(transport: Any) -> bytes | None:
+    """:returns: the public key that the other side of a TLS transport has proved to have."""
+    certificate = transport.getPeerCertificate()
+    return None if certificate is None else public_key(certificate)
+
+
+def public_key(certificate: X509) -> bytes | None:
+    """:returns: the Ed25519 key of a certificate; ``None`` if it has another."""
+    try:
+        key = certificate.to_cryptography().public_key()
+    except ValueError:
+        return None
+    return key.public_bytes(Encoding.Raw, PublicFormat.Raw) if isinstance(key, Ed25519PublicKey) else None
+
+
+def _certificate(name: str, key: SigningKey) -> x509.Certificate:
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    begins, ends = _ALWAYS
+    made = x509.CertificateBuilder().subject_name(subject).issuer_name(subject).serial_number(1)
+    made = made.not_valid_before(begins).not_valid_after(ends)
+    return key.certify(made)
+
+
+@implementer(IOpenSSLClientConnectionCreator, IOpenSSLServerConnectionCreator)
+class _Creator:
+    def __init__(self, context: SSL.Context) -> None:
+        self._context = context
+
+    def clientConnectionForTLS(self, tlsProtocol: TLSMemoryBIOProtocol) -> SSL.Connection:
+        return SSL.Connection(self._context, None)
+
+    def serverConnectionForTLS(self, tlsProtocol: TLSMemoryBIOProtocol) -> SSL.Connection:
+        return SSL.Connection(self._context, None)
+
+
+def _factory(creator: _Creator, client: bool) -> TLSMemoryBIOFactory:
+    factory = TLSMemoryBIOFactory(creator, client, Factory())
+    factory.noisy = False
+    return factory

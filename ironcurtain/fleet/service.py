@@ -1,0 +1,194 @@
+"""This host as a member of a fleet."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IProtocol
+from twisted.internet.task import LoopingCall
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from ironcurtain import __version__
+from ironcurtain.audit.signing import SigningKey
+from ironcurtain.errors import NotAllowed, ProtocolViolation
+from ironcurtain.files.atomic import write_atomically
+from ironcurtain.fleet.carried import Streams
+from ironcurtain.fleet.joining import read_credentials
+from ironcurtain.fleet.members import INTERVAL, Member, Members, sign, verify
+from ironcurtain.fleet.mirror import HostMirror
+from ironcurtain.fleet.nats import NatsCarrier
+from ironcurtain.fleet.sealed import Sealing
+from ironcurtain.fleet.serving import Serving
+from ironcurtain.fleet.trust_file import TrustFile
+from ironcurtain.home.fleet_section import FleetSettings
+from ironcurtain.home.layout import Home, private_directory
+from ironcurtain.home.numbers import Counter
+from ironcurtain.home.registry import SessionRegistry
+from ironcurtain.operations.principal import owner
+from ironcurtain.platform.memory import available_memory
+from ironcurtain.services.asyncio_bridge import from_asyncio
+
+LOOK_SECONDS = 1.0
+"""Seconds between two looks at what has changed: the file of trust, and the sessions of this host."""
+
+
+class FleetService:
+    """
+    :param settings: of this host.
+    :param agents: kinds of agents that it can run.
+    :raises ConfigurationError: the credentials cannot be used.
+    """
+
+    log = Logger()
+
+    def __init__(self, reactor: Any, home: Home, settings: FleetSettings, agents: tuple[str, ...]) -> None:
+        credentials = read_credentials(home.path / Path(settings.credentials).expanduser())
+        options = credentials.options() | ({"servers": list(settings.servers)} if settings.servers else {})
+        self._reactor, self._home, self._name = reactor, home, credentials.host
+        self._key, self._trust = SigningKey.load_or_make(home.records), TrustFile(home)
+        self._members, self._mirrors = Members(reactor.seconds), dict[str, HostMirror]()
+        self._own = OwnState(home, self._name, settings, agents)
+        serving, self._sealing = Serving(reactor, home, self._trust), Sealing(self._name, self._key, self._trust)
+        self._carrier = NatsCarrier(options, credentials.replicas, self._heard, self._told, self._changed)
+        self._streams = Streams(self._carrier, self._name, lambda host: self._sealing.accepting(serving.accept()))
+        self._unreached = Unreached("not connected yet", time.time())
+        self._loop = LoopingCall(self._look)
+
+    async def start(self) -> None:
+        """Become a member, now or whenever the server is reached."""
+        private_directory(self._home.fleet)
+        self._carrier.start(self._streams.subject)
+        self._loop.clock = self._reactor
+        self._loop.start(LOOK_SECONDS)
+
+    async def stop(self) -> None:
+        """Leave."""
+        self._loop.stop()
+        for mirror in self._mirrors.values():
+            await mirror.stop()
+        await from_asyncio(self._carrier.withdraw(self._name))
+        self._streams.lose()
+        await from_asyncio(self._carrier.stop())
+        self._home.fleet_members.unlink(missing_ok=True)
+
+    def _look(self) -> None:
+        """Notice what has changed here: whom this host believes, its sessions, and who is lost."""
+        believed = self._trust().hosts
+        for host in self._mirrors.keys() - believed.keys():
+            self._streams.lose(host, f"{host} is not trusted any more")
+            Deferred.fromCoroutine(self._mirrors.pop(host).stop()).addErrback(self._failed)
+        self._members.keep(believed)
+        if self._own.due(self._reactor.seconds()):
+            self._say()
+        known = self._members.kept(self._unreached.why, self._unreached.since, time.time())
+        write_atomically(self._home.fleet_members, msgspec.json.encode(known), durable=False)
+
+    def _say(self) -> None:
+        statement = sign(self._own.statement(self._reactor.seconds()), self._key)
+        from_asyncio(self._carrier.state(self._name, statement)).addErrback(self._failed)
+
+    def _failed(self, failure: Failure) -> None:
+        self.log.failure("a part of the fleet failed", failure)
+
+    def _heard(self, subject: str, message: bytes) -> None:
+        self._streams.heard(subject, message)
+
+    def _told(self, host: str, statement: bytes | None) -> None:
+        if host == self._name:
+            return
+        if statement is None:
+            self._members.left(host)
+            self._lose(host, f"{host} is lost")
+            return
+        try:
+            member = verify(statement, self._trust())
+        except ProtocolViolation as e:
+            self.log.warn("left out what is said of {host}: {error}", host=repr(host[:63]), error=e)
+            return
+        if member.host == host and self._members.heard(member):
+            self._mirror(host).look()
+
+    def _lose(self, host: str, why: str) -> None:
+        self._streams.lose(host, why)
+        if (mirror := self._mirrors.pop(host, None)) is not None:
+            Deferred.fromCoroutine(mirror.stop()).addErrback(self._failed)
+
+    def _mirror(self, host: str) -> HostMirror:
+        if host not in self._mirrors:
+            self._mirrors[host] = HostMirror(self._reactor, self._home, host, self._open, owner())
+        return self._mirrors[host]
+
+    def _open(self, host: str, service: str, protocol: IProtocol) -> None:
+        if (known := self._trust().hosts.get(host)) is None:
+            raise NotAllowed(f"{host} is not trusted any more: see fleet.trust")
+        self._streams.open(host, self._sealing.towards(known, protocol))
+        protocol.transport.write(f"{service}\n".encode())  # type: ignore[attr-defined]
+
+    def _changed(self, why: str) -> None:
+        if why == self._unreached.why:
+            return
+        self._unreached = Unreached(why, time.time())
+        if why:
+            self.log.warn("the fleet is not reached: {why}", why=why)
+            self._streams.lose()
+        else:
+            self.log.info("{name} is a member of the fleet", name=self._name)
+            self._say()
+
+
+@dataclass(frozen=True, slots=True)
+class Unreached:
+    """
+    Since when the server is reached, or not.
+
+    :param why: it is not; empty: it is.
+    :param since: seconds since the epoch.
+    """
+
+    why: str
+    since: float
+
+
+class OwnState:
+    """
+    What this host says of itself.
+
+    :raises ConfigurationError: the number of its starts cannot be counted.
+    """
+
+    def __init__(self, home: Home, name: str, settings: FleetSettings, agents: tuple[str, ...]) -> None:
+        self._home, self._name, self._settings, self._agents = home, name, settings, agents
+        self._start, self._number = Counter(home.numbers("fleet-start")).next(), 0
+        self._said: tuple[str, ...] | None = None
+        self._said_at = 0.0
+
+    def due(self, now: float) -> bool:
+        """:returns: whether there is something new to say, or nothing was said for the interval."""
+        return self._said != self._sessions() or now - self._said_at >= INTERVAL
+
+    def statement(self, now: float) -> Member:
+        """:returns: what there is to say now."""
+        self._said, self._said_at, self._number = self._sessions(), now, self._number + 1
+        return Member(
+            host=self._name,
+            start=self._start,
+            number=self._number,
+            version=__version__,
+            sessions=len(self._said),
+            capacity=self._settings.capacity,
+            load=round(os.getloadavg()[0] / (os.cpu_count() or 1), 2),
+            free_memory=available_memory() or 0,
+            agents=self._agents,
+            labels=self._settings.labels,
+        )
+
+    def _sessions(self) -> tuple[str, ...]:
+        entries = SessionRegistry(self._home.registry).live()
+        return tuple(entry.session_id for entry in entries if not entry.host)

@@ -1,0 +1,25 @@
+"""The table ``[fleet]`` of ``config.toml``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from ironcurtain.home.sections import Section
+
+
+class FleetSettings(Section, frozen=True):
+    """
+    Of a daemon that is a member of a fleet.
+
+    :param credentials: the file that ``ironcurtain fleet join`` writes; empty: it is no member.
+    :param servers: addresses of NATS servers, if not those of that file.
+    :param labels: by which others choose this host for a task.
+    :param capacity: most sessions that it takes from others.
+    """
+
+    credentials: str = ""
+    servers: tuple[str, ...] = ()
+    labels: tuple[Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9-]{1,63}$")], ...] = ()
+    capacity: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 20

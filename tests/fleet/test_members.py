@@ -1,0 +1,93 @@
+"""Tests for what members say of themselves."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+
+from ironcurtain.audit.signing import SigningKey
+from ironcurtain.errors import ProtocolViolation
+from ironcurtain.fleet.members import LEASE, Member, Members, sign, verify
+from ironcurtain.fleet.trust import Host, Trust
+
+
+def member(host: Any = "build", start: Any = 1, number: Any = 1, **more: Any) -> Any:
+    return Member(host=host, start=start, number=number, **more)
+
+
+class StatementTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.keys = {name: SigningKey.load_or_make(Path(self.mktemp())) for name in ("build", "other")}
+        self.trust = Trust({name: Host(name, key.public.raw, {}) for name, key in self.keys.items()})
+
+    def test_a_host_is_believed_about_itself(self) -> None:
+        said = member(load=0.5, labels=("gpu",), sessions=3)
+        self.assertEqual(verify(sign(said, self.keys["build"]), self.trust), said)
+
+    def test_nothing_else_is_believed(self) -> None:
+        good = json.loads(sign(member(), self.keys["build"]))
+        changed = good["said"].replace('"number":1', '"number":9')
+        head = self.keys["build"].sign("session", 1, "digest", "time")  # another thing that this key signs
+        for wrong in (
+            sign(member(host="other"), self.keys["build"]),
+            sign(member(host="unknown"), self.keys["build"]),
+            json.dumps({**good, "said": changed}).encode(),
+            json.dumps({**good, "signature": head.signature}).encode(),
+            json.dumps({**good, "signature": base64.b64encode(bytes(64)).decode()}).encode(),
+            json.dumps({**good, "signature": "?"}).encode(),
+            json.dumps({**good, "said": "\ud800"}).encode(),
+            b"[" * 4000,
+            sign(member(labels=("x" * 5000,)), self.keys["build"]),
+        ):
+            self.assertRaises(ProtocolViolation, verify, wrong, self.trust)
+
+    @given(st.binary(max_size=300))
+    def test_garbage_is_refused(self, data: Any) -> None:
+        self.assertRaises(ProtocolViolation, verify, data, Trust())
+
+
+class MembersTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.clock = Clock()
+        self.members = Members(self.clock.seconds)
+
+    def test_an_old_statement_is_left_out(self) -> None:
+        for start, number, new in (
+            (2, 5, True),
+            (2, 5, False),
+            (2, 4, False),
+            (1, 99, False),
+            (2, 6, True),
+            (3, 1, True),
+        ):
+            self.assertEqual(self.members.heard(member(start=start, number=number)), new, (start, number))
+
+    def test_a_host_is_lost_when_its_lease_is_over(self) -> None:
+        self.members.heard(member())
+        self.clock.advance(LEASE)
+        self.assertEqual(self.members.here(), ["build"])
+        self.clock.advance(1)
+        self.assertEqual(self.members.here(), [])
+        self.assertFalse(self.members.heard(member()))  # the old one does not bring it back
+        self.assertTrue(self.members.heard(member(number=2)))
+        self.assertEqual(self.members.here(), ["build"])
+
+    def test_a_host_that_has_left_is_not_here(self) -> None:
+        self.members.heard(member())
+        self.members.left("build")
+        self.members.left("unknown")
+        self.assertEqual(self.members.here(), [])
+        self.assertFalse(self.members.heard(member()))
+
+    def test_a_host_that_is_not_trusted_any_more_is_forgotten(self) -> None:
+        self.members.heard(member())
+        self.members.heard(member("other"))
+        self.members.keep(["other"])
+        self.assertEqual([seen.member.host for seen in self.members.all()], ["other"])

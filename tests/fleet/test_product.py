@@ -1,0 +1,159 @@
+"""Two machines as one: the installed product in two homes, and a server of NATS between them."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from tests.product import Product, until
+
+PATIENCE = 60.0
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Host:
+    """One machine of the fleet."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.product = name, Product()
+        if os.geteuid() == 0:  # our Python is not always where another user reaches it
+            self.product.environ["IRONCURTAIN_RUN_AS"] = "0"
+        self.daemon: subprocess.Popen[str] | None = None
+
+    def fleet(self, *words: str) -> str:
+        done = self.product.run("fleet", *words)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def begin(self) -> None:
+        line = [str(Path(sys.executable).parent / "twistd"), "-n", "--pidfile=", "ironcurtain"]
+        self.daemon = subprocess.Popen(
+            line, env=self.product.environ, cwd=self.product.person, text=True, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        until(self.daemon.stdout, f"{self.name} is a member of the fleet")
+
+    def end(self, how: int = signal.SIGTERM) -> None:
+        if self.daemon is not None:
+            self.daemon.send_signal(how)
+            self.daemon.communicate()
+            self.daemon = None
+
+    def sees(self, other: str, state: str) -> bool:
+        return any(
+            each["member"]["host"] == other and each["lost"] == (state == "lost")
+            for each in self.product.json("fleet", "status")["members"]
+        )
+
+
+def wait_until(true: Any) -> None:
+    end = time.monotonic() + PATIENCE
+    while not true():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.1)
+
+
+class FleetTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.laptop, self.build = Host("laptop"), Host("build-3")
+        self.server: subprocess.Popen[bytes] | None = None
+        self.addCleanup(self.finish)
+        said = self.laptop.fleet("init", "laptop", "--listen", f"127.0.0.1:{free_port()}")
+        self.files = said.split("nats-server -c ")[1].split()[0]
+        join = self.build.product.person / "build-3.join"
+        self.laptop.fleet("add", "build-3", "--output", str(join))
+
+    def finish(self) -> None:
+        for host in (self.laptop, self.build):
+            host.end()
+        if self.server is not None:
+            self.server.terminate()
+            self.server.wait()
+        for host in (self.laptop, self.build):
+            self.assertEqual(host.product.close(), [])
+
+    def serve(self) -> None:
+        program = Path(sys.executable).parent / "nats-server"
+        self.server = subprocess.Popen([program, "-c", self.files], stderr=subprocess.DEVNULL)
+
+    def join(self, *roles: str) -> None:
+        me = f"local:{pwd.getpwuid(os.geteuid()).pw_name}"
+        self.build.fleet("join", "../build-3.join", "--person", f"{me}={','.join(roles)}")
+        self.laptop.fleet("trust", "build-3", self.build.fleet("key").strip(), "--person", f"{me}=view")
+        self.serve()
+        self.laptop.begin()
+        self.build.begin()
+        wait_until(lambda: self.laptop.sees("build-3", "here") and self.build.sees("laptop", "here"))
+
+    def ask(self) -> subprocess.Popen[str]:
+        """:returns: a session of the other host, whose agent wants to read a file outside its workspace."""
+        (self.build.product.person / "names.txt").write_text("Ada")
+        code = f"print(filesystem.read_text_file({str(self.build.product.person / 'names.txt')!r}))"
+        script = self.build.product.script({"text": "Let me look.", "code": code}, {"text": "All done."})
+        return self.build.product.start("start", "--backend", script, "Read it", stdin=subprocess.DEVNULL)
+
+    def waiting(self) -> list[Any]:
+        found: list[Any] = self.laptop.product.json("escalations")
+        return found
+
+    def test_a_question_of_one_host_is_answered_at_the_other(self) -> None:
+        self.join("view", "approve")
+        session = self.ask()
+        wait_until(self.waiting)
+        (asked,) = self.waiting()
+        self.assertEqual((asked["number"], asked["session"]), ("build-3/1", "build-3/1"))
+        self.assertIn("build-3/1", self.laptop.product.run("sessions").stdout)
+        self.laptop.product.run("escalations", "show", "build-3/1")
+        self.assertEqual(self.laptop.product.run("approve", "build-3/1").returncode, 0)
+        self.assertIn("All done.", session.communicate()[0])
+        (record,) = [record for record in self.build.product.audit() if record.get("outcome") == "approved"]
+        self.assertTrue(record["by"].endswith("@laptop"), record)
+
+    def test_a_host_whose_trust_is_taken_back_counts_no_longer(self) -> None:
+        self.join("view", "approve")
+        session = self.ask()
+        wait_until(self.waiting)
+        (self.build.product.home / "fleet.trust").write_text("version = 1\n")
+        self.laptop.product.run("escalations", "show", "build-3/1")
+        self.assertNotEqual(self.laptop.product.run("approve", "build-3/1").returncode, 0)
+        self.assertEqual(self.build.product.json("escalations")[0]["outcome"], "")
+        self.assertEqual(self.build.product.run("deny", "1").returncode, 0)
+        session.communicate()
+
+    def test_who_may_only_look_decides_nothing(self) -> None:
+        self.join("view")
+        session = self.ask()
+        wait_until(self.waiting)
+        self.laptop.product.run("escalations", "show", "build-3/1")
+        self.assertIn("needs the role approve", self.laptop.product.run("approve", "build-3/1").stderr)
+        self.assertIn("needs the role attach", self.laptop.product.run("stop", "build-3/1").stderr)
+        self.build.product.run("deny", "1")
+        session.communicate()
+
+    def test_without_the_server_each_host_works_alone(self) -> None:
+        self.join("view", "approve")
+        assert self.server is not None
+        self.server.kill()
+        self.server.wait()
+        wait_until(lambda: self.laptop.product.json("fleet", "status")["unreached"])
+        session = self.ask()
+        wait_until(lambda: self.build.product.json("escalations"))
+        self.build.product.run("escalations", "show", "1")
+        self.assertEqual(self.build.product.run("approve", "1").returncode, 0)
+        self.assertIn("All done.", session.communicate()[0])
+        self.serve()
+        wait_until(lambda: not self.laptop.product.json("fleet", "status")["unreached"])

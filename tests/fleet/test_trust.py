@@ -1,0 +1,102 @@
+"""Tests for whom a host believes."""
+
+from __future__ import annotations
+
+import base64
+import os
+from pathlib import Path
+from typing import Any
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from ironcurtain.errors import ConfigurationError, NotAllowed
+from ironcurtain.fleet.trust import parse_trust
+from ironcurtain.fleet.trust_file import TrustFile
+from ironcurtain.home.layout import Home
+from ironcurtain.operations import Role
+
+KEY, OTHER = (base64.b64encode(bytes([n]) * 32).decode() for n in (1, 2))
+
+
+def file(people: Any = "", key: Any = KEY, more: Any = "", name: Any = "laptop") -> Any:
+    return f'version = 1\n[hosts.{name}]\nkey = "{key}"\npeople = {{ {people} }}\n{more}'.encode()
+
+
+class TrustTests(SynchronousTestCase):
+    def principal(self, people: Any, person: Any, *claimed: Any) -> Any:
+        return parse_trust(file(people)).hosts["laptop"].principal(person, frozenset(claimed))
+
+    def test_a_person_has_the_roles_that_both_hosts_grant(self) -> None:
+        alice = 'alice = ["view", "approve"]'
+        for people, claimed, expected in (
+            (alice, Role, {"view", "approve"}),
+            (alice, [Role.VIEW], {"view"}),
+            (alice, [Role.ADMIN], {"view", "approve"}),
+            ('alice = ["admin"]', [Role.VIEW], {"view"}),
+            ('"*" = ["view"]', Role, {"view"}),
+            ('"*" = ["admin"], alice = []', Role, set()),
+        ):
+            with self.subTest(people):
+                who = self.principal(people, "alice", *claimed)
+                self.assertEqual((who.name, who.roles), ("alice@laptop", expected))
+
+    def test_a_host_speaks_for_nobody_else(self) -> None:
+        for person in ("bob", "*", "", "Alice", "alice ", "alice@laptop"):
+            with self.assertRaises(NotAllowed, msg=person):
+                self.principal('alice = ["view"]', person, Role.VIEW)
+
+    def test_names_of_one_person(self) -> None:
+        trust = parse_trust(file(more='[people]\nalice = ["local:root", "alice@laptop"]\n'))
+        self.assertEqual(
+            [trust.person(name) for name in ("local:root", "alice@laptop", "bob")], ["alice", "alice", "bob"]
+        )
+
+    def test_a_wrong_file_is_refused_with_the_reason(self) -> None:
+        for data, reason in (
+            (b"", "version"),
+            (b"version = 2", "version 2"),
+            (file(key="AAAA"), "hosts.laptop.key"),
+            (file(key="!" * 44), "hosts.laptop.key"),
+            (file(name="'Lap Top'"), "lower-case"),
+            (file(name="'a.b'"), "lower-case"),
+            (file('alice = ["root"]'), "root"),
+            (file('alice = "view"'), "array"),
+            (file(more=f'[hosts.other]\nkey = "{KEY}"\n'), "same key"),
+            (file(more='[people]\na = ["x"]\nb = ["x"]\n'), "both a and b"),
+            (file(more="[trust]\n"), "trust"),
+            (b"\xff\xfe", "utf-8"),
+            (b"version = 1\n[hosts" + b"[" * 100_000, ""),
+        ):
+            with self.subTest(data[:60]):
+                self.assertIn(reason, str(self.assertRaises(ValueError, parse_trust, data)))
+
+
+class TrustFileTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        path = Path(self.mktemp())
+        path.mkdir(mode=0o700)
+        self.home = Home(path, path / "run")
+        self.trust = TrustFile(self.home)
+
+    def write(self, data: Any, mode: Any = 0o600) -> None:
+        made = self.home.fleet_trust.with_suffix(".new")
+        made.write_bytes(data)
+        made.chmod(mode)
+        os.replace(made, self.home.fleet_trust)
+
+    def test_a_change_counts_at_once(self) -> None:
+        self.assertEqual(dict(self.trust().hosts), {})
+        self.write(file())
+        self.assertEqual(list(self.trust().hosts), ["laptop"])
+        self.write(file(key=OTHER))
+        self.assertEqual(self.trust().hosts["laptop"].key, bytes([2]) * 32)
+        self.home.fleet_trust.unlink()
+        self.assertEqual(dict(self.trust().hosts), {})
+
+    def test_a_wrong_file_or_one_open_to_others_means_that_nobody_is_believed(self) -> None:
+        for data, mode in ((b"version = ", 0o600), (file(), 0o644), (file(), 0o660)):
+            self.write(file())
+            self.assertTrue(self.trust().hosts)
+            self.write(data, mode)
+            self.assertEqual(dict(self.trust().hosts), {})
+            self.assertEqual(len(self.flushLoggedErrors(ConfigurationError)), 0)
