@@ -195,7 +195,7 @@ class PolicyEngine:
             if call.server == network.SERVER:
                 network.prepare(judgement)
             ruling = self._judge(judgement, roles)
-            if ruling.decision is not Decision.DENY and (unknown := _unknown(call, tool, schema)):
+            if ruling.decision is not Decision.DENY and (unknown := _unknown(call, tool)):
                 ruling = combined(ruling, self._ask(judgement, unknown, schema or {}))
             return self._verdict(judgement, ruling)
         except Refusal as refusal:
@@ -306,7 +306,7 @@ class PolicyEngine:
         if tool is None:
             raise Refusal("missing-annotation", f"the tool {call.tool} has no annotation")
         self._require_valid(call, schema)
-        if call.server not in self._servers and (unknown := _unknown(call, tool, schema)):
+        if call.server not in self._servers and (unknown := _unknown(call, tool)):
             raise Refusal("missing-annotation", f"the argument {next(iter(unknown))} of {call.tool} has no annotation")
         return tool
 
@@ -375,10 +375,9 @@ def _properties(schema: Mapping[str, Any] | None) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
-def _unknown(call: ToolCall, tool: _Tool, schema: Mapping[str, Any] | None) -> dict[str, Any]:
-    """:returns: the declared arguments of a call that the tool's annotation does not name."""
-    known, declared = tool.annotation.args, _properties(schema)
-    return {name: value for name, value in call.arguments.items() if name not in known and name in declared}
+def _unknown(call: ToolCall, tool: _Tool) -> dict[str, Any]:
+    """:returns: the arguments of a call that the tool's annotation does not name, whether its schema does or not."""
+    return {name: value for name, value in call.arguments.items() if name not in tool.annotation.args}
 
 
 def _names_repo_path(call: ToolCall) -> bool:

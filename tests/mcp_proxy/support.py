@@ -43,6 +43,7 @@ from ironcurtain.policy.engine import ServerBounds
 from ironcurtain.policy.history import NO_HISTORY, CallHistory
 from ironcurtain.policy.loading import default_annotations
 from ironcurtain.policy.pathmap import PathMap
+from ironcurtain.policy.roles import Role
 from ironcurtain.policy.rules import Conditions, Rule
 from ironcurtain.secrets.redaction import Redactor, Secret
 from ironcurtain.session.tools import server_bounds
@@ -52,6 +53,26 @@ from tests.mcp_proxy.fake_server import TOOLS
 the_reactor: Any = _reactor
 FAKE_SERVER = Path(__file__).with_name("fake_server.py")
 SESSION = "session-under-test"
+PLAIN = (
+    *(
+        "a",
+        "b",
+        "big",
+        "body",
+        "count",
+        "deep",
+        "description",
+        "float",
+        "lines",
+        "method",
+        "mode",
+        "n",
+        "none",
+        "params",
+    ),
+    *("round", "seconds", "size", "text", "time", "value", "values", "x"),
+)
+"""Arguments of the tools of the fake server that name nothing, though its schemas do not declare them."""
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
 
 
@@ -327,6 +348,10 @@ def at_once(work: Callable[[], None]) -> Deferred[None]:
     return succeed(None)
 
 
+def _plain(tool: str) -> dict[str, tuple[Role, ...]]:
+    return {name: () for name in PLAIN if (tool, name) != ("file", "text")}
+
+
 def _engine(
     servers: Sequence[ServerConfig],
     paths: PathMap,
@@ -337,8 +362,11 @@ def _engine(
     rest: bool,
 ) -> PolicyEngine:
     names = (*TOOLS, "renamed", *annotate)
+    roles: Any = annotate
     annotations = {
-        server.name: ServerAnnotations(tuple(ToolAnnotation(name, dict(annotate.get(name, {}))) for name in names))  # type: ignore[arg-type]
+        server.name: ServerAnnotations(
+            tuple(ToolAnnotation(name, {**_plain(name), **roles.get(name, {})}) for name in names)
+        )
         for server in servers
     }
     mine = [

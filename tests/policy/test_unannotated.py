@@ -93,6 +93,35 @@ class UnannotatedTests(SynchronousTestCase):
                     self.assertEqual(str(verdict.decision), expected, (conditions, arguments))
                     self.assertEqual(verdict.rule, "no" if expected == "deny" else "structural-unannotated")
 
+    def test_argument_that_neither_annotation_nor_schema_describes_is_asked_or_denied(self) -> None:
+        annotations = {"servers": {"tickets": {"tools": [{"toolName": "read", "comment": "", "args": {"id": []}}]}}}
+        engine = self.world.engine(
+            [rule("all", "allow", server=["tickets"])],
+            domains={"tickets": []},
+            protected=["$HOME/secrets"],
+            annotations=annotations,
+        )
+        text = {"type": "string"}
+        for further in (True, {}, text, {"anyOf": [text, {"type": "object"}]}):
+            schema = {"type": "object", "properties": {"id": text}, "additionalProperties": further}
+
+            def judged(arguments: dict[str, Any], schema: dict[str, Any] = schema) -> tuple[Decision, str]:
+                verdict = engine.evaluate(ToolCall("tickets", "read", arguments), schema)
+                return verdict.decision, verdict.rule
+
+            asked = (Decision.ESCALATE, "structural-unannotated")
+            self.assertEqual(judged({"id": "7"}), (Decision.ALLOW, "all"))
+            self.assertEqual(judged({"id": "7", "other": "x"}), asked)
+            self.assertEqual(judged({"ID": "7"}), asked)
+            self.assertEqual(judged({"id": "7", "": "x"}), asked)
+            for path in ("~/secrets/key", f"file://{self.world.home}/secrets", "/workspace/link/key"):
+                self.assertEqual(judged({"id": "7", "p": path}), (Decision.DENY, "structural-protected-path"))
+                self.assertEqual(judged({path: "x"})[0], Decision.ESCALATE)
+        closed = {"type": "object", "properties": {"id": text}}
+        self.assertEqual(
+            engine.evaluate(ToolCall("tickets", "read", {"id": "7", "other": "x"}), closed).rule, "invalid-arguments"
+        )
+
     def told(self, properties: dict[str, Any], reach: tuple[str, ...] | None = None, **arguments: Any) -> Verdict:
         """:returns: the verdict on a call of a tool that declares its arguments."""
         engine = PolicyEngine(
