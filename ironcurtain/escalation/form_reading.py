@@ -33,6 +33,12 @@ CHOICES = 200
 TEXT_LIMIT, NAME_LIMIT, URL_LIMIT = 1000, 100, 2000
 """Maximum length in characters of a title or description, of a name, and of an address."""
 
+WHOLE_LIMIT = 20_000
+"""
+Maximum length in characters of everything a form says, each character taken apart: one can stand for 18 letters, and
+all are searched for words.
+"""
+
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 """Hosts to which an address may lead without encryption."""
 
@@ -91,6 +97,9 @@ def read_form(params: Mapping[str, Any]) -> Form:
     if len(properties) > FIELDS:
         raise RefusedForm(f"it has {len(properties)} fields: there may be {FIELDS}")
     fields = tuple(_field(name, each, name in required) for name, each in properties.items())
+    texts = (message, *(text for asked in fields for text in (asked.name, asked.title, asked.description)))
+    if (length := sum(len(unicodedata.normalize("NFKD", text)) for text in texts)) > WHOLE_LIMIT:
+        raise RefusedForm(f"its texts have {length} letters: there may be {WHOLE_LIMIT}")
     for asked in fields:
         if (why := secret_words(asked)) is not None:
             raise RefusedForm(f"the field {one_line(asked.name, NAME_LIMIT)} asks for a secret ({why})", secret=True)
@@ -121,10 +130,10 @@ def secret_words(asked: Field) -> str | None:
 
 def _said(text: str) -> str | None:
     """:returns: the first words in a text that mean a secret."""
-    for spelled in (text, text.translate(_LEET)):
-        for plain in (_plain(spelled), _plain(spelled.casefold())):
-            if (found := _WORDS.search(plain)) is not None:
-                return found[0]
+    spellings = dict.fromkeys((text, text.casefold(), leet := text.translate(_LEET), leet.casefold()))
+    for plain in dict.fromkeys(map(_plain, spellings)):
+        if (found := _WORDS.search(plain)) is not None:
+            return found[0]
     return None
 
 

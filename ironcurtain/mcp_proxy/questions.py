@@ -174,6 +174,9 @@ class Questions:
         except CallRefused as e:
             self._admission.close(call, e.status, error=e.why)
             return codec.encode({"action": "decline" if e.why in ("denied-by-person", "nobody-to-ask") else "cancel"})
+        if self._stopped():  # while the person filled it in
+            self._admission.close(call, "cancelled", error=STOPPED_RULE)
+            return codec.encode({"action": "cancel"})
         answer = codec.encode({"action": "accept"} if form.url else {"action": "accept", "content": content or {}})
         self._admission.close(call, "success", answer)
         return answer
@@ -194,14 +197,22 @@ class Questions:
         except CallRefused as e:
             self._admission.close(call, e.status, error=e.why)
             raise _refused(codec.INVALID_REQUEST, f"the request was refused: {e.why}") from None
+        self._require_running(call)
         try:
             raw = await agent.ask(SAMPLING, self._rewriter.raw(codec.encode(_without_token(asked))))
             answer = codec.encode(codec.decode(raw))
         except Exception as e:
             self._admission.close(call, "cancelled" if isinstance(e, CancelledError) else "error")
             raise
+        self._require_running(call)
         self._admission.close(call, "success", answer)
         return answer
+
+    def _require_running(self, call: OpenCall) -> None:
+        """:raises RpcError: the session must not go on, so nothing more is passed on."""
+        if why := self._stopped():
+            self._admission.close(call, "cancelled", error=STOPPED_RULE)
+            raise _refused(codec.INVALID_REQUEST, why)
 
     def _admit(self, call: OpenCall, shown: dict[str, Any]) -> None:
         """:raises RpcError: the session must not go on, or the server asks too much."""

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.escalation.form_reading import FIELDS, RefusedForm, read_form
+from ironcurtain.escalation.form_reading import FIELDS, MESSAGE_LIMIT, TEXT_LIMIT, WHOLE_LIMIT, RefusedForm, read_form
 from ironcurtain.escalation.form_values import Choice, Field
 from ironcurtain.escalation.forms import Form
 
@@ -45,6 +45,15 @@ class SchemaTests(SynchronousTestCase):
         schema = {"type": "string", "title": "T", "description": "D", "minLength": 1, "maxLength": 5, "format": "email"}
         expected = Field(name="x", kind="text", title="T", description="D", least=1, most=5, format="email")
         self.assertEqual(self.field(schema), expected)
+
+    def test_texts_are_bounded_together_as_what_their_characters_stand_for(self) -> None:
+        for character, letters in (("\ufdfa", 18), ("\u3300", 5), ("\u0344", 2), ("a", 1)):
+            most = (WHOLE_LIMIT - 100) // letters // TEXT_LIMIT
+            fields = {f"x{n}": {"type": "string", "title": character * TEXT_LIMIT} for n in range(most)}
+            read_form(with_fields(fields, "x"))
+            fields["more"] = {"type": "string", "description": character * TEXT_LIMIT}
+            self.assertIn(f"there may be {WHOLE_LIMIT}", self.refused(with_fields(fields, "x")))
+        self.assertIn("letters", self.refused(asking("\ufdfa" * MESSAGE_LIMIT)))
 
     def test_numbers_have_bounds_and_defaults(self) -> None:
         schema = {"type": "integer", "minimum": 1, "maximum": 5, "default": 3}

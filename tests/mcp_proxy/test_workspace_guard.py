@@ -85,7 +85,10 @@ class CallTests(TestCase):
     """Through the gate, with a server that the sandbox would let read the workspace."""
 
     async def test_no_result_is_passed_on_and_no_call_is_made_once_a_protected_path_is_there(self) -> None:
-        bench = Bench([fake_server()], ground=lambda ground: replace(ground, protected=(f"{ground.workspace}/key",)))
+        bench = Bench(
+            [fake_server(RECORD="record")],
+            ground=lambda ground: replace(ground, protected=(f"{ground.workspace}/key",)),
+        )
         self.addCleanup(bench.stopped)
         agent = await (await bench.start()).agent()
         self.assertNotIn("isError", str(await agent.call("fake__echo", {"a": 1})))
@@ -117,3 +120,22 @@ class CallTests(TestCase):
         await bench.decide(Outcome.APPROVED)
         self.assertIn("NOTHING WAS DONE", str(await calling))
         self.assertNotIn("tools/call", [message.get("method") for message in bench.seen_by_server()])
+
+    async def test_form_that_a_person_filled_in_does_not_reach_the_server_once_a_protected_path_is_there(self) -> None:
+        bench = Bench(
+            [fake_server(RECORD="record")],
+            ground=lambda ground: replace(ground, protected=(f"{ground.workspace}/key",)),
+        )
+        self.addCleanup(bench.stopped)
+        agent = await (await bench.start()).agent()
+        form = {"message": "Who?", "requestedSchema": {"properties": {"name": {"type": "string"}}}}
+        asking = agent.call("fake__ask", {"method": "elicitation/create", "params": form})
+        calling = Deferred.fromCoroutine(asking)
+        waiting = await bench.pending()
+        (bench.workspace / "key").write_text("content")
+        bench.escalations.answer(waiting.number, {"name": "blue-whale-42"}, "tester")
+        await calling
+        (question,) = bench.records("question")
+        (outcome,) = [record for record in bench.records("outcome") if record["callId"] == question["callId"]]
+        self.assertEqual((outcome["status"], outcome["error"]), ("cancelled", "session-stopped"))
+        self.assertNotIn("blue-whale-42", str(bench.seen_by_server()))
