@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from ironcurtain.policy.drafts import Draft
 
 LINE_LIMIT = 400
-"""Maximum number of characters shown of what is said about a tool."""
+"""Maximum number of characters shown of why a tool has no draft."""
+
+DRAFT_LIMIT = 4000
+"""Maximum number of characters of a draft, which is shown whole: nobody can agree to what they have not seen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +44,12 @@ class Drafts:
         yield ": ".join([f"{self.server} starts, and has {counted(every, 'tool')}", *filter(None, [", ".join(counts)])])
         for name in sorted({*self.known, *self.drafted, *self.refused}):
             if name in self.drafted:
-                said = "drafted: " + _told(self.drafted[name])
+                said = f"drafted: {one_line(_told(self.drafted[name]))}"
             elif name in self.known:
-                said = f"known: {self.known[name]}"
+                said = f"known: {one_line(self.known[name])}"
             else:
-                said = f"you are asked about each call, since {self.refused[name]}"
-            yield f"  {one_line(name, NAME_LIMIT)}  {one_line(said, LINE_LIMIT)}"
+                said = f"you are asked about each call, since {one_line(self.refused[name], LINE_LIMIT)}"
+            yield f"  {one_line(name, NAME_LIMIT)}  {said}"
 
 
 def drafts(server: str, tools: Mapping[str, Mapping[str, Any]], policy: Policy) -> Drafts:
@@ -65,6 +68,8 @@ def drafts(server: str, tools: Mapping[str, Mapping[str, Any]], policy: Policy) 
             found.known[name] = _roles(roles)
         elif isinstance(made := draft(definition), str):
             found.refused[name] = made
+        elif len(one_line(_told(made))) > DRAFT_LIMIT:
+            found.refused[name] = "its draft would be too long to be read"
         else:
             found.drafted[name] = made
     return found
