@@ -55,7 +55,7 @@ class Reporting:
         if isinstance(report, reports.ToolStarted):
             self._record(tool=report.name, toolId=report.tool_id, what=report.what)
         elif isinstance(report, reports.ToolFinished):
-            self._record(toolId=report.tool_id, status=report.status, what=report.what, diff=report.diff[:RECORDED])
+            self._record(toolId=report.tool_id, status=report.status, what=report.what, diff=report.diff)
 
     def flush(self) -> None:
         """Tell of the text so far."""
@@ -87,7 +87,8 @@ class Reporting:
             self._record(text=text)
 
     def _record(self, **members: str) -> None:
-        self._core.audit.append("agent-reported", **{name: value for name, value in members.items() if value})
+        given = {name: value[:RECORDED] for name, value in members.items() if value}
+        self._core.audit.append("agent-reported", **given)
 
     def _within_rate(self) -> bool:
         if (second := int(self._clock.seconds())) != self._second:

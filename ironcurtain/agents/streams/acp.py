@@ -14,12 +14,14 @@ from typing import Any
 
 from ironcurtain.agents.outcome import CUT, TurnOutcome
 from ironcurtain.agents.streams.reading import (
+    OPEN_LIMIT,
     Collected,
     ObjectLines,
     argument_line,
     brief,
     dig,
     first_text,
+    id_at,
     last_line,
     list_at,
     status_at,
@@ -158,7 +160,7 @@ class AcpDialogue:
                 self._session = ""
                 yield Outgoing(self._open())
             case "session/new" | "session/load" if not failed:
-                self._session = text_at(message, "result", "sessionId") or self._session
+                self._session = id_at(message, "result", "sessionId") or self._session
                 yield Named(self._session)
                 if self._mode:
                     yield Outgoing(
@@ -203,13 +205,15 @@ class AcpDialogue:
             yield Text(text)
 
     def _tool(self, update: Any) -> Iterator[Report]:
-        identity, status = text_at(update, "toolCallId"), text_at(update, "status")
+        identity, status = id_at(update, "toolCallId"), text_at(update, "status")
         title, kind = text_at(update, "title"), text_at(update, "kind")
-        if status == "pending" and identity not in self._tools:
-            self._held[identity] = title  # its argument comes with the next update
+        if not identity or (identity not in self._tools and len(self._tools) + len(self._held) >= OPEN_LIMIT):
             return
-        if identity not in self._tools and identity:
-            name = self._held.pop(identity, "") or kind or "tool"
+        if status == "pending" and identity not in self._tools:
+            self._held[identity] = brief(title)  # its argument comes with the next update
+            return
+        if identity not in self._tools:
+            name = self._held.pop(identity, "") or brief(kind) or "tool"
             arguments = argument_line(dig(update, "rawInput"))
             self._tools[identity] = name
             self._state = ""

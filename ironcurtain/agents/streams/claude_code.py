@@ -14,6 +14,7 @@ from typing import Any
 
 from ironcurtain.agents.outcome import CUT, TurnOutcome
 from ironcurtain.agents.streams.reading import (
+    OPEN_LIMIT,
     Collected,
     ObjectLines,
     argument_line,
@@ -22,6 +23,7 @@ from ironcurtain.agents.streams.reading import (
     dig,
     first_text,
     hunks,
+    id_at,
     last_line,
     list_at,
     status_at,
@@ -138,7 +140,7 @@ class ClaudeDialogue:
         match event.get("subtype"):
             case "init":
                 self._lost = _lost_tools(event, self._server)
-                if conversation := text_at(event, "session_id"):
+                if conversation := id_at(event, "session_id"):
                     yield Named(conversation)
             case "status" if event.get("status") == "requesting":
                 yield from self._does("thinking")
@@ -149,7 +151,7 @@ class ClaudeDialogue:
                 yield Waiting(count_at(event, "retry_delay_ms") / 1000, words or "the connection broke")
             case "task_notification":
                 yield ToolFinished(
-                    text_at(event, "tool_use_id"),
+                    id_at(event, "tool_use_id"),
                     "success" if event.get("status") == "completed" else "error",
                     brief(text_at(event, "summary")),
                 )
@@ -171,7 +173,7 @@ class ClaudeDialogue:
                 yield from self._drop()
 
     def _whole(self, event: dict[str, Any]) -> Iterator[Report]:
-        parent = text_at(event, "parent_tool_use_id")
+        parent = id_at(event, "parent_tool_use_id")
         if text_at(event, "message", "model") == _SYNTHETIC and event.get("is_api_error_message"):
             self._status = status_at(event, "api_error_status")
             return
@@ -195,7 +197,7 @@ class ClaudeDialogue:
         self._block.add(text)
 
     def _tool(self, block: Any, parent: str) -> Iterator[Report]:
-        if identity := text_at(block, "id"):
+        if (identity := id_at(block, "id")) and max(len(self._tools), len(self._judged)) < OPEN_LIMIT:
             if not parent:
                 self._tools.add(identity)
                 self._block.clear()
@@ -218,7 +220,7 @@ class ClaudeDialogue:
                 self._block.clear()
             return
         for block in content if isinstance(content, list) else ():
-            if dig(block, "type") == "tool_result" and (identity := text_at(block, "tool_use_id")):
+            if dig(block, "type") == "tool_result" and (identity := id_at(block, "tool_use_id")):
                 self._tools.discard(identity)
                 if identity in self._judged:
                     self._judged.remove(identity)

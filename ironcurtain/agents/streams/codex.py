@@ -13,6 +13,7 @@ from typing import Any
 
 from ironcurtain.agents.outcome import CUT, TurnOutcome
 from ironcurtain.agents.streams.reading import (
+    OPEN_LIMIT,
     Collected,
     ObjectLines,
     argument_line,
@@ -20,6 +21,7 @@ from ironcurtain.agents.streams.reading import (
     count_at,
     dig,
     first_text,
+    id_at,
     last_line,
     list_at,
     status_at,
@@ -151,13 +153,13 @@ class CodexDialogue:
                 self._thread = ""
                 yield Outgoing(self._open())
             case "thread/start" | "thread/resume" if not failed:
-                self._thread, self._ready = text_at(message, "result", "thread", "id"), True
+                self._thread, self._ready = id_at(message, "result", "thread", "id"), True
                 yield Named(self._thread)
                 if self._first is not None:
                     first, self._first = self._first, None
                     yield Outgoing(self.message(first))
             case "turn/start" if not failed:
-                self._turn = text_at(message, "result", "turn", "id")
+                self._turn = id_at(message, "result", "turn", "id")
             case "turn/steer" if failed:
                 self._handed.clear()  # the turn was over: the message waits for the next one
             case "initialize" | "thread/start" | "turn/start" | "thread/compact/start" if failed:
@@ -171,12 +173,12 @@ class CodexDialogue:
     def _told(self, method: str, params: Any) -> Iterator[Report]:
         match method:
             case "turn/started":
-                self._turn = text_at(params, "turn", "id")
+                self._turn = id_at(params, "turn", "id")
                 yield Activity("thinking")
             case "item/started":
                 yield from self._begun(dig(params, "item"))
             case "item/agentMessage/delta":
-                identity, text = text_at(params, "itemId"), text_at(params, "delta")
+                identity, text = id_at(params, "itemId"), text_at(params, "delta")
                 if identity in self._pieces or len(self._pieces) < MESSAGES:
                     self._pieces.setdefault(identity, Collected()).add(text)
                 yield Text(text)
@@ -195,20 +197,21 @@ class CodexDialogue:
                 yield self._over(dig(params, "turn"))
 
     def _begun(self, item: Any) -> Iterator[Report]:
-        identity, kind = text_at(item, "id"), text_at(item, "type")
+        identity, kind = id_at(item, "id"), text_at(item, "type")
         if kind == "agentMessage":
             yield from self._drop()
-            self._pieces[identity] = Collected()
+            if len(self._pieces) < MESSAGES:
+                self._pieces[identity] = Collected()
             yield Activity("answering")
         elif kind == "reasoning":
             yield Activity("thinking")
-        elif kind and kind not in _QUIET and identity:
+        elif kind and kind not in _QUIET and identity and len(self._tools) < OPEN_LIMIT:
             self._tools.add(identity)
             if not self._judged(item):
                 yield ToolStarted(identity, *_named(item, kind))
 
     def _completed(self, item: Any) -> Iterator[Report]:
-        identity, kind = text_at(item, "id"), text_at(item, "type")
+        identity, kind = id_at(item, "id"), text_at(item, "type")
         if kind == "agentMessage":
             text, shown = text_at(item, "text"), self._pieces.pop(identity, None)
             if shown is None:

@@ -14,6 +14,12 @@ from ironcurtain.text.display import shorten
 LINE_LIMIT = INBOUND_LIMIT
 """Maximum size in bytes of a line that is parsed; longer ones are skipped (lines of 3 MB are common: whole files)."""
 
+ID_LIMIT = 200
+"""Maximum length in characters of an id of a tool or a conversation; agents use up to 64."""
+
+OPEN_LIMIT = 1000
+"""Maximum number of tools that run at the same time; further ones are not kept in mind."""
+
 WHAT_LIMIT = 300
 """Maximum length in characters of an argument or a result in one line."""
 
@@ -78,6 +84,12 @@ def text_at(value: Any, *path: str) -> str:
     """:returns: the text at the end of a path, empty if there is none; lone surrogates become question marks."""
     found = dig(value, *path)
     return found.encode("utf-8", "replace").decode() if isinstance(found, str) else ""
+
+
+def id_at(value: Any, *path: str) -> str:
+    """:returns: the id at the end of a path, empty if there is none, or one longer than :data:`ID_LIMIT`."""
+    found = text_at(value, *path)
+    return found if len(found) <= ID_LIMIT else ""
 
 
 def list_at(value: Any, *path: str) -> list[Any]:

@@ -14,6 +14,8 @@ from ironcurtain.agents.outcome import AgentAnswer, TurnFailed, TurnOutcome
 from ironcurtain.agents.registry import BUILT_IN
 from ironcurtain.agents.streams.dialogue import Dialogue, WholeOutput
 from ironcurtain.agents.streams.reading import (
+    ID_LIMIT,
+    OPEN_LIMIT,
     WHAT_LIMIT,
     Collected,
     count_at,
@@ -23,6 +25,7 @@ from ironcurtain.agents.streams.reading import (
     text_at,
 )
 from ironcurtain.agents.streams.reports import (
+    Named,
     Outgoing,
     Report,
     Text,
@@ -105,6 +108,44 @@ class AnyOutputTests(SynchronousTestCase):
         assert isinstance(finished, ToolFinished)
         self.assertLess(len(finished.diff), 2 * DIFF_LIMIT)
         self.assertIn("/f", finished.diff)
+
+
+def tool_line(agent: str, identity: str) -> bytes:
+    """:returns: the line by which an agent says that one of its tools begins."""
+    update = {"sessionUpdate": "tool_call", "toolCallId": identity, "status": "in_progress", "kind": "execute"}
+    item = {"method": "item/started", "params": {"item": {"id": identity, "type": "commandExecution"}}}
+    used = {"type": "tool_use", "id": identity, "name": "Bash", "input": {}}
+    lines: dict[str, Any] = {
+        "claude-code": {"type": "assistant", "message": {"content": [used]}},
+        "codex": item,
+        "opencode": {"jsonrpc": "2.0", "method": "session/update", "params": {"update": update}},
+    }
+    return json.dumps(lines[agent]).encode() + b"\n"
+
+
+class IdTests(SynchronousTestCase):
+    """Ids of tools and conversations, which the program chooses."""
+
+    def started(self, agent: str, *identities: str) -> list[str]:
+        lines = (tool_line(agent, identity) for identity in identities)
+        opened = [json.dumps({"id": n, "result": {"sessionId": "s"}}).encode() + b"\n" for n in (1, 2, 3)]
+        begun = opened if agent == "opencode" else []
+        return [each.tool_id for each in said(dialogue(agent), *begun, *lines) if isinstance(each, ToolStarted)]
+
+    def test_tools_with_long_ids_are_left_out(self) -> None:
+        for agent in ("claude-code", "codex", "opencode"):
+            fitting, long = "x" * ID_LIMIT, "y" * (ID_LIMIT + 1)
+            self.assertEqual(self.started(agent, long, fitting, long * 1000), [fitting], agent)
+
+    def test_number_of_open_tools_is_bounded(self) -> None:
+        for agent in ("claude-code", "codex", "opencode"):
+            self.assertEqual(len(self.started(agent, *(f"t{n}" for n in range(2 * OPEN_LIMIT)))), OPEN_LIMIT, agent)
+
+    def test_conversation_with_a_long_id_is_not_named(self) -> None:
+        for length, named in ((ID_LIMIT, [Named("s" * ID_LIMIT)]), (ID_LIMIT + 1, [])):
+            line = json.dumps({"type": "system", "subtype": "init", "session_id": "s" * length})
+            reports = said(dialogue("claude-code"), line.encode() + b"\n")
+            self.assertEqual([each for each in reports if isinstance(each, Named)], named)
 
 
 class WholeOutputTests(SynchronousTestCase):
