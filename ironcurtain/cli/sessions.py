@@ -25,14 +25,7 @@ def sessions(ended: bool, words: str | None, json_output: bool) -> None:
     from ironcurtain.cli.run import run
     from ironcurtain.control.owners import Owners
     from ironcurtain.session.elsewhere import described
-    from ironcurtain.view.sessions import (
-        agents_places,
-        outside_sandboxes,
-        paid_by,
-        server_faults,
-        servers_down,
-        weaker_sandboxes,
-    )
+    from ironcurtain.view.sessions import remarks
 
     where = home()
     running = run(lambda reactor: Owners(reactor, where).sessions())
@@ -60,9 +53,8 @@ def sessions(ended: bool, words: str | None, json_output: bool) -> None:
         for s in found
     ]
     print_table(("N", "STATE", "AGE", "MESSAGES" if ended else "WAITING", "SANDBOX", "SESSION"), rows)
-    for describe in (agents_places, paid_by, servers_down, server_faults, outside_sandboxes, weaker_sandboxes):
-        for line in describe([info for info in found if info.id in known]):
-            print_lines(line)
+    for line in remarks([info for info in found if info.id in known]):
+        print_lines(line)
 
 
 @click.command()

@@ -9,12 +9,12 @@ from ironcurtain.console.rows import clock
 from ironcurtain.console.state import ConsoleState
 from ironcurtain.operations.model import EscalationView
 from ironcurtain.policy.reversal import undo_words
-from ironcurtain.text.columns import Line, Span, unstyled, wrap
+from ironcurtain.text.columns import Line, Span, brief_rows, wrap
 from ironcurtain.text.display import left, one_line
 from ironcurtain.view.arguments import full_lines, is_complete, key_lines, size
 from ironcurtain.view.chronicle import Chronicle
 from ironcurtain.view.diffs import diff_lines
-from ironcurtain.view.escalations import NAME_LIMIT, approvals_words, permission_lines, tool_name
+from ironcurtain.view.escalations import NAME_LIMIT, approvals_words, permission_rows, tool_name
 from ironcurtain.view.forms import form_rows
 from ironcurtain.view.outcomes import outcome_words
 from ironcurtain.view.sessions import DIGEST, head_words
@@ -56,7 +56,7 @@ class Details:
         if state.help:
             return Text("HELP", help_lines(width))
         if state.permitted:
-            return Text("PERMISSIONS, Esc to close", permissions_lines(state, width, now))
+            return Text("PERMISSIONS, Esc to close", permission_rows(state.permissions, width, now))
         if state.section is Section.SESSIONS:
             return self._activity(state, width, now)
         chosen = state.escalation if state.section is Section.WAITING else state.record
@@ -126,14 +126,6 @@ def help_lines(width: int) -> list[Line]:
     return lines
 
 
-def permissions_lines(state: ConsoleState, width: int, now: float) -> list[Line]:
-    """:returns: the calls that are permitted without asking, and the approvers."""
-    if not state.permissions:
-        return [(Span("no kept approvals", "dim"),)]
-    texts = (text for each in state.permissions for text in permission_lines(each, now))
-    return [(Span(part),) for text in texts for part in wrap(text, width)]
-
-
 def _heading(escalation: EscalationView, now: float) -> str:
     if escalation.outcome:
         return f"ESCALATION {escalation.number} {outcome_words(escalation)} at {clock(escalation.closed_at)}"
@@ -142,9 +134,4 @@ def _heading(escalation: EscalationView, now: float) -> str:
 
 
 def _wrapped(text: str, width: int, most: int) -> list[Line]:
-    parts = list(wrap(text, width))
-    cut_off = len(parts) > most
-    lines: list[Line] = [(Span(part, "dim"),) for part in parts[:most]]
-    if cut_off:
-        lines[-1] = (Span(f"{unstyled(lines[-1])[: width - 1]}…", "dim"),)
-    return lines
+    return [(Span(part, "dim"),) for part in brief_rows(text, width, most)]

@@ -86,6 +86,12 @@ def cut(text: str, width: int, rest: str = "…") -> str:
     return text[: fitting(text, 0, room)] + rest if room > 0 else rest[: max(width, 0)]
 
 
+def brief_rows(text: str, width: int, most: int, rest: str = "…") -> list[str]:
+    """:returns: the text in at most so many rows; ``rest`` marks the cut at the end of the last one."""
+    parts = list(wrap(text, width))
+    return parts if len(parts) <= most else [*parts[: most - 1], cut(" ".join(parts[most - 1 :]), width, rest)]
+
+
 def cut_left(text: str, width: int, rest: str = "…") -> str:
     """:returns: the text, cut at its beginning to at most ``width`` columns: the end of a path says more."""
     if cells(text) <= width:

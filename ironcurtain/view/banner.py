@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from ironcurtain.policy.reversal import undo_words
 from ironcurtain.session.events import EscalationRaised
-from ironcurtain.text.columns import Line, Span, cells, clip, cut, wrap
+from ironcurtain.text.columns import Line, Span, brief_rows, cells, clip, cut, wrap
 from ironcurtain.text.display import left, one_line
 from ironcurtain.view.arguments import argument_lines, is_complete
 from ironcurtain.view.diffs import diff_lines
@@ -68,7 +68,7 @@ def banner(asked: EscalationRaised, now: float, width: int, signs: Signs) -> Ban
     if needed := approvals_words(asked):
         lines.append((side, Span(needed, "warn")))
     lines.append((side,))
-    lines += [(side, Span(text, "dim")) for text in _reason(asked, room, signs)]
+    lines += [(side, Span(text, "dim")) for text in brief_rows(why(asked), room, REASON_LINES, signs.rest)]
     if asked.form is None:
         lines.append((side, Span(_undo(asked, room, signs), "dim")))
     if asked.scope:
@@ -107,14 +107,6 @@ def _fits(asked: EscalationRaised, room: int) -> bool:
 
 def _kept_for(asked: EscalationRaised, room: int) -> list[str]:
     return list(wrap(f"/approve {asked.number} keep: stop asking about {one_line(asked.scope)}", room))
-
-
-def _reason(asked: EscalationRaised, room: int, signs: Signs) -> list[str]:
-    lines = list(wrap(why(asked), room))
-    if len(lines) > REASON_LINES:
-        last = cut(" ".join(lines[REASON_LINES - 1 :]), room, signs.rest)
-        lines = [*lines[: REASON_LINES - 1], last]
-    return lines
 
 
 def _undo(asked: EscalationRaised, room: int, signs: Signs) -> str:

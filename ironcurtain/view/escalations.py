@@ -10,7 +10,7 @@ import msgspec
 from ironcurtain.operations.model import EscalationView, PermissionView
 from ironcurtain.policy.reversal import undo_words
 from ironcurtain.session.events import EscalationRaised
-from ironcurtain.text.columns import unstyled
+from ironcurtain.text.columns import Line, Span, unstyled, wrap
 from ironcurtain.text.display import ago, json_line, one_line
 from ironcurtain.view.arguments import argument_lines
 from ironcurtain.view.diffs import diff_lines
@@ -182,6 +182,12 @@ def permission_lines(view: PermissionView, now: float) -> Iterator[str]:
     yield f"   session {view.session}, {one_line(view.label, 80)}"
 
 
+def permission_rows(views: Iterable[PermissionView], width: int, now: float) -> list[Line]:
+    """:returns: all permitted calls, in rows of a screen."""
+    texts = [text for view in views for text in permission_lines(view, now)]
+    return [(Span(part),) for text in texts for part in wrap(text, width)] or [(Span("no kept approvals", "dim"),)]
+
+
 def revoked(view: PermissionView) -> str:
     """:returns: the message after revoking a kept approval."""
     return f"Revoked: you are asked again about {scope_words(view.scope)} in session {view.session}."
@@ -194,21 +200,5 @@ def scope_words(scope: str) -> str:
 
 def raised_event(view: EscalationView) -> EscalationRaised:
     """:returns: the event that raised an escalation, which a reader may have missed."""
-    return EscalationRaised(
-        number=view.number,
-        call_id="",
-        server=view.server,
-        tool=view.tool,
-        arguments=view.arguments,
-        digest=view.digest,
-        rule=view.rule,
-        reason=view.reason,
-        raised_at=view.raised_at,
-        expires_at=view.expires_at,
-        scope=view.scope,
-        calls=view.calls,
-        undo=view.undo,
-        approvals=view.approvals,
-        approved_by=view.approved_by,
-        form=view.form,
-    )
+    shared = set(EscalationRaised.__struct_fields__) & set(view.__struct_fields__)
+    return EscalationRaised(call_id="", **{name: getattr(view, name) for name in shared})

@@ -22,39 +22,23 @@ def outside_sandboxes(found: Iterable[SessionInfo]) -> Iterator[str]:
             yield f"Session {info.number}: outside any sandbox run the MCP servers {', '.join(info.unsandboxed)}."
 
 
-def weaker_sandboxes(found: Iterable[SessionInfo]) -> Iterator[str]:
-    """:returns: a line for each session whose sandboxes hold less than others."""
-    for info in found:
-        if info.sandbox == Kind.LANDLOCK.value:
-            yield f"Session {info.number}: what sandboxes of Landlock do not hold says: ironcurtain doctor."
-
-
-def agents_places(found: Iterable[SessionInfo]) -> Iterator[str]:
-    """:returns: a line for each session with an agent program, which says where that runs."""
+def remarks(found: Sequence[SessionInfo]) -> Iterator[str]:
+    """:returns: lines on where agents run, who pays, and what is down, broken or held by little, topic by topic."""
     for info in found:
         if place := info.options.get("sandbox"):
             yield f"Session {info.number}: the agent runs in {'a container' if place == 'container' else str(place)}."
-
-
-def paid_by(found: Iterable[SessionInfo]) -> Iterator[str]:
-    """:returns: a line for each session whose models an account pays for."""
     for info in found:
         if info.payers:
             yield f"Session {info.number} is paid by {'; '.join(info.payers)}."
-
-
-def servers_down(found: Iterable[SessionInfo]) -> Iterator[str]:
-    """:returns: a line for each MCP server that is down in one of the sessions."""
     for info in found:
-        for server, why in info.servers_down.items():
-            yield f"Session {info.number}: the MCP server {server} {why}."
-
-
-def server_faults(found: Iterable[SessionInfo]) -> Iterator[str]:
-    """:returns: a line for each thing that an MCP server sent and that breaks the protocol."""
+        yield from (f"Session {info.number}: the MCP server {name} {why}." for name, why in info.servers_down.items())
     for info in found:
-        for server, faults in info.server_faults.items():
-            yield from (f"Session {info.number}: the MCP server {server}: {fault}." for fault in faults)
+        faulty = ((server, fault) for server, faults in info.server_faults.items() for fault in faults)
+        yield from (f"Session {info.number}: the MCP server {server}: {fault}." for server, fault in faulty)
+    yield from outside_sandboxes(found)
+    for info in found:
+        if info.sandbox == Kind.LANDLOCK.value:
+            yield f"Session {info.number}: what sandboxes of Landlock do not hold says: ironcurtain doctor."
 
 
 def how_to_resume(info: SessionInfo) -> str:

@@ -24,7 +24,6 @@ from ironcurtain.cli.terminal.deciding import Deciding, Work
 from ironcurtain.cli.terminal.inspection import inspect
 from ironcurtain.cli.terminal.line_queue import LineQueue, Over
 from ironcurtain.cli.terminal.printer import Printer
-from ironcurtain.cli.terminal.queueing import keep, withdraw
 from ironcurtain.cli.terminal.sender import Delivered, Sender
 from ironcurtain.cli.terminal.standard import standard_surface
 from ironcurtain.cli.terminal.surface import Surface
@@ -43,6 +42,9 @@ from ironcurtain.view.sessions import how_to_resume
 
 TWICE_SECONDS = 2.0
 """Seconds within which a second Ctrl-C leaves."""
+
+NOT_SENT = "not sent: the agent is working. Press Enter again when it is done"
+"""Where an agent keeps no messages."""
 
 T = TypeVar("T")
 
@@ -328,7 +330,7 @@ class FrontEnd:
             case Message():
                 self._message(what)
             case Withdraw(number):
-                self._spawn(self._tell(withdraw(self._api, self._session.number, number, self._surface.put_back)))
+                self._spawn(self._withdraw(number))
             case Wrong(why):
                 self._add(self._view.note(why, "warn"))
             case Simple.DETACH:
@@ -348,13 +350,20 @@ class FrontEnd:
         elif self._single:
             self._add(self._view.note("this is a single task: start without a task for a conversation", "warn"))
         elif self._working:
-            self._spawn(self._tell(keep(self._api, self._session.number, message, self._surface.put_back)))
+            self._spawn(self._keep(message))
         else:
             self._spawn(self._talk(message))
 
-    async def _tell(self, work: Awaitable[str]) -> None:
-        if problem := await work:
-            self._add(self._view.note(problem, "warn"))
+    async def _keep(self, message: Message) -> None:
+        if not await self._sender.keep(message.text, message.typed):
+            self._surface.put_back(message.text)
+            self._add(self._view.note(NOT_SENT, "warn"))
+
+    async def _withdraw(self, number: int) -> None:
+        try:
+            self._surface.put_back(await self._api.withdraw(self._session.number, number))
+        except IronCurtainError as e:
+            self._add(self._view.note(str(e), "warn"))
 
     async def _decide(self, work: Work) -> None:
         await work
@@ -363,7 +372,7 @@ class FrontEnd:
     async def _inspect(self, command: Simple) -> None:
         width, signs = self._surface.width(), self._surface.signs
         try:
-            lines = await inspect(command, self._api, self._session.number, self._paths, width, signs)
+            lines = await inspect(command, self._api, self._session.number, self._paths, width, signs, self._now())
         except IronCurtainError as e:
             self._add(self._view.note(str(e), "warn"))
         else:

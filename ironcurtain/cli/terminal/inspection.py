@@ -13,12 +13,12 @@ from ironcurtain.cli.terminal.reports import (
     help_lines,
     history_lines,
     log_lines,
-    permission_lines,
     status_lines,
 )
 from ironcurtain.home.session_paths import SessionPaths
 from ironcurtain.operations.api import SessionApi
 from ironcurtain.text.columns import Line
+from ironcurtain.view.escalations import permission_rows
 from ironcurtain.view.signs import Signs
 
 TAIL_BYTES = 32768
@@ -26,10 +26,11 @@ TAIL_BYTES = 32768
 
 
 async def inspect(
-    command: Simple, api: SessionApi, number: int, paths: SessionPaths, width: int, signs: Signs
+    command: Simple, api: SessionApi, number: int, paths: SessionPaths, width: int, signs: Signs, now: float
 ) -> Sequence[Line]:
     """
     :param number: number of the session.
+    :param now: seconds since the epoch.
     :returns: the output of a command.
     :raises IronCurtainError: the session cannot be queried.
     """
@@ -42,7 +43,8 @@ async def inspect(
         case Simple.BUDGET:
             return budget_lines(await api.history(number))
         case Simple.PERMISSIONS:
-            return permission_lines([each for each in await api.permissions() if each.session == number])
+            kept = [each for each in await api.permissions() if each.session == number]
+            return permission_rows(kept, width, now)
         case Simple.LOGS:
             return log_lines(str(paths.log), str(paths.audit), tail(paths.log))
         case _:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ironcurtain.cli.terminal.commands import AGENT_COMMANDS, DECISIONS, Simple
-from ironcurtain.operations.model import PermissionView
 from ironcurtain.session.model import SessionInfo, Turn
 from ironcurtain.text.columns import Line, Span, cut
 from ironcurtain.text.display import one_line, shorten
@@ -46,16 +45,6 @@ def status_lines(info: SessionInfo) -> list[Line]:
         ("paid by", ", ".join(info.payers) or "nobody"),
     )
     return [(Span(f"  {name:<11}", "dim"), Span(one_line(text))) for name, text in rows]
-
-
-def permission_lines(permissions: Sequence[PermissionView]) -> list[Line]:
-    """:returns: the calls that are permitted without asking."""
-    if not permissions:
-        return [(Span("no kept approvals", "dim"),)]
-    return [
-        (Span(f"{each.number:>4}  ", "dim"), Span(one_line(each.scope)), Span(f" (used: {each.used})", "dim"))
-        for each in permissions
-    ]
 
 
 def history_lines(turns: Sequence[Turn], width: int, signs: Signs) -> list[Line]:

@@ -83,6 +83,18 @@ class Sender:
         self.failed = error is not None
         return Delivered(reply, error, sent.finished)
 
+    async def keep(self, text: str, typed: str) -> bool:
+        """
+        Send a message that waits, or joins what the agent works on. Its events show what becomes of it.
+
+        :returns: whether it was sent: not all agents keep messages.
+        """
+        try:
+            await self._api.send(self._number, text, typed)
+        except IronCurtainError as e:
+            return e.code != "SESSION_NOT_READY"
+        return True
+
     def begun(self, event: TurnStarted) -> bool:
         """:returns: whether this is this sender's message."""
         if self._sent is None or self._sent.started or self._sent.message != event.message:
