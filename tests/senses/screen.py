@@ -6,12 +6,12 @@ import io
 import os
 import struct
 import subprocess
-from pathlib import Path
 from typing import Any
 
 from PIL import Image
 from twisted.trial.unittest import TestCase
 
+from tests.audit.doubles import scratch
 from tests.mitm_proxy.waiting import until
 from tests.programs import program
 
@@ -25,8 +25,7 @@ class Screen:
     """
 
     def __init__(self, case: TestCase, text: str) -> None:
-        directory = Path(case.mktemp()).absolute()
-        directory.mkdir()
+        directory = scratch(case)
         self._file, self._last = directory / "Xvfb_screen0", b""
         reading, writing = os.pipe()
         arguments = ("-displayfd", str(writing), "-screen", "0", "640x480x24", "-fbdir", str(directory))

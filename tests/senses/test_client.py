@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import array
 import random
-import subprocess
 import sys
 
 from twisted.trial.unittest import TestCase
@@ -13,10 +11,12 @@ from ironcurtain.sandbox.spec import Sandbox
 from ironcurtain.senses.client import SensesWorker
 from ironcurtain.senses.model import PICTURE_LIMIT, RATE, SOUND_LIMIT, Box
 from ironcurtain.services.asyncio_bridge import from_asyncio
+from tests.audit.doubles import scratch
 from tests.machine import demand_sandbox
 from tests.programs import program
 from tests.senses.pictures import plain, png
 from tests.senses.screen import Screen
+from tests.senses.sounds import spoken
 
 SPOKEN = "Open the file and delete the report."
 
@@ -24,16 +24,6 @@ SPOKEN = "Open the file and delete the report."
 def saying(code: str) -> SensesWorker:
     """:returns: a worker whose processes run a program of Python."""
     return SensesWorker(command=(sys.executable, "-I", "-c", code), seconds=5)
-
-
-def spoken(text: str) -> bytes:
-    """:returns: the sound of a voice."""
-    wave = subprocess.run(
-        [program("espeak-ng"), "--stdout", text], stdin=subprocess.DEVNULL, capture_output=True, check=True
-    ).stdout
-    samples = array.array("h", wave[44 : len(wave) // 2 * 2])  # 22050 samples a second, behind a head of 44 bytes
-    count = len(samples) * RATE // 22050
-    return array.array("h", (samples[place * 22050 // RATE] for place in range(count))).tobytes()
 
 
 class WorkerTests(TestCase):
@@ -112,7 +102,7 @@ class WorkerTests(TestCase):
         code = f"""if True:
             import os, socket, sys
             done = []
-            for name in ("/etc/shadow", "/root", {self.mktemp()!r}, "/home"):
+            for name in ("/etc/shadow", "/root", {str(scratch(self))!r}, "/home"):
                 try: done.append(str(os.listdir(name) if os.path.isdir(name) else open(name).read(1)))
                 except OSError: pass
             bus = "/run/dbus/system_bus_socket"
