@@ -30,7 +30,7 @@ TEXT_SHOWN = 2000
 
 class AudioTrigger:
     """
-    A :class:`~ironcurtain.watchers.model.Trigger` for speech, and without a pattern also for singing and music.
+    A :class:`~ironcurtain.watchers.trigger.Trigger` for speech, and without a pattern also for singing and music.
 
     :param watcher: its ``pattern`` is for a part of what is said.
     :param reactor: provides time, and runs programs.

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import fnmatch
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ironcurtain.text.display import one_line
+from ironcurtain.watchers.matching import part_matcher
 from ironcurtain.watchers.model import Event
 
 LINE_LIMIT = 8192
@@ -20,8 +19,7 @@ SHOWN_LIMIT = 2000
 @dataclass(slots=True)
 class MatchingLines:
     """
-    :param pattern: a glob for a part of the line, such as ``OOM`` or ``error*disk``; empty: every line with text. The
-        time for a line is bounded by its length times the pattern's.
+    :param pattern: as for :func:`~ironcurtain.watchers.matching.part_matcher`; empty: every line with text.
     """
 
     pattern: str
@@ -57,8 +55,5 @@ class MatchingLines:
 
     def _event(self, line: bytes) -> Iterator[Event]:
         text = line[:LINE_LIMIT].decode(errors="backslashreplace").removesuffix("\r")
-        if text.strip() and self._matches(text):
+        if text.strip() and part_matcher(self.pattern)(text):
             yield Event({"line": one_line(text, SHOWN_LIMIT)})
-
-    def _matches(self, text: str) -> bool:
-        return not self.pattern or re.match(fnmatch.translate(f"*{self.pattern}*"), text) is not None

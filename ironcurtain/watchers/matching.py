@@ -5,8 +5,10 @@ from __future__ import annotations
 import fnmatch
 import re
 from collections.abc import Callable
+from functools import lru_cache
 
 
+@lru_cache(64)
 def part_matcher(pattern: str) -> Callable[[str], bool]:
     """
     :param pattern: a glob for a part of a text, such as ``OOM`` or ``error*disk``; case does not matter. Empty: any

@@ -46,7 +46,7 @@ class Shot:
 
 class ScreenTrigger:
     """
-    A :class:`~ironcurtain.watchers.model.Trigger` for what appears on the screen.
+    A :class:`~ironcurtain.watchers.trigger.Trigger` for what appears on the screen.
 
     :param watcher: its ``pattern`` is for a part of a line of text; without one, every change is an event.
     :param reactor: provides time.
