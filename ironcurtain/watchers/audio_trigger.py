@@ -70,7 +70,7 @@ class AudioTrigger:
         self._life += 1
         self._segments.forget()
 
-    def stop(self) -> Deferred[int | None] | None:
+    def stop(self) -> Deferred[None] | None:
         """:returns: fires when the recorder has ended."""
         self._stopped = True
         self.settle()
@@ -80,7 +80,9 @@ class AudioTrigger:
         if command is None:
             return None
         command.drop()
-        return command.done
+        ended: Deferred[None] = Deferred()
+        command.done.addBoth(lambda status: ended.callback(None))
+        return ended
 
     def _begin(self) -> None:
         Deferred.fromCoroutine(self._record()).addErrback(lambda failure: self.log.failure("recording failed", failure))
