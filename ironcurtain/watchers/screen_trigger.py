@@ -71,7 +71,7 @@ class ScreenTrigger:
         self._fire: Callable[[Event], None] = lambda event: None
         self._before: Shot | None = None
         self._timer: IDelayedCall | None = None
-        self._stopped = False
+        self._stopped, self._failures = False, 0
         self._said: set[str] = set()
 
     def start(self, fire: Callable[[Event], None]) -> None:
@@ -101,8 +101,11 @@ class ScreenTrigger:
         try:
             if not self._stopped:
                 event = await self._compare(await from_asyncio(self._take()))
+            self._failures = 0
         except IronCurtainError as e:
-            self._say(str(e))
+            self._failures += 1
+            if self._failures > 1:  # a window can close, or an application end, during a look
+                self._say(str(e))
         except Exception:  # a later look may do
             self.log.failure("looking at the screen failed")
         finally:

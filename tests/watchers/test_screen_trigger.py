@@ -107,5 +107,7 @@ class ScreenTriggerTests(TestCase):
     async def test_picture_that_cannot_be_read_is_said_and_the_next_is_compared(self) -> None:
         await self.trigger()
         self.assertEqual(await self.after(b"GIF89a"), [])
+        self.assertEqual(self.said, [])
+        self.assertEqual(await self.after(b"GIF89a"), [])
         self.assertRegex(self.said[0], "no PNG file")
         self.assertEqual(len(await self.after(screen("Building", "The build has failed"))), 1)
