@@ -63,6 +63,7 @@ class PipedCommand(Generic[Ended]):
         directory: str | None = None,
         stdin: bytes = b"",
         descriptors: Mapping[int, int] = {},
+        open_input: bool = False,
     ) -> None:
         """
         Start it, as the leader of a session and a process group of its own. Where the program setpriv is there, it gets
@@ -73,6 +74,7 @@ class PipedCommand(Generic[Ended]):
         :param directory: where it runs; ``None`` for ours.
         :param stdin: what it reads; then its input is at its end.
         :param descriptors: further ones that it inherits, by their numbers there.
+        :param open_input: whether more is written to it, until :meth:`close_input`.
         :raises Unavailable: it cannot be started.
         """
         setsid, setpriv = required_program("setsid"), host_program("setpriv")
@@ -80,7 +82,7 @@ class PipedCommand(Generic[Ended]):
         pipes: dict[int, int | str] = {0: "w", 1: "r", 2: 2 if self.complained is None else "r", **descriptors}
         try:
             self._reactor.spawnProcess(
-                _Protocol(self, stdin),
+                _Protocol(self, stdin, open_input),
                 setsid,
                 [setsid, *until_we_die, *argv],
                 dict(environ),
@@ -89,6 +91,16 @@ class PipedCommand(Generic[Ended]):
             )
         except OSError as e:
             raise Unavailable(f"the command cannot be started: {e.strerror}") from e
+
+    def write(self, data: bytes) -> None:
+        """Write more to its input, if it still runs."""
+        if not self._ending.exited:
+            self._process.write(data)
+
+    def close_input(self) -> None:
+        """Nothing more is written to it."""
+        if not self._ending.exited:
+            self._process.closeStdin()
 
     def pause(self) -> None:
         """Give no more output for now; once the command has ended, the rest comes all the same."""
@@ -133,13 +145,14 @@ class PipedCommand(Generic[Ended]):
 class _Protocol(ProcessProtocol):
     transport: Any
 
-    def __init__(self, command: PipedCommand[Any], stdin: bytes) -> None:
-        self._command, self._stdin = command, stdin
+    def __init__(self, command: PipedCommand[Any], stdin: bytes, open_input: bool) -> None:
+        self._command, self._stdin, self._open_input = command, stdin, open_input
 
     def connectionMade(self) -> None:
         self._command.started(self.transport)
         self.transport.write(self._stdin)
-        self.transport.closeStdin()
+        if not self._open_input:
+            self.transport.closeStdin()
 
     def outReceived(self, data: bytes) -> None:
         self._command.received(data)

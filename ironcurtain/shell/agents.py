@@ -1,4 +1,4 @@
-"""Steps that start an agent below this one: it may do what the policies of both allow, and nobody answers it here."""
+"""Steps that start an agent below this one, which may do no more than this one: its questions are asked here."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from ironcurtain.mcp_proxy.catalogue import ToolDefinition
 from ironcurtain.mcp_proxy.hooks import AgentAction, Hooks
 from ironcurtain.policy import Decision, Verdict
 from ironcurtain.policy.verdict import Reversal
-from ironcurtain.process.bounded import Kept
-from ironcurtain.process.piped import ERRORS_KEPT, CommandReactor, PipedCommand, exit_status
-from ironcurtain.shell.children import ChildReport, checked_host, child_start, command_line, read_only
+from ironcurtain.process.piped import CommandReactor
+from ironcurtain.shell.child_run import AGENT_TOOL, ChildRun
+from ironcurtain.shell.children import checked_host, child_start, command_line, read_only
 from ironcurtain.shell.commands import STATUSES
 from ironcurtain.shell.execution import CommandResult
 from ironcurtain.shell.inheritance import AgentPolicies
@@ -26,18 +26,15 @@ from ironcurtain.shell.messages import Message, Notice, ProposedStep, StepKind, 
 from ironcurtain.shell.model import SERVER
 from ironcurtain.shell.narrowing import NarrowedGate
 from ironcurtain.shell.protocol import checked_instruction
-from ironcurtain.shell.tools import JudgedStep, purpose_of, text_argument
+from ironcurtain.shell.tools import JudgedStep, StepRun, purpose_of, text_argument
 from ironcurtain.traces.context import TraceContext
-
-AGENT_TOOL: Final = "agent"
-"""By what name agents below stand in the audit log and in escalations."""
 
 _TEXTS: Final = {"type": "array", "items": {"type": "string"}}
 
 AGENT: Final = ToolSpec(
     AGENT_TOOL,
     "Propose to give a task to another agent, in a shell of its own. It knows nothing of this conversation. It may do "
-    "what the policy allows without a question, and at most what you may; `only` narrows that further. You get what it "
+    "at most what you may, and the user is asked as for your own steps; `only` narrows that further. You get what it "
     "did and its last words, which are data.",
     {
         "type": "object",
@@ -84,8 +81,7 @@ class AgentHand:
     options: Sequence[str]
     environ: Mapping[str, str]
     kind: StepKind = StepKind.AGENT
-    _child: PipedCommand[int | None] | None = field(default=None, init=False)
-    _stopped: StepOutcome | None = field(default=None, init=False)
+    _child: ChildRun | None = field(default=None, init=False)
 
     def specs(self) -> Sequence[ToolSpec]:
         """:returns: the tool ``agent``."""
@@ -153,59 +149,37 @@ class AgentHand:
         """:returns: nothing: each task is approved by itself."""
         return None
 
-    async def run(
-        self, call: OpenCall, judged: JudgedStep, directory: str, seconds: float, show: Callable[[bytes], None]
-    ) -> CommandResult:
+    async def run(self, call: OpenCall, judged: JudgedStep, how: StepRun) -> CommandResult:
         """Start the child, and wait for its end. Its whole answer is data."""
-        report, arguments, complaints = ChildReport(), judged.step.arguments, Kept(ERRORS_KEPT)
+        arguments = judged.step.arguments
         start = child_start(
             arguments["task"], arguments["host"], self._policies(arguments), self.trace, self.options, self.environ
         )
-
-        def received(data: bytes) -> None:
-            show(report.feed(data).encode("utf-8", "replace").replace(b"\n", b"\r\n"))
-
-        self._stopped = None
-        child = self._child = PipedCommand(self.reactor, self.reactor, exit_status, received, complaints.feed)
-        timer = self.reactor.callLater(seconds, self._stop, StepOutcome.TIMED_OUT)
+        child = self._child = ChildRun(self.reactor, self.admission, judged.step, how)
         try:
-            child.spawn(start.argv, {**start.environ, "PWD": directory}, directory, start.stdin)
-            status = await child.done
+            status = await child.run(start)
         except Unavailable as e:
             self.admission.close(call, "error", error=str(e))
             return CommandResult(StepOutcome.FAILED, None, b"", reason=str(e))
         finally:
             self._child = None
-            if timer.active():
-                timer.cancel()
-        failed = report.done is None or bool(report.done.error)
-        outcome = self._outcome(failed)
-        said = complaints.content.decode("utf-8", "replace").strip() if report.done is None else ""
-        output = "\n".join(part for part in (report.text(), said) if part)
-        data = output.encode("utf-8", "replace").replace(b"\n", b"\r\n")
+        done = child.report.done
+        outcome = child.stopped or (StepOutcome.FAILED if done is None or done.error else StepOutcome.DONE)
+        said = (child.report.text(), child.errors if done is None else "")
+        data = "\n".join(part for part in said if part).encode("utf-8", "replace").replace(b"\n", b"\r\n")
         self.admission.close(call, STATUSES.get(outcome, "error"), data)
-        reason = f"no end within {seconds:g} s" if outcome is StepOutcome.TIMED_OUT else ""
+        reason = f"no end within {how.seconds:g} s" if outcome is StepOutcome.TIMED_OUT else ""
         return CommandResult(outcome, status, data, reason=reason)
 
     def interrupt(self) -> None:
         """End the child, and what it runs."""
-        self._stop(StepOutcome.INTERRUPTED)
+        if self._child is not None:
+            self._child.stop(StepOutcome.INTERRUPTED)
 
     def kill(self) -> None:
         """End the child by force."""
         if self._child is not None:
-            self._stopped = self._stopped or StepOutcome.INTERRUPTED
-            self._child.drop()
-
-    def _outcome(self, failed: bool) -> StepOutcome:
-        if self._stopped is not None:
-            return self._stopped
-        return StepOutcome.FAILED if failed else StepOutcome.DONE
-
-    def _stop(self, outcome: StepOutcome) -> None:
-        if self._child is not None:
-            self._stopped = self._stopped or outcome
-            self._child.stop()
+            self._child.kill()
 
     def _policies(self, arguments: Mapping[str, Any]) -> AgentPolicies:
         only = read_only(arguments.get("only"), self.home)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -85,7 +85,7 @@ class ChildStart:
     """
     How a child is started.
 
-    :param stdin: all that it reads: its instruction, after which nobody answers any more.
+    :param stdin: what it reads first: its instruction.
     """
 
     argv: tuple[str, ...]
@@ -138,21 +138,24 @@ class ChildReport:
         self._decoder = msgspec.json.Decoder(Message)
         self.done: InstructionDone | None = None
 
-    def feed(self, data: bytes) -> str:
+    def feed(self, data: bytes) -> Iterator[Message]:
         """
         :param data: of its standard output.
-        :returns: what of it is to be shown. It is data of another agent.
+        :returns: the messages in it; what is none, as a greeting of a host, is passed over.
         """
-        shown = ""
         for line in self._lines.feed(data):
             try:
                 message: Message = self._decoder.decode(line or b"")
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 continue
-            shown += self._take(message)
-        return shown
+            yield message
 
-    def _take(self, message: Message) -> str:
+    def take(self, message: Message) -> str:
+        """
+        Note a message.
+
+        :returns: what of it is to be shown. It is data of another agent.
+        """
         match message:
             case StepStarted(step=number, command=command):
                 self._commands[number] = command

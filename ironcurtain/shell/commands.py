@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,7 +12,7 @@ from ironcurtain.shell.context import SHELL_TOOL
 from ironcurtain.shell.execution import CommandResult, CommandRunner
 from ironcurtain.shell.messages import ProposedStep, StepKind, StepOutcome
 from ironcurtain.shell.model import SERVER, TOOL
-from ironcurtain.shell.tools import JudgedStep, StepJudge, purpose_of, text_argument
+from ironcurtain.shell.tools import JudgedStep, StepJudge, StepRun, purpose_of, text_argument
 
 STATUSES: Final = {StepOutcome.DONE: "success", StepOutcome.NOT_RUN: "failed", StepOutcome.DENIED: "denied"}
 """How steps are recorded that ended so; others are errors."""
@@ -66,12 +65,10 @@ class CommandHand:
         """:returns: the definition under which an approval of such a command can be kept."""
         return self.judge_.tool(judged)
 
-    async def run(
-        self, call: OpenCall, judged: JudgedStep, directory: str, seconds: float, show: Callable[[bytes], None]
-    ) -> CommandResult:
+    async def run(self, call: OpenCall, judged: JudgedStep, how: StepRun) -> CommandResult:
         """Type the command, and wait for its end."""
         try:
-            result = await self.runner.run(judged.step.command, seconds, show)
+            result = await self.runner.run(judged.step.command, how.seconds, how.show)
         except BaseException as e:
             self.admission.close(call, "failed", error=str(e) or type(e).__name__)
             raise

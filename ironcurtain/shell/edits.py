@@ -24,7 +24,7 @@ from ironcurtain.shell.execution import CommandResult
 from ironcurtain.shell.messages import Message, Notice, ProposedStep, StepKind, StepOutcome
 from ironcurtain.shell.model import SERVER
 from ironcurtain.shell.narrowing import NarrowedGate
-from ironcurtain.shell.tools import JudgedStep, purpose_of, text_argument
+from ironcurtain.shell.tools import JudgedStep, StepRun, purpose_of, text_argument
 from ironcurtain.text.diffs import unified
 
 EDIT_TOOL: Final = "edit"
@@ -210,9 +210,7 @@ class EditHand:
         """:returns: the definition under which an approval of it can be kept."""
         return WRITE_TOOL
 
-    async def run(
-        self, call: OpenCall, judged: JudgedStep, directory: str, seconds: float, show: Callable[[bytes], None]
-    ) -> CommandResult:
+    async def run(self, call: OpenCall, judged: JudgedStep, how: StepRun) -> CommandResult:
         """Write exactly what was judged and shown, unless the file has changed since."""
         change = self._change(judged.step)
         problem = change.problem
@@ -229,7 +227,7 @@ class EditHand:
         said = "created" if change.version is None else "changed"
         output = f"{said} {judged.step.arguments['path']} ({len(change.after.encode())} bytes)\n".encode()
         self.admission.close(call, "success", output)
-        show(output)
+        how.show(output)
         return CommandResult(StepOutcome.DONE, 0, output)
 
     def interrupt(self) -> None:

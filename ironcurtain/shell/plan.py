@@ -35,7 +35,7 @@ from ironcurtain.shell.messages import (
 )
 from ironcurtain.shell.model import ConfirmMode, PlanEnding, PlanParts
 from ironcurtain.shell.reversal import needs_own_decision
-from ironcurtain.shell.tools import Hand, JudgedStep
+from ironcurtain.shell.tools import Hand, JudgedStep, StepRun
 
 LINE_LIMIT = 64 * 1024
 """Bytes of output that are shown although they are no whole line."""
@@ -238,6 +238,36 @@ class PlanRun:
         finally:
             self._phase = _Phase.BETWEEN
 
+    async def _ask_below(self, step: ProposedStep, call: OpenCall, judged: JudgedStep) -> str:
+        """
+        Ask for an agent below, while its step runs.
+
+        :returns: who approved it.
+        :raises CallRefused: it must not be done.
+        """
+        parts, began = self._parts, self._parts.clock.seconds()
+        self._show_lines(step, len(self._unshown))
+        question = self._question = StepQuestion(self.plan_id, call, judged.step, parts, approved=False)
+        self._phase = _Phase.DECIDING
+        decided = StepDecided(plan_id=self.plan_id, step=step.number, allowed=False, by="", reason="withdrawn")
+        try:
+            by = await question.ask(judged)
+            decided = msgspec.structs.replace(decided, allowed=True, by=by, reason=judged.verdict.reason)
+            return by
+        except CallRefused as e:
+            why = question.reason or _REASONS.get(e.why, str(e))
+            decided = msgspec.structs.replace(decided, reason=why, code=e.why)
+            raise
+        finally:
+            self._question, self._phase = None, _Phase.RUNNING
+            self._left += parts.clock.seconds() - began
+            parts.tell(decided)
+            parts.tell(StepStarted(plan_id=self.plan_id, step=step.number, command=step.command))
+            if isinstance(question.instead, Steer):
+                self._end(PlanEnding.STEERED, question.instead.context)
+            if isinstance(question.instead, Steer | Interrupt | Kill):
+                self._interrupt(at_once=isinstance(question.instead, Kill))
+
     async def _refused(self, index: int, refusal: CallRefused) -> None:
         """The step does not run: somebody said what to do instead, or no."""
         step, question, self._question = self._steps[index], self._question, None
@@ -273,7 +303,8 @@ class PlanRun:
         parts.tell(StepStarted(plan_id=self.plan_id, step=step.number, command=step.command))
         try:
             seconds = min(parts.command_seconds, self._left)
-            result = await hand.run(call, judged, directory, seconds, partial(self._show, step))
+            how = StepRun(directory, seconds, partial(self._show, step), partial(self._ask_below, step))
+            result = await hand.run(call, judged, how)
         finally:
             self._left -= parts.clock.seconds() - began
             self._show_lines(step, len(self._unshown))

@@ -18,7 +18,7 @@ from ironcurtain.mcp_proxy.catalogue import ToolDefinition
 from ironcurtain.policy import Decision, Verdict
 from ironcurtain.shell.execution import CommandResult
 from ironcurtain.shell.messages import Message, Notice, ProposedStep, StepKind, StepOutcome
-from ironcurtain.shell.tools import JudgedStep
+from ironcurtain.shell.tools import JudgedStep, StepRun
 
 if TYPE_CHECKING:
     from ironcurtain.mcp_proxy.gate import Gate, JudgedCall
@@ -169,21 +169,19 @@ class ToolHand:
         """:returns: the definition under which an approval of it can be kept."""
         return self._tool(judged.step.arguments["tool"])
 
-    async def run(
-        self, call: OpenCall, judged: JudgedStep, directory: str, seconds: float, show: Callable[[bytes], None]
-    ) -> CommandResult:
+    async def run(self, call: OpenCall, judged: JudgedStep, how: StepRun) -> CommandResult:
         """Make the call that was judged last."""
         gate, prepared = self.servers.gate, self._judged.pop(judged.step.number, None)
         if gate is None or prepared is None:
             self.admission.close(call, "failed", error="the servers have ended")
             return CommandResult(StepOutcome.FAILED, None, b"", reason="the servers have ended")
         prepared = replace(prepared, verdict=judged.verdict)
-        self._running = Deferred.fromCoroutine(self._made(gate, call, prepared, show))
-        self._running.addTimeout(seconds, self.clock)
+        self._running = Deferred.fromCoroutine(self._made(gate, call, prepared, how.show))
+        self._running.addTimeout(how.seconds, self.clock)
         try:
             return await self._running
         except TimeoutError:
-            return CommandResult(StepOutcome.TIMED_OUT, None, b"", reason=f"no result within {seconds:g} s")
+            return CommandResult(StepOutcome.TIMED_OUT, None, b"", reason=f"no result within {how.seconds:g} s")
         except CancelledError:
             return CommandResult(StepOutcome.INTERRUPTED, None, b"")
         finally:

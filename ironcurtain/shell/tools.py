@@ -7,7 +7,7 @@ All kinds stand in the same plans, with the same keys, questions, records and li
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -36,6 +36,24 @@ class JudgedStep:
     risk: Risk
     by: str = "policy"
     creates: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StepRun:
+    """
+    How a step is done.
+
+    :param directory: where it was judged.
+    :param seconds: how long it may take.
+    :param show: gets what it writes meanwhile.
+    :param ask: asks a person about a recorded call that it leads to; returns who approved it, and raises
+        :class:`~ironcurtain.mcp_proxy.refusals.CallRefused`.
+    """
+
+    directory: str
+    seconds: float
+    show: Callable[[bytes], None]
+    ask: Callable[[OpenCall, JudgedStep], Awaitable[str]]
 
 
 class StepJudge(Protocol):
@@ -86,15 +104,11 @@ class Hand(StepJudge, Protocol):
     def names(self, step: ProposedStep) -> tuple[str, str]:
         """:returns: by which server and tool it stands in records and questions."""
 
-    async def run(
-        self, call: OpenCall, judged: JudgedStep, directory: str, seconds: float, show: Callable[[bytes], None]
-    ) -> CommandResult:
+    async def run(self, call: OpenCall, judged: JudgedStep, how: StepRun) -> CommandResult:
         """
         Do what was judged, and record how it ended.
 
         :param call: its record, which this ends.
-        :param directory: where it was judged.
-        :param show: gets what it writes meanwhile.
         """
 
     def interrupt(self) -> None:

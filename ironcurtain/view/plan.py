@@ -35,9 +35,10 @@ class Plan:
     def put(self, plan_id: str, step: ProposedStep) -> None:
         """Take one step, new or changed; it is the only one of a plan that was not known."""
         self._enter(plan_id)
-        if step.number != self.running:
-            self.outcomes.pop(step.number, None)
-            self.steps[step.number] = step
+        if step.number == self.running:  # an agent below asks, whose step this is
+            self.running = None
+        self.outcomes.pop(step.number, None)
+        self.steps[step.number] = step
 
     def rewrite(self, plan_id: str) -> None:
         """Drop the steps that have not begun: others come."""

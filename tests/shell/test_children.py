@@ -123,7 +123,8 @@ class ReportTests(SynchronousTestCase):
             InstructionDone(error="nobody to ask", text="", tokens_in=10, tokens_out=2),
         )
         data = b"".join(map(encode, said)) + b"Welcome to this host!\n\xff\n"
-        shown = "".join(report.feed(data[index : index + 7]) for index in range(0, len(data), 7))
+        pieces = [data[index : index + 7] for index in range(0, len(data), 7)]
+        shown = "".join(report.take(message) for piece in pieces for message in report.feed(piece))
         self.assertEqual(shown, "$ ls\n[not allowed: nobody to ask]\n[denied]\nnobody to ask\n")
         self.assertEqual(
             report.text(),
@@ -136,5 +137,6 @@ class ReportTests(SynchronousTestCase):
     @given(st.binary())
     def test_nothing_it_sends_breaks_it(self, data: bytes) -> None:
         report = ChildReport()
-        report.feed(data + b"\n")
+        for message in report.feed(data + b"\n"):
+            report.take(message)
         report.text()

@@ -91,3 +91,34 @@ class HandsTests(SpokenCase):
         spans = [json.loads(line) for line in (self.product.home / "traces.jsonl").read_text().splitlines()]
         self.assertEqual(len({span["trace_id"] for span in spans}), 1)
         self.assertEqual(len({span["pid"] for span in spans}), 2)
+
+    def test_questions_of_an_agent_below_are_asked_here(self) -> None:
+        child = "make files"
+        tools = [{"name": "agent", "input": {"task": child, "purpose": "make"}}]
+        self.begin(
+            {"first_user_contains": child, "text": "", "commands": [{"command": "touch one"}]},
+            {"first_user_contains": child, "text": "", "commands": [{"command": "touch two"}]},
+            {"text": "So.", "commands": [{"command": "echo touch two"}], "tools": tools},
+            {"expect": {"last_result_contains": "[denied"}, "text": "Only one."},
+        )
+        self.say("# let somebody do it")
+        plan_id = self.until("plan")["plan_id"]
+        self.say({"type": "approval", "plan_id": plan_id, "decision": "allow"})
+        request = self.until("approval_request")
+        self.assertEqual((request["step"]["number"], request["step"]["command"]), (2, "touch one"))
+        self.assertIn("the agent below asks", request["step"]["reason"])
+        self.assertFalse((self.product.project / "one").exists())
+        self.say({"type": "approval", "plan_id": plan_id, "step": 2, "decision": "allow", "digest": request["digest"]})
+        request = self.until("approval_request")
+        self.assertEqual(request["step"]["command"], "touch two")
+        self.say({"type": "approval", "plan_id": plan_id, "step": 2, "decision": "deny"})
+        done = self.until("done")
+        self.assertEqual((done["error"], done["text"]), ("", "Only one."), self.said)
+        self.assertEqual(self.ends()[0], 0)
+        made = sorted(path.name for path in self.product.project.iterdir())
+        self.assertEqual(made, ["one"])
+        audits = self.product.home.glob("sessions/*/audit.jsonl")
+        (outer,) = [path for path in audits if b"agent-below" in path.read_bytes()]
+        records = [json.loads(line) for line in outer.read_text().splitlines()]
+        asked = [each["arguments"]["command"] for each in records if each.get("rule") == "agent-below"]
+        self.assertEqual(asked, ["touch one", "touch two"])
