@@ -24,6 +24,7 @@ from ironcurtain.terminal.attachment import Attachment
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.local import LocalTerminal
 from ironcurtain.terminal.model import Mode
+from ironcurtain.terminal.sequences import RESTORE
 from ironcurtain.text.display import one_line
 
 if TYPE_CHECKING:
@@ -119,6 +120,8 @@ class ShellTerminal:
         """For the hub. What it draws first is an empty screen, but the user's own one stays as it is."""
         assert self._terminal is not None
         if self._begun:
+            data = self._early.changes.restoration() if data == RESTORE else data
+            self._early.changes.feed(data)
             self._terminal.write(data)
         self._begun = True
         return not self._terminal.blocked

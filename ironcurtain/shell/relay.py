@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from ironcurtain.shell_integration.fallback import FallbackPrefix
 from ironcurtain.shell_integration.marks import InstructionTyped, Mark, MarkReader
+from ironcurtain.terminal.changes import TerminalChanges
 
 OUTPUT_LIMIT = 256 * 1024
 """Most bytes of output that are relayed; for more, the shell waits until the session is there."""
@@ -51,11 +52,19 @@ class Relay:
     :param nonce: of its marks.
     :param integrated: whether it has marks.
     :param in_foreground: returns whether the shell itself has its terminal, and not a job.
+    :param changes: follows what is written to the user's terminal.
     """
 
     def __init__(
-        self, terminal: int, shell: int, nonce: str, integrated: bool, in_foreground: Callable[[], bool]
+        self,
+        terminal: int,
+        shell: int,
+        nonce: str,
+        integrated: bool,
+        in_foreground: Callable[[], bool],
+        changes: TerminalChanges,
     ) -> None:
+        self._changes = changes
         self._terminal, self._shell = terminal, shell
         self._reader, self._fallback = MarkReader(nonce), FallbackPrefix()
         self._integrated, self._in_foreground = integrated, in_foreground
@@ -140,6 +149,7 @@ class Relay:
             self._shown.append(piece)
             if isinstance(piece, bytes):
                 self._unshown += piece
+                self._changes.feed(piece)
         self._unshown = self._write(self._terminal, self._unshown)
 
     def _read(self, descriptor: int) -> bytes:

@@ -18,6 +18,9 @@ from ironcurtain.shell.inheritance import VARIABLE, as_variable, policies_in
 from ironcurtain.shell_integration.preparation import Prepared, prepare
 from ironcurtain.traces.context import TraceContext, join_trace, with_sink
 
+MARK, SIGN = "IRONCURTAIN_MARK", "ironcurtain"
+"""A variable that users can place in their prompt or title, and what it holds unless they have set it."""
+
 NONCE_BYTES = 16
 """Length of the nonce of a shell's marks."""
 
@@ -84,6 +87,7 @@ def shell_start(
     trace = with_sink(join_trace(environ, new_id), settings.telemetry, traces)
     words = [options.program] if options.program else shlex.split(own.command) or [_login_shell(environ)]
     given = {name: value for name, value in environ.items() if name not in ("COLUMNS", "LINES")}
+    given[MARK] = given.get(MARK) or SIGN
     given |= trace.environment() if trace.sink is not None else {}
     given |= _passed_on(environ, approval) if own.share_policy else {}
     args = (*words[1:], *options.args)

@@ -45,6 +45,7 @@ class RawMode:
     :param descriptor: descriptor of the terminal.
     :raises NoTerminal: it is not a terminal.
     :ivar opened: the second descriptor, while it is open; else -1.
+    :ivar restoration: gives what is written to restore it, if output was followed; else that is :data:`RESTORE`.
     """
 
     def __init__(self, descriptor: int = 0) -> None:
@@ -55,6 +56,7 @@ class RawMode:
         self._handlers: dict[int, tuple[Any, Callable[[int, Any], object]]] = {}
         self._raw = False
         self.opened = -1
+        self.restoration: Callable[[], bytes] = lambda: RESTORE
 
     def begin(self) -> None:
         """Switch to raw mode. No effect if it has begun."""
@@ -101,9 +103,10 @@ class RawMode:
             os.close(opened)
 
     def _restore(self) -> None:
+        restoration = self.restoration()
         with suppress(OSError, termios.error):
             try:
-                whole = os.write(self.opened, RESTORE) == len(RESTORE)
+                whole = os.write(self.opened, restoration) == len(restoration)
             except BlockingIOError:
                 whole = False
             if not whole:  # it does not accept output, as after Ctrl-S: discard queued output

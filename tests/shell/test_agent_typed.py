@@ -40,7 +40,7 @@ class WordTests(AgentTestCase):
 
     def test_what_the_model_could_not_be_told_is_said(self) -> None:
         self.agent.act(Steer(plan_id="", context="only the first"))
-        self.model.fail(ModelError("hand", "it broke"))
+        self.model.fail(ModelError("network", "it broke"))
         self.turn()
         notices = [each.text for each in self.told if isinstance(each, messages.Notice)]
         self.assertEqual(notices, ["the model was not told: only the first"])
@@ -115,7 +115,7 @@ class BackInTheShellTests(AgentTestCase):
         self.assertIn(b"the agent asks whether to run 'ls", self.eye.new())
 
     def test_an_error_is_announced(self) -> None:
-        self.model.fail(ModelError("hand", "it broke"))
+        self.model.fail(ModelError("network", "it broke"))
         self.turn()
         self.assertIn(b"the agent has stopped: it broke", self.eye.new())
 

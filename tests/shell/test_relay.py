@@ -11,6 +11,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.shell.relay import OUTPUT_LIMIT, Relay, Relayed
 from ironcurtain.shell_integration.marks import InstructionTyped, Mark, MarkReader, PromptEnded
+from ironcurtain.terminal.changes import TerminalChanges
 from tests.shell.wrapped import NONCE, PASTING, PROMPT, mark, private
 
 INSTRUCTION = private("instruction", "# look")
@@ -53,7 +54,9 @@ class Place:
             end.setblocking(False)
         for end in (self.terminal, self.master):
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER)
-        self.relay = Relay(self.terminal.fileno(), self.master.fileno(), NONCE, integrated, lambda: foreground)
+        self.relay = Relay(
+            self.terminal.fileno(), self.master.fileno(), NONCE, integrated, lambda: foreground, TerminalChanges()
+        )
 
     @property
     def _ends(self) -> tuple[socket.socket, ...]:

@@ -61,6 +61,11 @@ class StartingTests(SynchronousTestCase):
     def test_what_cannot_be_read_is_passed_on_as_it_is(self) -> None:
         self.assertEqual(start(environ={**ENVIRON, VARIABLE: "x"}).prepared.environ[VARIABLE], "x")
 
+    def test_the_mark_is_a_variable_that_users_can_set(self) -> None:
+        self.assertEqual(start().prepared.environ["IRONCURTAIN_MARK"], "ironcurtain")
+        environ = {**ENVIRON, "IRONCURTAIN_MARK": "[ai] "}
+        self.assertEqual(start(environ=environ).prepared.environ["IRONCURTAIN_MARK"], "[ai] ")
+
     def test_options(self) -> None:
         self.assertEqual(options_of({"shell": {"directory": "/"}}), ShellOptions(directory="/"))
         cases: tuple[dict[str, object], ...] = ({}, {"shell": {}}, {"shell": {"directory": "/", "other": 1}})
