@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 from ironcurtain.process.programs import find_program
 from ironcurtain.shell.starting import ShellStart
-from ironcurtain.terminal.changes import TerminalChanges
 from ironcurtain.terminal.forked import set_size, start_in_terminal
 
 if TYPE_CHECKING:
     from ironcurtain.shell.relay import Relay, Relayed
+    from ironcurtain.terminal.changes import TerminalChanges
     from ironcurtain.terminal.guard import Guard
     from ironcurtain.terminal.raw import RawMode
 
@@ -32,7 +32,6 @@ class EarlyShell:
     :raises NotFound: there is no such shell.
     :raises NoPty: there is no terminal for it.
     :ivar pid: its process.
-    :ivar changes: to this process's terminal, by all that was written to it.
     """
 
     def __init__(self, start: ShellStart, descriptor: int = 0) -> None:
@@ -42,7 +41,7 @@ class EarlyShell:
         self._raw: RawMode | None = None
         self._guard: Guard | None = None
         self._relay: Relay | None = None
-        self.changes = TerminalChanges()
+        self._changes: TerminalChanges | None = None
         program = find_program(argv[0], environ, os.getcwd())
         self.pid, self._master = start_in_terminal(program, argv, environ, _size(descriptor))
         os.set_blocking(self._master, False)
@@ -53,6 +52,12 @@ class EarlyShell:
         assert self._raw is not None  # the caller calls begin first
         return self._raw
 
+    @property
+    def changes(self) -> TerminalChanges:
+        """To this process's terminal, by all that was written to it, from :meth:`begin` on."""
+        assert self._changes is not None  # the caller calls begin first
+        return self._changes
+
     def begin(self) -> None:
         """
         Switch this process's terminal to raw mode, and relay.
@@ -60,18 +65,20 @@ class EarlyShell:
         :raises NoTerminal: it is not a terminal.
         """
         from ironcurtain.shell.relay import Relay
+        from ironcurtain.terminal.changes import TerminalChanges
         from ironcurtain.terminal.guard import Guard
         from ironcurtain.terminal.raw import RawMode
 
         self._raw, self._guard = RawMode(self._descriptor), Guard()
         self._guard.begin(self._descriptor)
-        self._raw.restoration = self.changes.restoration
+        self._changes = TerminalChanges()
+        self._raw.restoration = self._changes.restoration
         self._raw.begin()
         self._raw.on_resize(lambda: set_size(self._master, *self.raw.size()))
         set_size(self._master, *self._raw.size())
         integrated = self.start.prepared.integrated
         self._relay = Relay(
-            self._raw.opened, self._master, self.start.nonce, integrated, self._in_foreground, self.changes
+            self._raw.opened, self._master, self.start.nonce, integrated, self._in_foreground, self._changes
         )
         self._thread = threading.Thread(target=self._relay.run, daemon=True)
         self._thread.start()

@@ -52,8 +52,10 @@ class EarlyTests(SynchronousTestCase):
         return os.waitstatus_to_exitcode(os.waitpid(early.pid, 0)[1])
 
     def is_as_before(self) -> None:
-        """The terminal is as it was."""
-        self.shows(RESTORE)
+        """The terminal is as it was, and nothing was sent to it that was not needed."""
+        while select.select([self.person], [], [], 0)[0]:
+            self.seen += os.read(self.person, 65536)
+        self.assertNotIn(RESTORE, self.seen)
         self.assertEqual(termios.tcgetattr(self.terminal), self.before)
         self.assertEqual(signal.getsignal(signal.SIGWINCH), self.handler)
 
@@ -87,13 +89,14 @@ class EarlyTests(SynchronousTestCase):
         self.assertEqual(self.status(early), -signal.SIGHUP)
 
     def test_the_shell_ends_before(self) -> None:
-        early = self.start("printf bye; exit 5")
-        self.shows(b"bye")
+        early = self.start("printf '\\033[?1000h\\033[31mbye\\033[m'; exit 5")
+        self.shows(b"bye\x1b[m")
         self.assertEqual(self.status(early), 5)
         master, relayed = early.hand_over()
-        self.assertEqual(relayed.shown, (b"bye",))
+        self.assertEqual(relayed.shown, (b"\x1b[?1000h\x1b[31mbye\x1b[m",))
         os.close(master)
         early.close()
+        self.shows(b"bye\x1b[m\x1b[?1000l")
         self.is_as_before()
 
     def test_its_size_is_the_terminals(self) -> None:
