@@ -389,10 +389,10 @@ class UndoSettings(Section, frozen=True):
     :param turns: how many are kept for one session; 0: none are taken.
     :param max_files: a workspace with more files and directories has no snapshot.
     :param max_mb: maximum size in MB of the files in a workspace, and of all that its snapshots keep.
-    :param shell: whether a shell's directory has snapshots, before each plan.
+    :param shell: whether a shell's directory has snapshots, before each plan that changes something.
     """
 
     turns: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 20
     max_files: Count = 100_000
     max_mb: Count = 2000
-    shell: bool = False
+    shell: bool = True

@@ -59,7 +59,8 @@ class WorkspaceSnapshots:
 
     :param directory: where they are.
     :param now: returns seconds since the epoch.
-    :ivar ready: whether there is a snapshot from before what the agent does now, so that it can be undone.
+    :ivar ready: whether there is a snapshot from before what the agent does now, so that it can be undone; not between
+        turns.
     """
 
     def __init__(
@@ -80,6 +81,11 @@ class WorkspaceSnapshots:
         self._begun: Callable[[], SnapshotTaken] | None = None
         """Takes the snapshot of the end of the turn that is under way."""
         self.ready = False
+
+    def bound(self, files: int, size: int) -> None:
+        """:param files: take none of workspaces with more files and directories; ``size`` is of all files, in bytes."""
+        limits = self._limits
+        self._limits = SnapshotLimits(limits.snapshots, min(limits.files, files), min(limits.size, size))
 
     async def take(self, workspace: Path, protected: Sequence[str], turn: int | None) -> None:
         """
@@ -124,6 +130,7 @@ class WorkspaceSnapshots:
         Take a snapshot of how the turn leaves the workspace, so that an undo can tell what was changed after it. A
         failure is told.
         """
+        self.ready = False
         if (take := self._begun) is None:
             return
         self._begun, failed, done = None, "", list[SnapshotTaken]()

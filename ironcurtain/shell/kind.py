@@ -66,6 +66,9 @@ NAME = KIND
 PIPE_SIZE = (120, 40)
 """Columns and rows of the terminal that a shell has where nobody looks at one."""
 
+SNAPSHOT_FILES, SNAPSHOT_SIZE = 20_000, 200_000_000
+"""Most files and bytes of a snapshot of a shell's directory, which can be anything: nobody waits long for one."""
+
 ROUNDS = 20
 """Most model requests for one instruction."""
 
@@ -157,6 +160,7 @@ class _Making:
         agent_mode: Callable[[ShellAgent, Hub, IReactorTime], AgentMode],
     ) -> ShellAgent:
         core, own = self._core, self._settings.shell
+        core.snapshots.bound(SNAPSHOT_FILES, SNAPSHOT_SIZE)
         lines = TerminalLines(self._settings.context.max_terminal_lines, self._size[0])
         wrapped = WrappedShell(
             self._reactor, self._start.prepared, self._start.nonce, self._options.directory, self._size, lines

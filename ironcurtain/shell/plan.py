@@ -96,8 +96,11 @@ class PlanRun:
         return [self._completed[step.number] for step in self._steps]
 
     async def _prepare(self) -> None:
-        """What was approved as reversible is asked about again if there is no snapshot."""
-        if not await self._parts.prepare():
+        """
+        Take a snapshot, unless all steps only read. Without one, what was approved as reversible is asked about again.
+        """
+        changes = any(step.undo != Reversal.READS for step in self._steps)
+        if not changes or not await self._parts.prepare():
             self._approved -= {step.identity for step in self._steps if step.undo == Reversal.SNAPSHOT}
 
     def receive(self, action: Action) -> None:

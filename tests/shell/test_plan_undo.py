@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import msgspec
 from twisted.internet.defer import Deferred
 
 from ironcurtain.shell.messages import ApprovalRequested, PlanProposed, StepOutcome
@@ -34,3 +35,12 @@ class PlanUndoTests(PlanTestCase):
         (step,) = steps("ls")
         parts = replace(self.parts, snapshots=False)
         self.assertEqual(parts.preview(step).undo, "no-snapshot")
+
+    def test_a_plan_that_only_reads_has_no_snapshot(self) -> None:
+        for undo, prepared in (("reads", 0), ("snapshot", 1), ("unknown", 2)):
+            proposed = [msgspec.structs.replace(step, undo=undo) for step in steps("allow ls")]
+            self.plan = PlanRun("p1", proposed, self.parts)
+            self.running = Deferred.fromCoroutine(self.plan.run())
+            self.turn()
+            self.say("allow")
+            self.assertEqual((self.outcomes(), self.prepared), ([StepOutcome.DONE], prepared))
