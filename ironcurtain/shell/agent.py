@@ -12,7 +12,7 @@ from ironcurtain.errors import IronCurtainError, SessionError
 from ironcurtain.session import events
 from ironcurtain.session.model import Reply, Usage
 from ironcurtain.session.parts import Core
-from ironcurtain.shell.announcements import Announcements, announced
+from ironcurtain.shell.announcements import Announcements, above_prompt, announced
 from ironcurtain.shell.assistant import Assistant
 from ironcurtain.shell.execution import KILL_LINE, CommandRunner
 from ironcurtain.shell.first_prompt import FirstPrompt
@@ -207,12 +207,11 @@ class ShellAgent:
         """For the terminal: the shell ended."""
         self.typed.stop()
         self._marks.stop()
-        self.front_ends.announcements.stop()
         self._runner.lost()
         if self._working is not None:
             self._working.cancel()
         self._leave()
-        self.front_ends.ending()
+        self.front_ends.ended()
         if self._first is not None:
             self._first.lost(ended.reason)
         why = "the session was ended" if self._stopping else "the shell ended"
@@ -392,9 +391,10 @@ class ShellAgent:
         self.front_ends.announcements.say(*sentences)
 
     def _is_at_prompt(self) -> bool:
-        return not self._holder.users_command and self._wrapped.pty.in_foreground
+        # Without marks nobody says that a command has ended.
+        runs = self._holder.users_command and self._wrapped.integrated
+        return not runs and self._wrapped.pty.in_foreground
 
     def _announce(self, sentences: Sequence[str]) -> None:
         if self.terminal is not None:
-            notice = "".join(f"\x1b[2m[ironcurtain] {sentence}\x1b[0m\r\n" for sentence in sentences)
-            self.terminal.received(f"\r\x1b[K{notice}".encode("utf-8", "replace") + self._wrapped.row)
+            self.terminal.received(above_prompt(sentences, self._wrapped.row))

@@ -72,3 +72,12 @@ def announced(message: Message) -> str:
         case InstructionDone(error=error):
             return f"the agent has stopped: {one_line(error, SHOWN)}" if error else f"the agent has answered: {BACK}"
     return ""
+
+
+def above_prompt(sentences: Sequence[str], row: bytes) -> bytes:
+    """
+    :param row: the last row of the terminal, with the prompt and what is typed.
+    :returns: what prints sentences in its place, and the row below them.
+    """
+    notice = "".join(f"\x1b[2m[ironcurtain] {sentence}\x1b[0m\r\n" for sentence in sentences)
+    return f"\r\x1b[K{notice}".encode("utf-8", "replace") + row

@@ -27,6 +27,11 @@ class FrontEnds:
         self.ending: Callable[[], None] = lambda: None
         self._watchers: list[Callable[[Message], None]] = []
 
+    def ended(self) -> None:
+        """The shell has ended."""
+        self.announcements.stop()
+        self.ending()
+
     def watch(self, watcher: Callable[[Message], None]) -> None:
         """:param watcher: gets all messages from now on."""
         self._watchers.append(watcher)

@@ -156,3 +156,10 @@ class LateMarksTests(AgentTestCase):
         self.says("One.")
         self.assertEqual(self.turns[0].answer, "One.")
         self.assertEqual(len(self.told_of()), 2)
+
+    def test_without_marks_a_command_of_which_no_end_is_shown_holds_nothing_up(self) -> None:
+        self.start()
+        self.shows(mark("C"))
+        self.eye.new()
+        self.clock.advance(MARKS_SECONDS)
+        self.assertIn(b"begin an instruction with ##", self.eye.new())

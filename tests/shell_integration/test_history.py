@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ironcurtain.shell_integration.typed_marks import UNRECORDED
 from tests.shell_integration.comparison import ShellCase
 from tests.shell_integration.shells import PROMPT, pasted
@@ -10,7 +12,7 @@ OF_AGENT = ("echo of-ag''ent", "printf '%s\n' of-''agent")
 
 
 class HistoryTests(ShellCase):
-    files = {
+    files: Mapping[str, str] = {
         ".bashrc": f"PS1='{PROMPT}'\nHISTFILE=~/saved HISTIGNORE='pw?'\n",
         ".zshrc": f"PS1='{PROMPT}'\nHISTFILE=~/saved SAVEHIST=100 HISTSIZE=100\n",
         ".config/fish/config.fish": f"function fish_prompt; printf '{PROMPT}'; end; function fish_greeting; end\n",
