@@ -54,7 +54,7 @@ def watch(
     Run an agent with INSTRUCTION whenever lines of standard input match a pattern.
 
     \b
-      tail -f app.log | ironcurtain watch --pattern OOM "Find out what used the memory"
+      tail -f app.log | ironcurtain watch --pattern OOM "Find out why"
 
     The lines are data for the agent, never instructions. Lines that come within two seconds of each other are given to
     it together; those that come while it works are taken for its own doing, and dropped. Answers go to standard output.

@@ -34,7 +34,7 @@ def watchers() -> None:
 @watchers.command("list")
 @as_json
 def list_watchers(json_output: bool) -> None:
-    """List the watchers, what state each is in, and how its last run ended."""
+    """List the watchers, and how their last runs ended."""
     where = home()
     rows = [_row(where, watcher) for watcher in _all(where)]
     if json_output:

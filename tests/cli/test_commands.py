@@ -196,7 +196,7 @@ class ConfigTests(CommandCase):
     def test_all_files_are_checked_and_named(self) -> None:
         self.run_command("init")
         result = self.run_command("config", "check")
-        self.assertEqual((result.exit_code, result.output.count("ok ")), (0, 3), result.output)
+        self.assertEqual((result.exit_code, result.output.count("ok ")), (0, 4), result.output)
         (self.home / "policy.toml").write_text("[[rules]]\nname = 1\n")
         (self.home / "mcp-servers.json").write_text('{"mcpServers": {\n"a": {"command": "x",\n"env": {"A=B": "x"}}}}')
         result = self.run_command("config", "check")
@@ -204,7 +204,7 @@ class ConfigTests(CommandCase):
         self.assertIn(f"wrong  {self.home}/policy.toml:2: rules[0].name: ", result.output)
         self.assertIn(f"wrong  {self.home}/mcp-servers.json:3: mcpServers.a.env.A=B: cannot be", result.output)
         found = json.loads(self.run_command("config", "check", "--json").stdout)
-        self.assertEqual([file["error"] is None for file in found], [True, False, False])
+        self.assertEqual([file["error"] is None for file in found], [True, False, False, True])
 
     def test_a_home_that_is_a_file(self) -> None:
         self.home.write_text("")

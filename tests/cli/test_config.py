@@ -37,7 +37,7 @@ class ServerNotesTests(CommandCase):
             self.assertIn(f"note mcp-servers.json: {note}", told)
         self.assertNotIn("value-of-the-token", result.output)
         found = json.loads(self.run_command("config", "check", "--json").stdout)
-        self.assertEqual([file["notes"] for file in found], [[], [], notes])
+        self.assertEqual([file["notes"] for file in found], [[], [], notes, []])
 
     def test_servers_are_looked_up_as_their_start_does(self) -> None:
         self.home.mkdir(mode=0o700)

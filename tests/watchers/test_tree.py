@@ -80,6 +80,22 @@ class TreeTests(SynchronousTestCase):
         os.symlink(self.top / "moved", self.root / "below")
         self.assertEqual(self.found(), [("below", "new"), ("below/b", "gone")])
 
+    def test_directory_that_becomes_a_link_during_the_look_is_not_entered(self) -> None:
+        outside = self.top / "outside"
+        outside.mkdir()
+        (outside / "secret").write_text("x")
+
+        def swap(names: tuple[str, ...]) -> bool:
+            if (self.root / "below").is_dir() and not (self.root / "below").is_symlink():
+                (self.root / "below").rmdir()
+                os.symlink(outside, self.root / "below")
+            return True
+
+        for number in range(50):  # in whatever order they are listed
+            (self.root / f"{number}").touch()
+        found = Tree(str(self.root), swap).look(Look())
+        self.assertNotIn("below/secret", found.files)
+
     def test_pipe_does_not_block(self) -> None:
         os.mkfifo(self.root / "pipe")
         self.assertEqual(self.found(), [("pipe", "new")])
