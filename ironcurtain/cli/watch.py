@@ -102,12 +102,15 @@ def _of_file(where: Home, name: str) -> Watcher:
 def _follow(where: Home, watcher: Watcher, keep: bool) -> int:
     """:param keep: whether the home remembers its runs."""
     from ironcurtain.cli.run import run
+    from ironcurtain.files.locks import is_held
     from ironcurtain.watchers.record import Records
 
     if os.isatty(0):
         raise click.UsageError("standard input is a terminal: pipe a stream into this command")
     with tempfile.TemporaryDirectory(prefix="ironcurtain-") as own:
         records = Records(where.watcher_records if keep else Path(own, "records"))
+        if is_held(records.turn(watcher.name)):
+            raise Unavailable(f"another process follows watcher {watcher.name}: end it first")
         return run(lambda reactor: _read(reactor, where, watcher, records))
 
 

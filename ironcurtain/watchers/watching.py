@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Protocol
 
 from twisted.internet.defer import CancelledError, Deferred, maybeDeferred
@@ -73,24 +74,23 @@ class Watching:
         self._stopped = False
 
     def start(self) -> None:
-        """Begin to follow it; a trigger that does not start is noted in its record."""
+        """Begin to follow it. If that fails, it is said, and noted in its record."""
+        name, self._timer = self.watcher.name, None
         try:
             self._turn.acquire()
-        except Held:
-            self._timer = self._clock.callLater(TURN_SECONDS, self.start)
-            return
-        with self._records.change(self.watcher.name) as record:
-            if record.running is not None:
-                record.end(self._now(), "the process that ran it ended")
-            record.missed, record.trouble = 0, ""
-        try:
+            with self._records.change(name) as record:
+                if record.running is not None:
+                    record.end(self._now(), "the process that ran it ended")
+                record.missed, record.trouble = 0, ""
             self._trigger = self._make_trigger(self.watcher)
             self._trigger.start(self._fired)
-        except IronCurtainError as e:
+        except Held:
+            self._timer = self._clock.callLater(TURN_SECONDS, self.start)
+        except (IronCurtainError, OSError) as e:
             self._trigger = None
-            with self._records.change(self.watcher.name) as record:
+            self._say(f"watcher {name} does not watch: {e}")
+            with suppress(IronCurtainError), self._records.change(name) as record:
                 record.trouble = str(e)
-            self._say(f"watcher {self.watcher.name} does not watch: {e}")
 
     async def stop(self) -> None:
         """End a run in progress, and follow it no longer."""

@@ -160,6 +160,11 @@ class WatchingTests(SynchronousTestCase):
         self.assertEqual(self.records.read("tests").trouble, "it needs more")
         self.assertEqual(self.said, ["watcher tests does not watch: it needs more"])
 
+    def test_home_that_cannot_be_written_does_not_stop_its_process(self) -> None:
+        (self.records.turn("tests").parent / "tests.json").mkdir()
+        self.watching.start()
+        self.assertIn("watcher tests does not watch: the record of watcher tests", self.said[0])
+
     def test_what_cannot_be_noted_does_not_run(self) -> None:
         self.watching.start()
         file = scratch(self) / "file"
