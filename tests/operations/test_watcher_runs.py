@@ -49,7 +49,7 @@ class WatcherRunsTests(SynchronousTestCase):
         self.successResultOf(self.run_once())
         (session,) = self.world.manager.all()
         self.assertEqual((session.state, session.info.by), ("closed", "watcher:tests"))
-        self.assertEqual(self.begun, [session.number])
+        self.assertEqual((self.begun, session.label), ([session.number], "watcher:tests: look"))
         self.assertTrue(self.answers[0].startswith("you said look\n\nThe lines between the marks say what happened."))
         self.assertIn('{"new":"a\\nwait"}', self.answers[0])
         records = self.audit()
