@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 from twisted.internet.defer import Deferred
 from twisted.internet.threads import deferToThreadPool
@@ -22,7 +23,7 @@ class FileTriggerTests(TestCase):
     def setUp(self) -> None:
         from twisted.internet import reactor
 
-        self.reactor = reactor
+        self.reactor: Any = reactor
         self.root = Path(os.path.realpath(scratch(self)))
         (self.root / "below").mkdir()
         (self.root / "a.py").write_text("1")
@@ -33,7 +34,7 @@ class FileTriggerTests(TestCase):
     async def watch(self, path: Path | None = None) -> FileTrigger:
         """:returns: a trigger that knows what there is."""
         watcher = make_watcher(trigger=Kind.FILE_CHANGE, path=path or self.root)
-        pool = self.reactor.getThreadPool()  # type: ignore[attr-defined]
+        pool = self.reactor.getThreadPool()
         trigger = FileTrigger(
             watcher, self.reactor, lambda work: deferToThreadPool(self.reactor, pool, work), (), self.said.append
         )
