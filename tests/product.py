@@ -6,11 +6,12 @@ import ctypes
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -116,6 +117,18 @@ class Product:
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
+    def sessions(self) -> list[dict[str, Any]]:
+        """:returns: the open sessions, without the command that lists them, which is slow to wait with."""
+        found: list[dict[str, Any]] = []
+        for path in (self.home / "run").glob("*.sock"):
+            with socket.socket(socket.AF_UNIX) as asking, suppress(ConnectionError, FileNotFoundError):
+                asking.settimeout(LIMIT)
+                asking.connect(str(path))
+                asking.sendall(b"GET /v1/sessions HTTP/1.0\r\n\r\n")
+                head, _, body = b"".join(iter(lambda asking=asking: asking.recv(65536), b"")).partition(b"\r\n\r\n")
+                found += json.loads(body) if b" 200 " in head else ()
+        return [session for session in found if session["state"] != "closed"]
+
     def audit(self) -> list[dict[str, Any]]:
         """:returns: the records of the only session."""
         (path,) = self.home.glob("sessions/*/audit.jsonl")
@@ -152,6 +165,22 @@ def children() -> Iterator[int]:
     for task in Path("/proc/self/task").iterdir():
         with suppress(FileNotFoundError, ProcessLookupError):  # a thread that has just ended
             yield from map(int, (task / "children").read_text().split())
+
+
+def wait_until(holds: Callable[[], T], seconds: float = LIMIT) -> T:
+    """
+    Wait for something of which nobody tells, and look ever less often.
+
+    :returns: what came true.
+    :raises AssertionError: nothing did.
+    """
+    pause, end = 0.01, time.monotonic() + seconds
+    while not (found := holds()):
+        if time.monotonic() > end:
+            raise AssertionError("it did not happen")
+        time.sleep(pause)
+        pause = min(pause * 1.3, 0.1)
+    return found
 
 
 def until(stream: Any, text: str) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from tests.product import Product, children, until
+from tests.product import Product, children, until, wait_until
 
 OUTSIDE = {
     "code": "try:\n    print(filesystem.read_text_file('~/secret.txt'))\nexcept PermissionError as e:\n    print(e)"
@@ -90,13 +90,13 @@ class DaemonCase(SynchronousTestCase):
         """:returns: a session that takes messages."""
         before = self.started()
         process = self.product.start("start", "--backend", self.product.script(OUTSIDE, DONE))
-        while self.started() == before:
-            self.assertIsNone(process.poll())
+        wait_until(lambda: self.started() > before or process.poll() is not None)
+        self.assertIsNone(process.poll())
         return process
 
     def started(self) -> int:
         """:returns: how many sessions have started."""
-        return sum(session["state"] != "initializing" for session in self.product.json("sessions"))
+        return sum(session["state"] != "initializing" for session in self.product.sessions())
 
     def ask(self, process: subprocess.Popen[str]) -> float:
         """Have a session ask a person. :returns: for how many seconds it waits."""
@@ -104,8 +104,8 @@ class DaemonCase(SynchronousTestCase):
         assert process.stdin is not None
         process.stdin.write("look outside\n")
         process.stdin.flush()
-        while not (new := [v for v in self.product.json("escalations") if v["number"] not in known]):
-            pass
+        wait_until(lambda: sum(session["pending"] for session in self.product.sessions()) > len(known))
+        new = [view for view in self.product.json("escalations") if view["number"] not in known]
         expires, raised = (datetime.fromisoformat(new[0][name]) for name in ("expires_at", "raised_at"))
         return round((expires - raised).total_seconds())
 

@@ -7,12 +7,11 @@ import re
 import shutil
 import subprocess
 import tempfile
-import time
 from collections.abc import Callable
 
 import pyte
 
-from tests.product import Product
+from tests.product import Product, wait_until
 from tests.programs import program
 
 PATIENCE = 120.0
@@ -108,11 +107,10 @@ class Tmux:
 
         :param failure: what is said if it never comes.
         """
-        end = time.monotonic() + self._patience
-        while not holds():
-            if time.monotonic() > end:
-                raise AssertionError(f"{failure}:\n{self.text}")
-            time.sleep(0.02)
+        try:
+            wait_until(holds, self._patience)
+        except AssertionError:
+            raise AssertionError(f"{failure}:\n{self.text}") from None
 
     def close(self) -> None:
         """End it and all that runs in it."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import time
 from typing import Any
 
 from tests.cli.cases import ProductCase
+from tests.product import wait_until
 
 PROPERTIES = {
     "name": {"type": "string", "minLength": 2},
@@ -38,8 +38,7 @@ class AnswerTests(ProductCase):
 
     def until_waiting(self) -> None:
         """Wait for a form, without looking at it."""
-        while not any(session["pending"] for session in self.product.json("sessions")):
-            time.sleep(0.05)
+        wait_until(lambda: any(session["pending"] for session in self.product.sessions()))
 
     def test_form_is_answered_by_words_and_at_a_terminal(self) -> None:
         unseen = self.product.run("answer", "1", "name=Ada")

@@ -13,7 +13,7 @@ from ironcurtain.sandbox.spec import Sandbox
 from tests.cli.cases import ProductCase
 from tests.machine import demand_sandbox
 from tests.mcp_proxy.support import FAKE_SERVER
-from tests.product import LIMIT, until
+from tests.product import LIMIT, until, wait_until
 
 CLOSED = (signal.SIGHUP, signal.SIGTERM, signal.SIGHUP)
 """What programs in a window get that is closed, give or take one."""
@@ -34,11 +34,9 @@ class SeveralSignalTests(ProductCase):
 
     def ends(self, process: subprocess.Popen[str], status: int) -> None:
         """The command is closed, and leaves nothing undone."""
-        while not any(session["state"] == "ready" for session in self.product.json("sessions")):
-            pass
+        wait_until(lambda: any(session["state"] == "ready" for session in self.product.sessions()))
         process.send_signal(CLOSED[0])
-        while any(session["state"] == "ready" for session in self.product.json("sessions")):
-            pass
+        wait_until(lambda: all(session["state"] != "ready" for session in self.product.sessions()))
         for number in CLOSED[1:]:
             process.send_signal(number)  # nothing happens if a busy machine was too slow, and the clean-up is over
         _, said = process.communicate(timeout=LIMIT)
@@ -52,11 +50,9 @@ class SeveralSignalTests(ProductCase):
     def test_a_task(self) -> None:
         process = self.product.start("start", "--backend", self.script, "do it")
         until(process.stderr, "Agent:")
-        while not self.product.json("sessions"):
-            pass
+        wait_until(self.product.sessions)
         process.send_signal(signal.SIGTERM)
-        while any(session["state"] not in ("closing", "closed") for session in self.product.json("sessions")):
-            pass
+        wait_until(lambda: all(session["state"] == "closing" for session in self.product.sessions()))
         for number in CLOSED:
             process.send_signal(number)
         _, said = process.communicate(timeout=LIMIT)

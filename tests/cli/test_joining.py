@@ -66,10 +66,10 @@ class DaemonJoiningTests(DaemonCase):
         self.addCleanup(terminal.close)
         program = self.product.command()[0]
         terminal.type(f"{program} start --backend {self.product.script(slow)} 'take your time'; echo sta''tus $?")
-        terminal.until(lambda: [s["state"] for s in self.product.json("sessions")] == ["processing"])
+        terminal.until(lambda: [s["state"] for s in self.product.sessions()] == ["processing"])
         terminal.type("/detach")
         self.assertIn("Session 1 continues.", terminal.wait("^status 0$"))
-        terminal.until(lambda: [s["state"] for s in self.product.json("sessions")] == ["ready"])
+        terminal.until(lambda: [s["state"] for s in self.product.sessions()] == ["ready"])
         self.assertIn("at last\n", self.product.run("attach", "1", stdin="").stderr)
         self.assertEqual(self.product.run("stop", "last").returncode, 0)
 
@@ -119,7 +119,7 @@ class OwnProcessTests(ProductCase):
         terminal.keys("Enter")
         terminal.wait("first answer")
         terminal.type("/quit")
-        terminal.until(lambda: self.product.json("sessions") == [])
+        terminal.until(lambda: not self.product.sessions())
 
     def test_it_ends_with_ctrl_c(self) -> None:
         terminal = self.terminal

@@ -14,7 +14,7 @@ from typing import Any
 
 from tests.cli.cases import DaemonCase, ProductCase
 from tests.model_stub.process import StubProcess
-from tests.product import LIMIT, until
+from tests.product import LIMIT, until, wait_until
 from tests.ssh_daemon import free_port, new_key
 
 LIST = {"code": "print(filesystem.list_directory('.'))"}
@@ -88,8 +88,7 @@ class SingleShotTests(ProductCase):
         (self.product.home / "mcp-servers.json").write_text(json.dumps(servers))
         process = self.product.start("start", "--backend", self.product.script(DONE))
         until(process.stderr, "runs outside any sandbox")
-        while not (found := self.product.json("sessions")):
-            pass
+        found = wait_until(self.product.sessions)
         self.assertEqual(found[0]["unsandboxed"], ["free"])
         self.assertIn("outside any sandbox run the MCP servers free.", self.product.run("sessions").stdout)
         process.kill()
@@ -141,8 +140,7 @@ class SingleShotTests(ProductCase):
 
     def product_ready(self, process: object) -> None:
         """Wait until the session has started: the signal must meet it at work."""
-        while all(session["state"] == "initializing" for session in self.product.json("sessions")):
-            pass
+        wait_until(lambda: any(session["state"] != "initializing" for session in self.product.sessions()))
 
 
 class ModelTests(ProductCase):
@@ -317,8 +315,7 @@ class DaemonTests(DaemonCase):
 
     def test_a_session_runs_in_the_daemon_and_ends_with_its_client(self) -> None:
         process = self.product.start("start", "--backend", self.product.script(OUTSIDE, DONE), "look outside")
-        while not self.product.json("escalations"):
-            pass
+        wait_until(lambda: any(session["pending"] for session in self.product.sessions()))
         (entry,) = (self.product.home / "pty-registry").glob("*.json")
         self.assertIn(f'"pid":{self.pid}', entry.read_text())
         process.kill()
@@ -329,8 +326,7 @@ class DaemonTests(DaemonCase):
 
     def test_a_single_shot_without_terminal_waits_for_a_person_there(self) -> None:
         process = self.product.start("start", "--backend", self.product.script(OUTSIDE, DONE), "look outside")
-        while not self.product.json("escalations"):
-            pass
+        wait_until(lambda: any(session["pending"] for session in self.product.sessions()))
         self.assertEqual(self.product.run("deny", "1").returncode, 0)
         out, err = process.communicate()
         self.assertEqual((process.returncode, out), (0, "All done.\n"), err)
