@@ -285,8 +285,7 @@ class EndTests(DaemonCase):
         daemon = self.begin()
         self.heard("READY")
         process = self.product.start("start", "--backend", self.product.script(DONE), "do it")
-        while not list(self.product.home.glob("sessions/*/audit.jsonl")):
-            pass
+        wait_until(lambda: list(self.product.home.glob("sessions/*/audit.jsonl")))
         self.end(daemon)
         process.communicate()
         self.assertNotEqual(process.returncode, 0)
@@ -327,8 +326,7 @@ class EndTests(DaemonCase):
             text,
         )
         # Nothing is left all the same: a sandbox ends with the process that started it.
-        while any(b"signal.pause" in Path(f"/proc/{pid}/cmdline").read_bytes() for pid in children()):
-            pass
+        wait_until(lambda: all(b"signal.pause" not in Path(f"/proc/{pid}/cmdline").read_bytes() for pid in children()))
 
 
 def free_port() -> int:

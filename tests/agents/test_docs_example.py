@@ -20,7 +20,7 @@ from ironcurtain.agents.registry import GROUP, installed
 from ironcurtain.container.image_choices import GROUP as IMAGES
 from tests import agent_images, engine
 from tests.agents.samples import content, facts
-from tests.product import Product, until
+from tests.product import Product, until, wait_until
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 PAGE = DOCS / "howto" / "add-agent.rst"
@@ -128,15 +128,13 @@ class InstalledTests(SynchronousTestCase):
         done = self.product.twistd("ironcurtain")
         self.assertEqual(done.returncode, 0, done.stderr)
         try:
-            while not (self.product.home / "run" / "daemon.sock").exists():
-                pass
+            wait_until((self.product.home / "run" / "daemon.sock").exists)
             self.first()
             self.later()
         finally:
             stopping = (self.product.home / "twistd.pid").read_text()
             subprocess.run(["kill", stopping], check=True)
-            while (self.product.home / "twistd.pid").exists():
-                pass
+            wait_until(lambda: not (self.product.home / "twistd.pid").exists())
         self.assertEqual(self.image()["state"], "current")
 
     def first(self) -> None:

@@ -364,8 +364,8 @@ class SshTests(ProductCase):
         try:
             self.assertEqual(self.ssh(port, key, "sessions").returncode, 0)  # it listens when twistd returns
             process = self.product.start("start", "--backend", self.product.script(OUTSIDE, DONE), "look outside")
-            while "1" not in self.ssh(port, key, "escalations").stdout:
-                pass
+            wait_until(lambda: any(session["pending"] for session in self.product.sessions()))
+            self.assertIn("1", self.ssh(port, key, "escalations").stdout)
             approved = self.ssh(port, key, "approve", "1")
             self.assertEqual((approved.returncode, approved.stderr), (0, ""))
             self.assertEqual(process.communicate()[0], "All done.\n")

@@ -14,6 +14,7 @@ from ironcurtain.sandbox import container
 from ironcurtain.sandbox.bubblewrap import opened
 from ironcurtain.sandbox.spec import Sandbox
 from tests import engine
+from tests.product import wait_until
 from tests.sandbox import test_bubblewrap
 
 
@@ -34,8 +35,7 @@ class SandboxTests(ByTheEngine, test_bubblewrap.SandboxTests):
     def test_nothing_is_left(self) -> None:
         before = set(Path("/tmp").glob("ironcurtain-sandbox-*"))
         self.assertEqual(self.run_inside("cat read 2>&1; exit 3")[0], 3)
-        while set(Path("/tmp").glob("ironcurtain-sandbox-*")) - before:
-            pass
+        wait_until(lambda: not set(Path("/tmp").glob("ironcurtain-sandbox-*")) - before)
         names = [name for made in containers() for name in made["Names"] if "ironcurtain-sandbox" in name]
         self.assertEqual(names, [])
 
