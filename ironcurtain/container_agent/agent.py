@@ -21,7 +21,8 @@ from ironcurtain.container.container import ProgramEnded, out_of_sight
 from ironcurtain.container.errors import ContainerDied, EngineUnavailable
 from ironcurtain.container.execution import shielded
 from ironcurtain.container_agent.agent_sandbox import AgentSandbox
-from ironcurtain.container_agent.conversation import Conversation, HandedMessages
+from ironcurtain.container_agent.conversation import Conversation
+from ironcurtain.container_agent.handed_over import HandedOver
 from ironcurtain.container_agent.output import tail
 from ironcurtain.container_agent.program import AgentProgram
 from ironcurtain.container_agent.proxies import Proxies, Traffic
@@ -89,7 +90,7 @@ class ContainerAgent:
         self._sandboxes = SandboxLife(core, making.container, self._died)
         self._running: Deferred[TurnOver] | None = None
         self._started: _Started | None = None
-        self._handed = HandedMessages()
+        self._handed = HandedOver()
         self._reporting = Reporting(core)
         self._abort: IronCurtainError | None = None
         proxies.on_exhausted = self.interrupt
@@ -127,7 +128,8 @@ class ContainerAgent:
         container = await self._sandboxes.roomy()
         await conversation.orient(self._orient)
         started = await self._program_in(container)
-        over = await self._run(container, started, conversation.with_notice(message) if command is None else message)
+        said = self._handed.begin(message, conversation.notice if command is None else "")
+        over = await self._run(container, started, said)
         if over.failed is not None:
             raise self._failure(over, started.program)
         conversation.answered()
@@ -181,6 +183,7 @@ class ContainerAgent:
         if self._started is None or not self._started.program.running:
             dialogue = self._adapter.dialogue(self._conversation.facts)
             program = AgentProgram(dialogue, self._reported, self._error_line, self._clock)
+            self._handed.clear()
             started = self._started = _Started(program, self._conversation.command)
             try:
                 await program.start(container, started.command, self._conversation.environment())
@@ -229,7 +232,6 @@ class ContainerAgent:
             f"the agent was ended after {limit:g} s: say what to do next, or raise agents.turn_seconds",
         )
         self._abort = None
-        self._handed.forget(message)
         timer = self._clock.callLater(limit, self.interrupt, late)
         looking = LoopingCall(self._traffic.look)
         looking.clock = self._clock

@@ -53,9 +53,10 @@ class Conversation:
             self._place(self.facts)
             self._oriented = True
 
-    def with_notice(self, message: str) -> str:
-        """:returns: what the agent gets for a message."""
-        return f"{self._notice}\n\n{message}" if self._notice else message
+    @property
+    def notice(self) -> str:
+        """What precedes the next message; empty: nothing."""
+        return self._notice
 
     def answered(self) -> None:
         """A message was answered, so that the conversation can be resumed: keep its name for later programs."""
@@ -80,26 +81,3 @@ class Conversation:
         self.facts = facts
         if self._oriented:
             self._place(facts)
-
-
-class HandedMessages:
-    """Messages that a program has, and may take into its conversation any time."""
-
-    def __init__(self) -> None:
-        self._handed: list[tuple[str, Callable[[], None]]] = []
-
-    def add(self, message: str, taken: Callable[[], None]) -> None:
-        """:param taken: called when the program has taken it."""
-        self._handed.append((message, taken))
-
-    def forget(self, message: str) -> None:
-        """It is sent again."""
-        self._handed = [handed for handed in self._handed if handed[0] != message]
-
-    def take(self, message: str) -> None:
-        """The program has taken it."""
-        for handed in self._handed:
-            if handed[0] == message:
-                self._handed.remove(handed)
-                handed[1]()
-                return
