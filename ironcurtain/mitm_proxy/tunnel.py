@@ -28,6 +28,7 @@ from ironcurtain.mitm_proxy.interfaces import Admission, Judged
 from ironcurtain.mitm_proxy.judgement import ForwardedRequest
 from ironcurtain.mitm_proxy.limits import BufferedBody
 from ironcurtain.mitm_proxy.shared import Shared
+from ironcurtain.platform.sockets import is_left
 from ironcurtain.providers import bodies
 from ironcurtain.providers.provider import RequestRefusal
 from ironcurtain.services.stream import FlowSignal
@@ -118,6 +119,9 @@ class Tunnel(Protocol):
         """See :class:`~ironcurtain.mitm_proxy.shared.ProxyConnection`."""
         if self._state is not _HANDSHAKE:
             self._admission.check(now)
+        if self._judging is not None and self._paused and is_left(self.transport.transport.fileno()):
+            self.abort()  # nothing is read, so that nobody else says that the agent left
+            return
         exchange = self._exchange
         if exchange is not None and exchange.active:
             exchange.active = False

@@ -35,6 +35,20 @@ def hung_up(descriptor: int) -> bool:
     return any(events & select.POLLHUP for _, events in poll.poll(0))
 
 
+def is_left(descriptor: int) -> bool:
+    """
+    :returns: whether the peer of a stream socket closed its sending side, which shows while nothing is read, too
+        (poll(2), POLLRDHUP). On systems other than Linux: whether it closed both sides.
+    """
+    if sys.platform == "linux":
+        asked = select.POLLRDHUP
+    else:
+        asked = 0
+    poll = select.poll()
+    poll.register(descriptor, asked)
+    return any(events & (asked | select.POLLHUP | select.POLLERR) for _, events in poll.poll(0))
+
+
 def keep_alive(idle: int, interval: int, count: int) -> tuple[tuple[int, int, int], ...]:
     """
     :param idle: seconds of silence before the kernel asks whether a TCP peer is there.

@@ -6,6 +6,7 @@ import socket
 
 from ironcurtain.mitm_proxy.authority import VISITED_LIMIT
 from ironcurtain.mitm_proxy.limits import MitmLimits
+from ironcurtain.mitm_proxy.tunnel import AHEAD_LIMIT
 from tests.mitm_proxy.client import Client
 from tests.mitm_proxy.messages import HOST, reply
 from tests.mitm_proxy.open_hosts import DENIED, OpenBase, get, port_of
@@ -83,6 +84,16 @@ class JudgedTests(OpenBase):
         bench.judge.ask("connect")
         client, host = await inside(bench)
         client.send(get(host))
+        await until(lambda: bench.judge.asked, "the question")
+        client.close()
+        await until(lambda: bench.judge.withdrawn == 1, "the withdrawal")
+        self.assertEqual(bench.origin.connections, [])
+
+    async def test_question_is_withdrawn_if_the_client_goes_away_with_much_ahead(self) -> None:
+        bench = await self.open_bench()
+        bench.judge.ask("connect")
+        client, host = await inside(bench)
+        client.send(get(host, "/x", "Content-Length: 9000000", method="PUT") + bytes(AHEAD_LIMIT + 1000))
         await until(lambda: bench.judge.asked, "the question")
         client.close()
         await until(lambda: bench.judge.withdrawn == 1, "the withdrawal")
