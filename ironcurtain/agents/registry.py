@@ -26,6 +26,9 @@ GROUP = "ironcurtain.agents"
 BUILT_IN: tuple[Adapter, ...] = (ClaudeCode(), Codex(), Gemini(), Goose(), OpenCode())
 """The agents of IronCurtain."""
 
+UNTESTED = frozenset(("goose",))
+"""Agents of IronCurtain that were never run with their real program."""
+
 _ID = re.compile(r"[a-z][a-z0-9-]{0,39}")
 _TEXTS = ("id", "display_name", "image")
 _METHODS = ("environment", "files", "turn", "screen", "dialogue")

@@ -13,9 +13,6 @@ if TYPE_CHECKING:
     from ironcurtain.home.layout import Home
     from ironcurtain.process.accounts import Account
 
-UNTESTED = frozenset(("goose",))
-"""Agents that were never run with their real program."""
-
 
 def agent_findings(where: Home, account: Account | None, has_engine: bool) -> Iterator[Finding]:
     """
@@ -25,7 +22,7 @@ def agent_findings(where: Home, account: Account | None, has_engine: bool) -> It
     """
     from ironcurtain.accounts.payers import Payers
     from ironcurtain.accounts.places import Accounts
-    from ironcurtain.agents.registry import installed
+    from ironcurtain.agents.registry import UNTESTED, installed
     from ironcurtain.container_agent.bubblewrapped.programs import version
     from ironcurtain.container_agent.places import Places, weakness
     from ironcurtain.sandbox import bubblewrap

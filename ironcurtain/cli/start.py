@@ -184,10 +184,14 @@ def with_standard_input(task: str, patient: bool) -> str:
 
 def show_agents() -> None:
     """Print the agents with the models that each can use."""
-    from ironcurtain.agents.registry import installed
+    from ironcurtain.agents.registry import UNTESTED, installed
 
     rows = [(BUILT_IN, "IronCurtain's own, without a container", "anthropic")]
-    rows += [(a.id, a.display_name, a.problem or ", ".join(a.providers)) for a in installed().listing()]
+    untested = dict.fromkeys(UNTESTED, " (not tested)")
+    rows += [
+        (a.id, f"{a.display_name}{untested.get(a.id, '')}", a.problem or ", ".join(a.providers))
+        for a in installed().listing()
+    ]
     print_table(("AGENT", "NAME", "MODELS OF"), rows)
 
 
