@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from ironcurtain.console.commands import HELP, Section
 from ironcurtain.console.rows import clock
 from ironcurtain.console.state import ConsoleState
 from ironcurtain.operations.model import EscalationView
-from ironcurtain.policy.reversal import undo_words
 from ironcurtain.text.columns import Line, Span, brief_rows, wrap
 from ironcurtain.text.display import left, one_line
-from ironcurtain.view.arguments import full_lines, is_complete, key_lines, size
+from ironcurtain.view.arguments import size
 from ironcurtain.view.chronicle import Chronicle
-from ironcurtain.view.diffs import diff_lines
-from ironcurtain.view.escalations import NAME_LIMIT, approvals_words, permission_rows, tool_name
-from ironcurtain.view.forms import form_rows
+from ironcurtain.view.escalations import (
+    IN_FULL,
+    NAME_LIMIT,
+    approvals_words,
+    permission_rows,
+    question,
+    tool_name,
+)
 from ironcurtain.view.outcomes import outcome_words
 from ironcurtain.view.sessions import DIGEST, head_words
 
@@ -45,7 +50,7 @@ class Details:
 
     def __init__(self) -> None:
         self.activity: Chronicle | None = None
-        self._known: dict[tuple[int, str, str, int, int], tuple[list[Line], bool, bool]] = {}
+        self._known: dict[tuple[int, str, str, int, int], tuple[list[Line], bool]] = {}
 
     def text(self, state: ConsoleState, width: int, now: float) -> Text:
         """
@@ -63,20 +68,18 @@ class Details:
         if chosen is None:
             hint = "" if state.history else "Calls that need a decision appear here, in full."
             return Text("", [(Span(part, "dim"),) for part in wrap(hint, width) if part])
-        return Text(_heading(chosen, now), *self._lines(chosen, width))
+        lines, complete = self._lines(chosen, width)
+        return Text(_heading(chosen, now), lines, complete=complete)
 
-    def _lines(self, escalation: EscalationView, width: int) -> tuple[list[Line], bool, bool]:
+    def _lines(self, escalation: EscalationView, width: int) -> tuple[list[Line], bool]:
         """
-        :returns: the lines of an escalation, with ``complete``. The text depends only on number, digest, outcome and
-            approvals.
+        :returns: :func:`escalation_lines`, which depend only on number, digest, outcome and approvals.
         """
         key = (escalation.number, escalation.digest, escalation.outcome, len(escalation.approved_by), width)
         if key not in self._known:
             while len(self._known) >= REMEMBERED:
                 del self._known[next(iter(self._known))]
-            complete = escalation.form is not None or is_complete(escalation.arguments)
-            lines = escalation_lines(escalation, width)
-            self._known[key] = (lines, False, complete)
+            self._known[key] = escalation_lines(escalation, width)
         return self._known[key]
 
     def _activity(self, state: ConsoleState, width: int, now: float) -> Text:
@@ -88,33 +91,27 @@ class Details:
         return Text(f"ACTIVITY of session {state.followed}{sandbox}" if state.followed else "", lines, from_end=True)
 
 
-def escalation_lines(escalation: EscalationView, width: int) -> list[Line]:
-    """:returns: the agent, the reason, and the arguments, the most important first."""
-    agent = f"session {escalation.session}, {one_line(escalation.label, 100)}"
+def escalation_lines(escalation: EscalationView, width: int) -> tuple[list[Line], bool]:
+    """:returns: the agent, the reason, and the arguments, the most important first; and whether that is everything."""
+    shown = question(escalation, width)
+    reason = f"rule   {one_line(escalation.rule)}: {one_line(escalation.reason)}"
     name, whole_name = (tool_name(escalation.server, escalation.tool, limit) for limit in (NAME_LIMIT, None))
-    lines: list[Line] = [(Span(name, "bold"),), *_wrapped(f"agent  {agent}", width, 1)]
-    why = f"rule   {one_line(escalation.rule)}: {one_line(escalation.reason)}"
-    lines += _wrapped(why, width, REASON_LINES)
-    if escalation.form is None:
-        lines += _wrapped(f"undo   {undo_words(escalation.undo)}", width, 1)
+    lines: list[Line] = [(Span(name, "bold"),)]
+    lines += _dim(brief_rows(f"agent  session {escalation.session}, {one_line(escalation.label, 100)}", width, 1))
+    lines += _dim(brief_rows(reason, width, REASON_LINES))
+    if shown.undo:
+        lines += _dim(brief_rows(f"undo   {shown.undo}", width, 1))
     if (needed := approvals_words(escalation)) and not escalation.outcome:
         lines += [(Span(part, "warn"),) for part in wrap(needed, width)]
-    if escalation.form is not None:
-        lines += [(Span(row),) for row in form_rows(escalation.form, width)]
-    else:
-        lines += key_lines(escalation.arguments, width)
     length = size(escalation.arguments)
-    lines.append((Span(f"digest {escalation.digest[:DIGEST]} over all {length:,} characters", "dim"),))
-    if escalation.diff:
-        lines += [(Span("changes what is there now", "dim"),), *diff_lines(escalation.diff, indent="  ")]
-    rest = [] if escalation.form is not None else full_lines(escalation.arguments, width)
-    if len(whole_reason := list(wrap(why, width))) > REASON_LINES:
-        rest += [(Span(part, "dim"),) for part in whole_reason]
+    digest = f"digest {escalation.digest[:DIGEST]} over all {length:,} characters"
+    lines += [*shown.brief, (Span(digest, "dim"),), *shown.change]
+    rest = shown.full
+    if len(whole_reason := list(wrap(reason, width))) > REASON_LINES:
+        rest += _dim(whole_reason)
     if whole_name != name:
         rest += [(Span(part, "bold"),) for part in wrap(whole_name, width)]
-    if rest:
-        lines += [(Span("in full", "dim"),), *rest]
-    return lines
+    return ([*lines, IN_FULL, *rest] if rest else lines), shown.complete
 
 
 def help_lines(width: int) -> list[Line]:
@@ -133,5 +130,5 @@ def _heading(escalation: EscalationView, now: float) -> str:
     return f"ESCALATION {escalation.number}{calls}, {left(escalation.expires_at - now)} left"
 
 
-def _wrapped(text: str, width: int, most: int) -> list[Line]:
-    return [(Span(part, "dim"),) for part in brief_rows(text, width, most)]
+def _dim(texts: Iterable[str]) -> list[Line]:
+    return [(Span(text, "dim"),) for text in texts]

@@ -88,20 +88,10 @@ def brief_json(text: str) -> str:
     return brief(value) if isinstance(value, dict) else one_line(text)
 
 
-def argument_lines(arguments: Mapping[str, Any], width: int, limit: int | None = SHOWN) -> list[Line]:
-    """
-    :param width: columns.
-    :param limit: maximum number of characters shown of one argument; ``None``: all.
-    :returns: one line per argument, followed by the complete values that do not fit there.
-    """
-    if not arguments:
-        return [(Span("no arguments", "dim"),)]
-    rest = full_lines(arguments, width, limit)
-    return [*key_lines(arguments, width), *([(Span("in full", "dim"),), *rest] if rest else ())]
-
-
 def key_lines(arguments: Mapping[str, Any], width: int) -> list[Line]:
     """:returns: one line per argument: its value, or its beginning with its length."""
+    if not arguments:
+        return [(Span("no arguments", "dim"),)]
     lines = [clip(_key_line(name, value, width), width) for name, value in list(arguments.items())[:KEYS]]
     if (more := len(arguments) - KEYS) > 0:
         lines.append((Span(f"and {more} more arguments, below", "warn"),))
@@ -118,7 +108,7 @@ def full_lines(arguments: Mapping[str, Any], width: int, limit: int | None = SHO
 
 
 def is_complete(arguments: Mapping[str, Any]) -> bool:
-    """Whether :func:`argument_lines` shows everything."""
+    """Whether :func:`key_lines` and :func:`full_lines` show everything."""
     return all(_is_all_shown(value) for value in arguments.values())
 
 

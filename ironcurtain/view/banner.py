@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ironcurtain.policy.reversal import undo_words
 from ironcurtain.session.events import EscalationRaised
 from ironcurtain.text.columns import Line, Span, brief_rows, cells, clip, cut, wrap
 from ironcurtain.text.display import left, one_line
-from ironcurtain.view.arguments import argument_lines, is_complete
-from ironcurtain.view.diffs import diff_lines
-from ironcurtain.view.escalations import approvals_words, tool_name, why
-from ironcurtain.view.forms import form_rows
+from ironcurtain.view.escalations import Question, approvals_words, question, tool_name, why
 from ironcurtain.view.signs import Signs
 
 LINES = 14
@@ -52,28 +48,26 @@ def banner(asked: EscalationRaised, now: float, width: int, signs: Signs) -> Ban
         f" asks: {tool_name(asked.server, asked.tool)}", max(room - len(f"Escalation {asked.number}"), 10), signs.rest
     )
     lines: list[Line] = [(Span(f"{signs.top}Escalation {asked.number}", "warn"), Span(heading, "bold"))]
+    shown = question(asked, room, change=CHANGE_LINES)
     if asked.omitted:
         lines.append((side, Span(f"arguments of {asked.omitted:,} bytes, too long to show here", "warn")))
     else:
-        shown = _asked_lines(asked, room)
-        more = len(shown) - LINES + 1 if len(shown) > LINES else 0
-        lines += [(side, *line) for line in shown[: len(shown) - more]]
+        more = len(shown.asked) - LINES + 1 if len(shown.asked) > LINES else 0
+        lines += [(side, *line) for line in shown.asked[: len(shown.asked) - more]]
         if more:
             lines.append((side, Span(f"and {more:,} more lines", "warn")))
-    if asked.diff:
-        lines.append((side, Span("changes what is there now:", "dim")))
-        lines += [(side, *clip(line, room)) for line in diff_lines(asked.diff, CHANGE_LINES, indent="  ")]
+    lines += [(side, *clip(line, room)) for line in shown.change]
     if asked.calls > 1:
         lines.append((side, Span(f"{asked.calls} equal calls", "warn")))
     if needed := approvals_words(asked):
         lines.append((side, Span(needed, "warn")))
     lines.append((side,))
     lines += [(side, Span(text, "dim")) for text in brief_rows(why(asked), room, REASON_LINES, signs.rest)]
-    if asked.form is None:
-        lines.append((side, Span(_undo(asked, room, signs), "dim")))
+    if shown.undo:
+        lines.append((side, Span(cut(shown.undo, room, signs.rest), "dim")))
     if asked.scope:
         lines += [(side, Span(text, "dim")) for text in _keeping(asked, room)]
-    whole = _fits(asked, room)
+    whole = _fits(asked, shown, room)
     look = () if whole else (Span(f"/show {asked.number}", "key"), Span(", then ", "warn"))
     lines.append(
         (
@@ -88,29 +82,19 @@ def banner(asked: EscalationRaised, now: float, width: int, signs: Signs) -> Ban
     return Banner(lines, whole, whole and len(_kept_for(asked, room)) <= SCOPE_LINES)
 
 
-def _asked_lines(asked: EscalationRaised, room: int) -> list[Line]:
-    if asked.form is None:
-        return argument_lines(asked.arguments, room)
-    return [(Span(row),) for row in form_rows(asked.form, room)]
-
-
-def _fits(asked: EscalationRaised, room: int) -> bool:
+def _fits(asked: EscalationRaised, shown: Question, room: int) -> bool:
     return (
         tool_name(asked.server, asked.tool) == (whole_name := tool_name(asked.server, asked.tool, None))
         and cells(f"Escalation {asked.number} asks: {whole_name}") <= room
         and not asked.omitted
-        and (asked.form is not None or is_complete(asked.arguments))
-        and len(_asked_lines(asked, room)) <= LINES
+        and shown.complete
+        and len(shown.asked) <= LINES
         and len(list(wrap(why(asked), room))) <= REASON_LINES
     )
 
 
 def _kept_for(asked: EscalationRaised, room: int) -> list[str]:
     return list(wrap(f"/approve {asked.number} keep: stop asking about {one_line(asked.scope)}", room))
-
-
-def _undo(asked: EscalationRaised, room: int, signs: Signs) -> str:
-    return cut(undo_words(asked.undo), room, signs.rest)
 
 
 def _keeping(asked: EscalationRaised, room: int) -> list[str]:

@@ -12,9 +12,9 @@ from ironcurtain.policy.reversal import undo_words
 from ironcurtain.session.events import EscalationRaised
 from ironcurtain.text.columns import Line, Span, unstyled, wrap
 from ironcurtain.text.display import ago, json_line, one_line
-from ironcurtain.view.arguments import argument_lines
+from ironcurtain.view.arguments import SHOWN, full_lines, is_complete, key_lines
 from ironcurtain.view.diffs import diff_lines
-from ironcurtain.view.forms import form_lines, how_to_answer
+from ironcurtain.view.forms import form_rows, how_to_answer
 
 WHOLE_LIMIT = 4000
 """Maximum size in characters of an escalation that a list shows completely (some two screens)."""
@@ -28,6 +28,10 @@ LIST_ROWS = 200
 WIDE = 1_000_000
 """Width of a list: the terminal wraps its lines, so that they can be copied."""
 
+IN_FULL: Line = (Span("in full", "dim"),)
+CHANGES: Line = (Span("changes what is there now:", "dim"),)
+"""Stand before the arguments that do not fit in short, and before a diff."""
+
 NAME_LIMIT, VALUE_LIMIT, REASON_LIMIT = 64, 200, 1000
 """
 Maximum length in characters of a name, of a value, and of the reason of an escalation that is not shown completely.
@@ -40,6 +44,45 @@ def tool_name(server: str, tool: str, limit: int | None = NAME_LIMIT) -> str:
     :returns: both, escaped.
     """
     return f"{one_line(server, limit)}.{one_line(tool, limit)}"
+
+
+class Question(NamedTuple):
+    """
+    What people are asked, for every front end.
+
+    :param brief: one line for each argument, or all of a form.
+    :param full: the arguments that do not fit there.
+    :param change: how a file changes that is there now.
+    :param complete: whether ``brief`` and ``full`` have everything.
+    :param undo: whether the call can be undone; empty for a form.
+    """
+
+    brief: list[Line]
+    full: list[Line]
+    change: list[Line]
+    complete: bool
+    undo: str
+
+    @property
+    def asked(self) -> list[Line]:
+        """The arguments, or the form, from begin to end."""
+        return [*self.brief, *([IN_FULL, *self.full] if self.full else [])]
+
+
+def question(
+    asked: EscalationView | EscalationRaised, width: int, limit: int | None = SHOWN, change: int | None = None
+) -> Question:
+    """
+    :param width: columns.
+    :param limit: most characters shown of one argument; ``None``: all.
+    :param change: most lines shown of the change of a file; ``None``: all.
+    """
+    diff = [CHANGES, *diff_lines(asked.diff, change, indent="  ")] if asked.diff else []
+    if asked.form is not None:
+        return Question([(Span(row),) for row in form_rows(asked.form, width)], [], diff, True, "")
+    brief = key_lines(asked.arguments, width)
+    full = full_lines(asked.arguments, width, limit)
+    return Question(brief, full, diff, is_complete(asked.arguments), undo_words(asked.undo))
 
 
 def why(asked: EscalationView | EscalationRaised, reason: int | None = None, rule: int | None = None) -> str:
@@ -101,14 +144,9 @@ def whole_lines(view: EscalationView, now: float) -> list[str]:
     :param now: seconds since the epoch.
     :returns: a complete escalation, with its remaining time or its outcome.
     """
-    if view.form is not None:
-        shown = form_lines(view.form)
-    else:
-        shown = [unstyled(line) for line in argument_lines(view.arguments, WIDE, None)]
-    if view.diff:
-        changed = [unstyled(line) for line in diff_lines(view.diff, WHOLE_LIMIT)]
-        shown += ["changes what is there now:", *changed]
-    return [_heading(view, now, None), *(f"   {line}" for line in shown), *_why(view, why(view))]
+    shown = question(view, WIDE, None, WHOLE_LIMIT)
+    lines = [f"   {unstyled(line)}" for line in (*shown.asked, *shown.change)]
+    return [_heading(view, now, None), *lines, *_why(view, why(view))]
 
 
 def how_to_approve(view: EscalationView, program: str = "ironcurtain ") -> str:

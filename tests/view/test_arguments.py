@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.text.columns import cells, unstyled
-from ironcurtain.view.arguments import SHOWN, SHOWN_IN_ALL, argument_lines, brief, brief_json, full_lines, key_lines
+from ironcurtain.view.arguments import SHOWN, SHOWN_IN_ALL, brief, brief_json, full_lines, key_lines
 from tests.text.visible import invisible
 
 JSON = st.recursive(
@@ -132,11 +132,11 @@ class LinesTests(SynchronousTestCase):
     """All arguments together."""
 
     def test_none_at_all(self) -> None:
-        self.assertEqual([unstyled(line) for line in argument_lines({}, 76)], ["no arguments"])
+        self.assertEqual([unstyled(line) for line in key_lines({}, 76)], ["no arguments"])
 
     def test_without_a_limit_nothing_is_left_out(self) -> None:
         text, old = "x" * 200_000, "a\n" * 100_000
-        lines = argument_lines({"text": text, "edits": [{"oldText": old, "newText": "b"}]}, 10**6, None)
+        lines = full_lines({"text": text, "edits": [{"oldText": old, "newText": "b"}]}, 10**6, None)
         shown = "\n".join(map(unstyled, lines))
         self.assertIn(text, shown)
         self.assertIn("that line 100,000 times", shown)
@@ -145,6 +145,5 @@ class LinesTests(SynchronousTestCase):
 
 class ContentTests(SynchronousTestCase):
     def test_written_lines_are_shown_as_lines(self) -> None:
-        shown = [unstyled(line) for line in argument_lines({"path": "/f", "content": "a\nb\n"}, 60)]
-        self.assertLess(shown.index("in full"), shown.index("  a"))
+        shown = [unstyled(line) for line in full_lines({"path": "/f", "content": "a\nb\n"}, 60)]
         self.assertEqual(shown[shown.index("  a") + 1], "  b")
