@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -19,6 +20,7 @@ from zope.interface import implementer
 
 from ironcurtain.http.connections import RequestConnectionPool
 from ironcurtain.http.proxies import Proxy
+from ironcurtain.http.streaming import deliver
 from ironcurtain.http.tunnels import open_tunnel
 from ironcurtain.http.upstream_proxies import UpstreamProxies
 
@@ -57,6 +59,40 @@ class Outbound:
             unbuffered=True,
             reactor=self._reactor,
         )
+
+    async def exchange(
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        body: bytes | None,
+        seconds: float,
+        limit: int = 0,
+    ) -> tuple[int, bytes]:
+        """
+        Send a request, and read the beginning of its answer.
+
+        :param seconds: time limit for all of it.
+        :param limit: most bytes of the answer's body that are read.
+        :returns: status and body of the answer, whatever they are.
+        """
+        connections, answer = RequestConnectionPool(self._reactor), bytearray()
+        sent = Headers({name: [value] for name, value in {**headers, "user-agent": "ironcurtain"}.items()})
+
+        def take(data: bytes) -> bool:
+            answer.extend(data[: limit - len(answer)])
+            return len(answer) >= limit
+
+        async def ask() -> int:
+            response = await self.request(connections, method, url, sent, body)
+            if limit:
+                await deliver(self._reactor, response, take)
+            return int(response.code)
+
+        try:
+            return await Deferred.fromCoroutine(ask()).addTimeout(seconds, self._reactor), bytes(answer)
+        finally:
+            connections.drop()
 
     def endpointForURI(self, uri: URI) -> IStreamClientEndpoint:
         """See :class:`~twisted.web.iweb.IAgentEndpointFactory`."""

@@ -6,16 +6,11 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from twisted.internet.defer import Deferred
-from twisted.web.http_headers import Headers
-from twisted.web.iweb import IResponse
-
 from ironcurtain.audit.witness import HTTPS
 from ironcurtain.errors import ConfigurationError, Unavailable
 from ironcurtain.files.private import read_private
 from ironcurtain.home.sections import Audit
 from ironcurtain.home.user_paths import user_path
-from ironcurtain.http.connections import RequestConnectionPool
 from ironcurtain.http.failures import in_words
 from ironcurtain.http.outbound import Outbound
 from ironcurtain.http.trust import VerifyingPolicy
@@ -42,7 +37,7 @@ class HttpsWitness:
     """
 
     def __init__(self, reactor: Any, url: str, key_file: str, ca_file: str, proxies: UpstreamProxies) -> None:
-        self._reactor, self._url, self._key_file = reactor, url, key_file
+        self._url, self._key_file = url, key_file
         self._host = str(urlsplit(url).hostname)
         self._outbound = Outbound(reactor, VerifyingPolicy(ca_file), proxies)
 
@@ -67,21 +62,15 @@ class HttpsWitness:
             raise Unavailable(self._refusal(code))
 
     async def _ask(self, method: str, body: bytes | None) -> int:
-        connections = RequestConnectionPool(self._reactor)
+        headers = {"content-type": "application/json"}
         try:
-            response = await self._request(method, body, connections).addTimeout(REQUEST_SECONDS, self._reactor)
-            return int(response.code)
+            if self._key_file:
+                headers["authorization"] = f"Bearer {_read_key(self._key_file).reveal()}"
+            status, _ = await self._outbound.exchange(method, self._url, headers, body, REQUEST_SECONDS)
+            return status
         except Exception as e:
             why = in_words(e, self._host, setting="audit.witness", ca_file="audit.witness_ca_file")
             raise Unavailable(why) from None
-        finally:
-            connections.drop()
-
-    def _request(self, method: str, body: bytes | None, connections: RequestConnectionPool) -> Deferred[IResponse]:
-        headers = {"content-type": ["application/json"], "user-agent": ["ironcurtain"]}
-        if self._key_file:
-            headers["authorization"] = [f"Bearer {_read_key(self._key_file).reveal()}"]
-        return self._outbound.request(connections, method, self._url, Headers(headers), body)
 
     def _refusal(self, code: int) -> str:
         redirected = ", a redirect, which is not followed" if 300 <= code < 400 else ""

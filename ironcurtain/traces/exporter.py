@@ -10,10 +10,7 @@ from urllib.parse import urlsplit
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IDelayedCall
 from twisted.logger import Logger
-from twisted.web.http_headers import Headers
-from twisted.web.iweb import IResponse
 
-from ironcurtain.http.connections import RequestConnectionPool
 from ironcurtain.http.failures import in_words
 from ironcurtain.http.outbound import Outbound
 from ironcurtain.http.trust import VerifyingPolicy
@@ -113,18 +110,11 @@ class SpanExporter:
     async def _send_all(self) -> None:
         while self._waiting:
             batch = [self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting)))]
-            connections = RequestConnectionPool(self._reactor)
-            try:
-                response = await self._post(connections, request_body(batch)).addTimeout(REQUEST_SECONDS, self._reactor)
-                if response.code >= 300:
-                    self._complain(f"it answered {response.code}")
-            finally:
-                connections.drop()
-
-    def _post(self, connections: RequestConnectionPool, body: bytes) -> Deferred[IResponse]:
-        own = {name: [value.reveal()] for name, value in self._headers.items()}
-        headers = Headers({**own, "content-type": ["application/json"], "user-agent": ["ironcurtain"]})
-        return self._outbound.request(connections, "POST", self._url, headers, body)
+            own = {name: value.reveal() for name, value in self._headers.items()}
+            headers, body = {**own, "content-type": "application/json"}, request_body(batch)
+            status, _ = await self._outbound.exchange("POST", self._url, headers, body, REQUEST_SECONDS)
+            if status >= 300:
+                self._complain(f"it answered {status}")
 
     def _complain(self, why: str) -> None:
         if not self._complained:

@@ -72,7 +72,7 @@ def stub_endpoint(reactor: Any, port: int, ca_file: str) -> Any:
                 policy.creatorForNetloc(uri.host, uri.port), TCP4ClientEndpoint(reactor, "127.0.0.1", port)
             )
 
-    return TokenEndpoint(reactor, ToStub(reactor, policy, DIRECT))
+    return TokenEndpoint(ToStub(reactor, policy, DIRECT))
 
 
 class TokenStub(Resource):
