@@ -220,6 +220,7 @@ class ProgramTests(SynchronousTestCase):
                     wrong.append(short(path, node))
         self.assertEqual(wrong, [])
 
+
 MANY_ATTRIBUTES = {
     "ironcurtain.agents.streams.acp.AcpDialogue": 16,
     "ironcurtain.agents.streams.claude_code.ClaudeDialogue": 13,
