@@ -12,8 +12,9 @@ from ironcurtain.cli.completion import all_sessions
 from ironcurtain.cli.files import follow
 from ironcurtain.cli.output import as_json, home, print_json, print_lines, print_text, settings
 from ironcurtain.cli.paths import UserPath
+from ironcurtain.cli.session_files import session_files
 from ironcurtain.errors import NotFound
-from ironcurtain.session.elsewhere import session_directory
+from ironcurtain.home.host_numbers import HostNumber, read_number
 from ironcurtain.text.display import one_line
 
 if TYPE_CHECKING:
@@ -52,7 +53,11 @@ def verify(session: str | None, json_output: bool, key: Path | None, witness: Pa
     from ironcurtain.session.verification import verify_records
 
     where = home()
-    chosen = [session_directory(where, session)] if session is not None else None
+    chosen = [session_files(where, session)] if session is not None else None
+    if key is None and isinstance(number := read_number(session or ""), HostNumber):
+        from ironcurtain.fleet.copies import key_of
+
+        key = key_of(where, number)
     configured = settings(where).settings.audit.witness
     report = verify_records(where, configured, chosen=chosen, key=key, witness=witness)
     if not report.sessions and not report.problems:
@@ -139,7 +144,7 @@ def heads(session: str, everything: bool) -> None:
     from ironcurtain.audit.witness import head_line
     from ironcurtain.session.verification import signed_heads
 
-    found: list[SignedHead] = list(signed_heads(session_directory(home(), session).audit))
+    found: list[SignedHead] = list(signed_heads(session_files(home(), session).audit))
     for head in found if everything else found[-1:]:
         click.echo(head_line(head).decode(), nl=False)
 
@@ -168,7 +173,7 @@ def _print(session: str, following: bool, json_output: bool) -> None:
     from ironcurtain.audit.chain import read_record
     from ironcurtain.audit.view import render
 
-    for line in follow(session_directory(home(), session).audit, following):
+    for line in follow(session_files(home(), session).audit, following):
         record = read_record(line.removesuffix(b"\n"))
         if json_output:
             click.echo(line.decode(errors="backslashreplace").rstrip("\n"))

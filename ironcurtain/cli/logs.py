@@ -7,7 +7,7 @@ import click
 from ironcurtain.cli.completion import all_sessions
 from ironcurtain.cli.files import follow
 from ironcurtain.cli.output import home
-from ironcurtain.session.elsewhere import session_directory
+from ironcurtain.cli.session_files import session_files
 
 
 @click.command()
@@ -17,6 +17,6 @@ def logs(session: str, following: bool) -> None:
     """
     Show the log of SESSION: a number, an id, or 'last' for the newest one.
     """
-    path = session_directory(home(), session).log
+    path = session_files(home(), session).log
     for line in follow(path, following):
         click.echo(line.decode(errors="backslashreplace"), nl=False)

@@ -220,18 +220,26 @@ class ControlClient:
         response.deliverBody(reader)
         return reader.stop
 
+    async def content(self, path: str) -> bytes:
+        """:returns: what that process answers at another path of the API, as it is."""
+        return await self._content("GET", path, None)
+
     async def _call(self, method: str, path: str, type_: type[T], body: msgspec.Struct | None = None) -> T:
-        response = await self._request(method, path, body)
-        try:
-            content = await response.content()
-        except (ConnectionClosed, ResponseFailed) as e:
-            raise self._unavailable(e) from None
-        if response.code != 200:
-            raise wire.read_error(content)
+        content = await self._content(method, path, body)
         try:
             return self._from_host(msgspec.json.decode(content, type=type_))
         except (msgspec.DecodeError, UnicodeDecodeError):
             raise wire.read_error(b"") from None
+
+    async def _content(self, method: str, path: str, body: msgspec.Struct | None) -> bytes:
+        response = await self._request(method, path, body)
+        try:
+            content: bytes = await response.content()
+        except (ConnectionClosed, ResponseFailed) as e:
+            raise self._unavailable(e) from None
+        if response.code != 200:
+            raise wire.read_error(content)
+        return content
 
     async def _request(self, method: str, path: str, body: msgspec.Struct | None) -> Any:
         data = None if body is None else msgspec.json.encode(body)

@@ -19,7 +19,7 @@ from twisted.python.failure import Failure
 
 from ironcurtain.control.client import ControlClient
 from ironcurtain.errors import IronCurtainError
-from ironcurtain.fleet.serving import CONTROL, PROCESSES, TERMINAL, Process
+from ironcurtain.fleet.serving import CONTROL, DAEMON, PROCESSES, TERMINAL, Process
 from ironcurtain.home.layout import Home
 from ironcurtain.home.registry import SessionEntry, SessionRegistry
 from ironcurtain.network.relay import Splice
@@ -34,9 +34,6 @@ SESSIONS_LIMIT = 1000
 
 SESSION = re.compile(r"[0-9a-f-]{1,40}")
 """The id of a session."""
-
-DAEMON = "daemon"
-"""The process that every member has."""
 
 Open = Callable[[str, str, IProtocol], None]
 """Opens a stream to a host, whose first line is given, and connects a protocol to it."""

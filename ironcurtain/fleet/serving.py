@@ -7,8 +7,10 @@ process's own socket with the principal that the trust of this host allows; the 
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Annotated, Any
 
 import msgspec
@@ -34,14 +36,28 @@ from ironcurtain.http.connections import QuietConnectionPool
 from ironcurtain.network.relay import Splice
 from ironcurtain.operations import Role
 from ironcurtain.process.identity import identify
+from ironcurtain.session.elsewhere import session_directory
 from ironcurtain.terminal.wire import LineReader
 
 CONTROL, TERMINAL = "control", "terminal"
 """The services."""
 
+DAEMON = "daemon"
+"""The process that every member has."""
+
 PROCESSES = "/v1/processes"
 """The path of the list of this host's processes and sessions."""
 
+FILES = "/v1/files"
+"""Below it are the files of sessions: ``/v1/files/NUMBER/KIND``."""
+
+KINDS: Mapping[str, str] = MappingProxyType({"info": "session.json", "log": "session.log", "audit": "audit.jsonl"})
+"""The files of sessions that are served, by kind."""
+
+FILE_LIMIT = 64 * 1024 * 1024
+"""Maximum number of bytes served of a file: its newest ones."""
+
+_FILE = re.compile(rb"/v1/files/([0-9]{1,15})/(info|log|audit)")
 _WORD = re.compile(rb"(control|terminal) ([a-z0-9-]{1,64})")
 
 
@@ -59,7 +75,7 @@ class Process(msgspec.Struct, frozen=True):
 
 def processes(home: Home) -> dict[str, tuple[str, Process]]:
     """:returns: the processes of a home that run now, by name: the path of the control socket, and what others know."""
-    found = {"daemon": str(home.daemon_socket)} if home.daemon_socket.exists() else {}
+    found = {DAEMON: str(home.daemon_socket)} if home.daemon_socket.exists() else {}
     found |= {path.stem: str(path) for path, pid in home.owner_sockets() if identify(pid).alive}
     entries = [entry for entry in SessionRegistry(home.registry).live() if not entry.host]
     return {
@@ -168,6 +184,10 @@ class _Forwarding(Resource):
         if (claimed := wire.claimed_principal(request)) is None:
             raise NotAllowed("a request of the fleet says for whom it is made")
         who = host.principal(claimed.name, claimed.roles)
+        if (match := _FILE.fullmatch(request.path)) is not None and request.method == b"GET":
+            who.require(Role.VIEW)
+            self._file(request, match[1].decode(), KINDS[match[2].decode()])
+            return
         headers = Headers()
         for name, value in wire.principal_headers(who).items():
             headers.addRawHeader(name, value)
@@ -187,6 +207,17 @@ class _Forwarding(Resource):
         found = [process for _, process in processes(self._home).values()]
         request.setHeader("content-type", "application/json")
         request.write(msgspec.json.encode(found))
+        request.finish()
+
+    def _file(self, request: Request, session: str, name: str) -> None:
+        path = session_directory(self._home, session).directory / name
+        request.setHeader("content-type", "application/octet-stream")
+        try:
+            with path.open("rb") as file:
+                file.seek(max(0, file.seek(0, os.SEEK_END) - FILE_LIMIT))
+                request.write(file.read(FILE_LIMIT))
+        except FileNotFoundError:  # nothing was written yet
+            pass
         request.finish()
 
     def _failed(self, failure: Failure, request: Request) -> None:

@@ -122,6 +122,12 @@ class FleetTests(SynchronousTestCase):
         self.assertIn("All done.", session.communicate()[0])
         (record,) = [record for record in self.build.product.audit() if record.get("outcome") == "approved"]
         self.assertTrue(record["by"].endswith("@laptop"), record)
+        self.assertIn("the session is closed", self.laptop.product.run("logs", "build-3/1").stdout)
+        self.assertIn("Intact.", self.laptop.product.run("audit", "verify", "build-3/1").stdout)
+        (log,) = self.build.product.home.glob("sessions/*/audit.jsonl")
+        log.write_bytes(log.read_bytes().replace(b"names.txt", b"other.txt"))
+        self.assertIn("NOT intact", self.laptop.product.run("audit", "verify", "build-3/1").stdout)
+        self.assertIn("no session 9", self.laptop.product.run("logs", "build-3/9").stderr)
 
     def test_a_host_whose_trust_is_taken_back_counts_no_longer(self) -> None:
         self.join("view", "approve")

@@ -1,0 +1,50 @@
+"""Copies of the files of other hosts' sessions: their logs and audit logs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from ironcurtain.audit.signing import VerifyingKey
+from ironcurtain.control.client import ControlClient
+from ironcurtain.errors import NotFound
+from ironcurtain.files.atomic import write_atomically
+from ironcurtain.fleet.serving import DAEMON, FILES, KINDS
+from ironcurtain.fleet.trust import read_trust
+from ironcurtain.home.host_numbers import HostNumber
+from ironcurtain.home.layout import Home, private_directory
+from ironcurtain.home.session_paths import SessionPaths
+
+
+async def copy_session(reactor: Any, home: Home, number: HostNumber) -> SessionPaths:
+    """
+    Copy the files of a session of another host, as they are now.
+
+    :returns: the copy, in this home until the daemon ends.
+    :raises NotFound: that host is not here, or has no such session.
+    :raises NotAllowed: it does not let this person view its sessions.
+    """
+    socket = home.fleet_socket(number.host, DAEMON)
+    if not socket.exists():
+        raise NotFound(f"{number.host} is not here: see 'ironcurtain fleet status'")
+    client = ControlClient(reactor, str(socket), host=number.host)
+    paths = SessionPaths(private_directory(socket.parent) / f"session-{number.there}")
+    private_directory(paths.directory)
+    for kind, name in KINDS.items():
+        write_atomically(paths.directory / name, await client.content(f"{FILES}/{number.there}/{kind}"), durable=False)
+    return paths
+
+
+def key_of(home: Home, number: HostNumber) -> Path:
+    """
+    :returns: a file with the key with which a session's host signs its audit logs, as ``fleet.trust`` has it.
+    :raises NotFound: it is not there.
+    """
+    known = read_trust(home.fleet_trust).hosts.get(number.host)
+    if known is None:
+        raise NotFound(f"fleet.trust does not name {number.host}")
+    path = home.fleet_socket(number.host, DAEMON).parent / "key.pem"
+    write_atomically(path, VerifyingKey(Ed25519PublicKey.from_public_bytes(known.key)).pem.encode(), durable=False)
+    return path
