@@ -27,6 +27,9 @@ from ironcurtain.view.sessions import DIGEST, head_words
 REASON_LINES = 2
 """Maximum number of lines of rule and reason before the arguments (the arguments stay on an 80x24 screen)."""
 
+LEAST_WIDTH = 10
+"""Minimum number of columns of the text."""
+
 REMEMBERED = 8
 """Size of the cache of wrapped texts, so that a long one is not wrapped for every frame."""
 
@@ -57,7 +60,7 @@ class Details:
         :param width: columns.
         :param now: seconds since the epoch.
         """
-        width = max(width, 10)
+        width = max(width, LEAST_WIDTH)
         if state.help:
             return Text("HELP", help_lines(width))
         if state.permitted:

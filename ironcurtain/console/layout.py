@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ironcurtain.console.commands import Section
-from ironcurtain.console.details import Details, Text
+from ironcurtain.console.details import LEAST_WIDTH, Details, Text
 from ironcurtain.console.rows import clock, empty, row
 from ironcurtain.console.state import ConsoleState, Shown, ShownEscalation, key_of
 from ironcurtain.escalation.decision_keys import Page
@@ -25,6 +25,9 @@ LOW = 20
 
 LEAST = 4
 """Minimum number of rows of the text for a call to count as shown: with fewer, its arguments are not visible."""
+
+LEAST_COLUMNS = LEAST_WIDTH + 1
+"""Minimum number of columns for the same: on fewer, each line of the text is cut."""
 
 REMARK_LINES = 2
 """
@@ -296,7 +299,8 @@ def _panel(state: ConsoleState, text: Text, width: int, height: int, lists: _Lis
     below = len(text.lines) - first - len(part)
     heading = text.heading + (f", {below} below" if below else "") + (f", {first} above" if first else "")
     body = [_rule(heading, width, False), *((Span(" "), *line) for line in part)][:height]
-    whole = state.escalation if state.section is Section.WAITING and not state.aside and page >= LEAST else None
+    fits = page >= LEAST and width >= LEAST_COLUMNS
+    whole = state.escalation if state.section is Section.WAITING and not state.aside and fits else None
     key = None if whole is None else key_of(whole)
     calls = 1 if whole is None else whole.calls
     part_shown = Page(first, len(part), len(text.lines), width)

@@ -65,17 +65,27 @@ def fitting(text: str, start: int, width: int) -> int:
     return len(text)
 
 
+def _breaks(text: str, width: int, indent: int = 0, whole_words: bool = False) -> Iterator[tuple[int, int]]:
+    """:returns: begin and end of each row; only the space at a break is left out."""
+    start = 0
+    while (end := fitting(text, start, max(width - (indent if start else 0), 2))) < len(text):
+        space = text.rfind(" ", start + 1, end + 1)
+        if whole_words and (space < 0 or not text[start:space].strip(" ")):
+            space = text.find(" ", end)
+            if space < 0:
+                break
+        end = space if whole_words or space - start > (end - start) // 4 else max(end, start + 1)
+        yield start, end
+        start = end + (text[end] == " ")
+    if start < len(text) or not start:
+        yield start, len(text)
+
+
 def wrap(text: str, width: int) -> Iterator[str]:
     """
     Wrap text into pieces of at most ``width`` columns, at spaces if possible; only the space at a break is removed.
     """
-    width, start = max(width, 2), 0
-    while (end := fitting(text, start, width)) < len(text):
-        space = text.rfind(" ", start + 1, end + 1)
-        broken = space if space - start > (end - start) // 2 else end
-        yield text[start:broken]
-        start = broken + (text[broken] == " ")
-    yield text[start:]
+    return (text[start:end] for start, end in _breaks(text, width))
 
 
 def cut(text: str, width: int, rest: str = "…") -> str:
@@ -117,23 +127,13 @@ def clip(line: Line, width: int) -> Line:
     return tuple(span for span in spans if span.text)
 
 
-def fold(line: Line, width: int) -> Iterator[Line]:
+def fold(line: Line, width: int) -> list[Line]:
     """
     Wrap a line at spaces, keeping its indentation. A word that is too long, such as a path, is not split, so that it
     can be copied.
     """
     text = unstyled(line)
-    indent = min(len(text) - len(text.lstrip(" ")), width // 2)
-    start = 0
-    while (end := max(fitting(text, start, width if start == 0 else width - indent), start + 1)) < len(text):
-        space = text.rfind(" ", start, end + 1)
-        if not text[start:space].strip(" ") or space < 0:
-            space = text.find(" ", end)
-        if space < 0:
-            break
-        yield _part(line, start, space, indent)
-        start = space + 1
-    yield _part(line, start, len(text), indent)
+    return _rows(line, width, len(text) - len(text.lstrip(" ")), True)
 
 
 def rows(line: Line, width: int, indent: int = 0) -> list[Line]:
@@ -143,20 +143,12 @@ def rows(line: Line, width: int, indent: int = 0) -> list[Line]:
     :param width: columns of a row.
     :param indent: columns that are left free before the second row and those that follow.
     """
-    text = unstyled(line)
+    return _rows(line, width, indent, False)
+
+
+def _rows(line: Line, width: int, indent: int, whole_words: bool) -> list[Line]:
     indent = min(indent, width // 2)
-    found: list[Line] = []
-    start = 0
-    while True:
-        room = max(width - (indent if found else 0), 2)
-        end = fitting(text, start, room)
-        if end < len(text):
-            space = text.rfind(" ", start + 1, end + 1)
-            end = space if space - start > room // 4 else max(end, start + 1)
-        found.append(_part(line, start, end, indent))
-        start = end + (text[end : end + 1] == " ")
-        if start >= len(text):
-            return found
+    return [_part(line, start, end, indent) for start, end in _breaks(unstyled(line), width, indent, whole_words)]
 
 
 def shortened(lines: Sequence[Line], most: int, note: Line) -> list[Line]:

@@ -54,6 +54,12 @@ class SizeTests(SynchronousTestCase):
         if picture.cursor is not None:
             self.assertTrue(picture.cursor[0] < columns and picture.cursor[1] < rows)
 
+    def test_text_on_too_few_columns_does_not_count_as_shown(self) -> None:
+        """Its lines are cut: what stands at their ends was never on the screen."""
+        state = ConsoleState().news([session()], [escalation(1)], NOW)
+        shown = {columns: frame(state, Details(), columns, 40, NOW).shown.whole for columns in (1, 10, 11)}
+        self.assertEqual(shown, {1: None, 10: None, 11: key_of(state.pending[0])})
+
 
 class FirstScreenTests(SynchronousTestCase):
     """What is there without scrolling, on 80 columns and 24 rows."""
