@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import os
-import shutil
 import sys
 from collections.abc import Sequence
 from typing import TypeVar
@@ -15,6 +14,7 @@ import msgspec
 from ironcurtain.errors import Unavailable, UsageError
 from ironcurtain.process.accounts import Account
 from ironcurtain.process.bounded import Bounds, Finished, Unfinished
+from ironcurtain.process.search_path import host_program
 from ironcurtain.sandbox import programs
 from ironcurtain.sandbox.bubblewrap import opened
 from ironcurtain.sandbox.installation import Installation
@@ -104,7 +104,7 @@ class SensesWorker:
             unconfined = f"nothing can confine what reads pictures and sound: {problem}"
             return dict.fromkeys(("pictures", "text", "speech", "sound"), unconfined)
         found = {sense: missing(sense) for sense in PACKAGES}
-        return {**found, "text": found["pictures"] or ("" if shutil.which(READER) else _NO_READER)}
+        return {**found, "text": found["pictures"] or ("" if host_program(READER) else _NO_READER)}
 
     async def picture(
         self,
@@ -137,7 +137,7 @@ class SensesWorker:
         :raises UsageError: it is not a PNG file that can be read, or too large.
         :raises Unavailable: what is needed is missing, or the process failed.
         """
-        if (program := shutil.which(READER)) is None:
+        if (program := host_program(READER)) is None:
             raise Unavailable(_NO_READER)
         order = ReadText(os.path.realpath(program), region, tuple(hidden))
         reply = await self._carry_out(order, _bounded(png, PICTURE_LIMIT), "pictures")
