@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import signal
 from typing import Any
 
 from tests.cli.cases import ProductCase
 from tests.product import until
+from tests.senses.pictures import plain
 
 WORK = {
     "text": "I write it.",
@@ -21,6 +23,25 @@ TOLD = (
     '- filesystem.read_text_file {"path":"~/secret.txt"}: not made: nobody had decided on it\n'
     "The interpreter was restarted, so these variables are gone: draft."
 )
+
+
+class PictureTests(ProductCase):
+    def test_picture_of_a_tool_is_shown_and_its_data_is_nowhere(self) -> None:
+        picture = plain(64, 48, b"\x10\x90\xd0")
+        (self.product.person / "a.png").write_bytes(picture)
+        code = {"code": f"shot = filesystem.read_media_file('{self.product.person}/a.png')\nshow(shot)\nprint(shot)"}
+        handle = "{'id': 'picture-1', 'media_type': 'image/png', 'width': 64, 'height': 48}\n(pictures shown: 1)"
+        backend = self.product.script(code, {"expect": {"last_result_contains": handle}, "text": "A blue box."})
+        policy = self.product.home / "policy.toml"
+        policy.parent.mkdir(0o700)
+        policy.write_text('[[rules]]\nname = "all"\nif = { server = ["filesystem"] }\nthen = "allow"\n')
+        done = self.product.run("start", "--backend", backend, "look")
+        self.assertEqual((done.returncode, done.stdout), (0, "A blue box.\n"), done.stderr)
+        (session,) = self.product.home.glob("sessions/*")
+        kept = b"".join(path.read_bytes() for path in session.rglob("*") if path.is_file() and path.suffix != ".png")
+        self.assertIn(b"image/png 64x48", kept)
+        self.assertNotIn(base64.b64encode(picture)[:60], kept)
+        self.assertNotIn(picture, kept)
 
 
 class ResumedTests(ProductCase):
