@@ -13,7 +13,7 @@ import click
 from ironcurtain import __version__
 from ironcurtain.cli.backends import BackendOption
 from ironcurtain.cli.paths import UserPath
-from ironcurtain.home.layout import find_home
+from ironcurtain.home.layout import Home, find_home
 from ironcurtain.home.user_paths import absolute_path, current_directory
 
 
@@ -118,6 +118,8 @@ def shell(
         raise SystemExit(_in_terminal(request, config_file, trace))
     if words:
         raise UsageError("arguments for the shell need a terminal")
+    if json_output is False and not one_shot and os.isatty(0):
+        raise UsageError("--text at a terminal needs an instruction: give it after -c, or begin it with #")
     from ironcurtain.cli.shell_pipe import PipeFrontEnd, instructions_of
     from ironcurtain.shell.protocol import checked_instruction
 
@@ -132,6 +134,16 @@ def shell(
     )
 
 
+def _require_person(where: Home) -> None:
+    """:raises NotAllowed: this is part of a session that has no terminal, so that a shell would wait for ever."""
+    from ironcurtain.cli.shell_above import unattended_above
+    from ironcurtain.errors import NotAllowed
+
+    if (entry := unattended_above(where)) is not None:
+        why = f"nobody is at this terminal, which is that of session {entry.number}"
+        raise NotAllowed(f"{why}: give an instruction with -c")
+
+
 def _in_terminal(request: Mapping[str, Any], config_file: Path | None, trace: bool) -> int:
     """The user waits for a prompt: hence the shell is started before most of this program is imported."""
     from ironcurtain.home.layout import read_configuration
@@ -141,6 +153,8 @@ def _in_terminal(request: Mapping[str, Any], config_file: Path | None, trace: bo
     from ironcurtain.shell.starting import options_of, shell_start
 
     where = find_home(os.environ, os.geteuid())
+    if any(where.registry.glob("session-*.json")):
+        _require_person(where)
     path = config_file or where.config
     settings = load(str(path), read_configuration(path), os.environ).settings
     approval = unchecked_approval(Path(request.get("policy", where.policy)))

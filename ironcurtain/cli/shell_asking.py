@@ -11,12 +11,11 @@ from typing import Any
 from twisted.internet.interfaces import IReactorTime
 from twisted.python.failure import Failure
 
+from ironcurtain.cli.shell_above import session_above
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.escalation.decision_keys import QUIET_SECONDS
 from ironcurtain.home.layout import Home
-from ironcurtain.home.registry import SessionRegistry
 from ironcurtain.policy.reversal import undo_words
-from ironcurtain.process.identity import processes_above
 from ironcurtain.shell.inheritance import policies_in
 from ironcurtain.shell.messages import Approval, ApprovalRequested
 from ironcurtain.text.display import one_line, paragraphs
@@ -32,10 +31,8 @@ def nobody_attends(home: Home, environ: Mapping[str, str]) -> str:
     """
     :returns: why nobody can answer at this process's terminal: an agent has it; empty if somebody may.
     """
-    above = set(processes_above())
-    for entry in SessionRegistry(home.registry).live():
-        if entry.pid in above:
-            return f"this terminal is that of session {entry.number}, in which an agent works"
+    if (entry := session_above(home)) is not None:
+        return f"this terminal is that of session {entry.number}, in which an agent works"
     try:
         depth = policies_in(environ).depth
     except ConfigurationError:

@@ -18,6 +18,10 @@ from ironcurtain.shell.messages import (
     StepStarted,
 )
 from ironcurtain.text.display import one_line, paragraphs
+from ironcurtain.view.diffs import diff_lines
+
+DIFF_ROWS = 40
+"""Most rows of how a step changes a file."""
 
 
 def print_text(message: Message, asked_here: bool) -> None:
@@ -28,7 +32,11 @@ def print_text(message: Message, asked_here: bool) -> None:
         case ModelText(text=text):
             click.echo(paragraphs(text), nl=False)
         case PlanProposed(steps=steps):
-            click.echo("\n" + "\n".join(f"  {step.number}. {one_line(step.command)}" for step in steps))
+            click.echo()
+            for step in steps:
+                click.echo(f"  {step.number}. {one_line(step.command)}")
+                for line in diff_lines(step.diff, DIFF_ROWS, indent="     "):
+                    click.echo("".join(span.text for span in line))
         case ApprovalRequested(number=number, step=step) if not asked_here:
             how = f"ironcurtain approve {number}, or ironcurtain deny {number}"
             click.echo(f"Step {step.number} waits, {undo_words(step.undo)}: {how}", err=True)

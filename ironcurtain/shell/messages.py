@@ -153,11 +153,12 @@ class StepDecided(_Message, frozen=True, tag="decision"):
 
 
 class StepStarted(_Message, frozen=True, tag="step_started"):
-    """The command was given to the shell."""
+    """The command was given to the shell, or what any other ``kind`` of steps does has begun."""
 
     plan_id: str
     step: int
     command: str
+    kind: StepKind = StepKind.COMMAND
 
 
 class StepOutput(_Message, frozen=True, tag="output"):

@@ -265,7 +265,7 @@ class PlanRun:
             self._question, self._phase = None, _Phase.RUNNING
             self._left += parts.clock.seconds() - began
             parts.tell(decided)
-            parts.tell(StepStarted(plan_id=self.plan_id, step=step.number, command=step.command))
+            self._tell_started(step)
             if isinstance(question.instead, Steer):
                 self._end(PlanEnding.STEERED, question.instead.context)
             if isinstance(question.instead, Steer | Interrupt | Kill):
@@ -303,7 +303,7 @@ class PlanRun:
     async def _execute(self, hand: Hand, call: OpenCall, judged: JudgedStep, directory: str) -> CommandResult:
         parts, step = self._parts, judged.step
         self._phase, began = _Phase.RUNNING, parts.clock.seconds()
-        parts.tell(StepStarted(plan_id=self.plan_id, step=step.number, command=step.command))
+        self._tell_started(step)
         try:
             seconds = min(parts.command_seconds, self._left)
             how = StepRun(directory, seconds, partial(self._show, step), partial(self._ask_below, step))
@@ -326,6 +326,10 @@ class PlanRun:
             reason=result.reason,
         )
         return result
+
+    def _tell_started(self, step: ProposedStep) -> None:
+        started = StepStarted(plan_id=self.plan_id, step=step.number, command=step.command, kind=step.kind)
+        self._parts.tell(started)
 
     def _show(self, step: ProposedStep, data: bytes) -> None:
         """Show whole lines: characters, escape sequences and secrets are not cut."""

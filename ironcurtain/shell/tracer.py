@@ -18,12 +18,16 @@ from ironcurtain.shell.messages import (
     Message,
     StepCompleted,
     StepDecided,
+    StepKind,
     StepOutcome,
     StepStarted,
 )
 from ironcurtain.traces.context import SPAN_BYTES, TraceContext
 from ironcurtain.traces.otlp import Export, from_shell
 from ironcurtain.traces.span import Span, TracedAction, moment, written
+
+_TYPES = {StepKind.COMMAND: "shell", StepKind.EDIT: "edit", StepKind.TOOL: "mcp", StepKind.AGENT: "agent"}
+"""What hooks and traces call the kinds of steps."""
 
 
 @dataclass(slots=True)
@@ -33,6 +37,7 @@ class _Current:
     instruction: str
     began: float
     command: str = ""
+    kind: StepKind = StepKind.COMMAND
     actions: list[TracedAction] = field(default_factory=list)
     deciders: set[str] = field(default_factory=set)
     outcomes: set[StepOutcome] = field(default_factory=set)
@@ -76,13 +81,16 @@ class Tracer:
                 self._current = _Current(text, self._now())
             case StepDecided(allowed=True, by=by), _Current() as current:
                 current.deciders.add("policy" if by.startswith("policy") else "human")
-            case StepStarted(command=command), _Current() as current:
-                current.command = command
+            case StepStarted(command=command, kind=kind), _Current() as current:
+                current.command, current.kind = command, kind
             case StepCompleted(), _Current() as current:
                 current.outcomes.add(message.outcome)
                 if current.command:
                     action = TracedAction(
-                        command=current.command, exit=message.exit_code, duration_ms=message.duration_ms
+                        type=_TYPES[current.kind],
+                        command=current.command,
+                        exit=message.exit_code,
+                        duration_ms=message.duration_ms,
                     )
                     current.actions.append(action)
                     current.command = ""

@@ -16,13 +16,15 @@ SPAN_BEGINS: Final = b'{"trace_id":"'
 """What every line of :func:`written` begins with."""
 
 
-class TracedAction(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="shell"):
+class TracedAction(msgspec.Struct, frozen=True, kw_only=True):
     """
-    A command that ran, or was not allowed to.
+    A step that was done.
 
+    :param type: ``shell``, a command; ``edit``, a file; ``mcp``, a call of a tool; ``agent``, an agent below.
     :param exit: its status, if it has one.
     """
 
+    type: str = "shell"
     command: str
     exit: int | None
     duration_ms: int

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
+import select
 import tempfile
 from pathlib import Path
 
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
+from ironcurtain.cli.shell_above import unattended_above
 from ironcurtain.cli.shell_asking import TerminalQuestions, answer, nobody_attends, question
 from ironcurtain.cli.shell_input import KEPT, PipedData, read_data
 from ironcurtain.errors import UsageError
@@ -48,13 +51,16 @@ class QuestionTests(SynchronousTestCase):
         self.questions = TerminalQuestions(self.clock, descriptor, self.decided.append)
         self.addCleanup(self.questions.close)
 
-    def shown(self) -> str:
-        """:returns: what the terminal has shown since the last call."""
-        return os.read(self.master, 65536).decode()
+    def shown(self, end: str) -> str:
+        """:returns: what the terminal shows, until these words."""
+        found = ""
+        while end not in found and select.select([self.master], [], [], 10.0)[0]:
+            found += os.read(self.master, 65536).decode()
+        return found
 
     def test_a_line_after_a_second_decides_on_what_was_shown(self) -> None:
         self.questions.ask(REQUEST)
-        shown = self.shown()
+        shown = self.shown("Enter: ")
         self.assertIn("rm -r 'x\\x1b[2J'", shown)
         self.assertIn("A allows until this ends: shell.run in /w", shown)
         self.clock.advance(1.1)
@@ -66,7 +72,7 @@ class QuestionTests(SynchronousTestCase):
         self.questions.ask(REQUEST)
         self.questions.typed(b"a\n")
         self.assertEqual(self.decided, [])
-        self.assertIn("too early", self.shown())
+        self.assertIn("too early", self.shown("too early"))
 
     def test_other_words_decide_nothing_and_the_end_denies(self) -> None:
         self.questions.ask(REQUEST)
@@ -119,6 +125,12 @@ class AttendanceTests(SynchronousTestCase):
         )
         SessionRegistry(home.registry).add(entry)
         self.assertIn("session 4", nobody_attends(home, {}))
+        self.assertIsNotNone(unattended_above(home), "it cannot be known")
+        snapshot = home.session("s").snapshot
+        snapshot.parent.mkdir(parents=True)
+        for terminal in (False, True):
+            snapshot.write_text(json.dumps({"id": "s", "terminal": terminal}))
+            self.assertEqual(unattended_above(home), None if terminal else entry)
         SessionRegistry(home.registry).remove("s")
         self.assertTrue(nobody_attends(home, {VARIABLE: "garbage"}))
 

@@ -1,0 +1,36 @@
+"""The session that this process is part of: in its terminal, an agent works, and not only a person types."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from ironcurtain.home.layout import Home
+from ironcurtain.home.registry import SessionEntry, SessionRegistry
+from ironcurtain.process.identity import processes_above
+
+
+class _Shown(msgspec.Struct):
+    terminal: bool = False
+
+
+def session_above(home: Home) -> SessionEntry | None:
+    """:returns: the innermost session whose process is above this one; ``None`` if there is none."""
+    entries = {entry.pid: entry for entry in SessionRegistry(home.registry).live()}
+    return next((entries[pid] for pid in processes_above() if pid in entries), None) if entries else None
+
+
+def unattended_above(home: Home) -> SessionEntry | None:
+    """:returns: the session above this process if it has no terminal that a person could be at; else ``None``."""
+    if (entry := session_above(home)) is None:
+        return None
+    try:
+        shown = msgspec.json.decode(_snapshot(home, entry).read_bytes(), type=_Shown)
+    except (OSError, msgspec.DecodeError):
+        return entry
+    return None if shown.terminal else entry
+
+
+def _snapshot(home: Home, entry: SessionEntry) -> Path:
+    return home.session(entry.session_id).snapshot
