@@ -290,7 +290,7 @@ class ShellAgent:
         if self._holder.mode is ShellMode.SUSPENDED:
             self._resume(text)
         elif self._holder.returning:
-            self.assistant.steer(text)
+            self.assistant.note(text)
         elif self._holder.mode in (ShellMode.SHELL, ShellMode.INSTRUCTED):
             self._holder.mode = ShellMode.INSTRUCTED
             self.typed.add(text)
@@ -372,7 +372,7 @@ class ShellAgent:
         if self.front_ends.agent_mode is not None:
             self.front_ends.agent_mode.begin()
         if text:
-            self.assistant.steer(text)
+            self.assistant.note(text)
         self._holder.returning = True  # until the shell shows its next prompt
         if not self._wrapped.integrated:
             self._holder.release()

@@ -63,8 +63,9 @@ class Announcements:
 def announced(message: Message) -> str:
     """:returns: what somebody is told who is back in the shell while the agent works; empty: nothing."""
     match message:
-        case PlanProposed(confirm=True, steps=steps):
-            return f"the agent has a plan of {len(steps)} step{'s' if len(steps) != 1 else ''}: {BACK}"
+        case PlanProposed(steps=steps, confirm=confirm):
+            plan = f"the agent has a plan of {len(steps)} step{'s' if len(steps) != 1 else ''}"
+            return f"{plan}: {BACK}" if confirm else f"{plan}, and waits for the terminal: # lets it go on"
         case ApprovalRequested(step=step):
             return f"the agent asks whether to run {one_line(step.command, SHOWN)!r}: {BACK}"
         case BudgetReached():

@@ -22,6 +22,7 @@ from ironcurtain.shell.messages import (
     Message,
     ModelText,
     MoreTokens,
+    Note,
     Notice,
     ProposedStep,
     Steer,
@@ -83,7 +84,7 @@ class Assistant:
         """:returns: what the last instruction used so far."""
         return self._requests.usage
 
-    def steer(self, context: str) -> None:
+    def note(self, text: str) -> None:
         """
         The user tells the model something: what has not run of the plan is revised, and without one it comes next.
 
@@ -91,9 +92,9 @@ class Assistant:
         """
         if not self._busy:
             raise UsageError("no instruction is worked on: begin one")
-        self._notes.append(context)
+        self._notes.append(text)
         if self._plan is not None:
-            self._plan.receive(Steer(plan_id=self._plan.plan_id, context=context))
+            self._plan.receive(Steer(plan_id=self._plan.plan_id, context=text))
 
     async def respond(self, instruction: str) -> InstructionDone:
         """
@@ -141,8 +142,8 @@ class Assistant:
         :raises UsageError: it does not fit now.
         :raises StaleDecision: it is about something that is over.
         """
-        if isinstance(action, Steer):
-            self.steer(action.context)
+        if isinstance(action, Note | Steer):
+            self.note(action.text if isinstance(action, Note) else action.context)
         elif isinstance(action, MoreTokens):
             self._requests.budget.answer(action.allow)
         elif self._plan is not None:

@@ -133,6 +133,7 @@ class CommandRunner:
     :param limit: most bytes of output that are kept of a command.
     :ivar pasting: whether the shell takes pastes as such (bracketed paste mode).
     :ivar at_prompt: whether the shell waits at a primary prompt with an empty line.
+    :ivar cleared: called when what was typed to a command that did not read it is taken off the line.
     :ivar line: makes what is typed of a command; ``None``: this shell cannot be used.
     :ivar end_line: gives what is typed after an interrupt so that the shell shows the mark of the end;
         empty while a command still runs; ``None``: it shows its marks by itself.
@@ -149,6 +150,7 @@ class CommandRunner:
         self._began = 0.0
         self._timers: list[IDelayedCall] = []
         self.pasting = self.at_prompt = self._left_over = False
+        self.cleared: Callable[[], None] = lambda: None
         self.line: Callable[[str], str | None] = lambda command: command
         self.end_line: Callable[[], str | None] = lambda: None
 
@@ -181,6 +183,7 @@ class CommandRunner:
         self.at_prompt = False
         if self._left_over:
             self._pty.write(KILL_LINE)
+            self.cleared()
         self._left_over = False
         typed = line.encode("utf-8", "replace")
         if self.pasting:  # fish leaves out blanks at the beginning of a paste

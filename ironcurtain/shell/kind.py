@@ -69,6 +69,8 @@ PIPE_SIZE = (120, 40)
 SNAPSHOT_FILES, SNAPSHOT_SIZE = 20_000, 200_000_000
 """Most files and bytes of a snapshot of a shell's directory, which can be anything: nobody waits long for one."""
 
+CLEARED = "what you typed and no command read is off the line, in the shell's kill ring: Ctrl-Y brings it back"
+
 ROUNDS = 20
 """Most model requests for one instruction."""
 
@@ -169,6 +171,7 @@ class _Making:
         runner = CommandRunner(wrapped.pty, self._reactor, own.output_bytes)
         runner.line, runner.end_line = wrapped.line, wrapped.end_line
         agent = ShellAgent(core, wrapped, runner)
+        runner.cleared = lambda: agent.tell(Notice(text=CLEARED))
         agent.assistant = self._assistant(agent, wrapped, runner)
         agent.journal.clean = self._scrubber.text
         agent.front_ends.trace_id = self._trace.trace_id

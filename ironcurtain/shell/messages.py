@@ -271,8 +271,14 @@ class Edit(_Action, frozen=True, tag="edit"):
     command: str
 
 
+class Note(_Action, frozen=True, tag="note"):
+    """Tell the model something: it revises the steps that have not run, or is told with its next request."""
+
+    text: str
+
+
 class Steer(_Action, frozen=True, tag="steer"):
-    """Tell the model something; it revises the steps that have not run."""
+    """The earlier name of a ``note``."""
 
     plan_id: str
     context: str
@@ -298,5 +304,5 @@ class Kill(_Action, frozen=True, tag="kill"):
     """As Ctrl-C twice: end the whole operation at once, with SIGKILL for the command that runs."""
 
 
-Action = Approval | Edit | Steer | Instruct | MoreTokens | Interrupt | Kill
+Action = Approval | Edit | Note | Steer | Instruct | MoreTokens | Interrupt | Kill
 """What front ends may say."""

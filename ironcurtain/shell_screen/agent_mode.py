@@ -101,6 +101,8 @@ class InlineAgentMode:
         for each in wanted:
             if isinstance(each, Suspend):
                 self._agent.suspend()
+                if each.rest and not self._shown:  # a command that is typed and does not run yet keeps the terminal
+                    self._agent.type(each.rest)
             elif isinstance(each, EditRequested):
                 self._edit(each)
             elif isinstance(each, ForCommand):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ironcurtain.escalation.decision_keys import Offer, Verdict, early
-from ironcurtain.shell.messages import Action, Approval, Instruct, Interrupt, Kill, MoreTokens, ProposedStep, Steer
+from ironcurtain.shell.messages import Action, Approval, Instruct, Interrupt, Kill, MoreTokens, Note, ProposedStep
 from ironcurtain.shell.reversal import needs_own_decision
 from ironcurtain.shell_screen.input_line import InputLine
 from ironcurtain.shell_screen.keymap import Key, KeyReader
@@ -20,7 +20,13 @@ KILL_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Suspend:
-    """The person wants the shell back; the agent's question stays open."""
+    """
+    The person wants the shell back; the agent's question stays open.
+
+    :param rest: what came with that key, for the shell.
+    """
+
+    rest: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +58,7 @@ _DECISIONS: dict[str, Decision] = {
     "x": "skip",
     "d": "deny",
 }
+_SUSPEND = b"\x1a"
 _LINES = {"n": "note: ", "c": "note: ", "#": "# "}
 _READING = frozenset(("enter", "escape", "q", "left", *_DECISIONS, *MOVES, *PAGES))
 
@@ -82,7 +89,11 @@ class Keyboard:
         """
         if self._panel.running:
             return self._while_running(data, now)
-        return self._all_pressed(self._reader.feed(data, now), now)
+        before, suspends, rest = data.partition(_SUSPEND)
+        done = self._all_pressed(self._reader.feed(before + suspends, now), now)
+        if done and isinstance(done[-1], Suspend):
+            return [*done[:-1], Suspend(rest)]
+        return done + self._all_pressed(self._reader.feed(rest, now), now) if rest else done
 
     def tick(self, now: float) -> list[Action | Local]:
         """Time has passed: Esc was pressed, if nothing followed it."""
@@ -154,7 +165,7 @@ class Keyboard:
             return [Instruct(text=text)]
         panel.record_words(text)
         panel.close_question("thinking", now)
-        return [Steer(plan_id=panel.plan.id, context=text)]
+        return [Note(text=text)]
 
     def _answer(self, question: Question, key: Key, now: float) -> list[Action | Local]:
         """A key at a question, or at a step of it that is read in full."""

@@ -6,7 +6,7 @@ from ironcurtain.llm.model import ModelError
 from ironcurtain.session.events import Notice
 from ironcurtain.shell import messages
 from ironcurtain.shell.announcements import LOOK_SECONDS
-from ironcurtain.shell.messages import InstructionDone, Steer
+from ironcurtain.shell.messages import InstructionDone, Note, Steer
 from ironcurtain.shell.typed_instructions import JOIN_SECONDS
 from ironcurtain.shell.wrapped import MARKS_SECONDS
 from tests.shell.model import last_words, problems
@@ -23,7 +23,7 @@ class WordTests(AgentTestCase):
         self.instructs("look")
 
     def test_while_it_writes_its_answer_they_come_next(self) -> None:
-        self.agent.act(Steer(plan_id="", context="only the first"))
+        self.agent.act(Note(text="only the first"))
         self.agent.act(Steer(plan_id="old", context="and quickly"))
         self.says("There are two.")
         self.assertIn("only the first\nand quickly", last_words(self.model.requests[1]))
@@ -48,6 +48,16 @@ class WordTests(AgentTestCase):
         self.instructs("again")
         self.says("So.")
         self.assertEqual(self.turns[1].answer, "So.")
+
+    def test_what_no_command_read_is_said_to_be_off_the_line(self) -> None:
+        cleared = []
+        self.runner.cleared = lambda: cleared.append(True)
+        self.plans("allow one", "allow two")
+        self.shows(mark("C"))
+        self.agent.type(b"y")
+        self.assertEqual(cleared, [])
+        self.shows(mark("D;0"), PROMPT, b"y")
+        self.assertEqual(cleared, [True])
 
     def test_a_note_that_was_not_sent_is_on_the_shells_line(self) -> None:
         self.mode.unsent = "and the"
@@ -113,6 +123,10 @@ class BackInTheShellTests(AgentTestCase):
     def test_a_question_is_announced(self) -> None:
         self.plans("ls\n-l")
         self.assertIn(b"the agent asks whether to run 'ls", self.eye.new())
+
+    def test_steps_that_wait_for_the_terminal_are_announced(self) -> None:
+        self.plans("allow ls")
+        self.assertIn(b"the agent has a plan of 1 step, and waits for the terminal: # lets it go on", self.eye.new())
 
     def test_an_error_is_announced(self) -> None:
         self.model.fail(ModelError("network", "it broke"))

@@ -108,7 +108,7 @@ class RoundTests(AssistantTestCase):
     def test_a_word_of_the_user_comes_to_the_model_with_the_results(self) -> None:
         self.instruct()
         self.plan("ls", "df")
-        self.assistant.steer("only the first")
+        self.assistant.note("only the first")
         self.turn()
         request = self.model.requests[1]
         self.assertEqual([each.is_error for each in last_results(request)], [True, True])
@@ -136,14 +136,14 @@ class RoundTests(AssistantTestCase):
         """As from the shell, while the agent is suspended."""
         self.make(ConfirmMode.AUTO)
         self.instruct()
-        self.assistant.steer("but not")
-        self.assistant.steer("that one")
+        self.assistant.note("but not")
+        self.assistant.note("that one")
         self.plan("allow x", "allow y")
         self.assertEqual(self.shell.ran, [])
         request = self.model.requests[1]
         self.assertEqual([each.is_error for each in last_results(request)], [True, True])
         self.assertIn("The user says: but not\nthat one\n", last_words(request))
-        self.assistant.steer("and why")
+        self.assistant.note("and why")
         self.say("As you wish.")
         self.assertIn("and why", last_words(self.model.requests[2]))
         self.say("Because.")

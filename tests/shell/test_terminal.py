@@ -275,6 +275,22 @@ class UnmarkedTests(TerminalCase):
         self.leave()
 
 
+class AnnouncedTests(TerminalCase):
+    """What is said while the user is at the prompt of the shell."""
+
+    def test_an_answer_that_comes_meanwhile(self) -> None:
+        self.begin({"text": "There is nothing.", "delay": 1.0})
+        self.terminal.type("# look")
+        self.terminal.wait("thinking")
+        self.terminal.keys("C-z")
+        self.terminal.type("sleep 3; echo st''ill")
+        self.terminal.wait(r"^still\n\[ironcurtain\] the agent has answered: # shows it")
+        self.assertNotIn("There is nothing", self.terminal.text)
+        self.terminal.type("#")
+        self.terminal.wait("There is nothing")
+        self.leave()
+
+
 class ContextTests(TerminalCase):
     """What the model is told of the shell."""
 

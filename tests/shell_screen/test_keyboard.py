@@ -14,9 +14,9 @@ from ironcurtain.shell.messages import (
     Interrupt,
     Kill,
     MoreTokens,
+    Note,
     PlanProposed,
     ProposedStep,
-    Steer,
     StepCompleted,
     StepDecided,
     StepOutcome,
@@ -39,7 +39,7 @@ class WorkingTests(SynchronousTestCase):
         self.assertIn("not taken while the agent works: # begins a note", self.mode.text)
 
     def test_a_note_is_sent_and_shown(self) -> None:
-        self.assertEqual(self.mode.press(b"# only one\r"), [Steer(plan_id="", context="only one")])
+        self.assertEqual(self.mode.press(b"# only one\r"), [Note(text="only one")])
         self.assertIn("# only one", self.mode.text)
 
     def test_a_note_that_is_being_typed_is_kept_when_the_agent_is_done(self) -> None:
@@ -89,12 +89,12 @@ class PlanKeyTests(SynchronousTestCase):
         for key in (b"n", b"c", b"#"):
             self.setUp()
             self.assertEqual(self.mode.press(key, b"a", b"y", b"s", b"d"), [])
-            self.assertEqual(self.mode.press(b"\r"), [Steer(plan_id=PLAN, context="aysd")])
+            self.assertEqual(self.mode.press(b"\r"), [Note(text="aysd")])
 
     def test_a_note_is_begun_at_once(self) -> None:
         mode = AgentMode()
         planned(mode)
-        self.assertEqual(mode.press(b"j", b"n", b"a", b"\r", pause=0.1), [Steer(plan_id=PLAN, context="a")])
+        self.assertEqual(mode.press(b"j", b"n", b"a", b"\r", pause=0.1), [Note(text="a")])
         mode = AgentMode()
         planned(mode)
         self.assertEqual(mode.press(b"l", b"n", pause=0.1), [])
@@ -123,7 +123,7 @@ class PlanKeyTests(SynchronousTestCase):
         self.assertEqual(self.mode.press(b"k", b"\x1bOA", b"k", b"e"), [EditRequested(PLAN, LISTING)])
 
     def test_a_note(self) -> None:
-        self.assertEqual(self.mode.press(b"n", b"keep pip", b"\r"), [Steer(plan_id=PLAN, context="keep pip")])
+        self.assertEqual(self.mode.press(b"n", b"keep pip", b"\r"), [Note(text="keep pip")])
         self.assertIn("├ # keep pip", self.mode.text)
 
     def test_after_a_note_the_old_plan_cannot_be_allowed(self) -> None:
@@ -139,7 +139,7 @@ class PlanKeyTests(SynchronousTestCase):
 
     def test_letters_of_a_line_press_no_keys(self) -> None:
         self.assertEqual(self.mode.press(b"#", b"a", b"d", b"\x1b[200~a\r\x03\x1b[201~"), [])
-        self.assertEqual(self.mode.press(b"\r"), [Steer(plan_id=PLAN, context="ada")])
+        self.assertEqual(self.mode.press(b"\r"), [Note(text="ada")])
 
     def test_steps_that_end_leave_the_plan(self) -> None:
         for step in STEPS:
@@ -200,16 +200,16 @@ class StepKeyTests(SynchronousTestCase):
         for key in (b"n", b"c", b"#"):
             self.setUp()
             self.assertEqual(self.mode.press(key, b"a", b"d", b"A"), [])
-            self.assertEqual(self.mode.press(b"\r"), [Steer(plan_id=PLAN, context="adA")])
+            self.assertEqual(self.mode.press(b"\r"), [Note(text="adA")])
 
     def test_a_note_is_begun_while_the_step_is_read_in_full(self) -> None:
         for key in (b"n", b"c", b"#"):
             self.setUp()
-            self.assertEqual(self.mode.press(b"\r", key, b"a", b"\r"), [Steer(plan_id=PLAN, context="a")])
+            self.assertEqual(self.mode.press(b"\r", key, b"a", b"\r"), [Note(text="a")])
 
     def test_quit_edit_and_context(self) -> None:
         self.assertEqual(self.mode.press(b"e"), [EditRequested(PLAN, JOURNAL)])
-        self.assertEqual(self.mode.press(b"c", b"not so much\r"), [Steer(plan_id=PLAN, context="not so much")])
+        self.assertEqual(self.mode.press(b"c", b"not so much\r"), [Note(text="not so much")])
         self.mode.receive(SCOPED)
         self.assertEqual(self.mode.press(b"q"), [Interrupt()])
 
@@ -247,7 +247,9 @@ class AnywhereTests(SynchronousTestCase):
         planned(self.mode)
         self.assertEqual(self.mode.press(b"\x1b"), [])
         self.assertEqual(self.mode.passes(0.1), [Suspend()])
-        self.assertEqual(self.mode.press(b"\x1aa"), [Suspend()])
+        self.assertEqual(self.mode.press(b"\x1a"), [Suspend()])
+        self.assertEqual(self.mode.press(b"\x1als\r"), [Suspend(b"ls\r")])
+        self.assertEqual(self.mode.press(b"\x1b[200~\x1aa\x1b[201~a"), [])
 
     def test_sequences_give_nothing_back(self) -> None:
         planned(self.mode)
@@ -256,14 +258,14 @@ class AnywhereTests(SynchronousTestCase):
 
     def test_steering_between_steps(self) -> None:
         between(self.mode)
-        self.assertEqual(self.mode.press(b"# not", b" so", b"\r"), [Steer(plan_id=PLAN, context="not so")])
+        self.assertEqual(self.mode.press(b"# not", b" so", b"\r"), [Note(text="not so")])
 
     def test_a_line_that_is_typed_survives_a_step(self) -> None:
         between(self.mode)
         self.mode.press(b"# half")
         self.mode.receive(StepStarted(plan_id=PLAN, step=2, command="true"))
         self.mode.receive(StepCompleted(plan_id=PLAN, step=2, outcome=StepOutcome.DONE))
-        self.assertEqual(self.mode.press(b" done\r"), [Steer(plan_id=PLAN, context="half done")])
+        self.assertEqual(self.mode.press(b" done\r"), [Note(text="half done")])
 
     def test_afterwards_it_is_another_instruction(self) -> None:
         begun(self.mode)

@@ -13,9 +13,9 @@ from ironcurtain.shell.messages import (
     Instruct,
     InstructionDone,
     Message,
+    Note,
     PlanProposed,
     ProposedStep,
-    Steer,
     StepCompleted,
     StepForming,
     StepOutcome,
@@ -148,5 +148,5 @@ class RandomKeyTests(SynchronousTestCase):
             self.assertEqual(mode.keyboard.typed(letter.encode(), mode.now), [])
         words = "".join(letter for _, letter in text).strip()
         sent = mode.keyboard.typed(b"\r", mode.now)
-        self.assertEqual([each.context for each in sent if isinstance(each, Steer)], [words] if words else [])
+        self.assertEqual([each.text for each in sent if isinstance(each, Note)], [words] if words else [])
         self.assertFalse(any(isinstance(each, Approval | Instruct) for each in sent))
