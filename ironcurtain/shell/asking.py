@@ -20,6 +20,7 @@ from ironcurtain.shell.messages import (
     Kill,
     ProposedStep,
     Steer,
+    StepKind,
 )
 from ironcurtain.shell.model import PlanParts
 from ironcurtain.shell.tools import JudgedStep
@@ -110,6 +111,8 @@ class StepQuestion:
     def _tell(self, escalation: Escalation) -> None:
         request = escalation.request
         scope = request.scope.words if request.scope is not None else ""
+        if scope and self._step.kind is StepKind.COMMAND:  # all of its arguments are fixed: see RUN_TOOL
+            scope = f"exactly this command in {self._parts.directory()}"
         self._parts.tell(
             ApprovalRequested(
                 plan_id=self._plan_id,

@@ -241,7 +241,7 @@ class StepTests(PlanTestCase):
 
     def test_an_approval_for_the_session_is_not_asked_again(self) -> None:
         self.begin("ls", confirm=ConfirmMode.AUTO)
-        self.assertNotEqual(self.asked(1).scope, "")
+        self.assertEqual(self.asked(1).scope, "exactly this command in /work")
         self.say("allow_session", 1)
         self.outcomes()
         self.begin("ls", "ls -R", confirm=ConfirmMode.AUTO)
