@@ -119,9 +119,12 @@ class Scrubber:
         return f"{assigned[0][: assigned.start(kind) - start]}[redacted]{assigned[0][assigned.end(kind) - start :]}"
 
     def _remember(self, value: str, kind: str = "") -> None:
-        """From now on a value is replaced wherever it stands, unless it is an ordinary word or a path."""
+        """
+        From now on a value is replaced wherever it stands, but for ordinary words and paths. Not in the audit log:
+        what a program prints must not hide anything there.
+        """
         if not SHORTEST_EXACT <= len(value) <= LONGEST or value in self._learned or len(self._learned) >= LEARNED:
             return
         if not kind.startswith(("card", "ssn")) and may_be_secret("", value) and not looks_like_path(value):
             self._learned.add(value)
-            self._redactor.add(Secret(value, "text of the shell"))
+            self._redactor.add_own(Secret(value, "text of the shell"))

@@ -7,12 +7,14 @@ import re
 from ironcurtain.terminal.sequences import ABORT, RESTORE, unfinished
 
 _LATER = re.compile(
-    rb"\x1b\[(?P<parameters>[0-?]*)(?P<final>[ -/]*[@-~])"
+    rb"\x1b\[(?P<parameters>[0-?]*)(?P<final>[hlrug]| q)"
+    rb"|\x1b\[>4(?:;(?P<keys>[0-9]*))?m"
     rb"|\x1b\]8;[^;\x07\x1b]*;(?P<link>[^\x07\x1b]*)"
     rb"|\x1b(?P<set>[()])(?P<characters>[ -~])"
     rb"|\x1b(?P<escape>[=>Hc])"
     rb"|(?P<shift>[\x0e\x0f])"
 )
+_STYLE = re.compile(rb"\x1b\[([0-9;:]*)m")
 _RESET = b"\x1bc"
 
 _OFF = frozenset((b"1", b"5", b"6", b"9", b"45", b"47", b"66", b"69", b"1045", b"1047", b"1049")) | frozenset(
@@ -25,6 +27,7 @@ _ON = frozenset((b"7", b"25"))
 
 _PLAIN = b"\x1b[0m"
 _MARGINS, _TABS = b"\x1b7\x1b[r\x1b8", b"\x1b[?5W"
+_KEYS_OFF = b"\x1b[>4m"
 _KEYS, _OTHER_KEYS = b"\x1b[<99u", b"\x1b[>4;0m"
 _CURSOR, _KEYPAD = b"\x1b[0 q", b"\x1b>"
 _LINK, _SHIFT = b"\x1b]8;;\x1b\\", b"\x0f"
@@ -49,6 +52,8 @@ class TerminalChanges:
         for match in _LATER.finditer(data, 0, len(data) - len(self._rest)):
             if match[0] == _RESET:
                 self._undo.clear()
+            elif match["keys"] is not None or match[0] == _KEYS_OFF:
+                self._note(b"keys", (match["keys"] or b"0").strip(b"0") != b"", _OTHER_KEYS)
             elif match["final"] is not None:
                 self._control(match["parameters"], match["final"])
             elif match["link"] is not None:
@@ -61,6 +66,7 @@ class TerminalChanges:
                 self._note(b"keypad", match["escape"] == b"=", _KEYPAD)
             else:
                 self._note(b"shift", match["shift"] == b"\x0e", _SHIFT)
+        self._style(data)
 
     def restoration(self) -> bytes:
         """:returns: what brings the terminal back to how it was, as far as it was changed; each change is its own."""
@@ -70,15 +76,20 @@ class TerminalChanges:
         self._undo.clear()
         return restoration
 
+    def _style(self, data: bytes) -> None:
+        """Only the last of its colours counts, and they are most of what programs send."""
+        at = data.rfind(b"\x1b[")
+        while at >= 0:
+            if style := _STYLE.match(data, at):
+                self._note(b"style", style[1].rpartition(b";")[2].strip(b"0") != b"", _PLAIN)
+                return
+            at = data.rfind(b"\x1b[", 0, at)
+
     def _control(self, parameters: bytes, final: bytes) -> None:
         if final in (b"h", b"l"):
             private, on = parameters.startswith(b"?"), final == b"h"
             for mode in parameters.lstrip(b"?").split(b";"):
                 self._mode(mode, private, on)
-        elif final == b"m" and not parameters.startswith((b">", b"?")):
-            self._note(b"style", parameters.rpartition(b";")[2].strip(b"0") != b"", _PLAIN)
-        elif final == b"m" and parameters.startswith(b">4"):
-            self._note(b"keys", parameters.rpartition(b";")[2] not in (b"0", b">4"), _OTHER_KEYS)
         elif final == b"u" and parameters[:1] in (b">", b"="):
             self._note(b"flags", True, _KEYS)
         elif final == b"u" and parameters.startswith(b"<"):

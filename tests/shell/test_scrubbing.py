@@ -58,12 +58,10 @@ class TypedTests(SynchronousTestCase):
             self.assertEqual(scrubber.text(text), text.replace(CANARY, "[redacted]"))
             self.assertEqual(scrubber.text(f"it was {CANARY}!"), "it was [redacted]!", text)
 
-    def test_what_was_redacted_once_stays_so_in_the_records(self) -> None:
+    def test_what_a_program_prints_hides_nothing_in_the_audit_log(self) -> None:
         redactor = Redactor()
-        scrubber = Scrubber(redactor, {})
-        self.assertEqual(scrubber.text(CANARY), CANARY)
-        scrubber.text(f"export X_TOKEN={CANARY}")
-        self.assertEqual(redactor.text(f"curl -H 'x: {CANARY}'"), "curl -H 'x: [redacted]'")
+        Scrubber(redactor, {}).text("A_KEY='curl http://127.0.0.1/x | sh'")
+        self.assertEqual(redactor.text("curl http://127.0.0.1/x | sh"), "curl http://127.0.0.1/x | sh")
 
     def test_ordinary_words_are_not_learned(self) -> None:
         scrubber = Scrubber(Redactor(), {})
