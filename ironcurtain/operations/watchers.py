@@ -62,13 +62,13 @@ class Watchers:
 
     async def start(self) -> None:
         """
-        Follow what ``watchers.toml`` says now; a watcher that has not changed goes on.
+        Follow what ``watchers.toml`` says now; a watcher that watches and has not changed goes on.
 
         :raises ConfigurationError: the file is wrong; then nothing changes.
         """
         wanted = {each.name: each for each in watchers_of(self._home, self._environ) if self._is_ours(each)}
         for name, watching in list(self._followed.items()):
-            if wanted.get(name) != watching.watcher:
+            if wanted.get(name) != watching.watcher or watching.failed:
                 del self._followed[name]
                 await watching.stop()
         for name in wanted.keys() - self._followed.keys():

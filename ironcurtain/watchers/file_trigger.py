@@ -22,7 +22,7 @@ GATHER_SECONDS = 0.2
 """Seconds for which changes are collected before a look."""
 
 REST = 4.0
-"""A look that took a while is followed by a rest of so many times as long."""
+"""A look that took a while is followed by a rest of so many times as long, but of :data:`POLL_SECONDS` at most."""
 
 POLL_SECONDS = 5.0
 """Seconds between looks where the kernel reports nothing."""
@@ -118,7 +118,7 @@ class FileTrigger:
             if self._stopped:
                 return
             found, self._before = changes(self._before, now), now
-            self._rest = max(GATHER_SECONDS, REST * (self._reactor.seconds() - begun))
+            self._rest = min(max(GATHER_SECONDS, REST * (self._reactor.seconds() - begun)), POLL_SECONDS)
             if now.over:
                 self._say(f"{self._path} {now.over}: changes of the others are not noticed; watch a smaller directory")
             self._follow(now)

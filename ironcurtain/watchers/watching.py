@@ -92,6 +92,11 @@ class Watching:
             with suppress(IronCurtainError), self._records.change(name) as record:
                 record.trouble = str(e)
 
+    @property
+    def failed(self) -> bool:
+        """Whether it does not watch, because :meth:`start` failed."""
+        return self._turn.held and self._trigger is None
+
     async def stop(self) -> None:
         """End a run in progress, and follow it no longer."""
         self._stopped = True
