@@ -96,3 +96,15 @@ class SessionError(IronCurtainError):
     def __init__(self, code: str, detail: str, *, partial: str = "") -> None:
         super().__init__(detail)
         self.code, self.partial = code, partial
+
+
+class AccountLimitReached(SessionError):
+    """
+    A limit of the account that pays for the model ended a message.
+
+    :param seconds: until the limit ends.
+    """
+
+    def __init__(self, detail: str, seconds: float) -> None:
+        super().__init__("MESSAGE_FAILED", detail)
+        self.seconds = seconds

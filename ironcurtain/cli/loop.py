@@ -89,6 +89,11 @@ class Duration(click.ParamType["float"]):
     help="Resume a loop (default: the last one).",
 )
 @click.option("--git-checkpoint", is_flag=True, help="Commit after each iteration that changed files.")
+@click.option(
+    "--wait-for-limits",
+    is_flag=True,
+    help="Wait until a limit of the agent's account ends, instead of failing; needs --agent, and no terminal.",
+)
 @click.option("--workspace", type=UserPath(), help="The directory to work in (default: this one).")
 @click.option("--json", "json_output", is_flag=True, help="With 'config': print JSON, for programs.")
 @click.pass_context
@@ -150,6 +155,8 @@ def loop(ctx: click.Context, /, action: str | None, json_output: bool, **given: 
         raise UsageError("give either --agent or a command after --")
     if settings.event_loop.max_cost_usd is not None and not settings.loop.agent:
         raise UsageError("--max-cost needs --agent: the cost of a command of this machine is unknown")
+    if settings.loop.wait_for_limits and not settings.loop.agent:
+        raise UsageError("--wait-for-limits needs --agent: the account of a command of this machine is unknown")
     from ironcurtain.cli.looping import Looping
     from ironcurtain.loop.kind import LoopOptions
 
@@ -207,6 +214,7 @@ def _flags(given: dict[str, Any], command: tuple[str, ...]) -> list[SettingsLaye
         "cli.idle_timeout_secs": ("--idle-timeout", given["idle_timeout"]),
         "loop.agent": ("--agent", given["agent"]),
         "loop.command": ("the words after --", list(command) or None),
+        "loop.wait_for_limits": ("--wait-for-limits", given["wait_for_limits"] or None),
         "loop.git_checkpoint": ("--git-checkpoint", given["git_checkpoint"] or None),
     }
     layers = [SettingsLayer(flag, {name: value}) for name, (flag, value) in values.items() if value is not None]

@@ -19,7 +19,7 @@ from twisted.logger import Logger
 
 from ironcurtain.container.doors import Doors
 from ironcurtain.container_agent.packages import Packages
-from ironcurtain.errors import SessionError
+from ironcurtain.errors import AccountLimitReached, SessionError
 from ironcurtain.home.layout import account_directory, private_directory
 from ironcurtain.home.session_paths import RunPaths
 from ironcurtain.home.settings import Settings
@@ -151,7 +151,7 @@ class Traffic:
         if self._longest_wait is not None and seconds > self._longest_wait:
             words = f"the account at the model's provider has reached a limit, which ends in {seconds:.0f} s"
             allowed = f"agents.longest_wait_seconds allows {self._longest_wait:g}"
-            self._exhausted(SessionError("MESSAGE_FAILED", f"{words}; {allowed}"))
+            self._exhausted(AccountLimitReached(f"{words}; {allowed}", seconds))
         elif seconds >= LONG_WAIT:
             self._emit(events.ModelRetry(delay=seconds, reason="a limit of the account is reached"))
 

@@ -12,6 +12,7 @@ from ironcurtain.audit.chain import timestamp
 from ironcurtain.errors import SessionError
 from ironcurtain.loop.config import LoopSettings
 from ironcurtain.loop.interrupts import Action, Interrupts
+from ironcurtain.loop.limit_wait import LimitWait
 from ironcurtain.loop.model import (
     EXIT_STATUS,
     Iteration,
@@ -29,6 +30,7 @@ from ironcurtain.session import events
 from ironcurtain.session.model import Reply, Usage
 from ironcurtain.session.parts import Core
 from ironcurtain.terminal.hub import Hub
+from ironcurtain.text.display import elapsed
 
 T = TypeVar("T")
 
@@ -47,6 +49,7 @@ class LoopAgent:
         self._runs = ProgramRuns(core, reactor, work, self._limits, self._journal)
         self._terminal: TerminalStage | None = None
         self._interrupts = Interrupts()
+        self._wait = LimitWait(core.services.clock)
         self._loop: Deferred[tuple[LoopEnding, str]] | None = None
 
     @property
@@ -112,6 +115,7 @@ class LoopAgent:
         """
         self._runs.interrupt(reason, at_once)
         self._snapshot.cancel()
+        self._wait.end()
 
     def pressed(self, key: str) -> Action:
         """
@@ -164,6 +168,7 @@ class LoopAgent:
                 number = len(self.state.iterations) + 1
                 if await self._is_prepared(number):
                     await self._iterate(stage, number)
+                    await self._wait_for_limit(stage)
             ending, reason = found
             return found
         except Exception as e:
@@ -200,6 +205,8 @@ class LoopAgent:
         self._begin(stage, number)
         watch, scan, ended = await self._runs.run(stage, prompt, number)
         outcome, reason = await watch.ended(ended)
+        if outcome is RunOutcome.FAILED and self._work.backend.limit_ends() is not None:
+            outcome = RunOutcome.ACCOUNT_LIMIT
         self._runs.over(stage)
         iteration = msgspec.structs.replace(
             iteration,
@@ -213,6 +220,16 @@ class LoopAgent:
         )
         self._journal.end(iteration, scan.events, self._core.services.redactor.text(watch.text))
         self._end(stage, iteration)
+
+    async def _wait_for_limit(self, stage: Stage) -> None:
+        ends, limited = self._work.backend.limit_ends(), self.state.iterations[-1].outcome is RunOutcome.ACCOUNT_LIMIT
+        if ends is None or not limited or self._over() is not None:
+            return
+        seconds = max(0.0, ends - self._core.services.clock.seconds())
+        self._core.audit.append("loop-wait", seconds=round(seconds, 1))
+        left = elapsed(round(seconds))
+        stage.say(f"waiting {left} until the limit of the account ends; interrupt the loop to end it")
+        await self._wait.until(ends)
 
     def _begin(self, stage: Stage, number: int) -> None:
         command = list(self._work.backend.shown(self._work.mode))

@@ -180,3 +180,9 @@ class LoopBackend(Protocol):
 
     def cost(self) -> float | None:
         """:returns: the cost of the last program in US dollars; ``None``: unknown."""
+
+    def limit_ends(self) -> float | None:
+        """
+        :returns: when a limit of the account that pays for the model ends, in seconds on the clock, if the loop shall
+            wait for that and it ended the last program.
+        """

@@ -95,11 +95,13 @@ class OwnSettings(_Section, frozen=True):
     :param agent: an agent that runs in a container, instead of ``cli.backend``.
     :param command: a command of this machine, instead of it.
     :param git_checkpoint: whether to commit the changes of each iteration.
+    :param wait_for_limits: whether to wait until a limit of the agent's account ends, instead of failing.
     """
 
     agent: str = ""
     command: tuple[str, ...] = ()
     git_checkpoint: bool = False
+    wait_for_limits: bool = False
 
 
 class LoopSettings(_Section, frozen=True):

@@ -7,10 +7,11 @@ from typing import Any
 
 import msgspec
 from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from ironcurtain.errors import IronCurtainError, SessionError
+from ironcurtain.errors import AccountLimitReached, IronCurtainError, SessionError
 from ironcurtain.files.removal import remove
 from ironcurtain.loop.backend import IterationTask, OutputHandler, RunningProgram
 from ironcurtain.loop.model import IterationMode
@@ -20,18 +21,22 @@ from ironcurtain.terminal.attachment import Attachment
 from ironcurtain.terminal.model import Mode as ViewerMode
 from ironcurtain.terminal.model import ProgramExit
 
+LONGEST_WAIT = 30.0
+"""Seconds that an agent itself may wait for a limit of its account, in a loop that waits for longer ones."""
+
 
 class ContainerBackend:
     """
     :param name: name of the agent.
     :param kind: creates it.
     :param tools: tools of the session, started.
+    :param waits: whether an iteration without a terminal ends when a limit of its account is reached.
     """
 
     where = "in a container, under policy and recorded"
 
-    def __init__(self, core: Core, name: str, kind: SessionKind[Any], tools: Any) -> None:
-        self._core, self._kind, self._tools = core, kind, tools
+    def __init__(self, core: Core, name: str, kind: SessionKind[Any], tools: Any, waits: bool = False) -> None:
+        self._core, self._kind, self._tools, self._waits = core, kind, tools, waits
         self._slot = Slot(core.services.home.slots, core.id)
         self._running: _InContainer | None = None
         self.name = name
@@ -53,8 +58,13 @@ class ContainerBackend:
 
     async def run(self, task: IterationTask, owner: OutputHandler) -> RunningProgram:
         """Start a container, and the agent in it."""
+        self._running = None
         await self._core.services.in_thread(self._forget)
-        self._running = _OnScreen(self._agent(task), task, owner) if task.in_terminal else self._answering(task, owner)
+        self._running = (
+            _OnScreen(self._agent(task), task, owner, self._core.services.clock)
+            if task.in_terminal
+            else self._answering(task, owner)
+        )
         await self._running.start()
         return self._running
 
@@ -62,14 +72,21 @@ class ContainerBackend:
         """:returns: the cost of the last one in US dollars, as far as its requests show it."""
         return self._running.cost if self._running is not None else None
 
+    def limit_ends(self) -> float | None:
+        """See :class:`~ironcurtain.loop.backend.LoopBackend`."""
+        return self._running.limit if self._waits and self._running is not None else None
+
     def _answering(self, task: IterationTask, owner: OutputHandler) -> _InContainer:
-        return _Answering(self._agent(task), task, owner)
+        return _Answering(self._agent(task), task, owner, self._core.services.clock)
 
     def _agent(self, task: IterationTask) -> SessionAgent:
         services = self._core.services
         # The loop's own terminal is already recorded.
         silent = msgspec.structs.replace(services.settings.terminal, record=False)
         settings = msgspec.structs.replace(services.settings, terminal=silent)
+        if self._waits and not task.in_terminal and settings.agents.longest_wait_seconds is None:
+            agents = msgspec.structs.replace(settings.agents, longest_wait_seconds=LONGEST_WAIT)
+            settings = msgspec.structs.replace(settings, agents=agents)
         size = task.size if task.in_terminal else None
         core = replace(
             self._core,
@@ -90,11 +107,13 @@ class _InContainer:
 
     log = Logger()
 
-    def __init__(self, agent: SessionAgent, task: IterationTask, owner: OutputHandler) -> None:
-        self._agent, self._task, self._owner = agent, task, owner
+    def __init__(self, agent: SessionAgent, task: IterationTask, owner: OutputHandler, clock: IReactorTime) -> None:
+        self._agent, self._task, self._owner, self._clock = agent, task, owner, clock
         self.done: Deferred[ProgramExit] = Deferred()
         self._over = False
         self.cost: float | None = None
+        self.limit: float | None = None
+        """When the limit of the account ends that ended it, in seconds on the clock."""
 
     async def start(self) -> None:
         """Start it."""
@@ -148,6 +167,8 @@ class _Answering(_InContainer):
         elif result.check(CancelledError):
             self._ended(ProgramExit(None, "it was cancelled"))
         elif result.check(IronCurtainError):
+            if isinstance(result.value, AccountLimitReached):
+                self.limit = self._clock.seconds() + result.value.seconds
             self._ended(ProgramExit(1, str(result.value)))
         else:
             self._unclean(result)

@@ -154,3 +154,7 @@ class HostBackend:
     def cost(self) -> float | None:
         """:returns: ``None``: unknown."""
         return None
+
+    def limit_ends(self) -> float | None:
+        """:returns: ``None``: unknown."""
+        return None

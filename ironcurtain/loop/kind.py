@@ -100,7 +100,7 @@ class LoopKind:
         directory, own = str(core.workspace), settings.loop
         backend: LoopBackend
         if own.agent:
-            backend = ContainerBackend(core, own.agent, self._contained(own.agent), tools)
+            backend = ContainerBackend(core, own.agent, self._contained(own.agent), tools, own.wait_for_limits)
         else:
             backend = HostBackend(self._reactor, settings.cli.backend, own.command, environ, directory)
         home = environ.get("HOME") or account_home(core.account.uid)

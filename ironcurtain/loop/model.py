@@ -63,6 +63,9 @@ class RunOutcome(StrEnum):
     INTERRUPTED = "interrupted"
     """A person ended it."""
 
+    ACCOUNT_LIMIT = "account-limit"
+    """It ended since the account that pays for the model has reached a limit, for whose end the loop waits."""
+
 
 class LoopEnding(StrEnum):
     """Why a loop ended."""
