@@ -7,7 +7,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.audit.chain import timestamp
 from ironcurtain.container_agent.proxies import LONG_WAIT, Spent, Traffic, known_prices, spent_before
-from ironcurtain.errors import SessionError
+from ironcurtain.errors import AccountLimitReached, SessionError
 from ironcurtain.home.sections import Agents, Budget, Price
 from ironcurtain.home.settings import Settings
 from ironcurtain.llm.model import TokenUsage as Tokens
@@ -72,6 +72,8 @@ class TrafficTests(SynchronousTestCase):
         traffic.heard(response(None, status=429)._replace(wait=3600.0))
         [error] = self.exhausted
         self.assertIn("ends in 3600 s; agents.longest_wait_seconds allows 600", str(error))
+        assert isinstance(error, AccountLimitReached)
+        self.assertEqual(error.seconds, 3600.0)
 
     def test_tokens_that_nobody_told_are_not_available(self) -> None:
         traffic = self.traffic()

@@ -14,6 +14,7 @@ from ironcurtain.loop.agent import LoopAgent
 from ironcurtain.loop.config import SettingsLayer, configured
 from ironcurtain.loop.limit_wait import LimitWait
 from ironcurtain.loop.model import Iteration, IterationMode, LoopEnding, LoopLimits, LoopState, RunOutcome, loop_end
+from ironcurtain.loop.program_runs import LoopWork
 from tests.audit.doubles import scratch
 from tests.mitm_proxy.waiting import until
 from tests.session.doubles import World, request
@@ -109,9 +110,8 @@ class LoopTests(TestCase):
         assert core is not None
         settings = configured(SettingsLayer("the test", {"event_loop.prompt": "work"})).settings
         backend, front = Limited(core.services.clock, seconds), Front()
-        agent = LoopAgent(
-            core, reactor, settings, backend, IterationMode.HEADLESS, 0, None, lambda number: succeed(None)
-        )
+        work = LoopWork(settings, backend, IterationMode.HEADLESS, 0, None, lambda number: succeed(None))
+        agent = LoopAgent(core, reactor, work)
         await agent.start()
         return agent, backend, front, agent.run(front)
 

@@ -10,7 +10,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IProtocolFactory
 from twisted.internet.task import Clock
 
-from ironcurtain.errors import SessionError
+from ironcurtain.errors import AccountLimitReached, SessionError
 from ironcurtain.escalation import EscalationRequest, Scope, arguments_digest, closing_numbers
 from ironcurtain.escalation.watcher import DirectoryWatcher
 from ironcurtain.home.layout import Home
@@ -85,7 +85,7 @@ class PlainTools(Part):
 
 @dataclass
 class PlainAgent(Part):
-    """Answers at once, or as the message says: ``wait``, ``ask``, ``fail``, ``crash``."""
+    """Answers at once, or as the message says: ``wait``, ``ask``, ``fail``, ``limit``, ``crash``."""
 
     core: Core | None = None
     terminal: Hub | None = None
@@ -102,6 +102,8 @@ class PlainAgent(Part):
             return Reply(f"{answer.outcome} by {answer.by}", USAGE)
         if message == "fail":
             raise SessionError("MESSAGE_FAILED", "no model")
+        if message == "limit":
+            raise AccountLimitReached("a limit is reached", 100.0)
         if message == "crash":
             raise RuntimeError("a bug")
         return Reply(f"you said {message}", USAGE)
