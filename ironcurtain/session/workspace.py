@@ -11,7 +11,7 @@ import ironcurtain
 from ironcurtain.errors import UsageError
 from ironcurtain.files.links import link_chain
 from ironcurtain.home.layout import Home, account_home
-from ironcurtain.home.user_paths import absolute_path
+from ironcurtain.home.user_paths import absolute_path, check_encodable
 from ironcurtain.mcp_proxy.workspace_guard import ADVICE
 from ironcurtain.process.search_path import keep_out
 from ironcurtain.sandbox.pieces import all_names, existing, names_in
@@ -35,6 +35,7 @@ def usable_workspace(path: Path, user_home: Path, ironcurtain_home: Path, protec
     except (OSError, RuntimeError) as e:
         why = getattr(e, "strerror", None) or "its symbolic links lead in a circle"
         raise UsageError(f"the workspace {path} cannot be used: {why}") from None
+    check_encodable(str(real))  # a link can lead to any name
     if not real.is_dir():
         raise UsageError(f"the workspace {path} is not a directory")
     # For root, $HOME may belong to another user; the agent runs as the owner of the workspace.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 import tempfile
@@ -50,6 +51,12 @@ class WorkspaceTests(SynchronousTestCase):
         (project / ".env").symlink_to("config")
         self.protected.append(str(project / ".env"))
         self.assertIn("project/.env", str(self.assertRaises(UsageError, self.usable, project)))
+
+    def test_link_to_a_name_that_is_not_utf_8_is_refused(self) -> None:
+        target = os.fsdecode(os.fsencode(self.home) + b"/pro\xffject")
+        os.mkdir(target)
+        (self.home / "link").symlink_to(target)
+        self.assertIn("pro\\xffject is not UTF-8 text: rename it", str(self.refusal(self.home / "link")))
 
     def test_program_of_ironcurtain_inside_is_refused(self) -> None:
         project = self.home / "project"
