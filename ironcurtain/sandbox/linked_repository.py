@@ -22,8 +22,11 @@ from ironcurtain.errors import UsageError
 from ironcurtain.sandbox.pieces import all_names, names_in
 from ironcurtain.text.display import one_line
 
-SETTINGS = {"gc.auto": "0", "maintenance.auto": "false"}
-"""Settings of git in a sandbox with such a repository, whose packs it cannot replace."""
+SETTINGS = {"gc.auto": "0", "maintenance.auto": "false", "safe.directory": "*"}
+"""
+Settings of git in a sandbox with such a repository, whose packs it cannot replace, and where the file ``.git`` can be
+ours: git refuses what another account owns, but what it obeys inside reaches nothing outside.
+"""
 
 FILE_LIMIT = 256 * 1024
 """Maximum size in bytes of a file that is read; settings rarely have more than a few KiB."""

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
+from ironcurtain.process.accounts import Account
 from ironcurtain.process.bounded import Bounds
 from ironcurtain.sandbox import bubblewrap, programs
 from ironcurtain.sandbox.linked_repository import LinkedRepository, linked_repository, settings_variables
@@ -57,14 +58,20 @@ class RepositoryCase(SynchronousTestCase):
         assert found is not None
         return found
 
-    def inside(self, script: str, workspace: Path | None = None, writable: bool = True) -> tuple[int, str]:
-        """:returns: the status and output of a shell script in a sandbox with the workspace and its repository."""
+    def inside(
+        self, script: str, workspace: Path | None = None, writable: bool = True, account: Account | None = None
+    ) -> tuple[int, str]:
+        """
+        :param account: the account that runs it, with files of ours that say where the repository is.
+        :returns: the status and output of a shell script in a sandbox with the workspace and its repository.
+        """
         if reason := bubblewrap.available():
             raise SkipTest(reason)
         place = str(workspace or self.workspace)
         read, write = self.find(workspace).mounts(writable)
         read, write = (read, (*write, place)) if writable else ((*read, place), write)
-        sandbox = Sandbox(read, write, cwd=place)
+        files = () if account is None else tuple(self.find(workspace).files_for([place], place).items())
+        sandbox = Sandbox(read, write, cwd=place, files=files, account=None if account is None else account.switched)
         environment = ENVIRONMENT | settings_variables()
         done = programs.run(sandbox, ["/bin/sh", "-ec", f"exec 2>&1; {script}"], environment, Bounds(60))
         return done.status, (done.output + done.errors).decode()

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import UsageError
+from ironcurtain.process.accounts import Account
 from ironcurtain.sandbox.linked_repository import linked_repository
 from tests.sandbox.repositories import RepositoryCase
 
@@ -28,6 +29,14 @@ class WorktreeTests(RepositoryCase):
         self.assertEqual((status, said.splitlines()[-1]), (0, " M file"))
         self.assertEqual(self.git(self.repository, "log", "--format=%s", "more"), "three\ntwo\nfirst\n")
         self.assertEqual(self.git(self.workspace, "status", "--short"), " M file\n")
+
+    def test_git_works_for_another_account_with_files_of_ours(self) -> None:
+        account = Account(*(2 * ([4242] if os.geteuid() == 0 else [os.geteuid()])))
+        self.top.chmod(0o755)
+        for path in (self.top, *self.top.rglob("*")):
+            os.chown(path, account.uid, -1, follow_symlinks=False)
+        status, said = self.inside(WORK, account=account)
+        self.assertEqual((status, said.splitlines()[-1]), (0, " M file"))
 
     def test_git_only_reads_where_the_workspace_is_read_only(self) -> None:
         self.assertEqual(self.inside("git status --short; git log --format=%s", writable=False), (0, "first\n"))
