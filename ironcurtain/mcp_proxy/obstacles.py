@@ -47,7 +47,7 @@ def obstacle(server: ServerConfig, ground: Ground) -> str | None:
         )
     try:
         if is_own(server) and server.args[:3] == OWN_SERVERS[1]:
-            programs.kind_of(Sandbox(account=ground.account, network=True, kind=ground.kind))  # for git
+            programs.kind_of(Sandbox(account=ground.account, listeners=_ANY, kind=ground.kind))  # for git
         download = needed_download(server, ground)
         fetching = download is not None and ground.downloads is not None and not download.is_installed(ground.downloads)
         if fetching or (server.sandbox is not None and server.sandbox.access):

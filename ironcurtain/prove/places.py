@@ -29,11 +29,8 @@ VARIABLE = "IRONCURTAIN_PROVE_SECRET"
 """A variable in the environment of IronCurtain's process, which servers do not get."""
 
 
-FETCHES = "git fetches and pushes there"
-"""Why a container in which ``git-remote`` runs git has the host's network: no other can be had from outside."""
-
 TRIED = Destination("git.example", 443)
-"""Where the other sandboxes lead that are tested; nobody accepts the connections."""
+"""Where the sandboxes lead in which ``git-remote`` transfers; nobody accepts the connections."""
 
 ELSEWHERE = "it does not start there"
 """Why a server is not tested in a kind of sandbox, though it is in another."""
@@ -115,17 +112,16 @@ def _git_remote(subject: str, server: CommandServer, machine: Machine) -> Iterat
     with machine.workspace() as workspace, machine.workspace() as private, machine.outside() as outside:
         runner = Runner(str(workspace), {**machine.environ, **home, VARIABLE: outside.secret})
         for kind in machine.kinds:
-            opened = kind is Kind.CONTAINER
-            in_network = runner.network_sandbox(str(private), None if opened else TRIED)
-            for place, sandbox, directory, why in (
-                ("git in the workspace", runner.workspace_sandbox(str(workspace), writes=True), workspace, ""),
-                ("git in the network", in_network, private, FETCHES if opened else ""),
+            in_network = runner.network_sandbox(str(private), TRIED)
+            for place, sandbox, directory in (
+                ("git in the workspace", runner.workspace_sandbox(str(workspace), writes=True), workspace),
+                ("git in the network", in_network, private),
             ):
                 trial = replace(sandbox, account=account, kind=kind)
                 if all(problem is None for _, problem in programs.problems(trial)):
                     yield prove_sandbox(
                         subject, trial, str(directory), outside,
-                        place=place, opened=why, environment=runner.variables(trial),
+                        place=place, environment=runner.variables(trial),
                     )  # fmt: skip
                 else:
                     yield Untested(_under(f"{subject}, {place}", kind), ELSEWHERE)

@@ -64,10 +64,10 @@ class _Needs:
     """
     What git needs for one address.
 
-    :param destination: what it connects to; ``None``: its sandbox has the host's network.
+    :param destination: what it connects to.
     """
 
-    destination: Destination | None
+    destination: Destination
     read: Sequence[str]
     files: Sequence[tuple[str, bytes]] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
@@ -133,8 +133,6 @@ class Runner:
         scheme, authority = authority_of(url)
         needs = self._for_https(url, authority) if scheme == "https" else self._for_ssh(authority)
         sandbox = self.network_sandbox(directory, needs.destination, needs.read, needs.files)
-        if needs.destination is None:
-            return self._git(words, sandbox, extra=needs.variables)
         with relayed(needs.destination) as relay:
             try:
                 return self._git(words, sandbox, extra=needs.variables, handover=relay.handover)
@@ -144,19 +142,17 @@ class Runner:
     def network_sandbox(
         self,
         directory: str,
-        destination: Destination | None,
+        destination: Destination,
         read: Sequence[str] = (),
         files: Sequence[tuple[str, bytes]] = (),
     ) -> Sandbox:
         """
-        :param destination: all that it can connect to; ``None``: it has the host's network.
+        :param destination: all that it can connect to.
         :param read: what the credentials for one address need.
         :param files: its settings, with the credentials for one address.
         :returns: the sandbox of :meth:`in_network`.
         """
         places = Sandbox(tuple(read), (directory,), cwd=directory, home=self._home)
-        if destination is None:
-            return replace(places, network=True, files=tuple(files))
         return replace(places, listeners=(destination.listener,), files=(*destination.files(), *files))
 
     def _for_https(self, url: str, authority: Authority) -> _Needs:
@@ -171,8 +167,6 @@ class Runner:
             files = [(f"{self._home}/.gitconfig", config), *answer]
         own = settings.get("http.sslcainfo", "")
         read = [own] if own.startswith("/") and os.path.isfile(own) else []
-        if self._has_network_of_host():
-            return _Needs(None, read, files)
         if not proxy or not self._home:
             return _Needs(Destination(authority.host.name, authority.port or PORTS["https"]), read, files)
         try:
@@ -183,8 +177,8 @@ class Runner:
     def _for_ssh(self, authority: Authority) -> _Needs:
         home, variables = self._home, dict[str, str]()
         read = [path for path in (f"{home}/.ssh",) if home and os.path.isdir(path)]
-        destination = None if self._has_network_of_host() else self._ssh_destination(authority, read)
-        if destination is not None and not destination.is_local:
+        destination = self._ssh_destination(authority, read)
+        if not destination.is_local:
             # Inside, every host has an address of this machine.
             variables["GIT_SSH_COMMAND"] = f"{SSH} -oNoHostAuthenticationForLocalhost=no"
         if (socket := self.environ.get("SSH_AUTH_SOCK")) and os.path.exists(socket):  # not of an agent that ended
@@ -226,13 +220,6 @@ class Runner:
             return read_settings(done.output.decode(errors="replace"))
         except ValueError as e:
             raise GitFailed(f"ssh does not say where it connects to: {one_line(str(e), 500)}") from None
-
-    def _has_network_of_host(self) -> bool:
-        """:returns: whether sandboxes with a network have the host's: no sockets can be made inside from outside."""
-        try:
-            return programs.kind_of(Sandbox(network=True, kind=self._kind)) is Kind.CONTAINER
-        except Unavailable as e:
-            raise GitFailed(f"git runs in a sandbox, and {e}") from None
 
     @property
     def _kind(self) -> Kind | None:
