@@ -31,7 +31,7 @@ class WorktreeTests(RepositoryCase):
         self.assertEqual(self.git(self.workspace, "status", "--short"), " M file\n")
 
     def test_git_works_for_another_account_with_files_of_ours(self) -> None:
-        account = Account(*(2 * ([4242] if os.geteuid() == 0 else [os.geteuid()])))
+        account = Account(4242, 4242) if os.geteuid() == 0 else Account(os.geteuid(), os.getegid())
         self.top.chmod(0o755)
         for path in (self.top, *self.top.rglob("*")):
             os.chown(path, account.uid, -1, follow_symlinks=False)
