@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -125,7 +126,7 @@ class Product:
                 asking.settimeout(LIMIT)
                 asking.connect(str(path))
                 asking.sendall(b"GET /v1/sessions HTTP/1.0\r\n\r\n")
-                head, _, body = b"".join(iter(lambda asking=asking: asking.recv(65536), b"")).partition(b"\r\n\r\n")
+                head, _, body = b"".join(iter(partial(asking.recv, 65536), b"")).partition(b"\r\n\r\n")
                 found += json.loads(body) if b" 200 " in head else ()
         return [session for session in found if session["state"] != "closed"]
 

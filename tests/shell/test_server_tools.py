@@ -51,7 +51,7 @@ class HandTests(ShellTestCase):
         def wrong() -> None:
             raise ConfigurationError("mcp-servers.json", "is no JSON", line=1)
 
-        servers = ServerTools(wrong)  # type: ignore[arg-type]
+        servers = ServerTools(wrong)
         servers.tell = told.append
         for _ in range(2):
             self.successResultOf(Deferred.fromCoroutine(servers.ready()))
