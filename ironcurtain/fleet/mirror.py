@@ -7,7 +7,7 @@ So consoles and commands find them as they find everything else. The entries bel
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 import msgspec
@@ -24,6 +24,7 @@ from ironcurtain.home.layout import Home
 from ironcurtain.home.registry import SessionEntry, SessionRegistry
 from ironcurtain.network.relay import Splice
 from ironcurtain.operations import Principal
+from ironcurtain.operations.principal import owner
 from ironcurtain.process.identity import identify
 from ironcurtain.services import unix_socket
 from ironcurtain.services.unix_socket import UnixListener
@@ -57,6 +58,11 @@ class HostMirror:
         self._client = ControlClient(reactor, str(home.fleet_socket(host, DAEMON)), who, host)
         self._looking: Deferred[None] | None = None
         self._again = self._over = False
+
+    @property
+    def looking(self) -> bool:
+        """Whether that is found out now."""
+        return self._looking is not None
 
     def look(self) -> None:
         """Find out what runs there. While that goes on, it is repeated once."""
@@ -126,6 +132,39 @@ class HostMirror:
             path = self._home.fleet_socket(self._host, process)
             factory = Factory.forProtocol(lambda: _Outgoing(self._host, process, self._open))
             self._listeners[process] = await unix_socket.listen(path, factory)
+
+
+class Mirrors:
+    """
+    All other hosts that are here.
+
+    :param open_: see :data:`Open`.
+    """
+
+    def __init__(self, reactor: Any, home: Home, open_: Open) -> None:
+        self._reactor, self._home, self._open = reactor, home, open_
+        self._of: dict[str, HostMirror] = {}
+
+    @property
+    def hosts(self) -> set[str]:
+        """Their names."""
+        return set(self._of)
+
+    @property
+    def looking(self) -> bool:
+        """Whether something is found out now."""
+        return any(mirror.looking for mirror in self._of.values())
+
+    def look(self, host: str) -> None:
+        """Find out what runs on a host."""
+        if host not in self._of:
+            self._of[host] = HostMirror(self._reactor, self._home, host, self._open, owner())
+        self._of[host].look()
+
+    async def keep(self, hosts: Collection[str]) -> None:
+        """Forget all others."""
+        for host in self.hosts - set(hosts):
+            await self._of.pop(host).stop()
 
 
 class _Outgoing(Protocol):

@@ -22,7 +22,7 @@ from ironcurtain.files.atomic import write_atomically
 from ironcurtain.fleet.carried import Streams
 from ironcurtain.fleet.joining import read_credentials
 from ironcurtain.fleet.members import INTERVAL, Member, Members, sign, verify
-from ironcurtain.fleet.mirror import HostMirror
+from ironcurtain.fleet.mirror import Mirrors
 from ironcurtain.fleet.nats import NatsCarrier
 from ironcurtain.fleet.sealed import Sealing
 from ironcurtain.fleet.serving import Serving
@@ -31,7 +31,6 @@ from ironcurtain.home.fleet_section import FleetSettings
 from ironcurtain.home.layout import Home, private_directory
 from ironcurtain.home.numbers import Counter
 from ironcurtain.home.registry import SessionRegistry
-from ironcurtain.operations.principal import owner
 from ironcurtain.platform.memory import available_memory
 from ironcurtain.services.asyncio_bridge import from_asyncio
 
@@ -52,10 +51,10 @@ class FleetService:
         credentials = read_credentials(home.path / Path(settings.credentials).expanduser())
         options = credentials.options() | ({"servers": list(settings.servers)} if settings.servers else {})
         self._reactor, self._home, self._name = reactor, home, credentials.host
-        self._key, self._trust = SigningKey.load_or_make(home.records), TrustFile(home)
-        self._members, self._mirrors = Members(reactor.seconds), dict[str, HostMirror]()
-        self._own = OwnState(home, self._name, settings, agents)
-        serving, self._sealing = Serving(reactor, home, self._trust), Sealing(self._name, self._key, self._trust)
+        key, self._trust = SigningKey.load_or_make(home.records), TrustFile(home)
+        self._members, self._mirrors = Members(reactor.seconds), Mirrors(reactor, home, self._open)
+        self._own = OwnState(home, self._name, key, settings, agents)
+        serving, self._sealing = Serving(reactor, home, self._trust), Sealing(self._name, key, self._trust)
         self._carrier = NatsCarrier(options, credentials.replicas, self._heard, self._told, self._changed)
         self._streams = Streams(self._carrier, self._name, lambda host: self._sealing.accepting(serving.accept()))
         self._unreached = Unreached("not connected yet", time.time())
@@ -71,8 +70,7 @@ class FleetService:
     async def stop(self) -> None:
         """Leave."""
         self._loop.stop()
-        for mirror in self._mirrors.values():
-            await mirror.stop()
+        await self._mirrors.keep(())
         await from_asyncio(self._carrier.withdraw(self._name))
         self._streams.lose()
         await from_asyncio(self._carrier.stop())
@@ -81,9 +79,9 @@ class FleetService:
     def _look(self) -> None:
         """Notice what has changed here: whom this host believes, its sessions, and who is lost."""
         believed = self._trust().hosts
-        for host in self._mirrors.keys() - believed.keys():
+        for host in self._mirrors.hosts - believed.keys():
             self._streams.lose(host, f"{host} is not trusted any more")
-            Deferred.fromCoroutine(self._mirrors.pop(host).stop()).addErrback(self._failed)
+        Deferred.fromCoroutine(self._mirrors.keep(believed)).addErrback(self._failed)
         self._members.keep(believed)
         if self._own.due(self._reactor.seconds()):
             self._say()
@@ -91,7 +89,7 @@ class FleetService:
         write_atomically(self._home.fleet_members, msgspec.json.encode(known), durable=False)
 
     def _say(self) -> None:
-        statement = sign(self._own.statement(self._reactor.seconds()), self._key)
+        statement = self._own.statement(self._reactor.seconds())
         from_asyncio(self._carrier.state(self._name, statement)).addErrback(self._failed)
 
     def _failed(self, failure: Failure) -> None:
@@ -113,17 +111,11 @@ class FleetService:
             self.log.warn("left out what is said of {host}: {error}", host=repr(host[:63]), error=e)
             return
         if member.host == host and self._members.heard(member):
-            self._mirror(host).look()
+            self._mirrors.look(host)
 
     def _lose(self, host: str, why: str) -> None:
         self._streams.lose(host, why)
-        if (mirror := self._mirrors.pop(host, None)) is not None:
-            Deferred.fromCoroutine(mirror.stop()).addErrback(self._failed)
-
-    def _mirror(self, host: str) -> HostMirror:
-        if host not in self._mirrors:
-            self._mirrors[host] = HostMirror(self._reactor, self._home, host, self._open, owner())
-        return self._mirrors[host]
+        Deferred.fromCoroutine(self._mirrors.keep(self._mirrors.hosts - {host})).addErrback(self._failed)
 
     def _open(self, host: str, service: str, protocol: IProtocol) -> None:
         if (known := self._trust().hosts.get(host)) is None:
@@ -160,11 +152,14 @@ class OwnState:
     """
     What this host says of itself.
 
+    :param key: signs it.
     :raises ConfigurationError: the number of its starts cannot be counted.
     """
 
-    def __init__(self, home: Home, name: str, settings: FleetSettings, agents: tuple[str, ...]) -> None:
-        self._home, self._name, self._settings, self._agents = home, name, settings, agents
+    def __init__(
+        self, home: Home, name: str, key: SigningKey, settings: FleetSettings, agents: tuple[str, ...]
+    ) -> None:
+        self._home, self._name, self._key, self._settings, self._agents = home, name, key, settings, agents
         self._start, self._number = Counter(home.numbers("fleet-start")).next(), 0
         self._said: tuple[str, ...] | None = None
         self._said_at = 0.0
@@ -173,10 +168,10 @@ class OwnState:
         """:returns: whether there is something new to say, or nothing was said for the interval."""
         return self._said != self._sessions() or now - self._said_at >= INTERVAL
 
-    def statement(self, now: float) -> Member:
-        """:returns: what there is to say now."""
+    def statement(self, now: float) -> bytes:
+        """:returns: what there is to say now, signed."""
         self._said, self._said_at, self._number = self._sessions(), now, self._number + 1
-        return Member(
+        member = Member(
             host=self._name,
             start=self._start,
             number=self._number,
@@ -188,6 +183,7 @@ class OwnState:
             agents=self._agents,
             labels=self._settings.labels,
         )
+        return sign(member, self._key)
 
     def _sessions(self) -> tuple[str, ...]:
         entries = SessionRegistry(self._home.registry).live()

@@ -69,7 +69,7 @@ class Process(msgspec.Struct, frozen=True):
     :param sessions: its entries in the registry, whose sockets are the host's own and mean nothing elsewhere.
     """
 
-    name: Annotated[str, msgspec.Meta(pattern=r"^(daemon|owner-[0-9]{1,10})$")]
+    name: Annotated[str, msgspec.Meta(pattern=r"^(daemon|owner-[0-9]{1,10})\Z")]
     sessions: tuple[SessionEntry, ...]
 
 

@@ -21,5 +21,5 @@ class FleetSettings(Section, frozen=True):
 
     credentials: str = ""
     servers: tuple[str, ...] = ()
-    labels: tuple[Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9-]{1,63}$")], ...] = ()
+    labels: tuple[Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9-]{1,63}\Z")], ...] = ()
     capacity: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 20
