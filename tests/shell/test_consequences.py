@@ -22,25 +22,25 @@ class PlaceTests(SynchronousTestCase):
 
     def test_what_is_changed_is_named_from_the_directory(self) -> None:
         resources = (
-            Resource("read-path", "", "/work/a"),
-            Resource("write-path", "", "/work/cache"),
+            Resource("read-path", "", "/srv/a"),
+            Resource("write-path", "", "/srv/cache"),
             Resource("write-path", "", "/etc/hosts"),
-            Resource("write-path", "", "/work"),
-            Resource("write-path", "", "/workshop/x"),
+            Resource("write-path", "", "/srv"),
+            Resource("write-path", "", "/srvs/x"),
             Resource("fetch-url", "", "https://example.org/"),
         )
-        verdict = Verdict(Decision.ALLOW, "r", "", {"directory": "/work"}, resources)
-        self.assertEqual(changed_places(verdict), ("cache", "/etc/hosts", ".", "/workshop/x", "https://example.org/"))
+        verdict = Verdict(Decision.ALLOW, "r", "", {"directory": "/srv"}, resources)
+        self.assertEqual(changed_places(verdict), ("cache", "/etc/hosts", ".", "/srvs/x", "https://example.org/"))
 
     def test_of_a_command(self) -> None:
-        gate = CommandGate(read_approval({}, "policy.toml", "/home/ada"), (), "/home/ada", str, "/work")
-        self.assertEqual(changed_places(gate.judged("rm -r cache ~/old", "/work")), ("cache", "/home/ada/old"))
-        self.assertEqual(changed_places(gate.judged("du -sh .", "/work")), ())
-        verdict = gate.judged("du -sh .", "/work")
+        gate = CommandGate(read_approval({}, "policy.toml", "/home/ada"), (), "/home/ada", str, "/srv")
+        self.assertEqual(changed_places(gate.judged("rm -r cache ~/old", "/srv")), ("cache", "/home/ada/old"))
+        self.assertEqual(changed_places(gate.judged("du -sh .", "/srv")), ())
+        verdict = gate.judged("du -sh .", "/srv")
         self.assertEqual(verdict.reason, "no rule of your policy allows du")
         asking = read_approval({"shell": {"mode": "ask"}}, "policy.toml", "/home/ada")
-        gate = CommandGate(asking, (), "/home/ada", str, "/work")
-        self.assertEqual(gate.judged("du -sh .", "/work").reason, "approval.shell.mode asks about du")
+        gate = CommandGate(asking, (), "/home/ada", str, "/srv")
+        self.assertEqual(gate.judged("du -sh .", "/srv").reason, "approval.shell.mode asks about du")
 
 
 class WordTests(SynchronousTestCase):
