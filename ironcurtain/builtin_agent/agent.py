@@ -29,6 +29,7 @@ from ironcurtain.llm.model import (
     ToolResult,
     ToolUse,
 )
+from ironcurtain.llm.pictures import images_of
 from ironcurtain.llm.registry import Chosen
 from ironcurtain.session import events
 from ironcurtain.session.agent_commands import read_command
@@ -165,7 +166,8 @@ class BuiltinAgent:
             try:
                 return await self._converse(self._request(memory), step, self._model_event)
             except ModelError as e:
-                if e.kind != "context-overflow" or not window.overflowed(memory.past):
+                refused = e.kind == "invalid-request" and self._leave_out_pictures(memory)
+                if not refused and (e.kind != "context-overflow" or not window.overflowed(memory.past)):
                     raise
             await self._make_room(memory, window, step)
             return await self._converse(self._request(memory), step, self._model_event)
@@ -173,6 +175,15 @@ class BuiltinAgent:
             if partial := self._shown.kept(e):
                 memory.answer(ModelReply((TextBlock(partial),), "broken_off", e.usage or TokenUsage(), self.model))
             raise SessionError("MESSAGE_FAILED", _advice(e, self._shown), partial=partial) from e
+
+    def _leave_out_pictures(self, memory: Memory) -> bool:
+        """:returns: whether there were pictures, which some models refuse with the whole request."""
+        past = memory.past
+        if not images_of(past.messages):
+            return False
+        memory.shorten(Shorter(kept=len(past.exchanges), lean=0, images=0, summary=past.summary))
+        self._emit(events.Notice(text="the model refused a request with pictures: they are left out from now on"))
+        return True
 
     def _request(self, memory: Memory) -> ModelRequest:
         return ModelRequest(self._system, memory.past.messages, (self._execute_code,), self.model, self._max_tokens)

@@ -207,6 +207,24 @@ class AgentTests(AgentCase):
         self.assertNotIn("CANARY", written + repr(self.events))
         self.assertNotIn(base64.b64encode(shot.data).decode(), written)
 
+    def test_pictures_are_left_out_for_a_model_that_refuses_them(self) -> None:
+        refusal = ModelError("invalid-request", "this model does not take images")
+        agent = self.make([RUN], refusal, [TextBlock("I cannot see it.")])
+        shown = (ImageBlock("image/png", b"1", 1, 1),)
+        self.interpreter.result = RunResult("1\n", None, None, False, shown=shown)
+        self.assertEqual(self.successResultOf(self.respond(agent)).text, "I cannot see it.")
+        (before,), (after,) = (self.model.requests[number].messages[-1].content for number in (1, 2))
+        assert isinstance(before, ToolResult) and isinstance(after, ToolResult)
+        self.assertEqual((before.images, after.images), (shown, ()))
+        self.assertIn("1 of the pictures shown here were left out", after.content)
+        [told] = self.seen(events.Notice)
+        self.assertIn("left out from now on", told.text)
+
+    def test_request_without_pictures_is_not_sent_again(self) -> None:
+        agent = self.make(ModelError("invalid-request", "no"), [TextBlock("x")])
+        self.failureResultOf(self.respond(agent), SessionError)
+        self.assertEqual(len(self.model.requests), 1)
+
     def test_what_is_cut_is_reported(self) -> None:
         agent = self.make([RUN], [RUN], [TextBlock("x")])
         self.interpreter.result = RunResult("é\n", "b", None, False, left_out=100)
