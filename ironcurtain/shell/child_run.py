@@ -56,6 +56,7 @@ class ChildRun:
         self._errors = Kept(ERRORS_KEPT)
         self._child = PipedCommand(reactor, reactor, exit_status, self._received, self._errors.feed)
         self._asking: Deferred[None] | None = None
+        self._asked: ApprovalRequested | None = None
         self._timer: IDelayedCall | None = None
         self.report = ChildReport()
         self.stopped: StepOutcome | None = None
@@ -105,6 +106,7 @@ class ChildRun:
                 self._say(Approval(plan_id=plan_id, decision="policy"))
             case ApprovalRequested():
                 self._withdraw()
+                self._asked = message
                 self._asking = Deferred.fromCoroutine(self._ask(message))
                 self._asking.addErrback(self._failed)
             case StepDecided() | StepStarted() | StepCompleted():  # somebody has answered it elsewhere
@@ -142,12 +144,13 @@ class ChildRun:
             return
         if self._timer is not None and self._timer.active():  # people may take their time
             self._timer.delay(self._reactor.seconds() - began)
-        self._asking = None
+        if self._asked is not request:  # it was answered elsewhere meanwhile
+            return
         answer: Any = {"plan_id": request.plan_id, "step": asked.number, "digest": request.digest}
         self._say(Approval(**answer, decision=decision, reason=why))  # type: ignore[arg-type]
 
     def _withdraw(self) -> None:
-        asking, self._asking = self._asking, None
+        asking, self._asking, self._asked = self._asking, None, None
         if asking is not None:
             asking.cancel()
 

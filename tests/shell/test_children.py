@@ -88,6 +88,18 @@ class StartTests(SynchronousTestCase):
         self.assertEqual([word.text for word in command.levels[0]], ["ironcurtain", "shell", "-c", task])
 
 
+class JudgedTests(SynchronousTestCase):
+    """The commands by which they are shown and judged."""
+
+    def test_elsewhere_each_is_asked_whatever_the_policy_allows(self) -> None:
+        allows = {"default": "allow", "shell": {"mode": "allow", "allow_patterns": ["ironcurtain *", "ssh *"]}}
+        self.assertEqual(gate(allows).judged(command_line("look", "host"), HERE).rule, "structural-agent")
+        self.assertIs(gate(allows).judged(command_line("look", ""), HERE).decision, Decision.ALLOW)
+        denies = {"shell": {"deny_patterns": ["ironcurtain *"]}}
+        for host in ("", "host"):
+            self.assertIs(gate(denies).judged(command_line("look", host), HERE).decision, Decision.DENY)
+
+
 class OnlyTests(SynchronousTestCase):
     """Narrower limits."""
 
