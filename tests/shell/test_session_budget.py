@@ -45,6 +45,23 @@ class BudgetTests(AssistantTestCase):
         self.instruct("and then?")
         self.assertEqual(self.told[-1], BudgetReached(used=24, more=6, setting=TOKENS_SETTING))
 
+    def test_what_was_allowed_is_not_asked_again(self) -> None:
+        self.act(Interrupt())
+        self.done()
+        self.make(budget=BudgetLimits(tokens=30, tokens_setting=TOKENS_SETTING), asks=True)
+        for answer in ("One.", "Two."):
+            self.instruct()
+            self.plan("ls")
+            self.allow()
+            if answer == "Two.":
+                self.assertEqual(self.told[-1], BudgetReached(used=36, more=15, setting=TOKENS_SETTING))
+                self.act(MoreTokens(allow=True))
+            self.say(answer)
+            self.assertEqual(self.done().text, answer)
+        self.instruct()
+        self.assertNotIsInstance(self.told[-1], BudgetReached)
+        self.say("Three.")
+
     def test_it_ends_with_the_name_of_the_setting(self) -> None:
         self.act(MoreTokens(allow=False))
         self.assertIn(f"after raising {TOKENS_SETTING}", self.done().error)
