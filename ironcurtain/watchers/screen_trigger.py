@@ -112,11 +112,11 @@ class ScreenTrigger:
             self._lock.release()
         if self._stopped:
             return
-        if event is not None and report:
-            self._fire(event)
         if self._timer is None or not self._timer.active():
             rest = max(POLL_SECONDS, REST * (self._reactor.seconds() - begun))
             self._timer = self._reactor.callLater(rest, self._begin)
+        if event is not None and report:
+            self._fire(event)  # which may stop it
 
     async def _compare(self, shot: Shot) -> Event | None:
         before = self._before

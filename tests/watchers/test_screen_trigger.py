@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 
 from PIL import Image, ImageDraw, ImageFont
 from twisted.internet.task import Clock
@@ -37,14 +38,20 @@ class ScreenTriggerTests(TestCase):
         program("tesseract")
         self.clock, self.shown, self.said = Clock(), screen("Building"), list[str]()
         self.fired, self.hidden = list[Event](), tuple[Box, ...]()
+        self.on_event: Callable[[Event], object] = lambda event: None
 
     async def trigger(self, pattern: str = "") -> ScreenTrigger:
         watcher = Watcher("eyes", Kind.SCREEN_CHANGE, "Look.", pattern=pattern, app="make")
         made = ScreenTrigger(watcher, self.clock, SensesWorker(), self.look, self.said.append)
         self.addCleanup(made.stop)
-        made.start(self.fired.append)
+        made.start(self.take)
         await until(self.clock.getDelayedCalls, "the first look")
         return made
+
+    def take(self, event: Event) -> None:
+        """An event."""
+        self.fired.append(event)
+        self.on_event(event)
 
     async def look(self) -> Shot:
         if not self.shown:
@@ -111,3 +118,11 @@ class ScreenTriggerTests(TestCase):
         self.assertEqual(await self.after(b"GIF89a"), [])
         self.assertRegex(self.said[0], "no PNG file")
         self.assertEqual(len(await self.after(screen("Building", "The build has failed"))), 1)
+
+    async def test_nothing_follows_when_an_event_stops_it(self) -> None:
+        trigger = await self.trigger()
+        self.on_event = lambda event: trigger.stop()
+        self.shown = screen("Building", "The build has failed")
+        self.clock.advance(POLL_SECONDS)
+        await until(lambda: self.fired, "the event")
+        self.assertEqual(self.clock.getDelayedCalls(), [])
