@@ -107,7 +107,7 @@ class WatchersCase(SynchronousTestCase):
         self.wait(lambda: self.is_done(begun + 2))
         self.end(daemon)
         sessions = self.sessions()
-        self.assertLess(len(sessions), 8)  # the storm takes as long as a few runs
+        self.assertLess(len(sessions), 20)  # the storm takes as long as some runs
         self.assertEqual({session["by"] for session in sessions}, {"watcher:tests"})
         self.assertEqual((self.product.project / "answer.txt").read_text(), "x")
         told = [(self.product.home / "sessions" / session["id"] / "history.jsonl").read_text() for session in sessions]
