@@ -77,8 +77,10 @@ class FileTrigger:
         """
         Begin to watch; the first look, in a thread, shows what is known.
 
-        :raises UsageError: there is nothing at the path.
+        :raises UsageError: there is nothing at the path, or it is in a hidden directory.
         """
+        if any(Path(self._tree.root).is_relative_to(place) for place in self._tree.hidden):
+            raise UsageError(f"{self._path} is in IronCurtain's home, which is not watched: change path")
         if not os.path.lexists(self._tree.root):
             raise UsageError(f"there is no {self._path}: make it, or change path in watchers.toml")
         self._fire = fire

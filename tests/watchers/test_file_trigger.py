@@ -121,6 +121,12 @@ class FileTriggerTests(TestCase):
         self.assertIn("fs.inotify.max_user_watches", self.said[0])
         self.assertEqual(len(self.said), 1)
 
+    def test_path_in_a_hidden_directory_is_refused(self) -> None:
+        for path in (self.root, self.root / "below"):
+            watcher = make_watcher(trigger=Kind.FILE_CHANGE, path=path)
+            trigger = FileTrigger(watcher, self.reactor, lambda work: Deferred(), {str(self.root)}, self.said.append)
+            self.assertRaises(UsageError, trigger.start, self.fired)
+
     def test_path_without_anything_is_refused(self) -> None:
         watcher = make_watcher(trigger=Kind.FILE_CHANGE, path=self.root / "nothing")
         trigger = FileTrigger(watcher, self.reactor, lambda work: Deferred(), (), self.said.append)
