@@ -9,16 +9,8 @@ from enum import Enum
 from sys import byteorder
 from typing import Any
 
-from pyghostty.core import (  # type: ignore[import-untyped, unused-ignore]
-    GhosttyError,
-    check,
-    ffi,
-    init_sized,
-    lib,
-    union_fn,
-)
-
 from ironcurtain.terminal.ghostty_cells import Row, read_rows, value_of
+from ironcurtain.terminal.ghostty_library import GhosttyError, check, ffi, init_sized, lib
 from ironcurtain.terminal.sequences import ABORT
 
 HISTORY_BYTES = 2_000_000
@@ -52,7 +44,6 @@ _STYLE, _POINT, _PLACE = (ffi.new(name) for name in ("GhosttyStyle*", "GhosttyPo
 
 _STYLE.size, _PLACE.size = ffi.sizeof("GhosttyStyle"), ffi.sizeof("GhosttyGridRef")
 _POINT_TAGS = {name: getattr(lib, f"GHOSTTY_POINT_TAG_{name}") for name in ("ACTIVE", "HISTORY", "SCREEN")}
-_grid_ref = union_fn("ghostty_terminal_grid_ref", "GhosttyResult(*)(GhosttyTerminal, GhosttyPointS, GhosttyGridRef*)")
 
 CELL_PIXELS = 8, 16
 """Width and height of a cell, which only programs hear that ask; a terminal has to have some."""
@@ -228,7 +219,7 @@ class Emulator:
     @property
     def alternate(self) -> bool:
         """Whether the alternate screen is active."""
-        return bool(self.get("active_screen", "GhosttyTerminalScreen") == lib.GHOSTTY_TERMINAL_SCREEN_ALTERNATE)
+        return bool(self.get("active_screen", "int") == lib.GHOSTTY_TERMINAL_SCREEN_ALTERNATE)
 
     @property
     def title(self) -> bytes:
@@ -271,7 +262,7 @@ class Emulator:
         """
         _POINT.tag = _POINT_TAGS[within]
         _POINT.value.x, _POINT.value.y = column, row
-        check(_grid_ref(self._handle, _POINT[0], _PLACE), "cell")
+        check(lib.ghostty_terminal_grid_ref(self._handle, _POINT[0], _PLACE), "cell")
         return _PLACE
 
     @contextmanager

@@ -7,7 +7,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from pyghostty.core import check, ffi, lib  # type: ignore[import-untyped, unused-ignore]
+from ironcurtain.terminal.ghostty_library import check, ffi, lib
 
 
 def style_record(data: bytes) -> Any:
@@ -114,15 +114,13 @@ def _cell(packed: int) -> Cell:
 
 _WIDTHS = {width.value: width for width in Width}
 _CELL_KEYS = ffi.new(
-    "GhosttyCellData[]",
+    "int[]",
     [
         getattr(lib, f"GHOSTTY_CELL_DATA_{key}")
         for key in ("CONTENT_TAG", "CODEPOINT", "WIDE", "STYLE_ID", "HAS_HYPERLINK", "PROTECTED")
     ],
 )
-_CELL_FIELDS = [
-    ffi.new(kind) for kind in ("GhosttyCellContentTag*", "uint32_t*", "GhosttyCellWide*", "uint16_t*", "bool*", "bool*")
-]
+_CELL_FIELDS = [ffi.new(kind) for kind in ("int*", "uint32_t*", "int*", "uint16_t*", "bool*", "bool*")]
 _CELL_TARGETS = ffi.new("void*[]", _CELL_FIELDS)
 """The fields of a cell that one call reads, and where it stores them."""
 

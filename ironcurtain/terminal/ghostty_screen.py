@@ -7,11 +7,9 @@ from functools import lru_cache
 from itertools import groupby
 from operator import attrgetter
 
-from pyghostty import GhosttyError  # type: ignore[import-untyped, unused-ignore]
-from pyghostty.core import lib  # type: ignore[import-untyped, unused-ignore]
-
 from ironcurtain.terminal.ghostty import DrawnPart, Emulator
 from ironcurtain.terminal.ghostty_cells import Cell, Row, Width, style_record
+from ironcurtain.terminal.ghostty_library import GhosttyError, lib
 from ironcurtain.terminal.model import sane_size
 from ironcurtain.terminal.sequences import CLEAR, PLAIN, RESTORE, partial_character
 
@@ -141,7 +139,7 @@ class GhosttyScreen:
     """
     Generates redraws for viewers that attach late, identical to what earlier viewers see.
 
-    :raises pyghostty.GhosttyError: from any method, if the library fails.
+    :raises GhosttyError: from any method, if the library fails.
     """
 
     def __init__(self, columns: int, rows: int) -> None:

@@ -9,11 +9,11 @@ from typing import Any
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from pyghostty import Terminal  # type: ignore[import-untyped, unused-ignore]
-from pyghostty.core import check, ffi, lib  # type: ignore[import-untyped, unused-ignore]
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.terminal.ghostty import Emulator
 from ironcurtain.terminal.ghostty_cells import _cell, style_record
+from ironcurtain.terminal.ghostty_library import check, ffi, lib
 from ironcurtain.terminal.ghostty_screen import GhosttyScreen
 from tests.terminal.corpus import LINE_DRAWING, PIECES, WIDE
 from tests.terminal.test_ring import QUERIES
