@@ -1,0 +1,311 @@
+"""
+The elements of applications, by the accessibility bus (AT-SPI).
+
+Roles, names and values are what an application says of itself. Who says it is known: the bus has each connection's
+process from the kernel, and never gives out the name of a connection twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from ironcurtain.servers.desktop.bus import Bus, NoAnswer, session_address
+from ironcurtain.servers.desktop.model import Bounds, DesktopError, shown
+
+PASSWORD = "password text"
+"""Role of elements whose text is secret."""
+
+MENU = "menu"
+"""Role of elements with entries, which need not be open to be pressed."""
+
+TERMINAL = "terminal"
+"""Role of elements in which a terminal is shown."""
+
+VALUE_LIMIT = 4000
+"""Most characters that are read of an element's text."""
+
+CHILD_LIMIT = 500
+"""Most children of one element that are asked for; lists can have a hundred thousand."""
+
+_PREFIX = "/org/a11y/atspi/accessible/"
+_ROOT = f"{_PREFIX}root"
+_SPI = "org.a11y.atspi."
+_PROPERTIES = "org.freedesktop.DBus.Properties"
+_REF = re.compile(r"([0-9]{1,9}\.[0-9]{1,9})(/[A-Za-z0-9_/]{1,200})")
+
+_STATES = {
+    4: "checked", 7: "editable", 9: "expandable", 10: "expanded", 12: "focused", 16: "modal", 20: "pressed",
+    23: "selected", 24: "enabled", 25: "showing", 30: "visible",
+}  # fmt: skip
+"""Numbers of the states of AT-SPI that are used here, counted as its header does."""
+
+_PASSWORD_FIELDS = ([[], 1, {}, 1, [0, 1 << 8, 0, 0], 2, [], 1, False], 1, 100, True)
+"""Arguments of ``GetMatches`` that find elements of the role ``password text``, which has number 40 (AT-SPI)."""
+
+_SEARCHED, _SEARCHED_DEPTH = 2000, 40
+"""Most elements that are searched for passwords where that does not work."""
+
+_TELLING = frozenset(("EditableText", "Selection", "Table", "Text", "Value"))
+"""Interfaces of elements that are more than a frame around others."""
+
+_NOWHERE = -(2**31)
+"""Where elements are that are not shown."""
+
+_PRESSING = ("click", "press", "activate", "toggle", "open", "jump", "clickancestor", "doDefault")
+"""Names of actions, the best first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an element is: the name of a connection, and the path of an object of it."""
+
+    bus: str
+    path: str
+
+    @property
+    def ref(self) -> str:
+        """As in arguments and results."""
+        short = f"/{self.path.removeprefix(_PREFIX)}" if self.path.startswith(_PREFIX) else f"/{self.path}"
+        return f"{self.bus.removeprefix(':')}{short}"
+
+    @classmethod
+    def of(cls, ref: str) -> Place:
+        """:raises DesktopError: it is no reference that ``tree`` returns."""
+        if (found := _REF.fullmatch(ref)) is None:
+            raise DesktopError("ref must be one that tree returned")
+        path = found[2]
+        return cls(f":{found[1]}", path[1:] if path.startswith("//") else f"{_PREFIX}{path[1:]}")
+
+
+@dataclass(slots=True)
+class Element:
+    """
+    An element as its application describes it.
+
+    :param value: its text or number; ``None`` if it has none or it is secret.
+    :param children: those that were read; ``more`` says how many were not.
+    """
+
+    place: Place
+    role: str
+    name: str
+    value: str | None
+    bounds: Bounds | None
+    states: frozenset[str]
+    actions: tuple[str, ...]
+    interfaces: frozenset[str]
+    count: int
+    children: list[Element] = field(default_factory=list)
+    more: int = 0
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether it only holds others."""
+        return not (self.name or self.value or self.actions or self.interfaces & _TELLING)
+
+    def walk(self) -> Iterator[Element]:
+        """:returns: this element and all that were read below it, parents first."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+
+@asynccontextmanager
+async def accessibility(environ: Mapping[str, str]) -> AsyncIterator[Accessibility]:
+    """:raises DesktopError: there is no accessibility bus."""
+    async with Bus(session_address(environ)) as session:
+        (address,) = await session.call(
+            ("org.a11y.Bus", "/org/a11y/bus", "org.a11y.Bus"), "GetAddress", "s", seconds=5.0
+        )
+    async with Bus(str(address)) as bus:
+        yield Accessibility(bus)
+
+
+class Accessibility:
+    """:param bus: the accessibility bus."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+
+    async def applications(self) -> dict[str, int]:
+        """:returns: the connections of applications, and the ids of their processes."""
+        registry = Place("org.a11y.atspi.Registry", _ROOT)
+        (children,) = await self._call(registry, "Accessible", "GetChildren", "a(so)")
+        names = list(dict.fromkeys(str(bus) for bus, _ in children))
+        pids = await asyncio.gather(*map(self._bus.process, names), return_exceptions=True)
+        return {name: pid for name, pid in zip(names, pids, strict=True) if isinstance(pid, int)}
+
+    async def process(self, place: Place) -> int:
+        """
+        :returns: id of the process that an element belongs to.
+        :raises DesktopError: it has ended.
+        """
+        try:
+            return await self._bus.process(place.bus)
+        except DesktopError:
+            raise DesktopError("the application of this element has ended; call tree again") from None
+
+    async def read(self, place: Place) -> Element:
+        """:raises DesktopError: the element is gone, or its application does not answer."""
+        about, interfaces, states, role = await asyncio.gather(
+            self._call(place, "", "GetAll", "a{sv}", "s", [f"{_SPI}Accessible"], interface=_PROPERTIES),
+            self._call(place, "Accessible", "GetInterfaces", "as"),
+            self._call(place, "Accessible", "GetState", "au"),
+            self._call(place, "Accessible", "GetRoleName", "s"),
+        )
+        has = frozenset(str(each).removeprefix(_SPI) for each in interfaces[0])
+        name, secret = str(_plain(about[0].get("Name"), "s")), role[0] == PASSWORD
+        bounds, actions, value = await asyncio.gather(
+            self._bounds(place) if "Component" in has else _nothing(),
+            self._actions(place) if "Action" in has else _nothing(),
+            _nothing() if secret else self._value(place, has),
+        )
+        bits = sum(int(word) << (32 * index) for index, word in enumerate(states[0][:2]))
+        named = frozenset(name for number, name in _STATES.items() if bits >> number & 1)
+        count = int(_plain(about[0].get("ChildCount"), "i"))
+        return Element(place, str(role[0]), name, value, bounds, named, tuple(actions or ()), has, count)
+
+    async def tree(self, place: Place, depth: int, limit: int) -> Element:
+        """
+        Read an element and what is below it, level by level, but not what is in menus below it.
+
+        :param limit: most elements in all.
+        """
+        top = await self.read(place)
+        level, left = [top], limit - 1
+        for _ in range(depth):
+            following: list[Element] = []
+            while level:  # what says nothing is no level of its own
+                below: list[Element] = []
+                for parent in level:
+                    if parent is not top and parent.role == MENU:
+                        parent.more = parent.count
+                        continue
+                    found = await self._children(parent, min(left, CHILD_LIMIT))
+                    read = await asyncio.gather(*map(self.read, found), return_exceptions=True)
+                    parent.children = [each for each in read if isinstance(each, Element)]
+                    parent.more = max(parent.count - len(parent.children), 0)
+                    left -= len(parent.children)
+                    below += [each for each in parent.children if each.is_bare]
+                    following += [each for each in parent.children if not each.is_bare]
+                level = below
+            level = following
+        for parent in level:
+            parent.more = parent.count
+        return top
+
+    async def passwords(self, bus: str) -> list[Bounds]:
+        """
+        :returns: where an application shows fields for passwords.
+        :raises DesktopError: it does not answer, or has too many elements to look through.
+        """
+        root = Place(bus, _ROOT)
+        try:
+            (found,) = await self._call(
+                root, "Collection", "GetMatches", "a(so)", "(aiia{ss}iaiiasib)uib", _PASSWORD_FIELDS
+            )
+        except NoAnswer:
+            raise
+        except DesktopError:  # it has no collections
+            top = await self.tree(root, _SEARCHED_DEPTH, _SEARCHED)
+            if any(each.more for each in top.walk()):
+                raise DesktopError("it has too many elements") from None
+            return [each.bounds for each in top.walk() if each.role == PASSWORD and each.bounds is not None]
+        places = await asyncio.gather(*(self._bounds(Place(str(its), str(path))) for its, path in found))
+        return [each for each in places if each is not None]
+
+    async def _children(self, parent: Element, limit: int) -> list[Place]:
+        if limit <= 0 or parent.count <= 0:
+            return []
+        if parent.count <= CHILD_LIMIT:
+            (children,) = await self._call(parent.place, "Accessible", "GetChildren", "a(so)")
+            return [Place(str(bus), str(path)) for bus, path in children[:limit]]
+        calls = (
+            self._call(parent.place, "Accessible", "GetChildAtIndex", "(so)", "i", [index]) for index in range(limit)
+        )
+        return [Place(str(child[0][0]), str(child[0][1])) for child in await asyncio.gather(*calls)]
+
+    async def press(self, element: Element) -> None:
+        """:raises DesktopError: it has no action, or refuses it."""
+        lower = [action.casefold() for action in element.actions]
+        if not lower:
+            raise DesktopError("this element cannot be pressed; use click, or an element that has actions")
+        index = next((lower.index(name) for name in map(str.casefold, _PRESSING) if name in lower), 0)
+        (done,) = await self._call(element.place, "Action", "DoAction", "b", "i", [index])
+        if not done:
+            raise DesktopError("the application did not carry out the action")
+
+    async def set_value(self, element: Element, value: str) -> None:
+        """:raises DesktopError: it has no text or number that can be set."""
+        from dbus_fast import Variant
+
+        if "EditableText" in element.interfaces:
+            (done,) = await self._call(element.place, "EditableText", "SetTextContents", "b", "s", [value])
+            if not done:
+                raise DesktopError("the application did not take the text")
+        elif "Value" in element.interfaces and re.fullmatch(r"-?[0-9]{1,15}(?:\.[0-9]{1,9})?", value):
+            body = [f"{_SPI}Value", "CurrentValue", Variant("d", float(value))]
+            await self._call(element.place, "", "Set", "", "ssv", body, interface=_PROPERTIES)
+        else:
+            raise DesktopError("this element has no text or number that can be set")
+
+    async def select(self, element: Element) -> None:
+        """:raises DesktopError: it is not in a list of what can be selected."""
+        (index,) = await self._call(element.place, "Accessible", "GetIndexInParent", "i")
+        (parent,) = await self._call(
+            element.place, "", "Get", "v", "ss", [f"{_SPI}Accessible", "Parent"], interface=_PROPERTIES
+        )
+        bus, path = _plain(parent, "(so)")
+        (done,) = await self._call(Place(str(bus), str(path)), "Selection", "SelectChild", "b", "i", [index])
+        if not done:
+            raise DesktopError("the application did not select it")
+
+    async def _value(self, place: Place, has: frozenset[str]) -> str | None:
+        if "Text" in has:
+            (text,) = await self._call(place, "Text", "GetText", "s", "ii", [0, VALUE_LIMIT])
+            return str(text)
+        if "Value" in has:
+            body = [f"{_SPI}Value", "CurrentValue"]
+            (number,) = await self._call(place, "", "Get", "v", "ss", body, interface=_PROPERTIES)
+            return f"{_plain(number, 'd'):g}"
+        return None
+
+    async def _bounds(self, place: Place) -> Bounds | None:
+        ((x, y, width, height),) = await self._call(place, "Component", "GetExtents", "(iiii)", "u", [0])
+        return Bounds(x, y, width, height) if width > 0 and height > 0 and x > _NOWHERE else None
+
+    async def _actions(self, place: Place) -> tuple[str, ...]:
+        (actions,) = await self._call(place, "Action", "GetActions", "a(sss)")
+        return tuple(shown(str(action[0]), 40) for action in actions[:20])
+
+    async def _call(
+        self,
+        place: Place,
+        name: str,
+        member: str,
+        returned: str,
+        signature: str = "",
+        body: Any = (),
+        interface: str = "",
+    ) -> list[Any]:
+        target = (place.bus, place.path, interface or f"{_SPI}{name}")
+        return await self._bus.call(target, member, returned, signature, body)
+
+
+async def _nothing() -> None:
+    return None
+
+
+def _plain(value: Any, signature: str) -> Any:
+    """
+    :returns: what is in a variant.
+    :raises DesktopError: that is missing, or is of another type.
+    """
+    if getattr(value, "signature", None) != signature:
+        raise DesktopError("the application describes this element in a way that is not understood")
+    return value.value
