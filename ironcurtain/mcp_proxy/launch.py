@@ -41,17 +41,29 @@ Where servers with secrets or a network start: some read settings such as ``.env
 an agent would write if that was its workspace.
 """
 
-OWN_SERVERS = tuple(("-I", "-m", f"ironcurtain.servers.{name}") for name in ("files", "git_remote"))
+OWN_SERVERS = tuple(("-I", "-m", f"ironcurtain.servers.{name}") for name in ("files", "git_remote", "desktop"))
 """
 Beginnings of the arguments of IronCurtain's own servers. The first does not follow links and runs nothing from the
-workspace; the second runs git in sandboxes.
+workspace; the second runs git in sandboxes; the third operates the desktop, which no sandbox could have.
 """
+
+FOR_DESKTOP = (
+    *("DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_RUNTIME_DIR"),
+    *("DBUS_SESSION_BUS_ADDRESS", "PULSE_SERVER", "SWAYSOCK"),
+)
+"""Variables with which a program finds the desktop; only IronCurtain's server for it has them."""
+
+FOR_PYTHON = ("PATH", "HOME")
+"""What that server has besides."""
 
 FOR_CREDENTIALS = ("SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR")
 """Variables with which git's credential helpers and ssh find the user's agents; for IronCurtain's git server."""
 
 KIND_VARIABLE = "IRONCURTAIN_SANDBOX_KIND"
-"""Tells IronCurtain's git server what implements its sandboxes; also overrides the setting in ``config.toml``."""
+"""
+Tells IronCurtain's servers for git and the desktop what implements their sandboxes; also overrides the setting in
+``config.toml``.
+"""
 
 _TRIAL = '[ -x "$1" ] || exit 3; cd "$2" || exit 4'
 TRIAL_SECONDS = 10.0
@@ -124,19 +136,23 @@ def prepare(
     argv = [program_of(server, ground, secrets), *server.args]
     account, setsid = ground.account, required_program("setsid")
     if is_own(server):
+        if is_for_desktop(server):
+            given = {name: ground.environ[name] for name in FOR_DESKTOP if name in ground.environ}
+            given |= {name: environment[name] for name in FOR_PYTHON if name in environment}
+            environment = {**given, **server.environment, **secrets}
         environment["LC_ALL"] = "C.UTF-8"  # in messages, names of files are UTF-8
         if server.args[:3] == OWN_SERVERS[0]:
             argv += [f"--hide={path}" for path in sorted(all_names(ground.protected))]
-        elif ground.repository is not None:
+        elif server.args[:3] == OWN_SERVERS[1] and ground.repository is not None:
             argv.insert(len(OWN_SERVERS[1]) + 1, f"--repository={ground.repository.directory}")
-        if account is not None and not is_for_root(ground.workspace, account):
+        if account is not None and (is_for_desktop(server) or not is_for_root(ground.workspace, account)):
             # It opens its directories as root, and switches to the account before its first call.
             argv[len(OWN_SERVERS[0]) + 1 : len(OWN_SERVERS[0]) + 1] = [f"--account={account.ids}"]
         elif server.args[:3] == OWN_SERVERS[1]:
             environment |= {name: ground.environ[name] for name in FOR_CREDENTIALS if name in ground.environ}
-        if server.args[:3] == OWN_SERVERS[1] and ground.kind is not None:
+        if server.args[:3] != OWN_SERVERS[0] and ground.kind is not None:
             environment[KIND_VARIABLE] = ground.kind.value
-        line = argv if server.args[:3] == OWN_SERVERS[0] else cgroups.limited(argv, SandboxLimits())
+        line = cgroups.limited(argv, SandboxLimits()) if server.args[:3] == OWN_SERVERS[1] else argv
         return Launch((setsid, *line), environment, cwd, own=True)
     if server.sandbox is None:
         line = argv if account is None else _as_somebody(server, argv, cwd, account)
@@ -167,6 +183,11 @@ def is_own(server: CommandServer) -> bool:
 def serves_files(server: ServerConfig) -> bool:
     """:returns: whether a server is IronCurtain's file server."""
     return isinstance(server, CommandServer) and is_own(server) and server.args[:3] == OWN_SERVERS[0]
+
+
+def is_for_desktop(server: CommandServer) -> bool:
+    """:returns: whether a server is IronCurtain's for the desktop."""
+    return is_own(server) and server.args[:3] == OWN_SERVERS[2]
 
 
 def account_notice(account: Account | None, workspace: str) -> str:

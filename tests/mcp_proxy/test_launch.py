@@ -14,7 +14,7 @@ from typing import Any
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
 from ironcurtain.errors import Unavailable
-from ironcurtain.mcp_proxy.launch import OWN_SERVERS, Ground, Launch, account_notice, prepare
+from ironcurtain.mcp_proxy.launch import FOR_DESKTOP, OWN_SERVERS, Ground, Launch, account_notice, prepare
 from ironcurtain.mcp_proxy.servers_config import CommandServer, Reading, SandboxConfig
 from ironcurtain.network.access import Access, Entry
 from ironcurtain.process.accounts import FREE_UIDS, Account
@@ -157,6 +157,33 @@ class EnvironmentTests(LaunchCase):
             environment = self.inherited(self.prepare("/bin/sh", account=account, sandbox=sandbox))
             wanted = {"PATH": ENVIRON["PATH"], "LC_ALL": "C", "HOME": account.home if user else "/tmp", "USER": user}
             self.assertEqual(environment, wanted)
+
+
+class DesktopServerTests(LaunchCase):
+    """It runs outside any sandbox, so what it is given counts."""
+
+    def test_it_has_the_variables_of_the_desktop_and_no_others(self) -> None:
+        environ = {
+            **{name: f"its {name}" for name in FOR_DESKTOP},
+            **{"PATH": "/usr/bin", "HOME": "/home/ada", "TERM": "x", "LANG": "de_DE", "LC_ALL": "C", "USER": "ada"},
+            **{"GITHUB_TOKEN": "x", "SSH_AUTH_SOCK": "/s", "LD_PRELOAD": "/x"},
+        }
+        server = CommandServer("desktop", sys.executable, OWN_SERVERS[2], {"DISPLAY": ":7"}, {})
+        launch = prepare(server, {}, Ground(environ, str(self.workspace)))
+        expected = {name: environ[name] for name in (*FOR_DESKTOP, "PATH", "HOME")}
+        self.assertEqual(launch.environment, {**expected, "DISPLAY": ":7", "LC_ALL": "C.UTF-8"})
+        self.assertEqual((launch.sandbox, launch.argv[1:]), (None, (sys.executable, *OWN_SERVERS[2])))
+
+    def test_it_always_becomes_the_account_of_the_session(self) -> None:
+        launch = self.prepare(sys.executable, *OWN_SERVERS[2], account=SOMEBODY)
+        self.assertEqual(launch.argv[-1], "--account=4242:4243")
+
+    def test_only_this_server_has_them(self) -> None:
+        environ = {**ENVIRON, **dict.fromkeys(FOR_DESKTOP, "x")}
+        for words in (("/bin/sh",), (sys.executable, *OWN_SERVERS[0], "a")):
+            server = CommandServer("mine", words[0], words[1:], {}, {})
+            launch = prepare(server, {}, Ground(environ, str(self.workspace)))
+            self.assertEqual(set(launch.environment) & set(FOR_DESKTOP), set(), words)
 
 
 class FileServerTests(LaunchCase):
