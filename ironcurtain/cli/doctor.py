@@ -75,6 +75,7 @@ def examine(where: Home) -> Iterator[Finding]:
         _servers,
         tools,
         watchers,
+        _desktop,
         _sandbox,
         _models,
         _accounts,
@@ -123,7 +124,7 @@ def _files(where: Home) -> Iterator[Finding]:
 
 def _servers(where: Home) -> Iterator[Finding]:
     from ironcurtain.configuration import examine_servers
-    from ironcurtain.mcp_proxy.launch import is_own
+    from ironcurtain.mcp_proxy.launch import is_for_desktop, is_own
     from ironcurtain.mcp_proxy.logins import LoginFiles
     from ironcurtain.mcp_proxy.servers_config import HttpServer
     from ironcurtain.sandbox import programs
@@ -150,9 +151,24 @@ def _servers(where: Home) -> Iterator[Finding]:
         elif not is_own(server) and programs.unavailable(account, kind) is not None:
             mend = 'Enable sandboxes, see "sandbox".'
             yield Finding(f"MCP server {server.name}", WRONG, "does not start: no sandbox can be made for it", mend)
+        elif is_for_desktop(server):
+            detail = f"{server.command}, outside any sandbox, as the account of its session{given}; see desktop"
+            yield Finding(f"MCP server {server.name}", OK, detail)
         else:
             kept = "which follows no links" if is_own(server) else "in a sandbox"
             yield Finding(f"MCP server {server.name}", OK, f"{server.command}, {kept}{given}")
+
+
+def _desktop(where: Home) -> Iterator[Finding]:
+    """Report on each sense as the server for the desktop would, though it may not be configured."""
+    from ironcurtain.senses.client import SensesWorker
+    from ironcurtain.servers.desktop.status import PERMISSION_MISSING, senses
+
+    worker = SensesWorker(kind=_sandboxed(where)[1])
+    for sense in senses(os.environ, worker):
+        missing = sense.state == PERMISSION_MISSING
+        detail = f"{sense.state}: {sense.lacks}" if sense.lacks and not missing else sense.state
+        yield Finding(f"desktop: {sense.name}", HINT if missing else OK, detail, sense.lacks if missing else "")
 
 
 def _sandboxed(where: Home) -> tuple[Account | None, Kind | None]:
