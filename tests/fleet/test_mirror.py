@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 from twisted.internet import reactor
+from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IProtocol
 from twisted.trial.unittest import TestCase
 
@@ -73,8 +74,9 @@ class MirrorTests(TestCase):
         self.home.registry.mkdir(mode=0o700)
         self.registry, self.liar = SessionRegistry(self.home.registry), Liar()
         self.mirrors = Mirrors(reactor, self.home, self.liar.open)
+        self.addCleanup(lambda: Deferred.fromCoroutine(self.finish()))
 
-    async def tearDown(self) -> None:
+    async def finish(self) -> None:
         await self.mirrors.keep(())
         self.assertEqual(self.registry.live(), [])
 
@@ -114,7 +116,15 @@ class MirrorTests(TestCase):
     async def test_an_answer_that_is_none_changes_nothing(self) -> None:
         good = [{"name": "daemon", "sessions": [entry("0a-1")]}]
         self.assertEqual(len(await self.look(good)), 1)
-        for answer in ({}, [1], [{"name": "daemon"}], "x", None, [{"name": "daemon", "sessions": [{"sessionId": 1}]}]):
+        wrong: list[Any] = [
+            {},
+            [1],
+            [{"name": "daemon"}],
+            "x",
+            None,
+            [{"name": "daemon", "sessions": [{"sessionId": 1}]}],
+        ]
+        for answer in wrong:
             self.assertEqual(len(await self.look(answer)), 1, answer)
 
     async def test_only_so_many_sessions_of_a_host_are_taken(self) -> None:
