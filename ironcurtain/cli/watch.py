@@ -119,7 +119,7 @@ async def _read(reactor: Any, where: Home, watcher: Watcher, records: Any) -> in
 
     from ironcurtain.watchers.decision import Chains
     from ironcurtain.watchers.stdin_trigger import StdinTrigger
-    from ironcurtain.watchers.watching import Watching
+    from ironcurtain.watchers.watching import Surroundings, Watching
 
     ended: Deferred[None] = Deferred()
     trigger = StdinTrigger(watcher, reactor, ended)
@@ -130,7 +130,8 @@ async def _read(reactor: Any, where: Home, watcher: Watcher, records: Any) -> in
         if records.read(watcher.name).paused and not ended.called:
             ended.callback(None)
 
-    watching = Watching(watcher, lambda _: trigger, records, Chains(), reactor, time.time, runs, say)
+    around = Surroundings(lambda _: trigger, records, Chains(), reactor, time.time, runs, say)
+    watching = Watching(watcher, around)
     try:
         watching.start()
         await ended

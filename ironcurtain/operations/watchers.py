@@ -17,7 +17,7 @@ from ironcurtain.watchers.decision import Chains
 from ironcurtain.watchers.model import SHELL, Kind, Watcher
 from ironcurtain.watchers.record import Records
 from ironcurtain.watchers.triggers import Triggers
-from ironcurtain.watchers.watching import Run, Watching
+from ironcurtain.watchers.watching import Run, Surroundings, Watching
 
 
 def watchers_of(home: Home, environ: Mapping[str, str] = os.environ) -> tuple[Watcher, ...]:
@@ -93,6 +93,7 @@ class Watchers:
             lambda work: deferToThreadPool(self._reactor, self._reactor.getThreadPool(), work),
             lambda name, sentence: self._say(f"watcher {name}: {sentence}"),
         )
-        return Watching(
-            watcher, triggers.make, self._records, self._chains, self._reactor, time.time, self._run, self._say
+        around = Surroundings(
+            triggers.make, self._records, self._chains, self._reactor, time.time, self._run, self._say
         )
+        return Watching(watcher, around)

@@ -12,9 +12,9 @@ from twisted.internet.interfaces import IDelayedCall
 from twisted.logger import Logger
 
 from ironcurtain.errors import UsageError
-from ironcurtain.escalation.watcher import DirectoryWatcher
 from ironcurtain.servers.files.globs import matcher
 from ironcurtain.text.display import one_line, readable_path
+from ironcurtain.watchers.followed import POLL_SECONDS, FollowedDirectories
 from ironcurtain.watchers.model import Event, Watcher
 from ironcurtain.watchers.tree import Change, Look, Tree, changes, digest_of
 
@@ -23,12 +23,6 @@ GATHER_SECONDS = 0.2
 
 REST = 4.0
 """A look that took a while is followed by a rest of so many times as long, but of :data:`POLL_SECONDS` at most."""
-
-POLL_SECONDS = 5.0
-"""Seconds between looks where the kernel reports nothing."""
-
-SCAN_SECONDS = 60.0
-"""Seconds between looks where the kernel reports changes: it loses some when there are very many."""
 
 NAMES_SHOWN = 20
 """Maximum number of paths in one event."""
@@ -66,12 +60,9 @@ class FileTrigger:
         self._tree = Tree(root, matcher(watcher.pattern) if watcher.pattern else lambda names: True, hidden)
         self._before, self._lock = Look(), DeferredLock()
         self._fire: Callable[[Event], None] = lambda event: None
-        self._directories: DirectoryWatcher | None = None
-        self._watched: set[str] = set()
+        self._followed = FollowedDirectories(str(watcher.path), reactor, self._changed, warn)
         self._timer: IDelayedCall | None = None
-        self._polled = self._stopped = False
-        self._rest = GATHER_SECONDS
-        self._said: set[str] = set()
+        self._stopped, self._rest = False, GATHER_SECONDS
 
     def start(self, fire: Callable[[Event], None]) -> None:
         """
@@ -84,7 +75,7 @@ class FileTrigger:
         if not os.path.lexists(self._tree.root):
             raise UsageError(f"there is no {self._path}: make it, or change path in watchers.toml")
         self._fire = fire
-        self._directories = DirectoryWatcher(self._reactor, SCAN_SECONDS, POLL_SECONDS)
+        self._followed.start()
         self._begin_look(report=False)
 
     def settle(self) -> Deferred[None]:
@@ -96,9 +87,7 @@ class FileTrigger:
         self._stopped = True
         if self._timer is not None and self._timer.active():
             self._timer.cancel()
-        directories, self._directories = self._directories, None
-        if directories is not None:
-            directories.stop()
+        self._followed.stop()
 
     def _changed(self) -> None:
         if not self._stopped and (self._timer is None or not self._timer.active()):
@@ -119,11 +108,12 @@ class FileTrigger:
             now = await self._in_thread(lambda: self._tree.look(self._before, lambda: self._stopped))
             if self._stopped:
                 return
+            if now.over and not self._before.over:
+                self._warn(f"{self._path} {now.over}: changes of the others are not noticed; watch a smaller directory")
             found, self._before = changes(self._before, now), now
             self._rest = min(max(GATHER_SECONDS, REST * (self._reactor.seconds() - begun)), POLL_SECONDS)
-            if now.over:
-                self._say(f"{self._path} {now.over}: changes of the others are not noticed; watch a smaller directory")
-            self._follow(now)
+            if self._followed.follow(now.directories or (os.path.dirname(self._tree.root),)):
+                self._changed()  # files can have appeared before the kernel began to report them
         finally:
             self._lock.release()
         if report and found:
@@ -136,40 +126,6 @@ class FileTrigger:
                 more = f" (+{len(names) - NAMES_SHOWN} more)" if len(names) > NAMES_SHOWN else ""
                 data[kind] = ", ".join(map(_shown, names[:NAMES_SHOWN])) + more
         return Event(data, digest_of(found))
-
-    def _follow(self, now: Look) -> None:
-        """Let the kernel report changes in the directories that there are now."""
-        if self._directories is None:
-            return
-        wanted = set(now.directories or (os.path.dirname(self._tree.root),))
-        for gone in self._watched - wanted:
-            self._directories.remove(Path(gone))
-        new = wanted - self._watched
-        self._watched = wanted
-        if self._polled:
-            return
-        for directory in sorted(new):
-            if not self._directories.add(Path(directory), self._changed) and os.path.isdir(directory):
-                self._poll()
-                return
-        if new and self._before.directories:  # files can have appeared before the kernel began to report them
-            self._changed()
-
-    def _poll(self) -> None:
-        self._say(
-            f"the kernel has no more watches for {self._path}, which is looked at every {POLL_SECONDS:g} s instead: "
-            "raise fs.inotify.max_user_watches with sysctl(8), or watch a smaller directory"
-        )
-        self._polled = True
-        assert self._directories is not None
-        self._directories.stop()
-        self._directories = DirectoryWatcher(self._reactor, POLL_SECONDS, POLL_SECONDS)
-        self._directories.add(Path(self._tree.root), self._changed)
-
-    def _say(self, sentence: str) -> None:
-        if sentence not in self._said:
-            self._said.add(sentence)
-            self._warn(sentence)
 
 
 def _shown(path: str) -> str:

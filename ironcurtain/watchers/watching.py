@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Protocol
 
 from twisted.internet.defer import CancelledError, Deferred, maybeDeferred
@@ -39,34 +40,37 @@ class Run(Protocol):
         """
 
 
-class Watching:
+@dataclass(frozen=True, slots=True)
+class Surroundings:
     """
-    One watcher, followed by this process. Another process of this home that follows it keeps it until it ends.
+    What the watchers of a process share.
 
-    :param make_trigger: makes its trigger. It raises :class:`~ironcurtain.errors.IronCurtainError` if this installation
-        has none.
+    :param make_trigger: makes a watcher's trigger. It raises :class:`~ironcurtain.errors.IronCurtainError` if this
+        installation has none.
+    :param clock: the reactor.
     :param now: returns seconds since the epoch.
+    :param run: runs an agent.
     :param say: called with what people should know.
     """
 
+    make_trigger: Callable[[Watcher], Trigger]
+    records: Records
+    chains: Chains
+    clock: IReactorTime
+    now: Callable[[], float]
+    run: Run
+    say: Callable[[str], None]
+
+
+class Watching:
+    """One watcher, followed by this process. Another process of this home that follows it keeps it until it ends."""
+
     log = Logger()
 
-    def __init__(
-        self,
-        watcher: Watcher,
-        make_trigger: Callable[[Watcher], Trigger],
-        records: Records,
-        chains: Chains,
-        clock: IReactorTime,
-        now: Callable[[], float],
-        run: Run,
-        say: Callable[[str], None],
-    ) -> None:
-        self.watcher = watcher
-        self._make_trigger, self._records, self._chains = make_trigger, records, chains
-        self._clock, self._now, self._run, self._say = clock, now, run, say
+    def __init__(self, watcher: Watcher, around: Surroundings) -> None:
+        self.watcher, self._around = watcher, around
         self._decision = Decision(watcher)
-        self._turn = FileLock(records.turn(watcher.name))
+        self._turn = FileLock(around.records.turn(watcher.name))
         self._trigger: Trigger | None = None
         self._timer: IDelayedCall | None = None
         self._working: Deferred[None] | None = None
@@ -78,18 +82,18 @@ class Watching:
         name, self._timer = self.watcher.name, None
         try:
             self._turn.acquire()
-            with self._records.change(name) as record:
+            with self._around.records.change(name) as record:
                 if record.running is not None:
-                    record.end(self._now(), "the process that ran it ended")
+                    record.end(self._around.now(), "the process that ran it ended")
                 record.missed, record.trouble = 0, ""
-            self._trigger = self._make_trigger(self.watcher)
+            self._trigger = self._around.make_trigger(self.watcher)
             self._trigger.start(self._fired)
         except Held:
-            self._timer = self._clock.callLater(TURN_SECONDS, self.start)
+            self._timer = self._around.clock.callLater(TURN_SECONDS, self.start)
         except (IronCurtainError, OSError) as e:
             self._trigger = None
-            self._say(f"watcher {name} does not watch: {e}")
-            with suppress(IronCurtainError), self._records.change(name) as record:
+            self._around.say(f"watcher {name} does not watch: {e}")
+            with suppress(IronCurtainError), self._around.records.change(name) as record:
                 record.trouble = str(e)
 
     @property
@@ -111,8 +115,8 @@ class Watching:
         self._turn.release()
 
     def _fired(self, event: Event) -> None:
-        now, record = self._now(), self._records.read(self.watcher.name)
-        chain = self._chains.current(self.watcher.name, now)
+        now, record = self._around.now(), self._around.records.read(self.watcher.name)
+        chain = self._around.chains.current(self.watcher.name, now)
         if not self._decision.running and record.is_run_elsewhere(now, self._ended):
             self._decision.dropped += 1  # such as by 'ironcurtain watchers test'
             return
@@ -138,7 +142,7 @@ class Watching:
         if self._working is not None:
             await _over(self._working)
         if waiting := self._decision.waiting:
-            self._say(
+            self._around.say(
                 f"watcher {self.watcher.name} was not run for the last {counted(waiting, 'event')}: "
                 f"max_per_hour is {self.watcher.max_per_hour}, or it is paused"
             )
@@ -148,25 +152,25 @@ class Watching:
         self._cancel_timer()
         if record.paused:
             self._decision.clear()
-        now = self._now()
+        now = self._around.now()
         due = self._decision.due(record, now)
         if due is not None and not self._stopped:
-            self._timer = self._clock.callLater(min(max(due - now, 0.0), LONGEST_SLEEP), self._decide)
+            self._timer = self._around.clock.callLater(min(max(due - now, 0.0), LONGEST_SLEEP), self._decide)
 
     def _decide(self, at_once: bool = False) -> None:
         self._timer = None
         try:
-            with self._records.change(self.watcher.name) as record:
+            with self._around.records.change(self.watcher.name) as record:
                 pass  # what could not be noted afterwards does not run
         except IronCurtainError as e:
-            self._say(f"watcher {self.watcher.name} does not run: {e}")
+            self._around.say(f"watcher {self.watcher.name} does not run: {e}")
             self._decision.clear()
             return
-        batch = self._decision.take(record, self._now(), at_once)
+        batch = self._decision.take(record, self._around.now(), at_once)
         if batch is None:
             self._schedule(record)
             return
-        self._chains.began(batch.chain)
+        self._around.chains.began(batch.chain)
         self._working = Deferred.fromCoroutine(self._work(batch))
         self._working.addErrback(lambda failure: self.log.failure("watcher {n} failed", failure, n=self.watcher.name))
 
@@ -176,12 +180,12 @@ class Watching:
         def begin(session: int) -> None:
             nonlocal begun
             begun = True
-            with self._records.change(name) as record:
-                record.begin(self._now(), session)
+            with self._around.records.change(name) as record:
+                record.begin(self._around.now(), session)
 
         error = ""
         try:
-            await self._run(self.watcher, batch, begin)
+            await self._around.run(self.watcher, batch, begin)
         except CancelledError:
             error = "it was ended"
         except Declined:
@@ -192,30 +196,30 @@ class Watching:
             self.log.failure("watcher {name}: a run failed", name=name)
             error = f"{type(e).__name__}: {e}"
         finally:
-            self._chains.ended(name, self._now())
+            self._around.chains.ended(name, self._around.now())
         if self._trigger is not None:
             await maybeDeferred(self._trigger.settle)
-        self._decision.ended(self._now())
+        self._decision.ended(self._around.now())
         self._working = None
         if begun or error:
             self._note(error)
         if not self._stopped:
-            self._schedule(self._records.read(name))
+            self._schedule(self._around.records.read(name))
 
     def _note(self, error: str) -> None:
         name = self.watcher.name
-        with self._records.change(name) as record:
+        with self._around.records.change(name) as record:
             was_paused = record.paused
             if self._stopped:  # whoever stops this process is no failure of the agent
                 record.abandon()
             else:
-                record.end(self._now(), error)
+                record.end(self._around.now(), error)
             self._ended = record.ended
             record.dropped, self._decision.dropped = record.dropped + self._decision.dropped, 0
         if error and not self._stopped:
-            self._say(f"watcher {name} failed: {error}")
+            self._around.say(f"watcher {name} failed: {error}")
         if record.paused and not was_paused:
-            self._say(f"watcher {name} is paused: {record.paused}")
+            self._around.say(f"watcher {name} is paused: {record.paused}")
 
     def _cancel_timer(self) -> None:
         timer, self._timer = self._timer, None

@@ -11,7 +11,7 @@ from twisted.trial.unittest import TestCase
 
 from ironcurtain.errors import UsageError
 from ironcurtain.escalation.watcher import DirectoryWatcher
-from ironcurtain.watchers import file_trigger
+from ironcurtain.watchers import followed
 from ironcurtain.watchers.file_trigger import FileTrigger
 from ironcurtain.watchers.model import Event, Kind
 from tests.audit.doubles import scratch
@@ -113,7 +113,7 @@ class FileTriggerTests(TestCase):
 
     async def test_without_watches_it_looks_from_time_to_time_and_says_so(self) -> None:
         self.patch(DirectoryWatcher, "_watch", lambda watcher, directory: watcher._unwatched.add(directory))
-        self.patch(file_trigger, "POLL_SECONDS", 0.05)
+        self.patch(followed, "POLL_SECONDS", 0.05)
         await self.watch()
         came = self.next()
         (self.root / "below" / "b").write_text("x")

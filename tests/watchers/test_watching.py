@@ -11,7 +11,7 @@ from ironcurtain.watchers.decision import Batch, Chains
 from ironcurtain.watchers.model import Watcher
 from ironcurtain.watchers.record import Records, Run
 from ironcurtain.watchers.trigger import Trigger
-from ironcurtain.watchers.watching import TURN_SECONDS, Declined, Watching
+from ironcurtain.watchers.watching import TURN_SECONDS, Declined, Surroundings, Watching
 from tests.audit.doubles import scratch
 from tests.watchers.doubles import NOW, ToldTrigger, event, make_watcher
 
@@ -26,8 +26,7 @@ class WatchingTests(SynchronousTestCase):
 
     def make(self, watcher: Watcher, make_trigger: Callable[[Watcher], Trigger] | None = None) -> Watching:
         """:returns: what follows a watcher; it is stopped after the test."""
-        made = Watching(
-            watcher,
+        around = Surroundings(
             make_trigger or (lambda _: self.trigger),
             self.records,
             self.chains,
@@ -36,6 +35,7 @@ class WatchingTests(SynchronousTestCase):
             self.run_agent,
             self.said.append,
         )
+        made = Watching(watcher, around)
         self.addCleanup(lambda: self.stop(made))
         return made
 
