@@ -179,22 +179,29 @@ def _states(where: Home, watcher: Watcher, record: Record) -> Iterator[str]:
 
 def problem_of(watcher: Watcher) -> str:
     """:returns: why it could not watch here; empty if it could."""
+    from ironcurtain.text.display import one_line
     from ironcurtain.watchers.model import Kind
-    from ironcurtain.watchers.triggers import MISSING
 
     if watcher.path is not None and not os.path.lexists(watcher.path):
         return f"there is no {watcher.path}"
     if watcher.workspace is not None and not watcher.workspace.is_dir():
         return f"there is no directory {watcher.workspace} for its workspace"
-    return "" if watcher.trigger is Kind.STDIN else MISSING.get(watcher.trigger, "")
+    if watcher.trigger not in (Kind.SCREEN_CHANGE, Kind.AUDIO_EVENT):
+        return ""
+    from ironcurtain.watchers.desktop_triggers import missing
+
+    return one_line(missing(watcher, os.environ))
 
 
 def _in_words(watcher: Watcher) -> str:
     from ironcurtain.text.display import one_line
 
+    app = f" of {watcher.app}" if watcher.app else ""
     what = {
         "file_change": f"changes of {watcher.path}",
         "stdin": f"lines given to 'ironcurtain watch --watcher {watcher.name}'",
+        "screen_change": f"what appears on the screen{app}",
+        "audio_event": f"what is heard{app or ' by the microphone'}",
         "schedule": f"cron {watcher.cron}" if watcher.cron else f"every {watcher.every:g} s",
     }[watcher.trigger.value]
     pattern = f" that match {watcher.pattern!r}" if watcher.pattern else ""

@@ -87,6 +87,7 @@ class Watchers:
     def _make(self, watcher: Watcher) -> Watching:
         triggers = Triggers(
             self._reactor,
+            self._environ,
             self._home,
             self._records,
             time.time,

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ironcurtain.errors import Unavailable
 from ironcurtain.home.layout import Home
 from ironcurtain.text.quantities import counted
 from ironcurtain.watchers.file_trigger import FileTrigger, InThread
@@ -16,13 +15,6 @@ from ironcurtain.watchers.record import Records
 from ironcurtain.watchers.schedule_trigger import ScheduleTrigger
 from ironcurtain.watchers.trigger import Trigger
 
-MISSING: Mapping[Kind, str] = {
-    Kind.SCREEN_CHANGE: "changes of the screen are noticed only with the extra 'desktop', which this version lacks",
-    Kind.AUDIO_EVENT: "sounds are noticed only with the extra 'desktop', which this version lacks",
-    Kind.STDIN: "it is followed by 'ironcurtain watch --watcher NAME', which reads its standard input",
-}
-"""Why this installation does not follow a kind of trigger by itself."""
-
 
 @dataclass(frozen=True, slots=True)
 class Triggers:
@@ -30,11 +22,13 @@ class Triggers:
     Makes triggers for the watchers of a home.
 
     :param reactor: provides time, and reads descriptors.
+    :param environ: the environment with the desktop's variables.
     :param now: returns seconds since the epoch.
     :param say: called with what people should know of a watcher: its name, and a sentence.
     """
 
     reactor: Any
+    environ: Mapping[str, str]
     home: Home
     records: Records
     now: Callable[[], float]
@@ -42,7 +36,7 @@ class Triggers:
     say: Callable[[str, str], None]
 
     def make(self, watcher: Watcher) -> Trigger:
-        """:raises Unavailable: this installation has none of this kind."""
+        """:returns: the trigger of a watcher whose kind is not ``stdin``."""
         name = watcher.name
         if watcher.trigger is Kind.FILE_CHANGE:
             own = {os.path.realpath(self.home.path), os.path.realpath(self.home.run)}
@@ -52,7 +46,10 @@ class Triggers:
             return ScheduleTrigger(
                 watcher, self.reactor, self.now, ticked, lambda until, missed: self._tick(name, until, missed)
             )
-        raise Unavailable(MISSING[watcher.trigger])
+        from ironcurtain.watchers.desktop_triggers import audio_trigger, screen_trigger
+
+        make = screen_trigger if watcher.trigger is Kind.SCREEN_CHANGE else audio_trigger
+        return make(watcher, self.reactor, self.environ, lambda why: self._note(name, why))
 
     def _note(self, name: str, why: str) -> None:
         with self.records.change(name) as record:

@@ -132,13 +132,21 @@ def record(source: str, app: str, seconds: float) -> bytes:
     :returns: sound of one channel.
     """
     size = int(seconds) * RATE * SAMPLE
-    shape = ["--raw", "--format=s16le", f"--rate={RATE}", "--channels=1", f"--latency-msec={LATENCY}"]
-    line = [installed("parec"), *shape, *sound_source(source, app)]
     try:
-        done = run(line, Bounds(seconds + 5, size, whole=True))
+        done = run(recorder(source, app), Bounds(seconds + 5, size, whole=True))
     except Unfinished as e:
         return e.output
     raise DesktopError(f"parec failed: {shown(done.errors.decode(errors='replace').strip(), 200)}")
+
+
+def recorder(source: str, app: str) -> list[str]:
+    """
+    :param source: as for :func:`record`.
+    :returns: the command line of a program that writes sound of one channel to its standard output.
+    :raises Unsupported: there is none, or no such source.
+    """
+    shape = ["--raw", "--format=s16le", f"--rate={RATE}", "--channels=1", f"--latency-msec={LATENCY}"]
+    return [installed("parec"), *shape, *sound_source(source, app)]
 
 
 def sound_source(source: str, app: str) -> list[str]:

@@ -76,7 +76,7 @@ class Looker:
         """
         :param region: x, y, width and height on the screen; empty: all of the application's window.
         """
-        png, area, hidden, origin = await self._taken(app, region)
+        png, area, hidden, origin = await self.taken(app, region)
         legend = await self._legend(app, origin, area) if marks else []
         labels = [Mark(str(number), box) for number, (_, box) in enumerate(legend, 1)]
         picture = await self._worker.picture(png, area, hidden, labels)
@@ -92,7 +92,7 @@ class Looker:
 
     async def read_text(self, app: str, region: Sequence[float]) -> list[Part]:
         """:param region: as for :meth:`screenshot`."""
-        png, area, hidden, origin = await self._taken(app, region)
+        png, area, hidden, origin = await self.taken(app, region)
         lines = await self._worker.lines_of(png, area, hidden)
         found = [
             {
@@ -104,7 +104,7 @@ class Looker:
         ]
         return [text_part({"notice": _NOTICE, "lines": found})]
 
-    async def _taken(self, app: str, region: Sequence[float]) -> tuple[bytes, Box, list[Box], Bounds]:
+    async def taken(self, app: str, region: Sequence[float]) -> tuple[bytes, Box, list[Box], Bounds]:
         """:returns: the screen, the part of it that is asked for, what must not be seen, and the screen's bounds."""
         guard = Guard()
         before = await self._secrets(guard, app)
