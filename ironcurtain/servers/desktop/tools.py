@@ -19,6 +19,9 @@ from ironcurtain.servers.server import Part
 SECONDS = 60.0
 """Longest time of a call that does not say how long it takes."""
 
+NUMBER_LIMIT = 30_000
+"""Largest number in a call; coordinates of X11 have 16 bits."""
+
 Given = Mapping[str, Any]
 
 
@@ -63,6 +66,9 @@ class DesktopTools:
     def call(self, name: str, arguments: dict[str, Any]) -> list[Part]:
         """:raises IronCurtainError: it cannot be carried out; the message is for the agent."""
         given = check(SCHEMAS[name], arguments)
+        for number in (each for value in given.values() for each in (value if isinstance(value, list) else [value])):
+            if isinstance(number, int | float) and not abs(number) <= NUMBER_LIMIT:
+                raise DesktopError(f"{number:g} is no number of pixels, seconds or anything else here")
         if name in self._plain:
             return self._plain[name](given)
         return asyncio.run(_within(self._tools[name](given), SECONDS + float(given.get("seconds", 0))))
