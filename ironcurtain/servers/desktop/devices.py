@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from html import escape
 from typing import Any
 
@@ -104,6 +105,7 @@ async def notify(
             choice = await asyncio.wait_for(chosen(number), seconds)
         except TimeoutError:
             choice = ""
+        with suppress(DesktopError):  # it may be closed
             await bus.call(_NOTIFICATIONS, "CloseNotification", "", "u", [number])
     return [text_part({"chosen": actions[int(choice)] if choice.isdecimal() and int(choice) < len(actions) else None})]
 
