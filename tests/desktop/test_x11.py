@@ -122,9 +122,10 @@ class SeeingTests(XCase):
         hung.send_signal(signal.SIGSTOP)
         self.assertEqual(self.server.element("mousepad", "menu", "File")["more"], 19)
         self.assertIn("does not answer within 2 seconds", self.server.refusal("tree", app="zenity"))
-        self.assertEqual(self.server.window("zenity")["pid"], hung.pid)
-        _, about = self.server.parts("screenshot", app="screen")
-        self.assertIn('"scale"', about["text"])
+        window = self.server.window("zenity")
+        self.assertEqual(window["pid"], hung.pid)
+        picture, about = self.server.parts("screenshot", app="screen")
+        self.assertEqual(colours(picture, about["text"], window["bounds"]), 1, "it may show a password")
 
     def test_clipboard_is_written_and_read(self) -> None:
         program("xclip")
@@ -254,6 +255,12 @@ class NoticeTests(XCase):
         dunstctl("action", "0")
         result = self.server.answer(asked)
         self.assertEqual(result["content"][0]["text"], '{"chosen": "Yes"}')
+        self.server.call("notify", title="IronCurtain: approve?", body="<a href='x'>y</a>")
+        wait_for(lambda: dunstctl("count", "displayed").strip() == b"1", "the notification")
+        dunstctl("close")
+        history = dunstctl("history")
+        self.assertIn(b"Agent: IronCurtain: approve?", history)
+        self.assertNotIn(b"<a href", history)
 
 
 def colours(picture: dict[str, Any], about: str, bounds: list[int]) -> int:
