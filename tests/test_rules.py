@@ -237,7 +237,6 @@ MANY_ATTRIBUTES = {
     "ironcurtain.container_agent.proxies.Proxies": 13,
     "ironcurtain.container_agent.screen.ScreenAgent": 13,
     "ironcurtain.escalation.queue.EscalationQueue": 14,
-    "ironcurtain.fleet.service.FleetService": 13,
     "ironcurtain.llm.http_provider.HttpModelClient": 13,
     "ironcurtain.loop.iteration.IterationMonitor": 13,
     "ironcurtain.mcp_proxy.admission.CallAdmission": 14,
@@ -269,9 +268,7 @@ MANY_ATTRIBUTES = {
     "ironcurtain.terminal.scan.Scanner": 13,
     "ironcurtain.view.narration.Narration": 16,
     "ironcurtain.watchers.audio_trigger.AudioTrigger": 16,
-    "ironcurtain.watchers.file_trigger.FileTrigger": 15,
     "ironcurtain.watchers.screen_trigger.ScreenTrigger": 14,
-    "ironcurtain.watchers.watching.Watching": 15,
 }
 """Classes that are still to be split, with the most attributes that they may have; none is added here."""
 
