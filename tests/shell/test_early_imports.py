@@ -35,6 +35,7 @@ OWN = {
     ".home",
     ".home.account_sections",
     ".home.container_section",
+    ".home.fleet_section",
     ".home.layout",
     ".home.network_section",
     ".home.registry_sections",
