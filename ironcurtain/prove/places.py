@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ironcurtain.errors import IronCurtainError, Unavailable
-from ironcurtain.mcp_proxy.launch import OWN_SERVERS, Ground, is_own, prepare
+from ironcurtain.mcp_proxy.launch import OWN_SERVERS, Ground, is_for_desktop, is_own, prepare
 from ironcurtain.mcp_proxy.servers_config import CommandServer
 from ironcurtain.policy.loading import default_annotations
 from ironcurtain.process.accounts import Account
@@ -69,6 +69,9 @@ class Machine:
 def prove_server(server: CommandServer, machine: Machine) -> Iterator[Report | Untested]:
     """:returns: the result of each test of a server, and each that was left out."""
     subject = f"MCP server {server.name}"
+    if is_for_desktop(server):
+        yield Report(f"{subject}: runs outside any sandbox, since none could have a desktop", (), complete=False)
+        return
     if not is_own(server) and server.sandbox is None:
         yield Report(f"{subject}: runs outside any sandbox, as mcp-servers.json says", (), complete=False)
         return

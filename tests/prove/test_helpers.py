@@ -49,7 +49,7 @@ class HelperTests(SynchronousTestCase):
         return server, owner
 
     def replace_server(self, script: str) -> None:
-        own = (("-I", "-c", script), launch.OWN_SERVERS[1])
+        own = (("-I", "-c", script), *launch.OWN_SERVERS[1:])
         for module in (launch, file_server, places):
             self.patch(module, "OWN_SERVERS", own)
 
@@ -57,6 +57,13 @@ class HelperTests(SynchronousTestCase):
         for report in self.reports():
             self.assertTrue(report.held, list(report.lines()))
         self.assertEqual(os.listdir(self.machine.home), [])
+
+    def test_server_for_the_desktop_is_said_to_have_no_sandbox(self) -> None:
+        desktop = CommandServer("desktop", sys.executable, launch.OWN_SERVERS[2])
+        (report,) = prove_server(desktop, self.machine)
+        assert isinstance(report, Report)
+        self.assertFalse(report.held)
+        self.assertIn("desktop: runs outside any sandbox", report.subject)
 
     def test_file_server_that_follows_links_and_hides_nothing_is_noticed(self) -> None:
         self.replace_server(DAMAGED)
