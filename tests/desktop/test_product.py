@@ -34,6 +34,7 @@ SENTENCE = "The calendar begins on Monday."
 
 PROGRAM = """
 import json
+import time
 
 def elements(depth=6):
     return [e for e in json.loads(desktop.tree(app="mousepad", depth=depth))["elements"] if "states" in e]
@@ -44,6 +45,7 @@ def find(role, name="", depth=6):
         found = [e for e in found if "showing" in e["states"]]
         if found:
             return found[0]
+        time.sleep(0.2)
     raise RuntimeError(f"no {role} {name}")
 
 def on(e):
