@@ -100,10 +100,26 @@ def may_run_commands(process: Process, processes: Processes, holds_terminal: boo
     :param holds_terminal: whether it has the controlling side of a terminal, or hides that.
     :returns: whether an application runs commands that are typed in it.
     """
-    if holds_terminal or not process.program or _TERMINALS.fullmatch(app_name(process).casefold()):
+    if holds_terminal or not process.program or _is_terminal(process):
         return True
-    children = (each for each in processes.values() if each.parent == process.pid)
-    return any(each.terminal not in (0, process.terminal) for each in children)
+    return any(each.terminal not in (0, process.terminal) for each in _below(process.pid, processes))
+
+
+def _is_terminal(process: Process) -> bool:
+    return _TERMINALS.fullmatch(app_name(process).casefold()) is not None
+
+
+def _below(pid: int, processes: Processes) -> Iterator[Process]:
+    """:returns: what a process started, and that in turn, without terminals, whose windows are their own."""
+    children: dict[int, list[Process]] = {}
+    for process in processes.values():
+        children.setdefault(process.parent, []).append(process)
+    waiting = children.pop(pid, [])
+    while waiting:
+        process = waiting.pop()
+        if not _is_terminal(process):
+            yield process
+            waiting += children.pop(process.pid, [])
 
 
 def holds_terminal(pid: int, proc: str = "/proc") -> bool:

@@ -64,6 +64,18 @@ class TerminalTests(SynchronousTestCase):
         self.assertTrue(self.check(process(5), holds=True))
         self.assertTrue(self.check(process(5, program="")))
 
+    def test_a_shell_may_be_started_by_a_helper(self) -> None:
+        helper = process(6, 5, program="/usr/bin/helper")
+        self.assertTrue(self.check(process(5), helper, process(7, 6, terminal=34817)))
+
+    def test_a_terminal_that_was_started_from_elsewhere_is_an_application_of_its_own(self) -> None:
+        terminal = process(6, 5, program="/usr/bin/foot")
+        self.assertFalse(self.check(process(5), terminal, process(7, 6, terminal=34817)))
+
+    @given(st.lists(st.tuples(st.integers(2, 9), st.integers(0, 9)), max_size=12))
+    def test_any_table_is_looked_through(self, pairs: list[tuple[int, int]]) -> None:
+        self.assertFalse(self.check(process(5), *(process(pid, parent) for pid, parent in pairs if pid != 5)))
+
     def test_a_process_with_a_pseudoterminal_holds_one(self) -> None:
         self.assertFalse(holds_terminal(os.getpid()))
         one, other = pty.openpty()
