@@ -38,7 +38,7 @@ def fleet() -> None:
 @click.option("--address", "addresses", multiple=True, help="A name or address by which other machines reach it.")
 def init(name: str, listen: str, addresses: tuple[str, ...]) -> None:
     """
-    Begin a fleet on this machine, which is its member NAME from then on.
+    Begin a fleet on this machine, as its member NAME.
 
     Writes the configuration of a server of NATS, with TLS and an account for each machine, and starts nothing.
     """
@@ -66,9 +66,9 @@ def init(name: str, listen: str, addresses: tuple[str, ...]) -> None:
 )
 def add(name: str, output: Path | None) -> None:
     """
-    Permit the machine NAME to reach the server, and write the file with which it joins.
+    Write the file with which the machine NAME joins.
 
-    The file has the machine's password: copy it with scp, and remove it here.
+    The server lets it in once it has read its own file again. The file has the machine's password: copy it with scp, and remove it here.
     """
     import msgspec
 
@@ -90,7 +90,9 @@ def add(name: str, output: Path | None) -> None:
 @click.option("--person", "people", multiple=True, help="As for 'fleet trust': people of the first machine.")
 def join(file: Path, people: tuple[str, ...]) -> None:
     """
-    Make this machine a member, with the FILE that 'ironcurtain fleet add' has written.
+    Make this machine a member, with the FILE for it.
+
+    'ironcurtain fleet add' on the first machine has written it.
     """
     from ironcurtain.fleet.joining import key_text, read_credentials, trust
 
@@ -118,7 +120,7 @@ def join(file: Path, people: tuple[str, ...]) -> None:
 )
 def trust(name: str, key: str, people: tuple[str, ...]) -> None:
     """
-    Believe the machine NAME, which has the KEY, for the people that --person names.
+    Believe the machine NAME, which has the KEY.
 
     Without --person the machine is a member, but may speak for nobody here. 'ironcurtain fleet key' prints its key.
     """

@@ -327,6 +327,13 @@ class DoctorTests(CommandCase):
 
 
 class PolicyTests(CommandCase):
+    def setUp(self) -> None:
+        super().setUp()
+        project = self.person / "project"
+        project.mkdir()
+        self.addCleanup(os.chdir, Path.cwd())  # the checkout is no workspace if these tests run from inside it
+        os.chdir(project)
+
     def test_the_examples_of_the_help_are_calls_of_these_tools(self) -> None:
         shown = re.findall(r"ironcurtain (policy explain .*)", self.run_command("policy", "explain", "--help").output)
         self.assertEqual(len(shown), 2)
