@@ -125,6 +125,11 @@ class WorkspaceSnapshots:
         elif done[0].left_out:
             self._tell(_left_out(done[0].left_out))
 
+    @property
+    def problem(self) -> str:
+        """What people were told last: why there is no snapshot, or what it leaves out."""
+        return self._told
+
     async def end(self) -> None:
         """
         Take a snapshot of how the turn leaves the workspace, so that an undo can tell what was changed after it. A

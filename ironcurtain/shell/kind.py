@@ -43,6 +43,7 @@ from ironcurtain.shell.messages import Message, Notice, StepCompleted
 from ironcurtain.shell.model import ConfirmMode, PlanParts
 from ironcurtain.shell.model_requests import ModelRequests
 from ironcurtain.shell.narrowing import DEEPEST_AGENT, KIND, NarrowedGate, leave_policies, policies_above
+from ironcurtain.shell.plan_snapshots import PlanSnapshots
 from ironcurtain.shell.scrubbing import Scrubber, environment, secrets_of
 from ironcurtain.shell.server_tools import ServerTools, ToolHand
 from ironcurtain.shell.session_budget import TOKENS_SETTING, SessionBudget
@@ -65,9 +66,6 @@ NAME = KIND
 
 PIPE_SIZE = (120, 40)
 """Columns and rows of the terminal that a shell has where nobody looks at one."""
-
-SNAPSHOT_FILES, SNAPSHOT_SIZE = 20_000, 200_000_000
-"""Most files and bytes of a snapshot of a shell's directory, which can be anything: nobody waits long for one."""
 
 CLEARED = "what you typed and no command read is off the line, in the shell's kill ring: Ctrl-Y brings it back"
 
@@ -162,7 +160,6 @@ class _Making:
         agent_mode: Callable[[ShellAgent, Hub, IReactorTime], AgentMode],
     ) -> ShellAgent:
         core, own = self._core, self._settings.shell
-        core.snapshots.bound(SNAPSHOT_FILES, SNAPSHOT_SIZE)
         lines = TerminalLines(self._settings.context.max_terminal_lines, self._size[0])
         wrapped = WrappedShell(
             self._reactor, self._start.prepared, self._start.nonce, self._options.directory, self._size, lines
@@ -209,6 +206,14 @@ class _Making:
             self._environ,
         )
         edits = EditHand(admission, gate, hooks, asked, agent.tell, self._home, self._protected)
+        undo = self._settings.undo
+        snapshots = PlanSnapshots(
+            core.snapshots,
+            Path(self._options.directory),
+            self._protected,
+            undo.shell and undo.turns > 0,
+            agent.tell,
+        )
         parts = PlanParts(
             hands=Hands([CommandHand(admission, judge, runner), edits, calls, agents]),
             escalations=core.escalations,
@@ -219,9 +224,9 @@ class _Making:
             resumed=agent.resumed,
             text=lambda data: self._scrubber.text(as_read(data, self._size[0])),
             tell=agent.tell,
-            prepare=self._prepare,
+            prepare=snapshots.prepare,
             finish=core.snapshots.end,
-            snapshots=self._settings.undo.shell and self._settings.undo.turns > 0,
+            snapshots=lambda: snapshots.possible,
             command_seconds=own.command_seconds,
             plan_seconds=own.plan_seconds,
         )
@@ -240,16 +245,6 @@ class _Making:
             AssistantLimits(ROUNDS, own.max_plan_steps),
             parts,
         )
-
-    async def _prepare(self) -> bool:
-        """
-        Take a snapshot before a plan, if the settings say so.
-
-        :returns: whether there is one.
-        """
-        if self._settings.undo.shell:
-            await self._core.snapshots.take(Path(self._options.directory), self._protected, None)
-        return self._core.snapshots.ready
 
     def _tracer(self) -> Tracer | None:
         services, telemetry = self._core.services, self._settings.telemetry

@@ -57,7 +57,7 @@ class PlanParts:
     :param tell: gets each message for front ends.
     :param prepare: called before the first step of a plan that may run; returns whether there is a snapshot.
     :param finish: called after the last step of such a plan.
-    :param snapshots: whether the settings say that there is one.
+    :param snapshots: returns whether there can be one, by the settings and by what came of the last one.
     :param seconds: how long a command may take, and a plan.
     """
 
@@ -72,7 +72,7 @@ class PlanParts:
     tell: Callable[[Message], None]
     prepare: Callable[[], Awaitable[bool]]
     finish: Callable[[], Awaitable[None]]
-    snapshots: bool
+    snapshots: Callable[[], bool]
     command_seconds: float
     plan_seconds: float
 
@@ -83,7 +83,7 @@ class PlanParts:
     def judged(self, judged: JudgedStep) -> ProposedStep:
         """:returns: the step as the policy judges it."""
         verdict, undo = judged.verdict, judged.verdict.reversal
-        if undo is Reversal.SNAPSHOT and not self.snapshots:
+        if undo is Reversal.SNAPSHOT and not self.snapshots():
             undo = Reversal.NO_SNAPSHOT
         return msgspec.structs.replace(
             judged.step,

@@ -161,7 +161,7 @@ class ShellTestCase(SynchronousTestCase):
             tell=self.told.append,
             prepare=self.prepare,
             finish=self.after_plan,
-            snapshots=True,
+            snapshots=lambda: True,
             command_seconds=300.0,
             plan_seconds=1800.0,
         )

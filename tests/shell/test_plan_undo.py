@@ -33,7 +33,7 @@ class PlanUndoTests(PlanTestCase):
 
     def test_a_plan_promises_no_snapshot_that_the_settings_do_not_want(self) -> None:
         (step,) = steps("ls")
-        parts = replace(self.parts, snapshots=False)
+        parts = replace(self.parts, snapshots=lambda: False)
         self.assertEqual(parts.preview(step).undo, "no-snapshot")
 
     def test_a_plan_that_only_reads_has_no_snapshot(self) -> None:
