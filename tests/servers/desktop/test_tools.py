@@ -15,7 +15,7 @@ from ironcurtain.mcp_proxy.launch import OWN_SERVERS
 from ironcurtain.policy.loading import default_annotations
 from ironcurtain.senses.client import SensesWorker
 from ironcurtain.servers.desktop.__main__ import main
-from ironcurtain.servers.desktop.status import PERMISSION_MISSING, UNSUPPORTED, senses
+from ironcurtain.servers.desktop.status import PERMISSION_MISSING, UNSUPPORTED, account_problem, senses
 from ironcurtain.servers.desktop.table import DEFINITIONS
 from ironcurtain.servers.desktop.tools import DesktopTools
 
@@ -69,10 +69,15 @@ class NoDesktopTests(SynchronousTestCase):
         self.assertIn("unsupported: there is no desktop", json.loads(answer["text"])["windows"])
 
     def test_desktop_of_another_account_says_so(self) -> None:
-        found = senses({"XDG_RUNTIME_DIR": "/proc/1" if os.geteuid() else "/var/empty-of-nobody"}, SensesWorker())
-        if os.geteuid():
-            self.assertEqual({each.state for each in found}, {PERMISSION_MISSING})
-            self.assertIn("run_as", found[0].lacks)
+        owner = os.stat("/").st_uid
+        self.assertEqual(account_problem({"XDG_RUNTIME_DIR": "/"}, owner), "")
+        self.assertEqual(account_problem({"XDG_RUNTIME_DIR": "/nonexistent"}, owner + 1), "")
+        self.assertEqual(account_problem({}, owner + 1), "")
+        problem = account_problem({"XDG_RUNTIME_DIR": "/"}, owner + 1)
+        self.assertIn(f"belongs to the account {owner}: run IronCurtain as that", problem)
+        if os.geteuid() != owner:
+            found = senses({"XDG_RUNTIME_DIR": "/"}, SensesWorker())
+            self.assertEqual({(each.state, each.lacks) for each in found}, {(PERMISSION_MISSING, problem)})
 
     def test_arguments_are_checked(self) -> None:
         for tool, given in (
