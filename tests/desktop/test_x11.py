@@ -153,6 +153,33 @@ class OperatingTests(XCase):
         self.server.call("click", **at)
         self.assertEqual(dialog.wait(10), 0)
 
+    def test_row_of_a_list_is_selected(self) -> None:
+        dialog = self.dialog("--list", "--column=Name", *(f"row{number}" for number in range(9)))
+        row = self.server.element("zenity", "table cell", "row3")
+        self.assertIn("selected", self.server.call("select", **self.server.on(row, "zenity"))["states"])
+        self.server.call("press", **self.server.on(self.server.element("zenity", "push button", "OK"), "zenity"))
+        self.assertEqual(dialog.communicate(timeout=10)[0], b"row3\n")
+
+    def test_list_is_scrolled(self) -> None:
+        self.dialog("--list", "--column=Name", *(f"row{number}" for number in range(99)))
+        row = self.server.element("zenity", "table cell", "row1")
+        x, y, width, height = row["bounds"]
+        at = {**self.place(self.server.window("zenity")), "point": [x + width // 2, y + height // 2]}
+        self.server.call("scroll", **at, down=1)
+        below = {**self.server.on(row, "zenity"), "name": "row0"}
+        wait_for(lambda: self.server.element("zenity", "table cell", "row1").get("bounds") != row["bounds"], "the list")
+        self.assertIn("the element is now", self.server.refusal("press", **below))
+
+    def test_text_is_selected_by_dragging_over_it(self) -> None:
+        dialog = self.dialog("--entry", "--entry-text=one two three")
+        window, (x, y, width, height) = self.server.window("zenity"), self.server.element("zenity", "text")["bounds"]
+        middle, away = y + height // 2, self.place(self.server.window("zenity"))["bounds"][1] - 5
+        at = {**self.place(window), "point": [x + width - 3, middle]}
+        self.assertIn("not in the window", self.server.refusal("drag", **at, to=[x + 3, away]))
+        self.server.call("drag", **at, to=[x + 3, middle])
+        self.server.call("type", app="zenity", window=window["window"], text="four\n")
+        self.assertEqual(dialog.communicate(timeout=10)[0], b"four\n")
+
     def test_text_without_keys_is_not_typed_at_all(self) -> None:
         self.dialog("--entry")
         window = self.server.window("zenity")
