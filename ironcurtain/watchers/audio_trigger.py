@@ -9,7 +9,7 @@ from twisted.internet.defer import Deferred, DeferredLock
 from twisted.internet.interfaces import IDelayedCall
 from twisted.logger import Logger
 
-from ironcurtain.errors import IronCurtainError
+from ironcurtain.errors import IronCurtainError, Unavailable
 from ironcurtain.process.piped import PipedCommand, exit_status
 from ironcurtain.senses.client import SensesWorker
 from ironcurtain.services.asyncio_bridge import from_asyncio
@@ -128,12 +128,18 @@ class AudioTrigger:
 
     async def _event(self, piece: bytes) -> Event | None:
         kinds = {event.kind for event in await from_asyncio(self._worker.sound_events(piece))}
-        text = ""
-        if "speech" in kinds:
-            text = " ".join(said.text for said in await from_asyncio(self._worker.transcribe(piece)))
+        text = await self._said_in(piece) if "speech" in kinds else ""
         if not kinds or (self._pattern and not (text and self._matches(text))):
             return None
         return Event({"heard": ", ".join(sorted(kinds)), "said": one_line(text, TEXT_SHOWN)})
+
+    async def _said_in(self, piece: bytes) -> str:
+        try:
+            return " ".join(said.text for said in await from_asyncio(self._worker.transcribe(piece)))
+        except Unavailable:
+            if self._pattern:
+                raise
+            return ""  # speech is an event without its words, too
 
     def _say(self, sentence: str) -> None:
         if sentence not in self._said:

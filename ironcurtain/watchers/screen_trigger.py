@@ -11,7 +11,7 @@ from twisted.internet.defer import Deferred, DeferredLock
 from twisted.internet.interfaces import IDelayedCall
 from twisted.logger import Logger
 
-from ironcurtain.errors import IronCurtainError
+from ironcurtain.errors import IronCurtainError, Unavailable
 from ironcurtain.senses.client import SensesWorker
 from ironcurtain.senses.model import Box
 from ironcurtain.services.asyncio_bridge import from_asyncio
@@ -130,13 +130,20 @@ class ScreenTrigger:
         if not changed:  # what adds up slowly is noticed once it is large enough
             return None
         self._before = shot
-        lines = await from_asyncio(self._worker.lines_of(shot.png, _around(changed), hidden))
-        texts = [line.text for line in lines if self._matches(line.text)]
+        texts = [line for line in await self._read(shot, _around(changed), hidden) if self._matches(line)]
         if self._pattern and not texts:
             return None
         text = "\n".join(texts)
         data = {"app": one_line(self._app or "screen", 100), "text": one_line(text, TEXT_SHOWN)}
         return Event(data, hashlib.sha256(text.encode()).hexdigest() if text else "")
+
+    async def _read(self, shot: Shot, region: Box, hidden: tuple[Box, ...]) -> list[str]:
+        try:
+            return [line.text for line in await from_asyncio(self._worker.lines_of(shot.png, region, hidden))]
+        except Unavailable:
+            if self._pattern:
+                raise
+            return []  # the change is an event without its text, too
 
     def _say(self, sentence: str) -> None:
         if sentence not in self._said:

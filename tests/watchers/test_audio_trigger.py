@@ -26,9 +26,11 @@ class Interrupted(SensesWorker):
     """Listens while the watcher's own run ends."""
 
     trigger: AudioTrigger | None = None
-    heard = 0
+    heard, writes = 0, True
 
     async def transcribe(self, pcm: bytes) -> list[Utterance]:
+        if not self.writes:
+            raise Unavailable("the Python package for it is missing")
         found = await super().transcribe(pcm)
         if self.trigger is not None:
             self.trigger.settle()
@@ -71,6 +73,13 @@ class AudioTriggerTests(TestCase):
         await until(lambda: self.worker.heard, "the sound")
         await sleep(0.0)  # what was said is known in a later turn
         self.assertEqual(self.fired, [])
+
+    async def test_speech_that_nothing_can_write_down_is_an_event(self) -> None:
+        self.worker.writes = False
+        self.trigger(SILENCE + spoken("Delete the report.") + SILENCE)
+        await until(lambda: self.fired, "an event")
+        self.assertIn("speech", self.fired[0].data["heard"])
+        self.assertEqual((self.fired[0].data["said"], self.said), ("", []))
 
     async def test_missing_source_is_said_once_and_tried_again(self) -> None:
         def recorder() -> Deferred[Sequence[str]]:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from PIL import Image, ImageDraw, ImageFont
 from twisted.internet.task import Clock
@@ -9,7 +9,7 @@ from twisted.trial.unittest import TestCase
 
 from ironcurtain.errors import Unavailable
 from ironcurtain.senses.client import SensesWorker
-from ironcurtain.senses.model import Box
+from ironcurtain.senses.model import Box, Line
 from ironcurtain.watchers.model import Event, Kind, Watcher
 from ironcurtain.watchers.screen_trigger import POLL_SECONDS, ScreenTrigger, Shot
 from tests.machine import demand_sandbox
@@ -32,17 +32,25 @@ def screen(*texts: str, caret: bool = False) -> bytes:
     return written.getvalue()
 
 
+class Illiterate(SensesWorker):
+    """Cannot read."""
+
+    async def lines_of(self, png: bytes, region: Box | None = None, hidden: Sequence[Box] = ()) -> list[Line]:
+        raise Unavailable("the program tesseract is missing")
+
+
 class ScreenTriggerTests(TestCase):
     def setUp(self) -> None:
         demand_sandbox()
         program("tesseract")
         self.clock, self.shown, self.said = Clock(), screen("Building"), list[str]()
         self.fired, self.hidden = list[Event](), tuple[Box, ...]()
+        self.worker = SensesWorker()
         self.on_event: Callable[[Event], object] = lambda event: None
 
     async def trigger(self, pattern: str = "") -> ScreenTrigger:
         watcher = Watcher("eyes", Kind.SCREEN_CHANGE, "Look.", pattern=pattern, app="make")
-        made = ScreenTrigger(watcher, self.clock, SensesWorker(), self.look, self.said.append)
+        made = ScreenTrigger(watcher, self.clock, self.worker, self.look, self.said.append)
         self.addCleanup(made.stop)
         made.start(self.take)
         await until(self.clock.getDelayedCalls, "the first look")
@@ -77,6 +85,19 @@ class ScreenTriggerTests(TestCase):
         self.assertEqual(await self.after(screen("Building", "Almost done")), [])
         [event] = await self.after(screen("Building", "The build has FAILED", "Almost done"))
         self.assertEqual(event.data["text"], "The build has FAILED")
+
+    async def test_change_without_a_reader_is_an_event(self) -> None:
+        self.worker = Illiterate()
+        await self.trigger()
+        [event] = await self.after(screen("Building", "The build has failed"))
+        self.assertEqual(event.data["text"], "")
+
+    async def test_pattern_without_a_reader_is_said(self) -> None:
+        self.worker = Illiterate()
+        await self.trigger("failed")
+        for text in ("The build has failed", "Something else is on the screen now"):
+            self.assertEqual(await self.after(screen("Building", text)), [])
+        self.assertEqual(self.said, ["the program tesseract is missing"])
 
     async def test_equal_text_has_an_equal_digest(self) -> None:
         await self.trigger("ready")
