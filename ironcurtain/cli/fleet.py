@@ -68,8 +68,8 @@ def add(name: str, output: Path | None) -> None:
     """
     Write the file with which the machine NAME joins.
 
-    The server lets it in once it has read its own file again. The file has the machine's password: copy it with scp, and
-    remove it here.
+    The server lets it in once it has read its own file again. The file has the machine's password: copy it with scp,
+    and remove it here.
     """
     import msgspec
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from ironcurtain.errors import Unavailable
 from ironcurtain.process import bounded
 from ironcurtain.process.bounded import Bounds, Unfinished
 from ironcurtain.process.identity import identify
@@ -98,7 +99,7 @@ class OwnCgroups(Cgroups):
         self.sweep()
         try:
             done = bounded.run(self.limited(["/bin/true"], SandboxLimits()), Bounds(TRIAL_SECONDS))
-        except (OSError, Unfinished) as e:
+        except (OSError, Unavailable, Unfinished) as e:
             return f"a trial failed: {e}"
         self.sweep()
         return None if done.status == 0 else f"no cgroup can be made below {self.places[0].directory}"
