@@ -17,7 +17,7 @@ class _Shown(msgspec.Struct):
 
 def session_above(home: Home) -> SessionEntry | None:
     """:returns: the innermost session whose process is above this one; ``None`` if there is none."""
-    entries = {entry.pid: entry for entry in SessionRegistry(home.registry).live()}
+    entries = {entry.pid: entry for entry in SessionRegistry(home.registry).here()}
     return next((entries[pid] for pid in processes_above() if pid in entries), None) if entries else None
 
 

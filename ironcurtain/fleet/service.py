@@ -186,5 +186,4 @@ class OwnState:
         return sign(member, self._key)
 
     def _sessions(self) -> tuple[str, ...]:
-        entries = SessionRegistry(self._home.registry).live()
-        return tuple(entry.session_id for entry in entries if not entry.host)
+        return tuple(entry.session_id for entry in SessionRegistry(self._home.registry).here())

@@ -77,7 +77,7 @@ def processes(home: Home) -> dict[str, tuple[str, Process]]:
     """:returns: the processes of a home that run now, by name: the path of the control socket, and what others know."""
     found = {DAEMON: str(home.daemon_socket)} if home.daemon_socket.exists() else {}
     found |= {path.stem: str(path) for path, pid in home.owner_sockets() if identify(pid).alive}
-    entries = [entry for entry in SessionRegistry(home.registry).live() if not entry.host]
+    entries = SessionRegistry(home.registry).here()
     return {
         name: (path, Process(name, tuple(entry for entry in entries if entry.control_socket == path)))
         for name, path in found.items()

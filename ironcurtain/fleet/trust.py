@@ -32,6 +32,7 @@ import msgspec
 
 from ironcurtain.errors import ConfigurationError, NotAllowed
 from ironcurtain.files.private import read_private
+from ironcurtain.home.host_numbers import HostNumber
 from ironcurtain.operations import Principal, Role
 
 NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
@@ -134,6 +135,8 @@ def parse_trust(data: bytes) -> Trust:
     hosts = {name: _host(name, table) for name, table in file.hosts.items()}
     if len({host.key for host in hosts.values()}) != len(hosts):
         raise ValueError("two hosts have the same key, so that nobody knows which of them speaks")
+    if len({HostNumber(name, 0) for name in hosts}) != len(hosts):
+        raise ValueError("two hosts have names that give the same numbers: name one of them otherwise")
     persons: dict[str, str] = {}
     for person, names in file.people.items():
         for name in names:

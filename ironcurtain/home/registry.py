@@ -90,6 +90,10 @@ class SessionRegistry:
                 path.unlink(missing_ok=True)
         return sorted(entries, key=lambda entry: (entry.number, entry.started_at))
 
+    def here(self) -> list[SessionEntry]:
+        """:returns: those of this host, whose processes are ours."""
+        return [entry for entry in self.live() if not entry.host]
+
     def _path(self, session_id: str, host: str) -> Path:
         name = f"{host}.{session_id}" if host else session_id  # another host cannot name a session of this one
         return self.directory / f"session-{name}.json"

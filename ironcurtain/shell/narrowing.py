@@ -36,7 +36,7 @@ def policies_above(home: Home, environ: Mapping[str, str]) -> AgentPolicies:
     :raises ConfigurationError: one is there, and its tables cannot be read.
     """
     found = policies_in(environ)
-    agents = {entry.pid: entry for entry in SessionRegistry(home.registry).live() if entry.kind == KIND}
+    agents = {entry.pid: entry for entry in SessionRegistry(home.registry).here() if entry.kind == KIND}
     for pid in processes_above():
         if pid in agents:
             return _read(home.session(agents[pid].session_id)).merged(found)

@@ -62,6 +62,7 @@ class TrustTests(SynchronousTestCase):
             (file('alice = ["root"]'), "root"),
             (file('alice = "view"'), "array"),
             (file(more=f'[hosts.other]\nkey = "{KEY}"\n'), "same key"),
+            (file(name="gnyijstj", more=f'[hosts.etislvlf]\nkey = "{OTHER}"\n'), "same numbers"),
             (file(more='[people]\na = ["x"]\nb = ["x"]\n'), "both a and b"),
             (file(more="[trust]\n"), "trust"),
             (b"\xff\xfe", "utf-8"),

@@ -52,6 +52,14 @@ class RegistryTests(SynchronousTestCase):
         self.registry.remove("s2")
         self.assertEqual([e.number for e in self.registry.live()], [1, 3, 10])
 
+    def test_sessions_of_other_hosts_are_apart(self) -> None:
+        self.registry.add(entry("s1"))
+        self.assertTrue(self.registry.add(entry("s1", host="build-3")))
+        self.assertEqual([str(e.number) for e in self.registry.live()], ["1", "build-3/1"])
+        self.assertEqual([e.host for e in self.registry.here()], [""])
+        self.registry.remove("s1", "build-3")
+        self.assertEqual(self.registry.live(), [entry("s1")])
+
     def test_a_session_is_registered_once(self) -> None:
         self.assertTrue(self.registry.add(entry("s1", label="first")))
         self.assertFalse(self.registry.add(entry("s1", label="second")))
