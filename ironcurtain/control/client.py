@@ -16,13 +16,14 @@ from twisted.internet.interfaces import IStreamClientEndpoint
 from twisted.internet.protocol import Protocol, connectionDone
 from twisted.logger import Logger
 from twisted.python.failure import Failure
-from twisted.web.client import URI, Agent, RequestTransmissionFailed, ResponseFailed
+from twisted.web.client import URI, Agent, RequestTransmissionFailed, ResponseDone, ResponseFailed
+from twisted.web.http import PotentialDataLoss
 from twisted.web.iweb import IAgentEndpointFactory
 from zope.interface import implementer
 
 from ironcurtain.control import wire
 from ironcurtain.control.host_numbers import of_host, on_host
-from ironcurtain.errors import Unavailable
+from ironcurtain.errors import ProtocolViolation, Unavailable
 from ironcurtain.escalation import Outcome
 from ironcurtain.home.host_numbers import HostNumber
 from ironcurtain.http.connections import QuietConnectionPool
@@ -35,6 +36,9 @@ from ironcurtain.session.events import Missed, Stamped, StateChanged
 from ironcurtain.session.model import OWNER_GONE, Reply, SessionInfo, SessionRequest, Ticket, Turn, Usage
 from ironcurtain.session.snapshots import UndoReport
 from ironcurtain.terminal.model import Mode
+
+ANSWER_LIMIT = 64 * 1024 * 1024
+"""Maximum number of bytes of an answer (the longest is the history of a session): a process can be of another host."""
 
 T = TypeVar("T")
 
@@ -64,11 +68,11 @@ class ControlClient:
 
     :param path: path of its control socket.
     :param who: the principal, if not the local user.
-    :param host: the name of its host; empty: this one.
+    :ivar host: the name of its host; empty: this one.
     """
 
     def __init__(self, reactor: Any, path: str, who: Principal | None = None, host: str = "") -> None:
-        self._path, self._host = path, host
+        self._path, self.host = path, host
         who = who or (owner() if host else None)
         self._headers = {} if who is None else wire.principal_headers(who)
         connections = QuietConnectionPool(reactor, persistent=False)
@@ -91,7 +95,7 @@ class ControlClient:
         )
         response = await self._request("POST", "/v1/sessions?follow=1", body)
         if response.code != 200:
-            raise wire.read_error(await response.content())
+            raise wire.read_error(await _whole(response, ANSWER_LIMIT))
         reader = _Starting(lambda stamped: on_event(self._from_host(stamped)))
         response.deliverBody(reader)
         try:
@@ -125,7 +129,7 @@ class ControlClient:
     async def ticket(self, name: Name, mode: Mode) -> Ticket:
         """:returns: a ticket for attaching to a session's terminal."""
         ticket = await self._call("POST", f"{_session(name)}/terminal", Ticket, wire.AttachBody(mode))
-        return msgspec.structs.replace(ticket, socket=self._path) if self._host else ticket
+        return msgspec.structs.replace(ticket, socket=self._path) if self.host else ticket
 
     async def stop(self, name: Name, held: bool = False) -> SessionInfo:
         """
@@ -178,7 +182,7 @@ class ControlClient:
         """Deny all pending escalations, or those of one session; returns their numbers."""
         body = wire.DenyAllBody("" if name is None else str(on_host(name)))
         denied = (await self._call("POST", "/v1/escalations/deny-all", dict[str, list[int]], body))["denied"]
-        return [HostNumber(self._host, number) for number in denied] if self._host else denied
+        return [HostNumber(self.host, number) for number in denied] if self.host else denied
 
     async def permissions(self) -> list[PermissionView]:
         """:returns: the kept approvals in force."""
@@ -215,14 +219,17 @@ class ControlClient:
     async def _stream(self, path: str, on_event: OnEvent) -> Callable[[], None]:
         response = await self._request("GET", path, None)
         if response.code != 200:
-            raise wire.read_error(await response.content())
+            raise wire.read_error(await _whole(response, ANSWER_LIMIT))
         reader = _Events(lambda stamped: on_event(self._from_host(stamped)))
         response.deliverBody(reader)
         return reader.stop
 
-    async def content(self, path: str) -> bytes:
-        """:returns: what that process answers at another path of the API, as it is."""
-        return await self._content("GET", path, None)
+    async def content(self, path: str, limit: int) -> bytes:
+        """
+        :param limit: maximum number of bytes.
+        :returns: what that process answers at another path of the API, as it is.
+        """
+        return await self._content("GET", path, None, limit)
 
     async def _call(self, method: str, path: str, type_: type[T], body: msgspec.Struct | None = None) -> T:
         content = await self._content(method, path, body)
@@ -231,10 +238,10 @@ class ControlClient:
         except (msgspec.DecodeError, UnicodeDecodeError):
             raise wire.read_error(b"") from None
 
-    async def _content(self, method: str, path: str, body: msgspec.Struct | None) -> bytes:
+    async def _content(self, method: str, path: str, body: msgspec.Struct | None, limit: int | None = None) -> bytes:
         response = await self._request(method, path, body)
         try:
-            content: bytes = await response.content()
+            content = await _whole(response, limit or ANSWER_LIMIT)
         except (ConnectionClosed, ResponseFailed) as e:
             raise self._unavailable(e) from None
         if response.code != 200:
@@ -253,7 +260,7 @@ class ControlClient:
             raise self._unavailable(e) from None
 
     def _from_host(self, value: T) -> T:
-        return of_host(self._host, value) if self._host else value
+        return of_host(self.host, value) if self.host else value
 
     def _unavailable(self, error: Exception) -> Unavailable:
         reasons: list[Failure] = getattr(error, "reasons", [])  # exceptions that only wrap others
@@ -266,6 +273,43 @@ class ControlClient:
 
 def _session(name: Name) -> str:
     return f"/v1/sessions/{quote(str(on_host(name)), safe='')}"
+
+
+async def _whole(response: Any, limit: int) -> bytes:
+    """
+    :returns: the body of a response.
+    :raises Unavailable: it is longer than the limit.
+    """
+    reader = _Whole(limit)
+    response.deliverBody(reader)
+    return await reader.whole
+
+
+class _Whole(Protocol):
+    def __init__(self, limit: int) -> None:
+        self._limit, self._got = limit, bytearray()
+        self.whole: Deferred[bytes] = Deferred(lambda _: self._leave())
+
+    def dataReceived(self, data: bytes) -> None:
+        if self.whole.called:
+            return
+        self._got += data
+        if len(self._got) > self._limit:
+            self._leave()
+            self.whole.errback(Unavailable(f"an answer is over {self._limit} bytes"))
+
+    def connectionLost(self, reason: Failure = connectionDone) -> None:
+        if self.whole.called:
+            return
+        if reason.check(ResponseDone, PotentialDataLoss):
+            self.whole.callback(bytes(self._got))
+        else:
+            self.whole.errback(reason)
+
+    def _leave(self) -> None:
+        self._got.clear()
+        if self.transport is not None:
+            self.transport.loseConnection()
 
 
 class _Starting(Protocol):
@@ -307,6 +351,14 @@ class _Events(Protocol):
         self._closed = False
 
     def dataReceived(self, data: bytes) -> None:
+        try:
+            self._read(data)
+        except (msgspec.DecodeError, ProtocolViolation) as e:  # of another host, which may lie
+            self.log.warn("the events of a session cannot be read: {error}", error=e)
+            if self.transport is not None:
+                self.transport.loseConnection()
+
+    def _read(self, data: bytes) -> None:
         for event in self._parser.feed(data):
             self._last = msgspec.json.decode(event.data, type=Stamped)
             self._closed |= isinstance(self._last.event, StateChanged) and self._last.event.state == "closed"

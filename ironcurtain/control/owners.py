@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, DeferredList
 from twisted.internet.defer import TimeoutError as Late
 
 from ironcurtain.control.client import ControlClient
@@ -28,6 +28,9 @@ T = TypeVar("T")
 
 OWNER_SECONDS = 10.0
 """Time limit in seconds for one process's answer."""
+
+HOST_SECONDS = 3.0
+"""The same for one of another host, which may be stopped, or may lie."""
 
 
 class Owners:
@@ -95,18 +98,19 @@ class Owners:
 
     async def of_session(self, name: str, terminal: bool = False) -> tuple[ControlClient, int]:
         """
-        :param name: a session's number, id or beginning of an id, or ``last`` for the newest open one.
+        :param name: a session's number, id or beginning of an id, or ``last`` for the newest open one here.
         :param terminal: whether ``last`` is restricted to sessions with a terminal.
         :returns: the process that has it, and its number.
         :raises NotFound: there is no such session.
         """
         found = await self._all(lambda client: client.sessions())
         every = [(info, client) for client, part in found for info in part]
+        ours = [pair for pair in every if not pair[1].host]
         if name == "last":
-            running = [(i, client) for i, client in every if i.state != "closed" and (i.terminal or not terminal)]
+            running = [(i, client) for i, client in ours if i.state != "closed" and (i.terminal or not terminal)]
             named = sorted(running, key=lambda pair: -pair[0].number)
         else:  # it may have been resumed in another process
-            named = [pair for pair in every if name == str(pair[0].number) or begins(name, pair[0].id)]
+            named = _named(name, ours) or _named(name, every)  # another host cannot take the id of a session here
             named = named if len({info.id for info, _ in named}) == 1 else []
             named.sort(key=lambda pair: pair[0].state == "closed")
         if not named:
@@ -118,11 +122,19 @@ class Owners:
         return named[0][1], named[0][0].number
 
     async def _all(self, ask: Callable[[ControlClient], Coroutine[Any, Any, T]]) -> list[tuple[ControlClient, T]]:
+        def asked(client: ControlClient) -> Deferred[T]:
+            patience = HOST_SECONDS if client.host else OWNER_SECONDS
+            return Deferred.fromCoroutine(ask(client)).addTimeout(patience, self._reactor)
+
         answers = []
-        for client in self._clients:
-            try:
-                asking = Deferred.fromCoroutine(ask(client)).addTimeout(OWNER_SECONDS, self._reactor)
-                answers.append((client, await asking))
-            except (Unavailable, Late):
-                continue  # it died meanwhile, or is stopped, and must not hide the sessions of the others
-        return answers
+        results: list[tuple[bool, Any]] = await DeferredList(list(map(asked, self._clients)), consumeErrors=True)
+        for client, (success, result) in zip(self._clients, results, strict=True):
+            if success:
+                answers.append((client, result))
+            elif result.check(Unavailable, Late) is None and not (client.host and result.check(IronCurtainError)):
+                result.raiseException()
+        return answers  # one that died meanwhile, is stopped, or of a host that refuses, must not hide those of others
+
+
+def _named(name: str, pairs: Iterable[tuple[SessionInfo, ControlClient]]) -> list[tuple[SessionInfo, ControlClient]]:
+    return [pair for pair in pairs if name == str(pair[0].number) or begins(name, pair[0].id)]

@@ -11,7 +11,7 @@ from ironcurtain.audit.signing import VerifyingKey
 from ironcurtain.control.client import ControlClient
 from ironcurtain.errors import NotFound
 from ironcurtain.files.atomic import write_atomically
-from ironcurtain.fleet.serving import DAEMON, FILES, KINDS
+from ironcurtain.fleet.serving import DAEMON, FILE_LIMIT, FILES, KINDS
 from ironcurtain.fleet.trust import read_trust
 from ironcurtain.home.host_numbers import HostNumber
 from ironcurtain.home.layout import Home, private_directory
@@ -33,7 +33,8 @@ async def copy_session(reactor: Any, home: Home, number: HostNumber) -> SessionP
     paths = SessionPaths(private_directory(socket.parent) / f"session-{number.there}")
     private_directory(paths.directory)
     for kind, name in KINDS.items():
-        write_atomically(paths.directory / name, await client.content(f"{FILES}/{number.there}/{kind}"), durable=False)
+        content = await client.content(f"{FILES}/{number.there}/{kind}", FILE_LIMIT)
+        write_atomically(paths.directory / name, content, durable=False)
     return paths
 
 

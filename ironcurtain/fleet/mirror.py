@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable
+from itertools import islice
 from typing import Any
 
 import msgspec
-from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.defer import CancelledError, Deferred, TimeoutError
 from twisted.internet.interfaces import IProtocol
 from twisted.internet.protocol import Factory, Protocol, connectionDone
 from twisted.logger import Logger
@@ -20,6 +21,7 @@ from twisted.python.failure import Failure
 from ironcurtain.control.client import ControlClient
 from ironcurtain.errors import IronCurtainError
 from ironcurtain.fleet.serving import CONTROL, DAEMON, PROCESSES, TERMINAL, Process
+from ironcurtain.home.host_numbers import NUMBERS
 from ironcurtain.home.layout import Home
 from ironcurtain.home.registry import SessionEntry, SessionRegistry
 from ironcurtain.network.relay import Splice
@@ -32,6 +34,15 @@ from ironcurtain.terminal.wire import LineReader, read_hello
 
 SESSIONS_LIMIT = 1000
 """Maximum number of sessions of a host that are taken into the registry."""
+
+PROCESSES_LIMIT = 64
+"""Maximum number of processes of a host that get a socket here."""
+
+LOOK_SECONDS = 10.0
+"""Time limit in seconds for a host's answer to what runs there."""
+
+TEXT_LIMIT = 200
+"""Maximum number of characters that are taken of a text about a session."""
 
 SESSION = re.compile(r"[0-9a-f-]{1,40}")
 """The id of a session."""
@@ -51,7 +62,7 @@ class HostMirror:
     log = Logger()
 
     def __init__(self, reactor: Any, home: Home, host: str, open_: Open, who: Principal) -> None:
-        self._home, self._host, self._open = home, host, open_
+        self._reactor, self._home, self._host, self._open = reactor, home, host, open_
         self._registry = SessionRegistry(home.registry)
         self._listeners: dict[str, UnixListener] = {}
         self._entries: dict[str, SessionEntry] = {}
@@ -88,8 +99,9 @@ class HostMirror:
                 self._again = False
                 await self._listen(DAEMON)
                 try:
-                    found = await self._client.read(PROCESSES, list[Process])
-                except IronCurtainError as e:
+                    asked = Deferred.fromCoroutine(self._client.read(PROCESSES, list[Process]))
+                    found = await asked.addTimeout(LOOK_SECONDS, self._reactor)
+                except (IronCurtainError, TimeoutError) as e:
                     self.log.warn("host {host} does not say what runs there: {error}", host=self._host, error=e)
                 else:
                     await self._show(found)
@@ -99,11 +111,11 @@ class HostMirror:
     async def _show(self, found: Iterable[Process]) -> None:
         entries: dict[str, SessionEntry] = {}
         names = set[str]()
-        for process in found:
+        for process in islice(found, PROCESSES_LIMIT):
             names.add(process.name)
             await self._listen(process.name)
-            for entry in process.sessions[:SESSIONS_LIMIT]:
-                if SESSION.fullmatch(entry.session_id):  # it names a file here
+            for entry in process.sessions[: SESSIONS_LIMIT - len(entries)]:
+                if SESSION.fullmatch(entry.session_id) and 0 <= entry.number < NUMBERS:  # the id names a file here
                     entries[entry.session_id] = self._ours(entry, process.name)
         for session in self._entries.keys() - entries.keys():
             self._registry.remove(session, self._host)
@@ -119,6 +131,9 @@ class HostMirror:
         here = identify()
         return msgspec.structs.replace(
             entry,
+            label=entry.label[:TEXT_LIMIT],
+            kind=entry.kind[:TEXT_LIMIT],
+            started_at=entry.started_at[:TEXT_LIMIT],
             host=self._host,
             escalation_dir="",
             control_socket=str(self._home.fleet_socket(self._host, process)),

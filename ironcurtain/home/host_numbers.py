@@ -10,8 +10,13 @@ from __future__ import annotations
 import re
 from zlib import crc32
 
+from ironcurtain.errors import ProtocolViolation
+
 _SHIFT = 50
 """Bits for the number within a host: more than a counter reaches (:data:`~ironcurtain.home.numbers.MOST_DIGITS`)."""
+
+NUMBERS = 1 << _SHIFT
+"""How many numbers a host has, from 0."""
 
 _TEXT = re.compile(r"(?:([a-z0-9-]{1,63})/)?([0-9]{1,15})")
 
@@ -26,7 +31,12 @@ class HostNumber(int):
     there: int
 
     def __new__(cls, host: str, there: int) -> HostNumber:
-        """:param there: the number on that host."""
+        """
+        :param there: the number on that host.
+        :raises ProtocolViolation: no host counts as far: it would be the number of another one.
+        """
+        if not 0 <= there < NUMBERS:
+            raise ProtocolViolation("fleet", f"{host} has a session or an escalation with the number {there}")
         made = super().__new__(cls, (crc32(host.encode()) + 1) << _SHIFT | there)
         made.host, made.there = host, there
         return made

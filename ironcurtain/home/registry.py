@@ -14,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 
+from ironcurtain.errors import ProtocolViolation
 from ironcurtain.files.atomic import publish_once
 from ironcurtain.home.host_numbers import HostNumber
 from ironcurtain.process.identity import ProcessIdentity, started_at
@@ -102,9 +103,9 @@ class SessionRegistry:
         for path in sorted(self.directory.glob("session-*.json")):
             try:
                 entry = msgspec.json.decode(read_small_file(path, FILE_LIMIT), type=SessionEntry)
-            except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+                number = HostNumber(entry.host, entry.number) if entry.host else entry.number
+            except (OSError, msgspec.DecodeError, UnicodeDecodeError, ProtocolViolation):
                 continue
-            number = HostNumber(entry.host, entry.number) if entry.host else entry.number
             yield path, msgspec.structs.replace(entry, number=number)
 
 

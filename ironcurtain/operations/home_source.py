@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -13,6 +13,7 @@ from twisted.python.failure import Failure
 
 from ironcurtain.errors import IronCurtainError, NotFound, Unavailable
 from ironcurtain.escalation.model import Outcome
+from ironcurtain.home.host_numbers import HostNumber
 from ironcurtain.home.registry import SessionEntry, SessionRegistry
 from ironcurtain.operations.api import OnEvent, OversightApi, SessionApi
 from ironcurtain.operations.closed_escalations import ClosedEscalations
@@ -137,7 +138,7 @@ class HomeSource:
         :raises NotFound: no process has the session.
         """
         if name is not None:
-            return await self._one(lambda api: api.deny_all(name), f"session {name}")
+            return await self._one(lambda api: api.deny_all(name), "session", name)
         answers = await self._all(lambda api: api.deny_all())
         return sorted(number for _, numbers in answers for number in numbers)
 
@@ -147,7 +148,7 @@ class HomeSource:
 
         :raises NotFound: no process has it.
         """
-        return await self._one(lambda api: api.stop(name), f"session {name}", END_SECONDS)
+        return await self._one(lambda api: api.stop(name), "session", name, END_SECONDS)
 
     async def start(self, request: SessionRequest) -> SessionInfo:
         """
@@ -200,7 +201,7 @@ class HomeSource:
         :raises NotFound: no process has such a permission.
         :raises Unavailable: a process that may have it does not answer.
         """
-        return await self._one(lambda api: api.revoke(number), f"permission {number}")
+        return await self._one(lambda api: api.revoke(number), "permission", number)
 
     def watch(self, on_change: Callable[[], None]) -> Callable[[], None]:
         """
@@ -245,19 +246,20 @@ class HomeSource:
         """:returns: the answer of the process that has an escalation."""
         if number in self._owners:
             return await ask(self._owners[number])
-        return await self._one(ask, f"escalation {number}")
+        return await self._one(ask, "escalation", number)
 
     async def _one(
-        self, ask: Callable[[SessionApi], Coroutine[Any, Any, T]], what: str, patience: float = PATIENCE
+        self, ask: Callable[[SessionApi], Coroutine[Any, Any, T]], kind: str, name: Name, patience: float = PATIENCE
     ) -> T:
         """
-        Send a request to all processes. Numbers are unique in a home, and finding the owner in the lists would need
-        another role.
+        Send a request to all processes of the host that has an object. Its number is unique there, and finding the
+        owner in the lists would need another role.
 
-        :param what: name of the object, for error messages.
+        :param kind: of object, for error messages.
         :returns: the answer of the process that has it.
         """
-        answers = await self._ask(ask, patience)
+        what = f"{kind} {name}"
+        answers = await self._ask(ask, patience, name)
         for _, success, result in answers:
             if success:
                 answer: T = result
@@ -271,15 +273,23 @@ class HomeSource:
         raise NotFound(f"there is no {what}")
 
     async def _ask(
-        self, ask: Callable[[SessionApi], Coroutine[Any, Any, T]], patience: float = PATIENCE
+        self,
+        ask: Callable[[SessionApi], Coroutine[Any, Any, T]],
+        patience: float = PATIENCE,
+        name: Name | None = None,
     ) -> list[tuple[SessionApi, bool, Any]]:
-        """:returns: each process, whether it answered, and its answer or the failure."""
-        sockets = {entry.control_socket: entry.host for entry in self._entries()}
+        """
+        :param name: ask only processes of the host that has what is named.
+        :returns: each process, whether it answered, and its answer or the failure.
+        """
+        entries = self._entries()
+        sockets = {entry.control_socket: entry.host for entry in entries}
         paths = {os.path.realpath(socket) for socket in sockets}  # the home can have several paths
         if self._daemon.exists() and os.path.realpath(self._daemon) not in paths:
             sockets[str(self._daemon)] = ""
         self._apis = {path: self._apis.get(path) or self._connect(path, sockets[path]) for path in sorted(sockets)}
-        apis = list(self._apis.values())
+        host = _host_of(name, entries)
+        apis = [api for path, api in self._apis.items() if host in (None, sockets[path])]
         asked = [Deferred.fromCoroutine(ask(api)).addTimeout(patience, self._reactor) for api in apis]
         results: list[tuple[bool, Any]] = await DeferredList(asked, consumeErrors=True)
         return [(api, success, result) for api, (success, result) in zip(apis, results, strict=True)]
@@ -313,3 +323,14 @@ class HomeSource:
                 following.cancel()
 
         return stop
+
+
+def _host_of(name: Name | None, entries: Iterable[SessionEntry]) -> str | None:
+    """
+    :param name: a number, or the id of a session. That of a session here is never taken for one of another host.
+    :returns: the host that has it, empty for this one; ``None``: not known.
+    """
+    if isinstance(name, int):
+        return name.host if isinstance(name, HostNumber) else ""
+    hosts = {entry.host for entry in entries if entry.session_id == name}
+    return "" if "" in hosts else None

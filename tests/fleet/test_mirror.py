@@ -13,7 +13,8 @@ from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IProtocol
 from twisted.trial.unittest import TestCase
 
-from ironcurtain.fleet.mirror import Mirrors
+from ironcurtain.control import client
+from ironcurtain.fleet.mirror import PROCESSES_LIMIT, Mirrors
 from ironcurtain.home.host_numbers import HostNumber
 from ironcurtain.home.layout import Home
 from ironcurtain.home.registry import SessionEntry, SessionRegistry
@@ -130,3 +131,17 @@ class MirrorTests(TestCase):
     async def test_only_so_many_sessions_of_a_host_are_taken(self) -> None:
         many = [entry(f"{number:x}") for number in range(1500)]
         self.assertEqual(len(await self.look([{"name": "daemon", "sessions": many}])), 1000)
+
+    async def test_only_so_many_processes_of_a_host_get_a_socket(self) -> None:
+        await self.look([{"name": f"owner-{number}", "sessions": []} for number in range(1, 1000)])
+        self.assertEqual(len(list(self.home.fleet_socket("build-3", "daemon").parent.glob("*.sock"))), PROCESSES_LIMIT)
+
+    async def test_numbers_and_texts_beyond_all_measure_are_left_out_or_cut(self) -> None:
+        for number in (-1, 1 << 50, 1 << 62):
+            self.assertEqual(await self.look([{"name": "daemon", "sessions": [entry("0a-1", number=number)]}]), [])
+        (found,) = await self.look([{"name": "daemon", "sessions": [entry("0a-1", label="x" * 100_000)]}])
+        self.assertEqual(found.label, "x" * 200)
+
+    async def test_huge_answer_is_refused(self) -> None:
+        self.patch(client, "ANSWER_LIMIT", 1000)
+        self.assertEqual(await self.look([{"name": "daemon", "sessions": [entry("0a-1", kind="x" * 2000)]}]), [])

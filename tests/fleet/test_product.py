@@ -117,6 +117,8 @@ class FleetTests(SynchronousTestCase):
         (asked,) = self.waiting()
         self.assertEqual((asked["number"], asked["session"]), ("build-3/1", "build-3/1"))
         self.assertIn("build-3/1", self.laptop.product.run("sessions").stdout)
+        for name in ("1", "last"):  # of this host, where there is none
+            self.assertIn("there is no session", self.laptop.product.run("stop", name).stderr.replace("running ", ""))
         self.laptop.product.run("escalations", "show", "build-3/1")
         self.assertEqual(self.laptop.product.run("approve", "build-3/1").returncode, 0)
         self.assertIn("All done.", session.communicate()[0])
