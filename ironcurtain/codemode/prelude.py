@@ -11,7 +11,8 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from ironcurtain.codemode.functions import Function, Module, Parameter
-from ironcurtain.servers.files import differences, globs
+from ironcurtain.servers.files import globs
+from ironcurtain.text import differences
 from ironcurtain.text.display import shorten
 
 DESCRIPTION_LIMIT = 600

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ironcurtain.project.changes import Change
 from ironcurtain.project.tree import TreeEntry
-from ironcurtain.servers.files.differences import unified
+from ironcurtain.text.differences import unified
 
 Content = Callable[[Change], bytes | None]
 

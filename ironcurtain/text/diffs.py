@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
+from ironcurtain.text import differences
 
 DIFF_LIMIT = 16 * 1024
 """Maximum length in characters of a diff."""
 
 DIFFED = 256 * 1024
-"""Maximum length in characters of a text that is compared with another, since that takes quadratic time."""
+"""Maximum length in characters of a text that is compared with another."""
 
 
 def unified(path: str, before: str, after: str, limit: int = DIFF_LIMIT) -> str:
@@ -20,12 +20,8 @@ def unified(path: str, before: str, after: str, limit: int = DIFF_LIMIT) -> str:
         return ""
     if len(before) > DIFFED or len(after) > DIFFED:
         return f"--- {path}\n+++ {path}\n@@ {len(before)} characters became {len(after)} @@\n"
-    _, _, *lines = difflib.unified_diff(_lines(before), _lines(after))
-    return bounded(f"--- {path}\n+++ {path}\n{''.join(lines)}", limit)
-
-
-def _lines(text: str) -> list[str]:
-    return [line if line.endswith("\n") else f"{line}\n" for line in text.splitlines(keepends=True)]
+    changes = differences.unified(before, after, "").split("\n", 2)[2]
+    return bounded(f"--- {path}\n+++ {path}\n{changes}", limit)
 
 
 def bounded(diff: str, limit: int = DIFF_LIMIT) -> str:

@@ -17,6 +17,14 @@ class DiffTests(SynchronousTestCase):
         self.assertEqual([line[0].style for line in lines], ["dim", "dim", "old", "new", "dim"])
         self.assertEqual([unstyled(line) for line in lines], ["+++ f", "@@ -1 +1 @@", "-old", "+new", " same"])
 
+    def test_a_deleted_line_that_looks_like_a_name_is_shown(self) -> None:
+        lines = diff_lines("--- f\n+++ f\n@@ -1,2 +1 @@\n--- a comment\n keep\n")
+        self.assertEqual([unstyled(line) for line in lines][2:], ["--- a comment", " keep"])
+
+    def test_what_ends_no_line_is_escaped_within_it(self) -> None:
+        lines = diff_lines("--- f\n+++ f\n@@ -0,0 +1 @@\n+# a\rb\u2028c\x0bd\n")
+        self.assertEqual(unstyled(lines[-1]), "+# a\\x0db\\u2028c\\x0bd")
+
     def test_both_names_of_a_renamed_file_are_shown(self) -> None:
         self.assertEqual(unstyled(diff_lines("--- a\n+++ b\n")[0]), "--- a")
 

@@ -21,7 +21,7 @@ USAGE = "usage: python -m ironcurtain.servers.files [--account=UID:GID] [--root]
 HIDE = "--hide="
 """Prefix of an option that hides a path from all calls."""
 
-LATER = ("base64", "ironcurtain.servers.files.differences", "json", "urllib.parse")
+LATER = ("base64", "ironcurtain.text.differences", "json", "urllib.parse")
 """Modules that tools import lazily; another account may be unable to read them later."""
 
 

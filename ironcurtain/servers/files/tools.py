@@ -114,7 +114,7 @@ class FileTools:
         return [_text(f"{'created' if new else 'replaced'} {shown(place.path)} ({len(data)} bytes)")]
 
     def _edit_file(self, arguments: dict[str, Any]) -> list[Part]:
-        from ironcurtain.servers.files import differences
+        from ironcurtain.text import differences
 
         place = self._place(arguments)
         data, version = content.read_all(place)
