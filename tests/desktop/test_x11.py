@@ -74,7 +74,7 @@ class SeeingTests(XCase):
         for app in ("zenity", "screen"):
             picture, about = self.server.parts("screenshot", app=app)
             self.assertEqual((picture["type"], picture["mimeType"]), ("image", "image/png"))
-            self.assertEqual(colours(picture, about["text"], field["bounds"]), 1)
+            self.assertEqual(colours(picture, about["text"], field["bounds"]), BLACK)
         self.assertNotIn("tiger", str(self.server.call("tree", app="zenity")))
         self.assertEqual(self.server.call("windows", app="zenity")[0]["window"], window["window"])
 
@@ -104,8 +104,8 @@ class SeeingTests(XCase):
         self.server.call("window", **move, action="move", bounds=[x, y, 300, 300])
         self.server.call("window", **move, action="activate")
         picture, about = self.server.parts("screenshot", app="zenity")
-        self.assertEqual(colours(picture, about["text"], [x + 20, y + 40, 100, 60]), 1)
-        self.assertGreater(colours(picture, about["text"], window["bounds"]), 1)
+        self.assertEqual(colours(picture, about["text"], [x + 20, y + 40, 100, 60]), BLACK)
+        self.assertGreater(len(colours(picture, about["text"], window["bounds"])), 1)
         self.assertIsNone(below.poll())
 
     def test_text_in_a_picture_is_read(self) -> None:
@@ -125,7 +125,22 @@ class SeeingTests(XCase):
         window = self.server.window("zenity")
         self.assertEqual(window["pid"], hung.pid)
         picture, about = self.server.parts("screenshot", app="screen")
-        self.assertEqual(colours(picture, about["text"], window["bounds"]), 1, "it may show a password")
+        self.assertEqual(colours(picture, about["text"], window["bounds"]), BLACK, "it may show a password")
+
+    def test_what_covers_an_application_is_not_in_its_picture(self) -> None:
+        self.dialog("--info", "--text", "Below")
+        below = self.server.window("zenity")
+        editor = self.desktop.run("mousepad")
+        self.addCleanup(self.end, editor)
+        above = self.server.window("mousepad")
+        move = {"app": "mousepad", "window": above["window"], "title": above["title"]}
+        left, top, width, height = below["bounds"]
+        self.server.call("window", **move, action="resize", bounds=[0, 0, width + 200, height + 200])
+        self.server.call("window", **move, action="move", bounds=[left - 99, top - 99, 0, 0])
+        self.server.call("window", **move, action="activate")
+        wait_for(lambda: self.server.window("mousepad")["focused"], "the focus")
+        picture, about = self.server.parts("screenshot", app="zenity")
+        self.assertEqual(colours(picture, about["text"], below["bounds"]), BLACK, "it shows the editor")
 
     def test_clipboard_is_written_and_read(self) -> None:
         program("xclip")
@@ -290,8 +305,8 @@ class NoticeTests(XCase):
         self.assertNotIn(b"<a href", history)
 
 
-def colours(picture: dict[str, Any], about: str, bounds: list[int]) -> int:
-    """:returns: number of colours within a part of the screen in a picture, without its rim."""
+def colours(picture: dict[str, Any], about: str, bounds: list[int]) -> set[Any]:
+    """:returns: the colours within a part of the screen in a picture, without its rim."""
     from PIL import Image
 
     known = json.loads(about)
@@ -299,4 +314,7 @@ def colours(picture: dict[str, Any], about: str, bounds: list[int]) -> int:
     left, top = (bounds[at] - known["origin"][at] for at in (0, 1))
     box = (left + 6, top + 6, left + bounds[2] - 6, top + bounds[3] - 6)
     found = image.crop(tuple(int(edge * scale) for edge in box)).getcolors(1 << 24)  # type: ignore[arg-type]
-    return len(found or ())
+    return {colour for _, colour in found or ()}
+
+
+BLACK = {(0, 0, 0)}

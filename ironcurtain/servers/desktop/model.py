@@ -54,10 +54,6 @@ class Bounds:
         """Whether a point is inside."""
         return self.x <= x < self.x + self.width and self.y <= y < self.y + self.height
 
-    def covers(self, other: Bounds) -> bool:
-        """Whether all of another rectangle is inside."""
-        return other.within(self) == Bounds(other.x - self.x, other.y - self.y, other.width, other.height)
-
     def within(self, other: Bounds) -> Bounds | None:
         """:returns: the common part, relative to ``other``; ``None`` if there is none."""
         left, top = max(self.x, other.x), max(self.y, other.y)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from ironcurtain.servers.desktop.keys import Chord
@@ -83,21 +83,28 @@ class X11:
         from Xlib import X
         from Xlib.error import XError
 
-        top = self._display.create_resource_object("window", int(window.id, 16))
-        while (parent := top.query_tree().parent) != self._root and parent:
-            top = parent
-        found, children = [], self._root.query_tree().children
-        own = [each.bounds for each in windows if each.pid == window.pid]
-        for child in children[children.index(top) + 1 :] if top in children else ():
-            try:
-                place = child.get_geometry()
-                bounds = Bounds(place.x, place.y, place.width, place.height)
-                visible = child.get_attributes().map_state == X.IsViewable
-                if visible and self._process(child.id) != window.pid and not any(map(bounds.covers, own)):
-                    found.append(bounds)
-            except XError:
-                continue  # it was closed meanwhile
+        frames = {}
+        for each in windows:
+            with suppress(XError):  # it was closed meanwhile
+                frames[self._frame(int(each.id, 16))] = each
+        children = [each.id for each in self._root.query_tree().children]
+        lowest = next((children.index(number) for number, each in frames.items() if each.id == window.id), -1)
+        found = []
+        for number in children[lowest + 1 :]:
+            with suppress(XError):
+                child = self._display.create_resource_object("window", number)
+                place, visible = child.get_geometry(), child.get_attributes().map_state == X.IsViewable
+                owner = frames[number].pid if number in frames else self._process(number)
+                if visible and owner != window.pid:
+                    found.append(Bounds(place.x, place.y, place.width, place.height))
         return found
+
+    def _frame(self, number: int) -> int:
+        """:returns: what holds a window and is on the screen itself: the window manager's frame, or the window."""
+        window = self._display.create_resource_object("window", number)
+        while (parent := window.query_tree().parent) != self._root and parent:
+            window = parent
+        return int(window.id)
 
     def owner_at(self, x: int, y: int) -> int:
         """:returns: id of the process that a click at a point would go to; 0 if there is none."""
