@@ -93,7 +93,7 @@ class ControlResource(Resource):
             _finish(request, 500, wire.error_body(error))
 
 
-class _BoundedRequest(Request):
+class BoundedRequest(Request):
     """A request that keeps only as much of a body as shows that it is too long."""
 
     def handleContentChunk(self, data: bytes) -> None:
@@ -304,7 +304,7 @@ async def listen(reactor: Any, path: Path, operations: Operations) -> IListening
     """
     private_directory(path.parent)
     path.unlink(missing_ok=True)
-    site = Site(ControlResource(operations, local_principal), requestFactory=_BoundedRequest, reactor=reactor)
+    site = Site(ControlResource(operations, local_principal), requestFactory=BoundedRequest, reactor=reactor)
     endpoint = UNIXServerEndpoint(reactor, socket_path(path), mode=0o600, wantPID=False)
     port: IListeningPort = await endpoint.listen(site)
     return port

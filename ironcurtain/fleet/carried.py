@@ -8,7 +8,15 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from twisted.internet.error import ConnectionAborted, ConnectionDone, ConnectionLost
-from twisted.internet.interfaces import IAddress, IConsumer, IProtocol, IPushProducer, ITransport
+from twisted.internet.interfaces import (
+    IAddress,
+    IConsumer,
+    IDelayedCall,
+    IProtocol,
+    IPushProducer,
+    IReactorTime,
+    ITransport,
+)
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 from zope.interface import implementer
@@ -21,9 +29,20 @@ from ironcurtain.services.asyncio_bridge import soon
 SUBJECTS = "ironcurtain.stream"
 """Where messages of streams are published: ``ironcurtain.stream.HOST.STREAM``, with the host that they are for."""
 
-STREAMS = 1024
-"""Maximum number of streams that others have opened here."""
+STREAMS, OF_A_HOST = 1024, 256
+"""Maximum number of streams that others have opened here, and that one of them has."""
 
+UNPROVED, PROOF_SECONDS = 64, 10.0
+"""
+Maximum number of those whose other side has not proved yet who it is, and the time limit in seconds for that. One more
+takes the place of the oldest, so that whoever opens many keeps others out only while it goes on.
+"""
+
+Accept = Callable[[str, Callable[[], None]], IProtocol | None]
+"""
+Returns the protocol for a stream that a host opens, or ``None`` to refuse it. It gets the name that the other side
+claims, and what to call once that is proved.
+"""
 
 Soon = Callable[[Callable[[], None]], None]
 """Calls a function in the next turn of the reactor."""
@@ -62,7 +81,7 @@ class CarriedTransport:
         self._sending, self._receiving = Sending(), Receiving()
         self._protocol: Any = None
         self._producer: Any = None
-        self._held: list[bytes] | None = None
+        self._held: bytearray | None = None
         """What arrived while reading is paused; ``None``: it is not."""
         self._ended = self._over = False
 
@@ -106,16 +125,13 @@ class CarriedTransport:
     def pauseProducing(self) -> None:
         """Deliver nothing for now; the other host can go on up to the window."""
         if self._held is None:
-            self._held = []
+            self._held = bytearray()
 
     def resumeProducing(self) -> None:
         """Deliver what has arrived, and go on."""
         held, self._held = self._held, None
-        while held:
-            self._deliver(held.pop(0))
-            if self._held is not None:  # paused again
-                self._held = held
-                return
+        if held:
+            self._deliver(bytes(held))
         self._perhaps_done()
 
     def stopProducing(self) -> None:
@@ -154,12 +170,14 @@ class CarriedTransport:
             self._finish(ConnectionLost(str(e)))
 
     def lost(self, reason: str) -> None:
-        """The other host cannot be reached any more."""
+        """The other host cannot be reached, or is not believed any more; it is told, if it still hears."""
+        if not self._over:
+            self._send(Frame(Kind.RESET))
         self._finish(ConnectionLost(reason))
 
     def _received(self, data: bytes) -> None:
         if self._held is not None:
-            self._held.append(data)
+            self._held += data
         else:
             self._deliver(data)
 
@@ -196,23 +214,32 @@ class CarriedTransport:
         self._soon(lambda: self._protocol.connectionLost(Failure(reason)))
 
 
+@dataclass(frozen=True, slots=True)
+class _Stream:
+    """
+    :param theirs: whether the other host has opened it.
+    :param since: seconds on the clock.
+    """
+
+    transport: CarriedTransport
+    theirs: bool
+    since: float
+
+
 class Streams:
     """
     All streams between this host and others.
 
     :param name: of this host.
-    :param accept: returns the protocol for a stream that another host opens; ``None``: it is refused. The name that it
-        gets is what the other side claims.
+    :param accept: see :data:`Accept`.
     """
 
     log = Logger()
 
-    def __init__(
-        self, carrier: Carrier, name: str, accept: Callable[[str], IProtocol | None], soon: Soon = soon
-    ) -> None:
-        self._carrier, self._name, self._accept, self._soon = carrier, name, accept, soon
-        self._open: dict[str, CarriedTransport] = {}
-        self._theirs: set[str] = set()
+    def __init__(self, carrier: Carrier, name: str, accept: Accept, clock: IReactorTime, soon: Soon = soon) -> None:
+        self._carrier, self._name, self._accept, self._clock, self._soon = carrier, name, accept, clock, soon
+        self._open: dict[str, _Stream] = {}
+        self._unproved: dict[str, IDelayedCall] = {}
 
     @property
     def subject(self) -> str:
@@ -222,7 +249,7 @@ class Streams:
     def open(self, host: str, protocol: IProtocol) -> None:
         """:param protocol: is connected at once; whether anybody hears it shows when they answer."""
         stream = secrets.token_hex(16)
-        transport = self._make(host, stream)
+        transport = self._make(host, stream, theirs=False)
         self._send(host, stream, Frame(Kind.OPEN, data=self._name.encode("ascii")))
         transport.connect(protocol)
 
@@ -234,35 +261,52 @@ class Streams:
             if frame.kind is Kind.OPEN and stream not in self._open:
                 self._opened(frame.data.decode("ascii"), stream)
             elif stream in self._open:
-                self._open[stream].heard(frame)
+                self._open[stream].transport.heard(frame)
         except (ProtocolViolation, UnicodeDecodeError) as e:
-            self.log.warn("left out a message of the fleet: {error}", error=e)
+            self.log.debug("left out a message of the fleet: {error}", error=e)  # anybody can send any number of them
 
-    def lose(self, host: str | None = None, reason: str = "the fleet's server cannot be reached") -> None:
-        """:param host: end its streams; ``None``: all."""
-        for transport in list(self._open.values()):
-            if host in (None, transport.host):
-                transport.lost(reason)
+    def lose(
+        self, host: str | None = None, reason: str = "the fleet's server cannot be reached", older: float = 0
+    ) -> None:
+        """
+        :param host: end its streams; ``None``: all.
+        :param older: only those that have been open for so many seconds.
+        """
+        until = self._clock.seconds() - older
+        for stream in list(self._open.values()):
+            if host in (None, stream.transport.host) and stream.since <= until:
+                stream.transport.lost(reason)
 
     def _opened(self, host: str, stream: str) -> None:
         if NAME.fullmatch(host) is None:
             raise ProtocolViolation("fleet", "a stream of a host without a name")
-        protocol = self._accept(host) if len(self._theirs) < STREAMS else None
+        theirs = [each.transport.host for each in self._open.values() if each.theirs]
+        full = len(theirs) >= STREAMS or theirs.count(host) >= OF_A_HOST
+        protocol = None if full else self._accept(host, lambda: self._proved(stream))
         if protocol is None:
             self._send(host, stream, Frame(Kind.RESET))
             return
-        self._theirs.add(stream)
-        self._make(host, stream).connect(protocol)
+        if len(self._unproved) >= UNPROVED:
+            self._open[next(iter(self._unproved))].transport.abortConnection()
+        transport = self._make(host, stream, theirs=True)
+        self._unproved[stream] = self._clock.callLater(PROOF_SECONDS, transport.abortConnection)
+        transport.connect(protocol)
 
-    def _make(self, host: str, stream: str) -> CarriedTransport:
+    def _proved(self, stream: str) -> None:
+        timer = self._unproved.pop(stream, None)
+        if timer is not None and timer.active():
+            timer.cancel()
+
+    def _make(self, host: str, stream: str, *, theirs: bool) -> CarriedTransport:
         def left() -> None:
             self._open.pop(stream, None)
-            self._theirs.discard(stream)
+            self._proved(stream)
 
         def send(frame: Frame) -> None:
             self._send(host, stream, frame)
 
-        made = self._open[stream] = CarriedTransport(host, send, left, self._soon)
+        made = CarriedTransport(host, send, left, self._soon)
+        self._open[stream] = _Stream(made, theirs, self._clock.seconds())
         return made
 
     def _send(self, host: str, stream: str, frame: Frame) -> None:

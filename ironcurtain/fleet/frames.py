@@ -131,8 +131,11 @@ class Receiving:
     def data(self, frame: Frame) -> bytes:
         """
         :returns: the data of a frame.
-        :raises ProtocolViolation: one before it was lost, it comes after the end, or the window is exceeded.
+        :raises ProtocolViolation: one before it was lost, it comes after the end, or the window is exceeded; or it has
+            none, and any number of those would fit.
         """
+        if not frame.data:
+            raise ProtocolViolation("fleet", "data without data")
         if self._ended or frame.number != self._received:
             raise ProtocolViolation("fleet", f"data at {frame.number}, where {self._received} is next")
         self._received += len(frame.data)

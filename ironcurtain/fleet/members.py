@@ -163,6 +163,10 @@ class Members:
         self._seen[member.host] = Seen(member, self._now())
         return True
 
+    def start_of(self, host: str) -> int | None:
+        """:returns: how often a host's daemon has started, as far as it is known."""
+        return None if (known := self._seen.get(host)) is None else known.member.start
+
     def left(self, host: str) -> None:
         """A host said that it ends. What it said before stays known, so that it cannot be said again."""
         if (known := self._seen.get(host)) is not None:

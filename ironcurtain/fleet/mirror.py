@@ -159,6 +159,8 @@ class Mirrors:
     def __init__(self, reactor: Any, home: Home, open_: Open) -> None:
         self._reactor, self._home, self._open = reactor, home, open_
         self._of: dict[str, HostMirror] = {}
+        self._ending: dict[str, bool] = {}
+        """Those that are being forgotten, and whether they were seen again meanwhile."""
 
     @property
     def hosts(self) -> set[str]:
@@ -172,6 +174,9 @@ class Mirrors:
 
     def look(self, host: str) -> None:
         """Find out what runs on a host."""
+        if host in self._ending:  # its sockets still have the same paths
+            self._ending[host] = True
+            return
         if host not in self._of:
             self._of[host] = HostMirror(self._reactor, self._home, host, self._open, owner())
         self._of[host].look()
@@ -179,7 +184,13 @@ class Mirrors:
     async def keep(self, hosts: Collection[str]) -> None:
         """Forget all others."""
         for host in self.hosts - set(hosts):
-            await self._of.pop(host).stop()
+            self._ending[host] = False
+            try:
+                await self._of.pop(host).stop()
+            finally:
+                again = self._ending.pop(host)
+            if again:
+                self.look(host)
 
 
 class _Outgoing(Protocol):

@@ -96,6 +96,8 @@ class NatsCarrier:
                 await self._bucket.put(host, statement)
             except (TimeoutError, Error) as e:
                 self._changed(f"the list of members cannot be written: {e}")
+            else:
+                self._changed("")
 
     async def withdraw(self, host: str) -> None:
         """Say that this host ends. For asyncio."""

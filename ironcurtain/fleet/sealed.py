@@ -53,10 +53,20 @@ class Sealing:
         creator = _Creator(self._context(SSL.TLS_CLIENT_METHOD, lambda key: key == host.key))
         return TLSMemoryBIOProtocol(_factory(creator, True), protocol)
 
-    def accepting(self, protocol: IProtocol) -> TLSMemoryBIOProtocol:
-        """:returns: the TLS around a protocol, for a stream that another host opens. It fails unless a host does."""
-        creator = _Creator(self._context(SSL.TLS_SERVER_METHOD, lambda key: self._trust().host_of(key) is not None))
-        return TLSMemoryBIOProtocol(_factory(creator, False), protocol)
+    def accepting(self, host: str, protocol: IProtocol) -> TLSMemoryBIOProtocol | None:
+        """
+        :param host: what the other side claims to be.
+        :returns: the TLS around a protocol, for a stream that it opens, which fails unless that is so; ``None``: that
+            host is not trusted.
+        """
+
+        def believed(key: bytes) -> bool:
+            known = self._trust().host_of(key)
+            return known is not None and known.name == host
+
+        if host not in self._trust().hosts:
+            return None
+        return TLSMemoryBIOProtocol(_factory(_Creator(self._context(SSL.TLS_SERVER_METHOD, believed)), False), protocol)
 
     def _context(self, method: int, believed: Callable[[bytes], bool]) -> SSL.Context:
         context = tls_context(method)

@@ -17,7 +17,7 @@ from twisted.python.failure import Failure
 
 from ironcurtain import __version__
 from ironcurtain.audit.signing import SigningKey
-from ironcurtain.errors import NotAllowed, ProtocolViolation
+from ironcurtain.errors import IronCurtainError, NotAllowed, ProtocolViolation, Unavailable
 from ironcurtain.files.atomic import write_atomically
 from ironcurtain.fleet.carried import Streams
 from ironcurtain.fleet.joining import read_credentials
@@ -36,6 +36,9 @@ from ironcurtain.services.asyncio_bridge import from_asyncio
 
 LOOK_SECONDS = 1.0
 """Seconds between two looks at what has changed: the file of trust, and the sessions of this host."""
+
+START_SECONDS = 2.0
+"""No daemon starts faster: streams that are younger are not of the one before it."""
 
 
 class FleetService:
@@ -56,9 +59,14 @@ class FleetService:
         self._own = OwnState(home, self._name, key, settings, agents)
         serving, self._sealing = Serving(reactor, home, self._trust), Sealing(self._name, key, self._trust)
         self._carrier = NatsCarrier(options, credentials.replicas, self._heard, self._told, self._changed)
-        self._streams = Streams(self._carrier, self._name, lambda host: self._sealing.accepting(serving.accept()))
+        self._streams = Streams(
+            self._carrier,
+            self._name,
+            lambda host, proved: self._sealing.accepting(host, serving.accept(proved)),
+            reactor,
+        )
         self._unreached = Unreached("not connected yet", time.time())
-        self._loop = LoopingCall(self._look)
+        self._loop = LoopingCall(self._round)
 
     async def start(self) -> None:
         """Become a member, now or whenever the server is reached."""
@@ -76,13 +84,20 @@ class FleetService:
         await from_asyncio(self._carrier.stop())
         self._home.fleet_members.unlink(missing_ok=True)
 
+    def _round(self) -> None:
+        try:
+            self._look()
+        except (OSError, IronCurtainError) as e:  # such as a full disk; trust is looked at all the same, next time
+            self.log.warn("the state of the fleet is not written: {error}", error=e)
+
     def _look(self) -> None:
         """Notice what has changed here: whom this host believes, its sessions, and who is lost."""
-        believed = self._trust().hosts
-        for host in self._mirrors.hosts - believed.keys():
-            self._streams.lose(host, f"{host} is not trusted any more")
-        Deferred.fromCoroutine(self._mirrors.keep(believed)).addErrback(self._failed)
-        self._members.keep(believed)
+        for host in self._trust.changed():  # its terminals and events, too, which were judged once
+            self._streams.lose(host, f"the trust in {host} was changed")
+        self._members.keep(self._trust().hosts)
+        here = self._members.here()
+        for host in self._mirrors.hosts.difference(here):
+            self._lose(host, f"{host} is lost")
         if self._own.due(self._reactor.seconds()):
             self._say()
         known = self._members.kept(self._unreached.why, self._unreached.since, time.time())
@@ -108,9 +123,12 @@ class FleetService:
         try:
             member = verify(statement, self._trust())
         except ProtocolViolation as e:
-            self.log.warn("left out what is said of {host}: {error}", host=repr(host[:63]), error=e)
+            self.log.debug("left out what is said of {host}: {error}", host=repr(host[:63]), error=e)
             return
+        before = self._members.start_of(host)
         if member.host == host and self._members.heard(member):
+            if before not in (None, member.start):
+                self._streams.lose(host, f"{host} was started again", older=START_SECONDS)
             self._mirrors.look(host)
 
     def _lose(self, host: str, why: str) -> None:
@@ -120,6 +138,8 @@ class FleetService:
     def _open(self, host: str, service: str, protocol: IProtocol) -> None:
         if (known := self._trust().hosts.get(host)) is None:
             raise NotAllowed(f"{host} is not trusted any more: see fleet.trust")
+        if self._unreached.why:
+            raise Unavailable(f"{host} cannot be reached: {self._unreached.why}")
         self._streams.open(host, self._sealing.towards(known, protocol))
         protocol.transport.write(f"{service}\n".encode())  # type: ignore[attr-defined]
 
@@ -130,9 +150,12 @@ class FleetService:
         if why:
             self.log.warn("the fleet is not reached: {why}", why=why)
             self._streams.lose()
+            Deferred.fromCoroutine(self._mirrors.keep(())).addErrback(self._failed)
         else:
             self.log.info("{name} is a member of the fleet", name=self._name)
             self._say()
+            for host in self._members.here():
+                self._mirrors.look(host)
 
 
 @dataclass(frozen=True, slots=True)

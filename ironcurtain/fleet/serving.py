@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Annotated, Any
+from typing import Annotated, Any, BinaryIO
 
 import msgspec
 from twisted.internet.defer import Deferred
@@ -19,6 +19,7 @@ from twisted.internet.endpoints import UNIXClientEndpoint
 from twisted.internet.interfaces import IProtocol, IPushProducer
 from twisted.internet.protocol import Factory, Protocol, connectionDone
 from twisted.logger import Logger
+from twisted.protocols.basic import FileSender
 from twisted.python.failure import Failure
 from twisted.web.client import Agent, FileBodyProducer, ResponseDone
 from twisted.web.http_headers import Headers
@@ -27,6 +28,7 @@ from twisted.web.server import NOT_DONE_YET, Request, Site
 
 from ironcurtain.control import wire
 from ironcurtain.control.client import SocketEndpoints
+from ironcurtain.control.server import BoundedRequest
 from ironcurtain.errors import IronCurtainError, NotAllowed, NotFound, ProtocolViolation, Unavailable
 from ironcurtain.fleet.sealed import peer_key
 from ironcurtain.fleet.trust import Host, Trust
@@ -93,9 +95,12 @@ class Serving:
     def __init__(self, reactor: Any, home: Home, trust: Callable[[], Trust]) -> None:
         self._reactor, self._home, self._trust = reactor, home, trust
 
-    def accept(self) -> IProtocol:
-        """:returns: a protocol for the inside of a stream that another host has opened."""
-        return Incoming(self._serve)
+    def accept(self, proved: Callable[[], None]) -> IProtocol:
+        """
+        :param proved: called once the other side has proved who it is, and has said what it wants.
+        :returns: a protocol for the inside of a stream that another host has opened.
+        """
+        return Incoming(self._serve, proved)
 
     def _serve(self, service: str, name: str, transport: Any) -> IProtocol:
         host = self._host(transport)
@@ -105,6 +110,7 @@ class Serving:
         if not path:
             raise NotFound(f"{host.name} asks for a process that does not run: {name}")
         site = Site(_Forwarding(self._reactor, path, self._home, lambda: self._host(transport)), reactor=self._reactor)
+        site.requestFactory = BoundedRequest
         made: IProtocol = site.buildProtocol(None)
         return made
 
@@ -128,12 +134,13 @@ class Incoming(Protocol):
     Reads the first line of a stream, and gives the rest to the service that it names.
 
     :param serve: returns the protocol of a service, or raises an error to end the stream.
+    :param proved: called once it has.
     """
 
     log = Logger()
 
-    def __init__(self, serve: Callable[[str, str, Any], IProtocol]) -> None:
-        self._serve, self._line = serve, LineReader()
+    def __init__(self, serve: Callable[[str, str, Any], IProtocol], proved: Callable[[], None]) -> None:
+        self._serve, self._proved, self._line = serve, proved, LineReader()
         self._inner: IProtocol | None = None
 
     def dataReceived(self, data: bytes) -> None:
@@ -150,6 +157,7 @@ class Incoming(Protocol):
             self.log.warn("ended a stream of the fleet: {error}", error=e)
             self.transport.abortConnection()  # type: ignore[union-attr]
             return
+        self._proved()
         self._inner.makeConnection(self.transport)  # type: ignore[arg-type]
         if self._line.rest:
             self._inner.dataReceived(self._line.rest)
@@ -213,12 +221,23 @@ class _Forwarding(Resource):
         path = session_directory(self._home, session).directory / name
         request.setHeader("content-type", "application/octet-stream")
         try:
-            with path.open("rb") as file:
-                file.seek(max(0, file.seek(0, os.SEEK_END) - FILE_LIMIT))
-                request.write(file.read(FILE_LIMIT))
+            file = path.open("rb")
         except FileNotFoundError:  # nothing was written yet
-            pass
-        request.finish()
+            request.finish()
+            return
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - FILE_LIMIT))
+        left = min(size, FILE_LIMIT)  # it can grow meanwhile
+        sent = FileSender().beginFileTransfer(_Beginning(file, left), request)
+        sent.addBoth(self._sent, file, request)
+
+    def _sent(self, result: object, file: BinaryIO, request: Request) -> None:
+        file.close()
+        if not request.finished and request.channel is not None:
+            if isinstance(result, Failure):
+                request.loseConnection()
+            else:
+                request.finish()
 
     def _failed(self, failure: Failure, request: Request) -> None:
         if request.finished or request.channel is None:
@@ -231,6 +250,18 @@ class _Forwarding(Resource):
         request.setHeader("content-type", "application/json")
         request.write(wire.error_body(error))
         request.finish()
+
+
+class _Beginning:
+    """So many bytes of a file, and no more."""
+
+    def __init__(self, file: BinaryIO, left: int) -> None:
+        self._file, self._left = file, left
+
+    def read(self, count: int) -> bytes:
+        data = self._file.read(min(count, self._left))
+        self._left -= len(data)
+        return data
 
 
 class _Body(Protocol):

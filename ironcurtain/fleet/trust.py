@@ -135,8 +135,8 @@ def parse_trust(data: bytes) -> Trust:
     hosts = {name: _host(name, table) for name, table in file.hosts.items()}
     if len({host.key for host in hosts.values()}) != len(hosts):
         raise ValueError("two hosts have the same key, so that nobody knows which of them speaks")
-    if len({HostNumber(name, 0) for name in hosts}) != len(hosts):
-        raise ValueError("two hosts have names that give the same numbers: name one of them otherwise")
+    if len({int(HostNumber(name, 0)) for name in hosts}) != len(hosts):
+        raise ValueError("two hosts have names whose numbers here would be the same: rename one")
     persons: dict[str, str] = {}
     for person, names in file.people.items():
         for name in names:

@@ -18,7 +18,12 @@ class TrustFile:
     def __init__(self, home: Home) -> None:
         self._path = home.fleet_trust
         self._stamp: tuple[int, ...] | None = None
-        self._trust = Trust()
+        self._trust = self._before = Trust()
+
+    def changed(self) -> set[str]:
+        """:returns: the hosts whose key or people were changed or taken out since this was called last."""
+        before, self._before = self._before.hosts, self()
+        return {name for name, host in before.items() if self._before.hosts.get(name) != host}
 
     def __call__(self) -> Trust:
         """:returns: whom this host believes now."""

@@ -72,6 +72,10 @@ class StreamTests(SynchronousTestCase):
         with self.assertRaises(ProtocolViolation):
             receiving.data(Frame(Kind.DATA, WINDOW, b"x"))
 
+    def test_frame_of_data_without_data_is_refused(self) -> None:
+        with self.assertRaises(ProtocolViolation):
+            Receiving(WINDOW).data(Frame(Kind.DATA, 0))
+
     def test_a_receiver_cannot_report_what_was_not_sent(self) -> None:
         sending = Sending(WINDOW)
         sending.write(b"12345")

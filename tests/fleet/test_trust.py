@@ -62,8 +62,9 @@ class TrustTests(SynchronousTestCase):
             (file('alice = ["root"]'), "root"),
             (file('alice = "view"'), "array"),
             (file(more=f'[hosts.other]\nkey = "{KEY}"\n'), "same key"),
-            (file(name="gnyijstj", more=f'[hosts.etislvlf]\nkey = "{OTHER}"\n'), "same numbers"),
+            (file(name="gnyijstj", more=f'[hosts.etislvlf]\nkey = "{OTHER}"\n'), "would be the same"),
             (file(more='[people]\na = ["x"]\nb = ["x"]\n'), "both a and b"),
+            (file(name="h1bf61b36", more=f'[hosts.h25e20b5a]\nkey = "{OTHER}"\n'), "the same: rename"),
             (file(more="[trust]\n"), "trust"),
             (b"\xff\xfe", "utf-8"),
             (b"version = 1\n[hosts" + b"[" * 100_000, ""),
@@ -93,6 +94,16 @@ class TrustFileTests(SynchronousTestCase):
         self.assertEqual(self.trust().hosts["laptop"].key, bytes([2]) * 32)
         self.home.fleet_trust.unlink()
         self.assertEqual(dict(self.trust().hosts), {})
+
+    def test_hosts_that_were_changed_are_named_once(self) -> None:
+        self.write(file())
+        self.assertEqual(self.trust.changed(), set())
+        for data in (file(key=OTHER), file(key=OTHER, people='alice = ["view"]'), file(name="other"), b"version = "):
+            self.write(data)
+            self.assertEqual(self.trust.changed(), {"other"} if data == b"version = " else {"laptop"}, data)
+            self.assertEqual(self.trust.changed(), set())
+            if data == file(name="other"):
+                self.assertEqual(list(self.trust().hosts), ["other"])
 
     def test_a_wrong_file_or_one_open_to_others_means_that_nobody_is_believed(self) -> None:
         for data, mode in ((b"version = ", 0o600), (file(), 0o644), (file(), 0o660)):
