@@ -16,6 +16,7 @@ from twisted.logger import Logger
 
 from ironcurtain.assembly import Application
 from ironcurtain.cli.output import print_json, print_lines
+from ironcurtain.cli.placement import review_session, started_on
 from ironcurtain.cli.progress import ProgressDisplay, started_by
 from ironcurtain.cli.review import review_of
 from ironcurtain.cli.run import run
@@ -47,6 +48,7 @@ class Play:
     :param environ: the environment to use instead of this process's; then the session does not run in the daemon.
     :param answer: the answer to every escalation; ``None``: the person answers.
     :param json_output: print the answer to a task as JSON, with its usage and the session.
+    :param host: in whose daemon it runs; empty: this host's, or this process.
     """
 
     log = Logger()
@@ -58,8 +60,9 @@ class Play:
         environ: Mapping[str, str] | None = None,
         answer: bool | None = None,
         json_output: bool = False,
+        host: str = "",
     ) -> None:
-        self._json_output = json_output
+        self._json_output, self._host = json_output, host
         self._home, self._request, self._environ, self._answer = home, request, environ, answer
         self._front: FrontEnd | None = None
         self._detached = False
@@ -72,6 +75,8 @@ class Play:
         return self._front is not None and self._front.signalled(number)
 
     async def _main(self, reactor: Any) -> int:
+        if self._host:
+            return await self._in_daemon(reactor, *await started_on(reactor, self._home, self._host, self._request))
         if self._environ is None and self._home.daemon_socket.exists():
             from ironcurtain.control.client import ControlClient  # slow to import, and usually there is no daemon
 
@@ -94,7 +99,7 @@ class Play:
             if goes_on:
                 say_that_it_goes_on(info.number)
             else:
-                review_of(self._home.session(info.id))
+                await review_session(reactor, self._home, info)
 
     async def _alone(self, reactor: Any) -> int:
         application = Application.alone(reactor, self._home, os.environ if self._environ is None else self._environ)

@@ -13,6 +13,7 @@ from twisted.internet.defer import Deferred
 
 from ironcurtain.assembly import Application
 from ironcurtain.cli.output import print_lines
+from ironcurtain.cli.placement import review_session, started_on
 from ironcurtain.cli.progress import ProgressDisplay, started_by
 from ironcurtain.cli.review import review_of
 from ironcurtain.cli.run import run
@@ -33,10 +34,14 @@ KEYS = "Ctrl-\\ ends it; Ctrl-] and then d leaves it"
 
 
 class Screen:
-    """One session at this terminal."""
+    """
+    One session at this terminal.
 
-    def __init__(self, home: Home, request: SessionRequest) -> None:
-        self._home, self._request = home, request
+    :param host: in whose daemon it runs; empty: this host's, or this process.
+    """
+
+    def __init__(self, home: Home, request: SessionRequest, host: str = "") -> None:
+        self._home, self._request, self._host = home, request, host
 
     def run(self) -> int:
         """
@@ -47,6 +52,9 @@ class Screen:
 
     async def _main(self, reactor: Any) -> int:
         self._request = replace(self._request, terminal=RawMode().size())
+        if self._host:
+            started = await started_on(reactor, self._home, self._host, self._request, notices=True)
+            return await self._in_daemon(reactor, *started)
         if self._home.daemon_socket.exists():
             daemon = ControlClient(reactor, str(self._home.daemon_socket))
             if (info := await started_by(daemon, self._request, notices=True)) is not None:
@@ -54,10 +62,11 @@ class Screen:
         return await self._alone(reactor)
 
     async def _in_daemon(self, reactor: Any, daemon: ControlClient, info: SessionInfo) -> int:
-        print_lines(f"Session {info.number}, in the daemon. {KEYS}.", err=True)
+        place = f"the daemon of {self._host}" if self._host else "the daemon"
+        print_lines(f"Session {info.number}, in {place}. {KEYS}.", err=True)
         status = await view_elsewhere(reactor, daemon, info, Mode.DRIVE)
         with suppress(IronCurtainError):  # it has ended, and the daemon perhaps, too
-            await review_if_over(self._home, daemon, info)
+            await review_if_over(reactor, self._home, daemon, info)
         return status
 
     async def _alone(self, reactor: Any) -> int:
@@ -97,7 +106,7 @@ class Screen:
         return report_end(session.number, ended)
 
 
-async def review_if_over(home: Home, owner: ControlClient, info: SessionInfo) -> None:
+async def review_if_over(reactor: Any, home: Home, owner: ControlClient, info: SessionInfo) -> None:
     """
     Print the files to review once a session of another process has ended; nothing if it continues.
 
@@ -106,4 +115,4 @@ async def review_if_over(home: Home, owner: ControlClient, info: SessionInfo) ->
     now = await owner.session(info.number)
     if now.state == State.CLOSED or now.status is not None:
         await owner.stop(info.number)  # this waits for its end
-        review_of(home.session(info.id))
+        await review_session(reactor, home, info)

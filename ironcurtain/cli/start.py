@@ -53,6 +53,7 @@ _OTHERS = {
 )
 @click.option("--workspace", type=UserPath(), help="The directory to work on (default: a new one).")
 @click.option("--repo", metavar="URL", help="Clone this repository (https or ssh) into a new directory first.")
+@click.option("--on", "host", metavar="HOST", help="Run it in the daemon of another machine of the fleet.")
 @click.option("--stdin/--no-stdin", default=None, help="Wait for piped input without a time limit; or do not read it.")
 @click.option("--json", "json_output", is_flag=True, help="Print the answer, its usage and the session as JSON.")
 @click.option("--policy", type=UserPath(), help="The policy (default: policy.toml in the home).")
@@ -77,6 +78,7 @@ def start(
     backend: tuple[str, ...],
     workspace: Path | None,
     repo: str | None,
+    host: str | None,
     stdin: bool | None,
     json_output: bool,
     policy: Path | None,
@@ -111,6 +113,11 @@ def start(
     and Enter, or Ctrl-J if Enter does nothing, even if you cannot see it. The exit status is then that of the agent's
     program, 143 after SIGTERM; 0 if you detached.
 
+    \b
+    With --on, in a fleet: another machine's daemon runs the session, and you talk with it here.
+      ironcurtain start --on build-3 --repo https://example.org/app.git "Fix the tests"
+    Paths are paths on that machine, and the workspace stays there.
+
     Exit status: 0 answered, 1 the message failed, 64 wrong usage, 69 Docker or another requirement is not available,
     130 and 143 interrupted.
     """
@@ -126,15 +133,18 @@ def start(
     }
     options = {name: value for name, value in given.items() if value}
     check_task(task, pty, stdin, json_output)
+    if host is not None:
+        check_host(host, [workspace, policy], backend, resuming=resume is not None)
     place = absolute_path(workspace) if workspace is not None else None
     if resume is None:
-        session, (chosen, why) = "", choose_agent(agent, settings(where).settings.default_agent, pty)
+        session, default = "", settings(where).settings.default_agent
+        chosen, why = choose_agent(agent, default, pty) if host is None else choose_there(host, agent, pty)
     else:
         session, chosen, why = to_resume(resume, agent)
     check(chosen, options, place, resuming=resume is not None)
-    if pty:
+    if pty and host is None:
         check_screen(chosen)
-    print_lines(f"Agent: {chosen} ({why})", err=True)
+    print_lines(f"Agent: {chosen} ({why})" if chosen else f"Agent: {why}", err=True)
     if resume is not None and task is None and not pty:
         for line in last_turns(session):
             print_lines(line, err=True)
@@ -148,10 +158,10 @@ def start(
     if pty:
         from ironcurtain.cli.screen import Screen
 
-        raise SystemExit(Screen(where, request).run())
+        raise SystemExit(Screen(where, request, host or "").run())
     from ironcurtain.cli.play import Play
 
-    raise SystemExit(Play(where, request, json_output=json_output).run())
+    raise SystemExit(Play(where, request, json_output=json_output, host=host or "").run())
 
 
 def check_task(task: str | None, pty: bool, stdin: bool | None, json_output: bool) -> None:
@@ -235,7 +245,7 @@ def to_resume(name: str, agent: str | None) -> tuple[str, str, str]:
 
 def check(agent: str, options: dict[str, Any], workspace: Path | None, *, resuming: bool) -> None:
     """:raises click.UsageError: the options cannot be combined."""
-    if agent != BUILT_IN and "backend" in options:
+    if agent not in (BUILT_IN, "") and "backend" in options:
         raise click.UsageError("--backend is for the built-in agent: other agents reach the models of their providers")
     if agent == BUILT_IN and "account" in options:
         raise click.UsageError("--account is for agent programs: --backend chooses the built-in agent's model")
@@ -263,6 +273,33 @@ def check_screen(agent: str) -> None:
         raise click.UsageError(f"{adapter.display_name} has no interactive interface: omit --pty")
     if not have_terminal():
         raise NoTerminal
+
+
+def check_host(host: str, paths: Sequence[Path | None], backends: Sequence[str], *, resuming: bool) -> None:
+    """
+    :param paths: that were given.
+    :raises click.UsageError: the session cannot be started on another host.
+    """
+    from ironcurtain.fleet.trust import NAME
+
+    if NAME.fullmatch(host) is None:
+        raise click.UsageError("--on takes the name of a machine, as 'ironcurtain fleet status' lists it")
+    if resuming:
+        raise click.UsageError("--on starts a new session: resume another machine's session there")
+    scripts = [Path(file) for name, _, file in (each.partition(":") for each in backends) if name == "scripted"]
+    for path in [*paths, *scripts]:
+        if path is not None and not path.is_absolute():
+            raise click.UsageError(f"{path}: with --on, a path is one on {host}, and has to be absolute")
+
+
+def choose_there(host: str, asked: str | None, pty: bool) -> tuple[str, str]:
+    """
+    :param asked: the value of ``--agent``, which that host judges.
+    :returns: the agent that another host is asked for, and the source of that choice; empty: the host's default one.
+    """
+    if asked:
+        return asked, "--agent"
+    return (WITH_SCREEN, "the default with --pty") if pty else ("", f"the default one of {host}")
 
 
 def absolute(backends: Sequence[str]) -> list[str]:

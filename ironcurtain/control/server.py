@@ -142,6 +142,7 @@ async def _start(operations: Operations, who: Principal, request: Request) -> ob
         resume=body.resume,
         terminal=body.terminal,
         typed=body.typed,
+        by=who.name if who != owner() else "",
     )
     follows, streams = bool(_number(request, b"follow")), list[EventStream]()
 

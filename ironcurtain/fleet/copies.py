@@ -1,4 +1,4 @@
-"""Copies of the files of other hosts' sessions: their logs and audit logs."""
+"""Copies of the files of other hosts' sessions: their logs, audit logs and findings."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from ironcurtain.audit.signing import VerifyingKey
-from ironcurtain.control.client import ControlClient
 from ironcurtain.errors import NotFound
 from ironcurtain.files.atomic import write_atomically
+from ironcurtain.fleet.reach import daemon_of
 from ironcurtain.fleet.serving import DAEMON, FILE_LIMIT, FILES, KINDS
 from ironcurtain.fleet.trust import read_trust
 from ironcurtain.home.host_numbers import HostNumber
@@ -26,11 +26,9 @@ async def copy_session(reactor: Any, home: Home, number: HostNumber) -> SessionP
     :raises NotFound: that host is not here, or has no such session.
     :raises NotAllowed: it does not let this person view its sessions.
     """
-    socket = home.fleet_socket(number.host, DAEMON)
-    if not socket.exists():
-        raise NotFound(f"{number.host} is not here: see 'ironcurtain fleet status'")
-    client = ControlClient(reactor, str(socket), host=number.host)
-    paths = SessionPaths(private_directory(socket.parent) / f"session-{number.there}")
+    client = daemon_of(reactor, home, number.host)
+    directory = home.fleet_socket(number.host, DAEMON).parent
+    paths = SessionPaths(private_directory(directory) / f"session-{number.there}")
     private_directory(paths.directory)
     for kind, name in KINDS.items():
         content = await client.content(f"{FILES}/{number.there}/{kind}", FILE_LIMIT)

@@ -53,13 +53,15 @@ PROCESSES = "/v1/processes"
 FILES = "/v1/files"
 """Below it are the files of sessions: ``/v1/files/NUMBER/KIND``."""
 
-KINDS: Mapping[str, str] = MappingProxyType({"info": "session.json", "log": "session.log", "audit": "audit.jsonl"})
+KINDS: Mapping[str, str] = MappingProxyType(
+    {"info": "session.json", "log": "session.log", "audit": "audit.jsonl", "findings": "findings.json"}
+)
 """The files of sessions that are served, by kind."""
 
 FILE_LIMIT = 64 * 1024 * 1024
 """Maximum number of bytes served of a file: its newest ones."""
 
-_FILE = re.compile(rb"/v1/files/([0-9]{1,15})/(info|log|audit)")
+_FILE = re.compile(rb"/v1/files/([0-9]{1,15})/(info|log|audit|findings)")
 _WORD = re.compile(rb"(control|terminal) ([a-z0-9-]{1,64})")
 
 

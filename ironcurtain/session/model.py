@@ -41,7 +41,7 @@ class SessionRequest:
         given.
     :param terminal: columns and rows of the terminal in which the agent shows its own screen; ``None``: it has no
         terminal and accepts messages.
-    :param by: who starts it, if that is no person: ``watcher:NAME``.
+    :param by: who starts it, if not the owner of the home: ``watcher:NAME``, or a person of another host.
     :param budget: limits besides those of the settings; ``None``: no others.
     """
 

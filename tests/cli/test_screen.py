@@ -47,7 +47,7 @@ class ReviewTests(TestCase):
         """:returns: what is told of the session."""
         written = io.StringIO()
         self.patch(sys, "stderr", written)
-        await review_if_over(self.world.home, self.owner, self.session.info)
+        await review_if_over(reactor, self.world.home, self.owner, self.session.info)
         return written.getvalue()
 
     async def test_a_session_that_goes_on(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pwd
 import signal
@@ -99,12 +100,16 @@ class FleetTests(SynchronousTestCase):
         self.build.begin()
         wait_until(lambda: self.laptop.sees("build-3", "here") and self.build.sees("laptop", "here"))
 
-    def ask(self) -> subprocess.Popen[str]:
-        """:returns: a session of the other host, whose agent wants to read a file outside its workspace."""
+    def ask(self, starter: Host | None = None, *words: str) -> subprocess.Popen[str]:
+        """
+        :param starter: where the command is given, if not on that host.
+        :returns: a session of the other host, whose agent wants to read a file outside its workspace.
+        """
         (self.build.product.person / "names.txt").write_text("Ada")
         code = f"print(filesystem.read_text_file({str(self.build.product.person / 'names.txt')!r}))"
         script = self.build.product.script({"text": "Let me look.", "code": code}, {"text": "All done."})
-        return self.build.product.start("start", "--backend", script, "Read it", stdin=subprocess.DEVNULL)
+        line = ("start", *words, "--backend", script, "Read it")
+        return (starter or self.build).product.start(*line, stdin=subprocess.DEVNULL)
 
     def waiting(self) -> list[Any]:
         found: list[Any] = self.laptop.product.json("escalations")
@@ -131,6 +136,20 @@ class FleetTests(SynchronousTestCase):
         self.assertIn("NOT intact", self.laptop.product.run("audit", "verify", "build-3/1").stdout)
         self.assertIn("no session 9", self.laptop.product.run("logs", "build-3/9").stderr)
 
+    def test_a_session_is_started_on_the_other_host(self) -> None:
+        self.join("admin")
+        script = self.build.product.script({"text": "All done."})
+        words = ("start", "--on", "build-3", "--backend", script, "--json", "Read it")
+        done = json.loads(self.laptop.product.run(*words).stdout)
+        self.assertEqual(done["answer"], "All done.")
+        self.assertTrue(done["session"]["workspace"].startswith(str(self.build.product.home)), done)
+        (first,) = [record for record in self.build.product.audit() if record["kind"] == "session"]
+        self.assertTrue(first["by"].endswith("@laptop"), first)
+        session = self.ask(self.laptop, "--on", "build-3")
+        wait_until(self.waiting)
+        session.kill()  # as for a session of the local daemon, it ends with the command that holds it
+        wait_until(lambda: not self.build.product.sessions())
+
     def test_a_host_whose_trust_is_taken_back_counts_no_longer(self) -> None:
         self.join("view", "approve")
         session = self.ask()
@@ -149,6 +168,9 @@ class FleetTests(SynchronousTestCase):
         self.laptop.product.run("escalations", "show", "build-3/1")
         self.assertIn("needs the role approve", self.laptop.product.run("approve", "build-3/1").stderr)
         self.assertIn("needs the role attach", self.laptop.product.run("stop", "build-3/1").stderr)
+        refused = self.laptop.product.run("start", "--on", "build-3", "Read it")
+        self.assertIn("may not do this: it needs the role admin", refused.stderr)
+        self.assertIn("fleet.trust does not name other", self.laptop.product.run("start", "--on", "other", "x").stderr)
         self.build.product.run("deny", "1")
         session.communicate()
 

@@ -1,0 +1,52 @@
+"""A session that a command of this host starts in the daemon of another host of its fleet."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from ironcurtain.cli.progress import started_by
+from ironcurtain.cli.review import review_of
+from ironcurtain.errors import IronCurtainError, Unavailable
+from ironcurtain.home.host_numbers import HostNumber
+
+if TYPE_CHECKING:
+    from ironcurtain.control.client import ControlClient
+    from ironcurtain.home.layout import Home
+    from ironcurtain.session.model import SessionInfo, SessionRequest
+
+
+async def started_on(
+    reactor: Any, home: Home, host: str, request: SessionRequest, notices: bool = False
+) -> tuple[ControlClient, SessionInfo]:
+    """
+    Start a session on another host, and show its progress.
+
+    :param notices: as for :class:`~ironcurtain.cli.progress.ProgressDisplay`.
+    :returns: that host's daemon, and the session.
+    :raises NotFound: the host is not reached, or not trusted.
+    :raises RemoteError: it refuses.
+    :raises Unavailable: it does not answer.
+    """
+    from ironcurtain.control.wire import RemoteError
+    from ironcurtain.fleet.reach import daemon_of
+
+    daemon = daemon_of(reactor, home, host)
+    try:
+        info = await started_by(daemon, request, notices)
+    except RemoteError as e:
+        raise RemoteError(e.code, f"{host} refuses: {e}", e.exit_status) from None
+    if info is None:
+        raise Unavailable(f"{host} does not answer: ask there whether its fleet.trust names this host")
+    return daemon, info
+
+
+async def review_session(reactor: Any, home: Home, info: SessionInfo) -> None:
+    """Print what to review after a session of a daemon, of this host or another, which has ended."""
+    if not isinstance(info.number, HostNumber):
+        review_of(home.session(info.id))
+        return
+    from ironcurtain.fleet.copies import copy_session
+
+    with suppress(IronCurtainError):  # the host is gone, or does not show this person its sessions
+        review_of(await copy_session(reactor, home, info.number))
