@@ -54,12 +54,12 @@ def verify(session: str | None, json_output: bool, key: Path | None, witness: Pa
 
     where = home()
     chosen = [session_files(where, session)] if session is not None else None
-    if key is None and isinstance(number := read_number(session or ""), HostNumber):
+    configured, fleet = settings(where).settings.audit.witness, None
+    if isinstance(number := read_number(session or ""), HostNumber):
         from ironcurtain.fleet.copies import key_of
 
-        key = key_of(where, number)
-    configured = settings(where).settings.audit.witness
-    report = verify_records(where, configured, chosen=chosen, key=key, witness=witness)
+        key, fleet, configured = key or key_of(where, number), where.fleet_heads(number.host), ()
+    report = verify_records(where, configured, chosen=chosen, key=key, witness=witness, fleet=fleet)
     if not report.sessions and not report.problems:
         raise NotFound(f"there is no session yet in {where.sessions}")
     if json_output:

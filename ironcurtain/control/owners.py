@@ -29,7 +29,7 @@ T = TypeVar("T")
 OWNER_SECONDS = 10.0
 """Time limit in seconds for one process's answer."""
 
-HOST_SECONDS = 3.0
+HOST_SECONDS = 2.0
 """The same for one of another host, which may be stopped, or may lie."""
 
 

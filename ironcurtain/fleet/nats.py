@@ -45,6 +45,7 @@ class NatsCarrier:
     :param heard: called with the subject and content of each message.
     :param told: called with the name of a member and its statement; with ``None`` when its lease is over.
     :param changed: called with why the server is not reached; empty: it is.
+    :param also: what else goes on while it is connected.
     """
 
     log = Logger()
@@ -56,13 +57,17 @@ class NatsCarrier:
         heard: Callable[[str, bytes], None],
         told: Callable[[str, bytes | None], None],
         changed: Callable[[str], None],
+        also: Callable[[Client], Coroutine[Any, Any, None]],
     ) -> None:
         self._options, self._replicas = options, replicas
         self._heard, self._told, self._changed = heard, told, changed
+        self._also = also
         self._client: Client | None = None
         self._bucket: KeyValue | None = None
         self._waiting: asyncio.Queue[tuple[str, bytes]] = asyncio.Queue(MESSAGES_WAITING)
         self._tasks: list[Deferred[None]] = []
+        self._watching: Deferred[None] | None = None
+        self._writing = asyncio.Lock()
 
     def start(self, subject: str) -> None:
         """
@@ -74,8 +79,9 @@ class NatsCarrier:
 
     async def stop(self) -> None:
         """Leave the server. For asyncio."""
-        for task in self._tasks:
-            task.cancel()
+        for task in (*self._tasks, self._watching):
+            if task is not None:
+                task.cancel()
         client, self._client = self._client, None
         if client is not None:
             await client.close()
@@ -91,13 +97,19 @@ class NatsCarrier:
 
     async def state(self, host: str, statement: bytes) -> None:
         """Publish what this host says of itself. For asyncio; failures are told as a lost connection."""
-        if self._bucket is not None:
+        client = self._client
+        if client is None or not client.is_connected or self._writing.locked():
+            return
+        async with self._writing:
             try:
-                await self._bucket.put(host, statement)
+                if self._bucket is None:  # the server has lost it
+                    await self._open_bucket(client)
+                await self._bucket.put(host, statement)  # type: ignore[union-attr]
             except (TimeoutError, Error) as e:
-                self._changed(f"the list of members cannot be written: {e}")
-            else:
-                self._changed("")
+                self._bucket = None
+                self._changed(f"the list of members cannot be written: {str(e) or type(e).__name__}")
+                return
+        self._changed("")
 
     async def withdraw(self, host: str) -> None:
         """Say that this host ends. For asyncio."""
@@ -145,6 +157,13 @@ class NatsCarrier:
             oldest = ".".join(map(str, OLDEST))
             version = f"{found.major}.{found.minor}"
             raise TooOld(f"nats-server {version} is too old, since its updates are not safe: at least {oldest}")
+        await self._open_bucket(client)
+        await client.subscribe(subject, cb=self._message)
+        self._client = client
+        self._tasks.append(self._begun(self._also(client)))
+        self._changed("")
+
+    async def _open_bucket(self, client: Client) -> None:
         stream = client.jetstream()
         try:
             bucket = await stream.key_value(BUCKET)
@@ -152,10 +171,9 @@ class NatsCarrier:
             bucket = await stream.create_key_value(
                 bucket=BUCKET, ttl=LEASE, limit_marker_ttl=LEASE, replicas=self._replicas
             )
-        await client.subscribe(subject, cb=self._message)
-        self._client, self._bucket = client, bucket
-        self._tasks.append(self._begun(self._watch(bucket)))
-        self._changed("")
+        if self._watching is not None:
+            self._watching.cancel()
+        self._bucket, self._watching = bucket, self._begun(self._watch(bucket))
 
     async def _watch(self, bucket: KeyValue) -> None:
         watcher = await bucket.watchall()

@@ -22,6 +22,9 @@ from cryptography.x509.oid import NameOID
 from ironcurtain.fleet.carried import SUBJECTS
 from ironcurtain.fleet.nats import BUCKET
 
+HEADS_STREAM, HEADS_SUBJECTS = "ironcurtain_heads", "ironcurtain.heads"
+"""The stream of the heads of audit logs, and what they are published below, by host."""
+
 LIFETIME = datetime.timedelta(days=3650)
 """Of the certificate; ``ironcurtain fleet init`` in a new home makes another."""
 
@@ -92,6 +95,14 @@ def permissions(host: str) -> dict[str, dict[str, list[str]]]:
         f"$JS.API.CONSUMER.*.{stream}.>",
         f"$JS.ACK.{stream}.>",
         f"$JS.FC.{stream}.>",
+        f"{HEADS_SUBJECTS}.{host}",
+        f"$JS.API.STREAM.INFO.{HEADS_STREAM}",
+        f"$JS.API.STREAM.CREATE.{HEADS_STREAM}",
+        f"$JS.API.CONSUMER.INFO.{HEADS_STREAM}.{host}",
+        f"$JS.API.CONSUMER.CREATE.{HEADS_STREAM}.{host}.>",
+        f"$JS.API.CONSUMER.DURABLE.CREATE.{HEADS_STREAM}.{host}",
+        f"$JS.API.CONSUMER.MSG.NEXT.{HEADS_STREAM}.{host}",
+        f"$JS.ACK.{HEADS_STREAM}.{host}.>",
     ]
     return {"publish": {"allow": publish}, "subscribe": {"allow": [f"{SUBJECTS}.{host}.*", f"{inbox(host)}.>"]}}
 

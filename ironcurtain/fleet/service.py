@@ -20,6 +20,8 @@ from ironcurtain.audit.signing import SigningKey
 from ironcurtain.errors import IronCurtainError, NotAllowed, ProtocolViolation, Unavailable
 from ironcurtain.files.atomic import write_atomically
 from ironcurtain.fleet.carried import Streams
+from ironcurtain.fleet.heads import KeptHeads, outgoing
+from ironcurtain.fleet.heads_stream import HeadsStream
 from ironcurtain.fleet.joining import read_credentials
 from ironcurtain.fleet.members import INTERVAL, Member, Members, sign, verify
 from ironcurtain.fleet.mirror import Mirrors
@@ -58,7 +60,11 @@ class FleetService:
         self._members, self._mirrors = Members(reactor.seconds), Mirrors(reactor, home, self._open)
         self._own = OwnState(home, self._name, key, settings, agents)
         serving, self._sealing = Serving(reactor, home, self._trust), Sealing(self._name, key, self._trust)
-        self._carrier = NatsCarrier(options, credentials.replicas, self._heard, self._told, self._changed)
+        kept, trust = KeptHeads(home), self._trust
+        heads = HeadsStream(
+            self._name, credentials.replicas, outgoing(home), lambda host, line: kept.take(host, line, trust())
+        )
+        self._carrier = NatsCarrier(options, credentials.replicas, self._heard, self._told, self._changed, heads.run)
         self._streams = Streams(
             self._carrier,
             self._name,
@@ -98,7 +104,7 @@ class FleetService:
         here = self._members.here()
         for host in self._mirrors.hosts.difference(here):
             self._lose(host, f"{host} is lost")
-        if self._own.due(self._reactor.seconds()):
+        if self._own.due(self._reactor.seconds()) or self._unreached.why:
             self._say()
         known = self._members.kept(self._unreached.why, self._unreached.since, time.time())
         write_atomically(self._home.fleet_members, msgspec.json.encode(known), durable=False)

@@ -131,9 +131,11 @@ def verify_records(
     chosen: Sequence[SessionPaths] | None = None,
     key: Path | None = None,
     witness: Path | None = None,
+    fleet: Path | None = None,
 ) -> RecordsReport:
     """
     :param configured: the witnesses of the settings, of which the files are read if none is named.
+    :param fleet: the heads of another host, whose sessions these are, that this one has as its witness.
     :param chosen: the sessions to verify; ``None``: all of the home, none of which may have gone.
     :param key: a file with a public key, in place of the home's key.
     :param witness: a file with heads, in which each session must have some.
@@ -148,6 +150,7 @@ def verify_records(
         witnesses = [named]
     else:
         files = [(place, path) for place in configured if (path := witness_file(place)) is not None]
+        files += [("fleet", fleet)] if fleet is not None else []
         witnesses = [_Witness.read(place, path, public) for place, path in files]
     verifier = _Verifier(home, public, witnesses, named=witness is not None)
     problems = [_UNREADABLE.format(each.name, each.error) for each in witnesses if each.error]

@@ -13,7 +13,6 @@ from ironcurtain.audit.witness import HTTPS, Witnesses, WriteLine, make_sinks
 from ironcurtain.home.layout import Home
 from ironcurtain.home.sections import Audit
 from ironcurtain.http.upstream_proxies import UpstreamProxies
-from ironcurtain.services.line_sinks import LineSink
 
 
 def open_witnesses(
@@ -22,19 +21,23 @@ def open_witnesses(
     """
     :param proxies: upstream proxies.
     :param tell: tells the user that a witness cannot be reached.
-    :returns: all witnesses that the settings name.
+    :returns: all witnesses that the settings name, and the fleet, if this home is a member of one.
     :raises ConfigurationError: one is in the home, or a file for it cannot be used.
     """
-    writers = {name: _blocking(sink, in_thread) for name, sink in make_sinks(home, audit.witness).items()}
+    writers = {name: _blocking(sink.write, in_thread) for name, sink in make_sinks(home, audit.witness).items()}
     if any(place.startswith(HTTPS) for place in audit.witness):
         from ironcurtain.session.https_witness import https_witnesses  # slow to import
 
         writers |= {name: _started(witness.write) for name, witness in https_witnesses(reactor, audit, proxies).items()}
+    if home.fleet_credentials.exists():
+        from ironcurtain.fleet.heads import WITNESS, OutgoingSink
+
+        writers[WITNESS] = _blocking(OutgoingSink(home).write, in_thread)
     return Witnesses(writers, home.unsent_heads, reactor, tell)
 
 
-def _blocking(sink: LineSink, in_thread: InThread) -> WriteLine:
-    return lambda line: in_thread(partial(sink.write, line))
+def _blocking(write: Callable[[bytes], None], in_thread: InThread) -> WriteLine:
+    return lambda line: in_thread(partial(write, line))
 
 
 def _started(write: Callable[[bytes], Coroutine[Any, Any, None]]) -> WriteLine:

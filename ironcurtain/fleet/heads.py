@@ -1,0 +1,99 @@
+"""
+Heads of audit logs that other members keep: each host is a witness of all others.
+
+Processes of a host put the heads of their sessions on the disk, and its daemon sends them when the fleet's server is
+reached. Every other member checks them with the key that ``fleet.trust`` has of that host, and keeps them in a file for
+each host, which ``ironcurtain audit verify`` compares with its logs.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from ironcurtain.audit.signing import SignedHead, VerifyingKey
+from ironcurtain.audit.unsent import UnsentHeads
+from ironcurtain.audit.witness import BEGINS, head_line, read_heads
+from ironcurtain.errors import ProtocolViolation
+from ironcurtain.files.atomic import write_atomically
+from ironcurtain.fleet.trust import Trust
+from ironcurtain.home.layout import Home, private_directory
+from ironcurtain.services.line_sinks import FileSink
+
+WITNESS = "fleet"
+"""The name of this kind of witness in audit logs."""
+
+LINE_LIMIT = 2048
+"""Maximum size in bytes of a head as a line (one has about 330)."""
+
+KEPT_BYTES = 8 * 1024 * 1024
+"""Size in bytes of a host's file from which on it keeps only the newest head of each session."""
+
+KEPT_SESSIONS = 10_000
+"""Maximum number of sessions of a host that it then has, the newest."""
+
+
+def outgoing(home: Home) -> UnsentHeads:
+    """:returns: the heads of this host that wait for its daemon to send them."""
+    return UnsentHeads(home.unsent_heads, "to the fleet")
+
+
+class OutgoingSink:
+    """Puts heads where the daemon finds them."""
+
+    def __init__(self, home: Home) -> None:
+        self._outgoing = outgoing(home)
+
+    def write(self, line: bytes) -> None:
+        """See :meth:`~ironcurtain.services.line_sinks.LineSink.write`."""
+        for head in read_heads([line]):
+            self._outgoing.keep(head.session, line)
+
+
+class KeptHeads:
+    """
+    The heads of other hosts.
+
+    :param home: of this host.
+    """
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+
+    def take(self, host: str, line: bytes, trust: Trust) -> None:
+        """
+        Keep a head.
+
+        :param host: whose it is said to be.
+        :raises ProtocolViolation: it is none of that host, or that host is not trusted.
+        :raises Unavailable: it cannot be written.
+        """
+        heads = list(read_heads([line])) if len(line) <= LINE_LIMIT else []
+        if (known := trust.hosts.get(host)) is None or len(heads) != 1:
+            raise ProtocolViolation("fleet", "no head of a host that fleet.trust names")
+        key = VerifyingKey(Ed25519PublicKey.from_public_bytes(known.key))
+        if not key.verifies(heads[0]):
+            raise ProtocolViolation("fleet", f"a head that {host} has not signed")
+        path = self._home.fleet_heads(host)
+        private_directory(path.parent)
+        FileSink(path, BEGINS).write(head_line(heads[0]))
+        if os.path.getsize(path) > KEPT_BYTES:
+            shorten(path)
+
+
+def shorten(path: Path) -> None:
+    """Keep the newest heads of each session, all of those that have the highest number, and the newest sessions."""
+    newest: dict[str, list[SignedHead]] = {}
+    with path.open("rb") as lines:
+        for head in read_heads(lines):
+            known = newest.pop(head.session, [])  # and to the end, where the newest are
+            if known and known[0].sequence > head.sequence:
+                newest[head.session] = known
+            elif known and known[0].sequence == head.sequence:
+                newest[head.session] = known if head in known else [*known[:1], head]
+            else:
+                newest[head.session] = [head]
+    kept = [head_line(head) for heads in list(newest.values())[-KEPT_SESSIONS:] for head in heads]
+    write_atomically(path, b"".join(kept))
