@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from twisted.internet.defer import CancelledError
+from twisted.logger import Logger
 
 from ironcurtain.errors import IronCurtainError, SessionError, UsageError
 from ironcurtain.llm.conversation import nothing_said
@@ -58,6 +59,8 @@ class Assistant:
     :param describe: makes the message for the model from an instruction.
     :param shown: makes what the model is told of a step, with a remark.
     """
+
+    log = Logger()
 
     def __init__(
         self,
@@ -116,6 +119,9 @@ class Assistant:
             if not self._interrupted:
                 raise
             error = CANCELLED
+        except Exception as e:  # nobody who waits for an end may see nothing at all
+            self.log.failure("an instruction failed")
+            error = f"a fault of IronCurtain ended it: {type(e).__name__}: {e}"
         finally:
             self._window.interrupt("cancelled by the user")
             self._plan, self._busy = None, False

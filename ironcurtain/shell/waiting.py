@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from ironcurtain.errors import IronCurtainError
 from ironcurtain.text.display import one_line
 
 LIMIT = 20
@@ -28,7 +29,8 @@ class Offer:
     An instruction that somebody else than the user proposes.
 
     :param shown: what and who it is, on one line.
-    :param begun: called when the user lets it begin.
+    :param begun: called when the user lets it begin; it raises :class:`~ironcurtain.errors.IronCurtainError` if it
+        cannot.
     :param over: called when it is over, with why it failed, or an empty text; ``None``: the user discards it.
     """
 
@@ -89,8 +91,11 @@ class WaitingInstructions:
                 begun = min(self._waiting) if number is None else number
                 if not isinstance(found := self._waiting[begun], Offer):
                     return Taken(found, begun)
+                try:
+                    found.begun()
+                except IronCurtainError as e:
+                    return Taken(said=(f"instruction {begun} cannot begin, and still waits: {e}",))
                 del self._waiting[begun]
-                found.begun()
                 return Taken(found.instruction, begun, offer=found)
             case "-":
                 gone = [number] if number is not None else list(self._waiting)

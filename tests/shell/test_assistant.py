@@ -45,6 +45,15 @@ class RoundTests(AssistantTestCase):
         self.assertEqual((request.model, request.max_tokens, request.traceparent), ("m-1", 1000, "00-trace"))
         self.still_valid()
 
+    def test_a_fault_that_nobody_expects_is_told(self) -> None:
+        self.instruct("what is it?")
+        self.model.fail(ZeroDivisionError("by zero"))
+        self.assertEqual(self.done().error, "a fault of IronCurtain ended it: ZeroDivisionError: by zero")
+        self.assertEqual(len(self.flushLoggedErrors(ZeroDivisionError)), 1)
+        self.instruct("again")
+        self.say("Yes.")
+        self.assertEqual(self.done().text, "Yes.")
+
     def test_results_go_to_the_model(self) -> None:
         self.instruct()
         self.plan("ls", "df")

@@ -7,8 +7,8 @@ import json
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.errors import SessionError
-from ironcurtain.shell.waiting import LIMIT, WaitingInstructions
+from ironcurtain.errors import SessionError, Unavailable
+from ironcurtain.shell.waiting import LIMIT, Taken, WaitingInstructions
 from ironcurtain.shell.watcher_runs import ShellRuns
 from ironcurtain.watchers.decision import Batch
 from ironcurtain.watchers.model import SHELL, Event
@@ -39,6 +39,18 @@ class ShellRunsTests(SynchronousTestCase):
         self.assertNoResult(run)
         self.waiting.ended(taken, False)
         self.assertIsNone(self.successResultOf(run))
+
+    def test_what_cannot_be_noted_does_not_begin_and_still_waits(self) -> None:
+        def full(session: int) -> None:
+            raise Unavailable("no space left")
+
+        runs, batch = ShellRuns(self.waiting, self.said.append), Batch((Event({"new": "a"}),), 0, ("tests",))
+        run = Deferred.fromCoroutine(runs(make_watcher(agent=SHELL), batch, full))
+        self.assertEqual(
+            self.waiting.take("+"), Taken(said=("instruction 1 cannot begin, and still waits: no space left",))
+        )
+        self.waiting.take("-")
+        self.failureResultOf(run, Declined)
 
     def test_user_drops_it(self) -> None:
         run = self.offer()
