@@ -18,7 +18,8 @@ from ironcurtain.shell.tools import JudgedStep
 
 WORDS: Final[Mapping[Risk, str]] = {
     Risk.READ: "every step that only reads files",
-    Risk.WRITE_INSIDE: "every step that writes files below the directory of this session, and deletes nothing",
+    Risk.WRITE_INSIDE: "every step that writes files below the directory of this session, none of them hidden, and "
+    "deletes nothing",
     Risk.NETWORK: "every step that reaches hosts, and uses no files",
 }
 """The categories, and what an approval of each covers."""
@@ -50,9 +51,11 @@ def category_of(judged: JudgedStep) -> Risk | None:
     if verdict.decision is not Decision.ESCALATE or not {verdict.rule, *verdict.asking} <= _TABLES:
         return None
     files = any(resource.role in _FILES for resource in verdict.resources)
+    # What programs obey unasked is there: ".git/config", ".bashrc", ".envrc".
+    hidden = any("/." in resource.value for resource in verdict.resources if resource.role == "write-path")
     fits = {
         Risk.READ: verdict.reversal is Reversal.READS,
-        Risk.WRITE_INSIDE: verdict.reversal in _INSIDE,
+        Risk.WRITE_INSIDE: verdict.reversal in _INSIDE and not hidden,
         Risk.NETWORK: not files,
     }
     return risk if fits[risk] else None

@@ -45,6 +45,10 @@ class CategoryTests(EditCase):
             "curl -o src/x https://example.org",
             "ls $(reboot)",
             "frobnicate x",
+            "cp src/a .git/config",
+            "echo x > .envrc",
+            "mv src/a .git/hooks/post-commit",
+            "mkdir src/.vscode",
             "cat *",
             "cat .secret",
             "ssh example.org ls",
@@ -67,6 +71,11 @@ class CategoryTests(EditCase):
         self.run_plan(self.write("sub/b", "2"))
         self.assertEqual(self.ended(), [StepOutcome.DONE])
         self.assertEqual([each for each in self.told if isinstance(each, ApprovalRequested)], [])
+        for path in (".git/config", "sub/.envrc", "../beside"):
+            plan = self.run_plan(self.write(path, "3"))
+            self.assertEqual(self.last(ApprovalRequested).category, "", path)  # type: ignore[union-attr]
+            plan.receive(approval("deny", 1))
+            self.assertEqual(self.ended(), [StepOutcome.DENIED])
         plan = self.run_plan(self.write("../beside", "3"))
         self.assertEqual(self.last(ApprovalRequested).category, "")  # type: ignore[union-attr]
         plan.receive(approval("deny", 1))
