@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import ctypes
+import io
 import json
 import os
 import select
@@ -220,3 +222,19 @@ class Server:
         self.process.stdin.close()
         self.process.wait(SECONDS)
         self.process.stdout.close()
+
+
+BLACK = {(0, 0, 0)}
+"""Colours of what is painted over."""
+
+
+def colours(picture: dict[str, Any], about: str, bounds: list[int]) -> set[Any]:
+    """:returns: the colours within a part of the screen in a picture, without its rim."""
+    from PIL import Image
+
+    known = json.loads(about)
+    image, scale = Image.open(io.BytesIO(base64.b64decode(picture["data"]))).convert("RGB"), known["scale"]
+    left, top = (bounds[at] - known["origin"][at] for at in (0, 1))
+    box = (left + 6, top + 6, left + bounds[2] - 6, top + bounds[3] - 6)
+    found = image.crop(tuple(int(edge * scale) for edge in box)).getcolors(1 << 24)  # type: ignore[arg-type]
+    return {colour for _, colour in found or ()}

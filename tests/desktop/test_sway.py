@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from tests.desktop.desktops import Desktop, Server, wait_for
+from tests.desktop.desktops import BLACK, SECONDS, Desktop, Server, colours, wait_for
 from tests.programs import program
 
 _SETTINGS = "output HEADLESS-1 resolution 1000x700\nxwayland disable\ndefault_border none\n"
@@ -28,6 +28,10 @@ class SwayDesktop(Desktop):
         (socket,) = wait_for(lambda: glob.glob(f"{self.top}/sway-ipc.*.sock"), "sway")
         wait_for(lambda: glob.glob(f"{self.top}/wayland-?"), "the display")
         self.environ |= {"SWAYSOCK": socket, "WAYLAND_DISPLAY": "wayland-1"}
+
+    def sway(self, order: str) -> None:
+        """Give sway an order."""
+        self.run("swaymsg", order).wait(SECONDS)
 
 
 class SwayTests(SynchronousTestCase):
@@ -74,6 +78,18 @@ class SwayTests(SynchronousTestCase):
         self.assertIsNone(dialog.poll())
         self.server.call("window", app="zenity", window=window["window"], title="Click", action="close")
         self.assertEqual(dialog.wait(10), 1)
+
+    def test_password_in_a_window_that_is_not_in_the_corner_is_in_no_picture(self) -> None:
+        self.dialog("--info", "--title", "Corner", "--text", "x")
+        self.dialog("--password", "--title", "Key")
+        corner, window = self.server.window("zenity", "Corner"), self.server.window("zenity", "Key")
+        move = {"app": "zenity", "action": "move", "bounds": [0, 0, 0, 0]}
+        self.server.call("window", **move, window=corner["window"], title="Corner")
+        self.desktop.sway(f"[con_id={window['window']}] floating enable, move absolute position 300 200")
+        window = self.server.window("zenity", "Key")
+        self.assertGreater(min(window["bounds"][:2]), 99)
+        picture, about = self.server.parts("screenshot", app="screen")
+        self.assertEqual(colours(picture, about["text"], window["bounds"]), BLACK)
 
     def test_status_names_what_is_missing(self) -> None:
         status = self.server.call("status")

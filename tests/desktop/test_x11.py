@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import io
-import json
 import os
 import pty
 import signal
@@ -13,7 +10,7 @@ from typing import Any, ClassVar
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from tests.desktop.desktops import SCREEN, Server, XDesktop, wait_for
+from tests.desktop.desktops import BLACK, SCREEN, Server, XDesktop, colours, wait_for
 from tests.programs import program
 
 
@@ -114,6 +111,10 @@ class SeeingTests(XCase):
         self.server.element("zenity", "push button", "OK")
         lines = self.server.call("read_text", app="zenity")["lines"]
         self.assertIn("Calendar of Tuesday", " ".join(line["text"] for line in lines))
+
+    def test_region_that_is_no_rectangle_is_refused(self) -> None:
+        for tool in ("screenshot", "read_text"):
+            self.assertIn("a rectangle is", self.server.refusal(tool, app="screen", region=[1, 2, 3]))
 
     def test_application_that_hangs_does_not_stop_the_others(self) -> None:
         hung, fine = self.dialog("--info", "--text", "x"), self.desktop.run("mousepad")
@@ -226,6 +227,18 @@ class OperatingTests(XCase):
         why = self.server.refusal("click", **self.place(window))
         self.assertIn("belongs to mousepad, not to zenity; nothing was done", why)
 
+    def test_another_window_of_the_application_is_not_clicked(self) -> None:
+        editor = self.desktop.run("mousepad")
+        self.addCleanup(self.end, editor)
+        window = self.server.window("mousepad")
+        self.server.call("key", app="mousepad", window=window["window"], keys="Ctrl+o")
+        dialog = self.server.window("mousepad", "Open")
+        left, top, width, height = dialog["bounds"]
+        point = [left + width // 2, top + height // 2]
+        at = {**self.place(self.server.window("mousepad", "Untitled")), "point": point}
+        self.assertIn("another window of mousepad is at", self.server.refusal("click", **at))
+        self.server.call("click", **{**self.place(dialog), "point": point})
+
     def test_element_that_changed_or_is_of_another_application_is_not_pressed(self) -> None:
         dialog = self.dialog("--question", "--text", "Go?")
         yes = self.server.on(self.server.element("zenity", "push button", "Yes"), "zenity")
@@ -303,18 +316,3 @@ class NoticeTests(XCase):
         history = dunstctl("history")
         self.assertIn(b"Agent: IronCurtain: approve?", history)
         self.assertNotIn(b"<a href", history)
-
-
-def colours(picture: dict[str, Any], about: str, bounds: list[int]) -> set[Any]:
-    """:returns: the colours within a part of the screen in a picture, without its rim."""
-    from PIL import Image
-
-    known = json.loads(about)
-    image, scale = Image.open(io.BytesIO(base64.b64decode(picture["data"]))).convert("RGB"), known["scale"]
-    left, top = (bounds[at] - known["origin"][at] for at in (0, 1))
-    box = (left + 6, top + 6, left + bounds[2] - 6, top + bounds[3] - 6)
-    found = image.crop(tuple(int(edge * scale) for edge in box)).getcolors(1 << 24)  # type: ignore[arg-type]
-    return {colour for _, colour in found or ()}
-
-
-BLACK = {(0, 0, 0)}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -170,11 +170,14 @@ class Accessibility:
         count = int(_plain(about[0].get("ChildCount"), "i"))
         return Element(place, str(role[0]), name, value, bounds, named, tuple(actions or ()), has, count)
 
-    async def tree(self, place: Place, depth: int, limit: int) -> Element:
+    async def tree(
+        self, place: Place, depth: int, limit: int, belongs: Callable[[int], bool] = lambda pid: True
+    ) -> Element:
         """
         Read an element and what is below it, level by level, but not what is in menus below it.
 
         :param limit: most elements in all.
+        :param belongs: whether a process may have elements in it; an application can name those of others as its own.
         """
         top = await self.read(place)
         level, left = [top], limit - 1
@@ -186,7 +189,8 @@ class Accessibility:
                     if parent is not top and parent.role == MENU:
                         parent.more = parent.count
                         continue
-                    found = await self._children(parent, min(left, CHILD_LIMIT))
+                    listed = await self._children(parent, min(left, CHILD_LIMIT))
+                    found = [each for each in listed if await self._is_of(parent.place, each, belongs)]
                     read = await asyncio.gather(*map(self.read, found), return_exceptions=True)
                     parent.children = [each for each in read if isinstance(each, Element)]
                     parent.more = max(parent.count - len(parent.children), 0)
@@ -230,6 +234,12 @@ class Accessibility:
         )
         return [Place(str(child[0][0]), str(child[0][1])) for child in await asyncio.gather(*calls)]
 
+    async def _is_of(self, parent: Place, child: Place, belongs: Callable[[int], bool]) -> bool:
+        try:
+            return child.bus == parent.bus or belongs(await self._bus.process(child.bus))
+        except DesktopError:
+            return False
+
     async def press(self, element: Element) -> None:
         """:raises DesktopError: it has no action, or refuses it."""
         lower = [action.casefold() for action in element.actions]
@@ -260,8 +270,10 @@ class Accessibility:
         (parent,) = await self._call(
             element.place, "", "Get", "v", "ss", [f"{_SPI}Accessible", "Parent"], interface=_PROPERTIES
         )
-        bus, path = _plain(parent, "(so)")
-        (done,) = await self._call(Place(str(bus), str(path)), "Selection", "SelectChild", "b", "i", [index])
+        bus, path = map(str, _plain(parent, "(so)"))
+        if bus != element.place.bus:
+            raise DesktopError("this element says that it is in a list of another application; nothing was done")
+        (done,) = await self._call(Place(bus, path), "Selection", "SelectChild", "b", "i", [index])
         if not done:
             raise DesktopError("the application did not select it")
 

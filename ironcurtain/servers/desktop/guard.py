@@ -8,6 +8,7 @@ from collections.abc import Callable
 from ironcurtain.servers.desktop.model import DesktopError, shown
 from ironcurtain.servers.desktop.processes import (
     Processes,
+    above,
     app_name,
     holds_terminal,
     may_run_commands,
@@ -39,6 +40,14 @@ class Guard:
         """:returns: the name of a process's application; empty if it cannot be known."""
         process = self._processes.get(pid)
         return "" if process is None else shown(app_name(process), 100)
+
+    def is_above(self, pid: int, other: int) -> bool:
+        """Whether a process is another one, or has started it, maybe through others."""
+        return pid in above(other, self._processes)
+
+    def belongs(self, pid: int, app: str) -> bool:
+        """Whether a process is of an application, or a helper that it started, such as one for pages of the web."""
+        return any(self.app(each) == app for each in above(pid, self._processes))
 
     def check_app(self, pid: int, app: str, what: str) -> None:
         """

@@ -133,7 +133,7 @@ class Hands:
 
         :raises DesktopError: the window or its place is not that of the call, or something lies above it.
         """
-        wanted = Bounds(*_four(given["bounds"]))
+        wanted = Bounds.of(given["bounds"])
         with screen(self._environ) as found, found.alone():
             window = _find(found, known, given)
             if window.bounds != wanted:
@@ -142,10 +142,12 @@ class Hands:
             for point in points:
                 if not window.bounds.holds(*point):
                     raise DesktopError(f"{list(point)} is not in the window; nothing was done")
-                owner = found.owner_at(*point)
+                owner, its = found.owner_at(*point)
                 if owner != window.pid:
                     known.check_app(owner, given["app"], f"what is at {list(point)}")
                     raise DesktopError(f"another process of {given['app']} is at {list(point)}; nothing was done")
+                if its not in ("", window.id):
+                    raise DesktopError(f"another window of {given['app']} is at {list(point)}; nothing was done")
             yield found, window
 
     async def key(self, given: Arguments) -> list[Part]:
@@ -196,7 +198,7 @@ class Hands:
         known, place = await guard(self._environ), given.get("bounds")
         if given["action"] in ("move", "resize") and place is None:
             raise DesktopError(f"{given['action']} needs bounds: x, y, width and height")
-        wanted = None if place is None else Bounds(*_four(place))
+        wanted = None if place is None else Bounds.of(place)
         with screen(self._environ) as found:
             window = _find(found, known, given)
             if shown(window.title, 300) != given["title"]:
@@ -227,10 +229,3 @@ def _point(given: list[Any]) -> tuple[int, int]:
     if len(given) != 2:
         raise DesktopError("a point is [x, y], in pixels of the screen")
     return int(given[0]), int(given[1])
-
-
-def _four(given: list[Any]) -> tuple[int, int, int, int]:
-    if len(given) != 4:
-        raise DesktopError("bounds are [x, y, width, height], in pixels of the screen, as windows gives them")
-    x, y, width, height = map(int, given)
-    return x, y, width, height

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from ironcurtain.senses.client import SensesWorker
@@ -68,7 +69,8 @@ class Looker:
                 places = [place]
             else:
                 places = [Place(bus, ROOT) for bus in await _connections(access, guard, app)]
-            trees = [await access.tree(place, depth, max(limit // len(places), 1)) for place in places]
+            most, belongs = max(limit // len(places), 1), partial(guard.belongs, app=app)
+            trees = [await access.tree(place, depth, most, belongs) for place in places]
         found = [line for top in trees for line in _lines(top, 0)]
         return [text_part({"notice": _NOTICE, "elements": found})]
 
@@ -121,7 +123,7 @@ class Looker:
         hidden += [*before, *await self._secrets(guard, app)]
         wanted = area
         if region:
-            cut = Bounds(*map(int, region)).within(area)
+            cut = Bounds.of(region).within(area)
             if cut is None:
                 raise DesktopError("this region shows nothing of the application's window")
             wanted = Bounds(cut.x + area.x, cut.y + area.y, cut.width, cut.height)
@@ -142,13 +144,16 @@ class Looker:
     async def _passwords(self, access: Accessibility, guard: Guard, app: str) -> list[Bounds]:
         found: list[Bounds] = []
         for bus, pid in (await access.applications()).items():
-            if app not in (SCREEN, guard.app(pid)):
+            if app != SCREEN and not guard.belongs(pid, app):
                 continue
             try:
-                found += await access.passwords(bus)
+                places, whole = await access.passwords(bus), False
             except DesktopError:
-                with screen(self._environ) as shows:
-                    found += [each.bounds for each in shows.windows(guard.app) if each.pid == pid]
+                places, whole = [], True
+            with screen(self._environ) as shows:
+                if whole or (places and not shows.is_known_to_applications):
+                    places = [each.bounds for each in shows.windows(guard.app) if guard.is_above(each.pid, pid)]
+            found += places
         return found
 
     async def _legend(self, app: str, whole: Bounds, area: Box) -> list[tuple[Element, Box]]:
@@ -157,7 +162,8 @@ class Looker:
         guard, shown_part = Guard(), Bounds(area.x + whole.x, area.y + whole.y, area.width, area.height)
         async with accessibility(self._environ) as access:
             names = await _connections(access, guard, app)
-            trees = [await access.tree(Place(bus, ROOT), MARK_DEPTH, MARK_SEARCHED) for bus in names]
+            belongs = partial(guard.belongs, app=app)
+            trees = [await access.tree(Place(bus, ROOT), MARK_DEPTH, MARK_SEARCHED, belongs) for bus in names]
         found = []
         for element in (each for top in trees for each in top.walk()):
             operable = element.actions or "editable" in element.states

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -49,6 +50,13 @@ class Bounds:
     y: int
     width: int
     height: int
+
+    @classmethod
+    def of(cls, given: Sequence[float]) -> Bounds:
+        """:raises DesktopError: these are not four numbers."""
+        if len(given) != 4:
+            raise DesktopError("a rectangle is [x, y, width, height], in pixels of the screen")
+        return cls(*map(int, given))
 
     def holds(self, x: int, y: int) -> bool:
         """Whether a point is inside."""

@@ -146,11 +146,11 @@ def own_windows(processes: Processes, own: int) -> frozenset[int]:
     :returns: all above a process of IronCurtain; where one is in a multiplexer, also all above any multiplexer.
     """
     ours = {own, *(each.pid for each in processes.values() if _is_ours(each))}
-    above = frozenset(pid for each in ours for pid in _above(each, processes))
-    if any(_is_multiplexer(processes[pid]) for pid in above if pid in processes):
+    found = frozenset(pid for each in ours for pid in above(each, processes))
+    if any(_is_multiplexer(processes[pid]) for pid in found if pid in processes):
         multiplexers = [each.pid for each in processes.values() if _is_multiplexer(each)]
-        above |= {pid for each in multiplexers for pid in _above(each, processes)}
-    return above
+        found |= {pid for each in multiplexers for pid in above(each, processes)}
+    return found
 
 
 def _is_ours(process: Process) -> bool:
@@ -163,7 +163,8 @@ def _is_multiplexer(process: Process) -> bool:
     return any(_MULTIPLEXERS.fullmatch(name.lower()) for name in names)
 
 
-def _above(pid: int, processes: Processes) -> Iterator[int]:
+def above(pid: int, processes: Processes) -> Iterator[int]:
+    """:returns: a process, the one that started it, and so on."""
     seen: Collection[int] = set()
     while pid > 1 and pid not in seen:
         yield pid

@@ -29,6 +29,11 @@ class Sway:
         """The whole screen."""
         return _bounds(self._tree())
 
+    @property
+    def is_known_to_applications(self) -> bool:
+        """Whether they can tell where on the screen their elements are: Wayland does not tell them."""
+        return False
+
     def windows(self, app_of: Callable[[int], str]) -> list[Window]:
         """:returns: those that the compositor has, the topmost first."""
         return [_window(node, app_of) for node in _leaves(self._tree())]
@@ -39,10 +44,10 @@ class Sway:
         before = windows[: next((place for place, each in enumerate(windows) if each.id == window.id), 0)]
         return [each.bounds for each in before if each.id in visible and each.pid != window.pid]
 
-    def owner_at(self, x: int, y: int) -> int:
-        """:returns: id of the process that a click at a point would go to; 0 if there is none."""
+    def owner_at(self, x: int, y: int) -> tuple[int, str]:
+        """:returns: id of the process that a click at a point would go to, 0 if there is none; and of the window."""
         nodes = (node for node in _leaves(self._tree()) if node.get("visible") and _inner(node).holds(x, y))
-        return next(map(_pid, nodes), 0)
+        return next(((_pid(node), str(node["id"])) for node in nodes), (0, ""))
 
     def focused_process(self) -> int:
         """:returns: id of the process that gets what is typed; 0 if there is none."""

@@ -64,6 +64,11 @@ class X11:
         known = self._root.get_geometry()
         return Bounds(0, 0, known.width, known.height)
 
+    @property
+    def is_known_to_applications(self) -> bool:
+        """Whether they can tell where on the screen their elements are."""
+        return True
+
     def windows(self, app_of: Callable[[int], str]) -> list[Window]:
         """:returns: those that the window manager knows, the topmost first."""
         from Xlib.error import XError
@@ -106,15 +111,19 @@ class X11:
             window = parent
         return int(window.id)
 
-    def owner_at(self, x: int, y: int) -> int:
-        """:returns: id of the process that a click at a point would go to; 0 if there is none."""
-        window = self._root
+    def owner_at(self, x: int, y: int) -> tuple[int, str]:
+        """
+        :returns: id of the process that a click at a point would go to, 0 if there is none; and of the window there
+            that the window manager knows, empty if it is none of those, such as a menu.
+        """
+        known = set(self._property(self._root, "_NET_CLIENT_LIST_STACKING"))
+        window, its = self._root, ""
         for _ in range(_DEEPEST):
             child = window.translate_coords(self._root, x, y).child
             if not child:
-                break
-            window = child
-        return 0 if window is self._root else self._process(window.id)
+                return 0 if window is self._root else self._process(window.id), its
+            window, its = child, its or (hex(child.id) if child.id in known else "")
+        return 0, ""
 
     def focused_process(self) -> int:
         """:returns: id of the process that gets what is typed; 0 if there is none."""

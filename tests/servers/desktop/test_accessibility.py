@@ -115,6 +115,33 @@ class HostileTests(SynchronousTestCase):
 
         self.assertEqual(sum(1 for _ in self.ask(answer, question).walk()), 300)
 
+    def test_elements_of_others_are_not_read_as_its_own(self) -> None:
+        def answer(path: str, member: str, body: list[Any]) -> tuple[str, list[Any]] | None:
+            if member == "GetChildren":
+                return "a(so)", [[[self.other, f"{_PATH}1"]]]
+            return answers(children=1).get(member)
+
+        async def question(access: Accessibility, app: str) -> tuple[int, int]:
+            async with Bus(self.desktop.environ["DBUS_SESSION_BUS_ADDRESS"]) as bus:
+                self.other = str(bus._bus.unique_name)
+                top = await access.tree(Place(app, f"{_PATH}1"), 3, 300, lambda pid: False)
+            return len(top.children), top.more
+
+        self.assertEqual(self.ask(answer, question), (0, 1))
+
+    def test_list_of_another_application_is_not_changed(self) -> None:
+        def answer(path: str, member: str, body: list[Any]) -> tuple[str, list[Any]] | None:
+            if member == "GetIndexInParent":
+                return "i", [0]
+            parent = Variant("(so)", ["org.freedesktop.DBus", f"{_PATH}1"])
+            return ("v", [parent]) if member == "Get" else answers().get(member)
+
+        async def question(access: Accessibility, app: str) -> None:
+            await access.select(await access.read(Place(app, f"{_PATH}1")))
+
+        with self.assertRaisesRegex(DesktopError, "in a list of another application"):
+            self.ask(answer, question)
+
     def test_silent_application_is_given_up(self) -> None:
         silent = answers()
         del silent["GetState"]

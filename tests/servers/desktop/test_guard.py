@@ -60,5 +60,11 @@ class GuardTests(SynchronousTestCase):
     def test_a_program_that_hides_counts_as_one_that_runs_commands(self) -> None:
         self.assertIn("say terminal = true", self.refusal(8, self.guard.app(8)))
 
+    def test_helpers_belong_to_the_application_that_started_them(self) -> None:
+        self.assertTrue(self.guard.belongs(3, "foot") and self.guard.belongs(2, "foot"))
+        self.assertFalse(self.guard.belongs(4, "foot") or self.guard.belongs(77, "foot"))
+        self.assertTrue(self.guard.is_above(2, 3))
+        self.assertFalse(self.guard.is_above(3, 2))
+
     def test_names_of_programs_are_escaped(self) -> None:
         self.assertEqual(self.guard.app(9), "a\\x1b[2Jb")
