@@ -15,6 +15,7 @@ from ironcurtain.errors import Unavailable
 from ironcurtain.mcp_proxy.downloads import Download, download_of
 from ironcurtain.mcp_proxy.servers_config import CommandServer, SandboxConfig, ServerConfig
 from ironcurtain.network.gateway import PROXY_VARIABLES, listeners
+from ironcurtain.policy.desktop import SERVER as DESKTOP
 from ironcurtain.process import bounded
 from ironcurtain.process.accounts import FREE_UIDS, SEARCH, WRITE, Account
 from ironcurtain.process.bounded import Bounds, Unfinished
@@ -263,8 +264,13 @@ def program_of(server: CommandServer, ground: Ground, secrets: Mapping[str, str]
     :param secrets: the output of the server's ``env_command``, which can replace its ``PATH``.
     :returns: path of the program that a server's command names.
     :raises Unavailable: there is none, or it cannot be executed, or the server's ``cwd`` is not a directory, or it
-        starts elsewhere than its arguments suppose.
+        starts elsewhere than its arguments suppose, or its name is not the one under which it is judged.
     """
+    if is_for_desktop(server) and server.name != DESKTOP:
+        raise Unavailable(
+            f"MCP server {server.name}: input to terminals is asked about, and tables of the policy apply, only where"
+            f" this server is called {DESKTOP}: name it so in mcp-servers.json"
+        )
     cwd, command = _base(server, ground), server.command
     if (word := _relative_file(server, ground)) is not None:
         raise Unavailable(

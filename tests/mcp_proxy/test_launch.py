@@ -15,6 +15,7 @@ from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
 from ironcurtain.errors import Unavailable
 from ironcurtain.mcp_proxy.launch import FOR_DESKTOP, OWN_SERVERS, Ground, Launch, account_notice, prepare
+from ironcurtain.mcp_proxy.obstacles import obstacle
 from ironcurtain.mcp_proxy.servers_config import CommandServer, Reading, SandboxConfig
 from ironcurtain.network.access import Access, Entry
 from ironcurtain.process.accounts import FREE_UIDS, Account
@@ -175,8 +176,16 @@ class DesktopServerTests(LaunchCase):
         self.assertEqual((launch.sandbox, launch.argv[1:]), (None, (sys.executable, *OWN_SERVERS[2])))
 
     def test_it_always_becomes_the_account_of_the_session(self) -> None:
-        launch = self.prepare(sys.executable, *OWN_SERVERS[2], account=SOMEBODY)
+        server = CommandServer("desktop", sys.executable, OWN_SERVERS[2], {}, {})
+        launch = prepare(server, {}, Ground(ENVIRON, str(self.workspace), account=SOMEBODY))
         self.assertEqual(launch.argv[-1], "--account=4242:4243")
+
+    def test_it_starts_under_no_name_that_its_rules_do_not_know(self) -> None:
+        for name in ("gui", "Desktop"):
+            server, ground = CommandServer(name, sys.executable, OWN_SERVERS[2], {}, {}), Ground(ENVIRON, "/")
+            with self.assertRaisesRegex(Unavailable, "where this server is called desktop"):
+                prepare(server, {}, ground)
+            self.assertIn("called desktop", obstacle(server, ground) or "")
 
     def test_only_this_server_has_them(self) -> None:
         environ = {**ENVIRON, **dict.fromkeys(FOR_DESKTOP, "x")}
