@@ -6,12 +6,24 @@ import os
 import pty
 import signal
 import subprocess
+import sys
 from typing import Any, ClassVar
 
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.desktop.desktops import BLACK, SCREEN, Server, XDesktop, colours, wait_for
 from tests.programs import program
+
+TAKER = """
+from Xlib import X, display
+d = display.Display()
+w = d.screen().root.create_window(0, 0, 9, 9, 0, X.CopyFromParent, event_mask=X.KeyPressMask, override_redirect=1)
+w.map()
+print(w.grab_keyboard(False, X.GrabModeAsync, X.GrabModeAsync, X.CurrentTime), flush=True)
+while True:
+    d.next_event()
+"""
+"""A program that takes the keyboard for itself, as launchers do."""
 
 
 class XCase(SynchronousTestCase):
@@ -226,6 +238,27 @@ class OperatingTests(XCase):
         self.server.call("window", **move, action="activate")
         why = self.server.refusal("click", **self.place(window))
         self.assertIn("belongs to mousepad, not to zenity; nothing was done", why)
+
+    def test_another_program_that_takes_the_keyboard_gets_nothing(self) -> None:
+        self.dialog("--entry")
+        window = self.server.window("zenity")
+        taker = self.desktop.run(sys.executable, "-c", TAKER, stdout=subprocess.PIPE)
+        self.addCleanup(self.end, taker)
+        assert taker.stdout is not None
+        self.assertEqual(taker.stdout.readline(), b"0\n")
+        named = {"app": "zenity", "window": window["window"]}
+        for tool, given in (("type", {"text": "x"}), ("key", {"keys": "Enter"})):
+            self.assertIn("has taken the keyboard", self.server.refusal(tool, **named, **given), tool)
+        self.assertIn("has taken the keyboard", self.server.refusal("click", **self.place(window)))
+        taker.kill()
+        taker.wait()
+
+        def typed() -> bool:
+            asked = self.server.send("tools/call", name="type", arguments={**named, "text": "y"})
+            return not self.server.answer(asked)["isError"]
+
+        wait_for(typed, "the keyboard")
+        self.assertEqual(self.server.element("zenity", "text")["value"], "y")
 
     def test_another_window_of_the_application_is_not_clicked(self) -> None:
         editor = self.desktop.run("mousepad")

@@ -33,6 +33,8 @@ _STEPS = 8
 
 _BUTTONS = {"left": 1, "middle": 2, "right": 3}
 
+_TAKEN = "another program has taken the keyboard or the mouse, such as a launcher, a lock or a question for a password"
+
 Arguments = Mapping[str, Any]
 
 
@@ -148,6 +150,8 @@ class Hands:
                     raise DesktopError(f"another process of {given['app']} is at {list(point)}; nothing was done")
                 if its not in ("", window.id):
                     raise DesktopError(f"another window of {given['app']} is at {list(point)}; nothing was done")
+            if found.is_taken(window.pid):
+                raise DesktopError(f"{_TAKEN}; nothing was done")
             yield found, window
 
     async def key(self, given: Arguments) -> list[Part]:
@@ -223,6 +227,8 @@ def _verify_focus(found: Screen, known: Guard, window: Window) -> None:
     if now is None or now.id != window.id or found.focused_process() != window.pid:
         other = "nothing" if now is None else f"{now.app} ({now.id})"
         raise DesktopError(f"the window does not have the focus, but {other}")
+    if found.is_taken(window.pid):
+        raise DesktopError(_TAKEN)
 
 
 def _point(given: list[Any]) -> tuple[int, int]:

@@ -51,7 +51,13 @@ class Sway:
 
     def focused_process(self) -> int:
         """:returns: id of the process that gets what is typed; 0 if there is none."""
-        return next((_pid(node) for node in _leaves(self._tree()) if node["focused"]), 0)
+        seats = json.loads(output(["swaymsg", "-r", "-t", "get_seats"], limit=_TREE_LIMIT))
+        focused = {seat.get("focus") for seat in seats}  # zero where something has it that is no window
+        return next((_pid(node) for node in _leaves(self._tree()) if focused == {node["id"]}), 0)
+
+    def is_taken(self, pid: int) -> bool:
+        """Nothing under sway can grab input but what the compositor shows as having the focus."""
+        return False
 
     @contextmanager
     def alone(self) -> Iterator[None]:

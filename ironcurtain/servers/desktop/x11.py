@@ -130,6 +130,31 @@ class X11:
         focus = self._display.get_input_focus().focus
         return self._process(focus.id) if hasattr(focus, "id") else 0
 
+    def is_taken(self, pid: int) -> bool:
+        """
+        Whether input goes to another process than the one with the window or the focus, which has grabbed it, as
+        launchers, locks and questions for passwords do.
+
+        :param pid: of who should get it. Nobody tells who has grabbed; its own menus do.
+        """
+        from Xlib import X
+        from Xlib.error import XError
+
+        taken = [
+            self._root.grab_keyboard(True, X.GrabModeAsync, X.GrabModeAsync, X.CurrentTime),
+            self._root.grab_pointer(True, 0, X.GrabModeAsync, X.GrabModeAsync, X.NONE, X.NONE, X.CurrentTime),
+        ]
+        self._display.ungrab_keyboard(X.CurrentTime)
+        self._display.ungrab_pointer(X.CurrentTime)
+        if not any(status != X.GrabSuccess for status in taken):
+            return False
+        for child in self._root.query_tree().children:
+            with suppress(XError):  # it was closed meanwhile
+                shows = child.get_attributes()
+                if shows.override_redirect and shows.map_state == X.IsViewable and self._process(child.id) == pid:
+                    return False
+        return True
+
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Let the server carry out no request of other clients."""
