@@ -26,6 +26,15 @@ _TERMINALS = re.compile(
 )
 """Known terminal emulators; others are known by what they do."""
 
+_COMMANDERS = re.compile(
+    r"emacs.*|g?vim.*|nvim-qt|neovide|idle.*|jupyter-qtconsole|spyder"
+    r"|albert|bemenu.*|dmenu.*|fuzzel|gmrun|krunner|launchy|lxqt-runner|rofi|synapse|tofi.*|ulauncher|wofi"
+    r"|xfce4-appfinder|xfrun4|cinnamon|gnome-shell|plasmashell"
+    r"|(?:auto)?sshd?|xpra.*|x2goclient|waypipe|xephyr|xnest|xwayland|.*vnc.*|.*vinagre|krdc|remmina"
+    r"|rdesktop|.*freerdp.*|gnome-(?:boxes|connections)|(?:remote|virt)-(?:manager|viewer)|spicy|qemu.*|virtualbox.*|vmware.*"
+)
+"""Other programs in which commands are typed: editors, launchers, and those that show another machine or display."""
+
 _MULTIPLEXERS = re.compile(r"tmux|screen|zellij|dtach|abduco|dvtm|byobu|mosh|et")
 """Programs whose sessions appear in terminals that are not above them."""
 
@@ -101,6 +110,8 @@ def may_run_commands(process: Process, processes: Processes, holds_terminal: boo
     :returns: whether an application runs commands that are typed in it.
     """
     if holds_terminal or not process.program or _is_terminal(process):
+        return True
+    if _COMMANDERS.fullmatch(app_name(process).casefold()):
         return True
     return any(each.terminal not in (0, process.terminal) for each in _below(process.pid, processes))
 

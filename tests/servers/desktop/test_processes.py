@@ -57,6 +57,12 @@ class TerminalTests(SynchronousTestCase):
         editor = process(5, program="/usr/bin/mousepad", terminal=34816)
         self.assertFalse(self.check(editor, process(6, 5, terminal=34816), process(7, 5), process(8, 1, terminal=9)))
 
+    def test_launchers_editors_and_other_machines_run_commands(self) -> None:
+        for name in ("rofi", "dmenu_run", "emacs-gtk", "gvim", "ssh", "xtigervncviewer", "Xwayland", "gnome-shell"):
+            self.assertTrue(self.check(process(5, program=f"/usr/bin/{name}")), name)
+        for name in ("gedit", "firefox-esr", "soffice.bin", "evince", "zenity"):
+            self.assertFalse(self.check(process(5, program=f"/usr/bin/{name}")), name)
+
     def test_terminals_are_known_by_name_by_children_by_what_they_hold_and_by_hiding(self) -> None:
         self.assertTrue(self.check(process(5, program="/usr/bin/xterm")))
         self.assertTrue(self.check(process(5, program="/usr/bin/python3", words="python3 /usr/bin/Terminator")))
