@@ -73,7 +73,9 @@ def _part(part: Any) -> Any:
     if kind == "text" and isinstance(part.get("text"), str):
         return part["text"]
     if kind == "resource" and isinstance(held := part.get("resource"), dict) and isinstance(held.get("blob"), str):
-        kind, data = str(held.get("mimeType", "")).partition("/")[0], held["blob"]
+        kind, data = str(held.get("mimeType", "")).casefold().partition("/")[0], held["blob"]
+        if kind not in ("image", "audio") and isinstance(picture := _picture(data), ImageBlock):
+            return picture  # whatever the server says of it
     if kind == "image" and isinstance(data, str):
         return _picture(data)
     if kind == "audio" and isinstance(data, str):

@@ -104,8 +104,11 @@ class ReplyTests(SynchronousTestCase):
         self.assertEqual(result(self.part, structuredContent={"scale": 1}).value, [{"scale": 1}, self.image])
 
     def test_embedded_picture_is_one_too(self) -> None:
-        held = {"uri": "file:///a.png", "mimeType": "image/png", "blob": self.data}
-        self.assertEqual(result({"type": "resource", "resource": held}).value, self.image)
+        for kind in ("image/png", "Image/PNG", "application/octet-stream", ""):
+            held = {"uri": "file:///a.png", "mimeType": kind, "blob": self.data}
+            self.assertEqual(result({"type": "resource", "resource": held}).value, self.image, kind)
+        other = {"type": "resource", "resource": {"uri": "file:///a", "mimeType": "application/pdf", "blob": "JVBE"}}
+        self.assertEqual(result(other).value, [other])
 
     def test_kind_is_what_the_data_says(self) -> None:
         self.assertEqual(result({**self.part, "mimeType": "image/svg+xml"}).value, self.image)
