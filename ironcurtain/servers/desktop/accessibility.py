@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ironcurtain.servers.desktop.bus import Bus, NoAnswer, session_address
-from ironcurtain.servers.desktop.model import Bounds, DesktopError, shown
+from ironcurtain.servers.desktop.model import Bounds, DesktopError, Unsupported, shown
 
 PASSWORD = "password text"
 """Role of elements whose text is secret."""
@@ -32,6 +32,7 @@ VALUE_LIMIT = 4000
 CHILD_LIMIT = 500
 """Most children of one element that are asked for; lists can have a hundred thousand."""
 
+_LAUNCHER = "org.a11y.Bus"
 _PREFIX = "/org/a11y/atspi/accessible/"
 _ROOT = f"{_PREFIX}root"
 _SPI = "org.a11y.atspi."
@@ -119,9 +120,9 @@ class Element:
 async def accessibility(environ: Mapping[str, str]) -> AsyncIterator[Accessibility]:
     """:raises DesktopError: there is no accessibility bus."""
     async with Bus(session_address(environ)) as session:
-        (address,) = await session.call(
-            ("org.a11y.Bus", "/org/a11y/bus", "org.a11y.Bus"), "GetAddress", "s", seconds=5.0
-        )
+        if not await session.has_owner(_LAUNCHER) and _LAUNCHER not in await session.startable():
+            raise Unsupported("no program tells of elements (Debian: apt install at-spi2-core)")
+        (address,) = await session.call((_LAUNCHER, "/org/a11y/bus", _LAUNCHER), "GetAddress", "s", seconds=5.0)
     async with Bus(str(address)) as bus:
         yield Accessibility(bus)
 

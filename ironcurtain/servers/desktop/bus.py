@@ -122,6 +122,14 @@ class Bus:
         (found,) = await self.call(_DAEMON, "NameHasOwner", "b", "s", [name])
         return bool(found)
 
+    async def owner(self, name: str) -> str:
+        """
+        :returns: the name of the connection that has another name.
+        :raises DesktopError: none has it.
+        """
+        (found,) = await self.call(_DAEMON, "GetNameOwner", "s", "s", [name])
+        return str(found)
+
     async def startable(self) -> list[str]:
         """:returns: the names whose programs the bus starts when they are called."""
         (found,) = await self.call(_DAEMON, "ListActivatableNames", "as")

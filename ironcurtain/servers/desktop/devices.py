@@ -77,19 +77,21 @@ async def notify(
     """Show a notification, as one of an agent; with actions, wait until one is chosen."""
     if len(actions) > 4 or not 1 <= seconds <= NOTICE_LIMIT:
         raise DesktopError(f"a notification has at most 4 actions, and waits for 1 to {NOTICE_LIMIT} seconds")
-    told: asyncio.Queue[tuple[int, str]] = asyncio.Queue()
+    told: asyncio.Queue[tuple[str, int, str]] = asyncio.Queue()
 
     def heard(message: Any) -> None:
         if message.member in ("ActionInvoked", "NotificationClosed") and len(message.body) == 2:
-            told.put_nowait((message.body[0], str(message.body[1]) if message.member == "ActionInvoked" else ""))
+            key = str(message.body[1]) if message.member == "ActionInvoked" else ""
+            told.put_nowait((str(message.sender), message.body[0], key))
 
-    async def chosen(number: int) -> str:
-        while (message := await told.get())[0] != number:
+    async def chosen(by: str, number: int) -> str:
+        """:param by: who shows the notification: any program can say what was chosen."""
+        while (message := await told.get())[:2] != (by, number):
             pass
-        if message[1]:
-            return message[1]
+        if message[2]:
+            return message[2]
         await asyncio.sleep(CLOSED_SECONDS)  # some say first that it is closed
-        return next((key for its, key in iter(lambda: _taken(told), None) if its == number and key), "")
+        return next((key for *its, key in iter(lambda: _taken(told), None) if its == [by, number] and key), "")
 
     async with Bus(session_address(environ)) as bus:
         await bus.take_signals(_SIGNALS, heard)
@@ -102,7 +104,7 @@ async def notify(
         if not actions:
             return [text_part({"shown": True})]
         try:
-            choice = await asyncio.wait_for(chosen(number), seconds)
+            choice = await asyncio.wait_for(chosen(await bus.owner(NOTIFICATIONS), number), seconds)
         except TimeoutError:
             choice = ""
         with suppress(DesktopError):  # it may be closed
@@ -110,7 +112,7 @@ async def notify(
     return [text_part({"chosen": actions[int(choice)] if choice.isdecimal() and int(choice) < len(actions) else None})]
 
 
-def _taken(told: asyncio.Queue[tuple[int, str]]) -> tuple[int, str] | None:
+def _taken(told: asyncio.Queue[tuple[str, int, str]]) -> tuple[str, int, str] | None:
     return None if told.empty() else told.get_nowait()
 
 
