@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from string import hexdigits
 from typing import TYPE_CHECKING
 
 import click
@@ -16,9 +17,13 @@ from ironcurtain.text.display import one_line
 
 if TYPE_CHECKING:
     from ironcurtain.fleet.members import Known, KnownMember
+    from ironcurtain.fleet.tasks import Task
 
 PORT = 4222
 """The usual port of NATS."""
+
+TASK_DIGITS = 16
+"""Length of a task's id."""
 
 
 @click.group()
@@ -149,11 +154,15 @@ def key() -> None:
 @as_json
 def status(json_output: bool) -> None:
     """
-    List the machines, as this one's daemon knows them.
+    List the machines, as this one's daemon knows them, and the tasks of this one that wait for others.
     """
-    known = read_known(home())
+    import msgspec
+
+    from ironcurtain.fleet.task_files import TaskFiles
+
+    known, tasks = read_known(home()), TaskFiles(home()).all()
     if json_output:
-        print_json(known)
+        print_json({**msgspec.structs.asdict(known), "tasks": tasks})
         return
     if known.unreached:
         since = time.strftime("%H:%M:%S", time.localtime(known.since))
@@ -164,6 +173,31 @@ def status(json_output: bool) -> None:
         ("HOST", "STATE", "SESSIONS", "LOAD", "VERSION", "LABELS", "SEEN"),
         [_row(each) for each in known.members] or [("no other machine is seen", "", "", "", "", "", "")],
     )
+    if tasks:
+        print_lines("")
+        print_table(("TASK", "STATE", "SESSION", "NEEDS", "WHAT"), [_task_row(task) for task in tasks])
+
+
+@fleet.command("take-back")
+@click.argument("task")
+def take_back(task: str) -> None:
+    """
+    Take back the TASK of this machine that waits for another one.
+    """
+    from ironcurtain.fleet.task_files import TaskFiles
+    from ironcurtain.fleet.tasks import Task
+
+    where = home()
+    if len(task) != TASK_DIGITS or not set(task) <= set(hexdigits):
+        raise UsageError("TASK is an id, as 'ironcurtain fleet status' lists it")
+    TaskFiles(where).change(task, Task.withdraw)
+    print_lines(f"Task {task} starts nowhere.")
+
+
+def _task_row(task: Task) -> tuple[str, ...]:
+    where = f"{task.host}/{task.started.session}" if task.started.session else task.host
+    what = f"failed: {task.started.why}" if task.started.why else task.body.task
+    return task.id, task.state, where, one_line(",".join((task.agent, *task.labels)), 40), one_line(what, 60)
 
 
 def _row(known: KnownMember) -> tuple[str, ...]:

@@ -1,14 +1,19 @@
-"""A session that a command of this host starts in the daemon of another host of its fleet."""
+"""A session that a command of this host starts on another host of its fleet: a certain one, or one with room."""
 
 from __future__ import annotations
 
+import secrets
+import time
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from ironcurtain.cli.output import print_lines
 from ironcurtain.cli.progress import started_by
 from ironcurtain.cli.review import review_of
 from ironcurtain.errors import IronCurtainError, Unavailable
 from ironcurtain.home.host_numbers import HostNumber
+from ironcurtain.operations.principal import owner
 
 if TYPE_CHECKING:
     from ironcurtain.control.client import ControlClient
@@ -39,6 +44,31 @@ async def started_on(
     if info is None:
         raise Unavailable(f"{host} does not answer: ask there whether its fleet.trust names this host")
     return daemon, info
+
+
+def give(where: Home, agent: str, task: str, options: Mapping[str, Any], labels: tuple[str, ...]) -> None:
+    """
+    Keep a task, which the daemon offers to other hosts.
+
+    :param labels: that the host has to have.
+    :raises NotFound: no daemon runs here as a member of a fleet.
+    """
+    from ironcurtain.fleet.reach import require_member
+    from ironcurtain.fleet.task_files import TaskFiles
+    from ironcurtain.fleet.tasks import ID_BYTES, Body, Task
+
+    require_member(where)
+    given = Task(
+        id=secrets.token_hex(ID_BYTES),
+        person=owner().name,
+        agent=agent,
+        labels=labels,
+        body=Body(task=task, options=dict(options)),
+        at=time.time(),
+    )
+    TaskFiles(where).add(given)
+    print_lines(f"Task {given.id} waits for a machine with room: 'ironcurtain fleet status' shows it.", err=True)
+    print_lines(f"To take it back: ironcurtain fleet take-back {given.id}", err=True)
 
 
 async def review_session(reactor: Any, home: Home, info: SessionInfo) -> None:

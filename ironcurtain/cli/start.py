@@ -31,6 +31,9 @@ _OTHERS = {
 }
 """Kinds of sessions that this command does not start."""
 
+ANY = "any"
+"""As the name of a host: whichever has room."""
+
 
 @click.command(context_settings={"allow_extra_args": True})
 @click.argument("task", required=False)
@@ -53,7 +56,8 @@ _OTHERS = {
 )
 @click.option("--workspace", type=UserPath(), help="The directory to work on (default: a new one).")
 @click.option("--repo", metavar="URL", help="Clone this repository (https or ssh) into a new directory first.")
-@click.option("--on", "host", metavar="HOST", help="Run it in the daemon of another machine of the fleet.")
+@click.option("--on", "host", metavar="HOST", help="Run it on another machine of the fleet, or on 'any' with room.")
+@click.option("--label", "labels", multiple=True, help="As --on any, on a machine that has this label. Repeated: all.")
 @click.option("--stdin/--no-stdin", default=None, help="Wait for piped input without a time limit; or do not read it.")
 @click.option("--json", "json_output", is_flag=True, help="Print the answer, its usage and the session as JSON.")
 @click.option("--policy", type=UserPath(), help="The policy (default: policy.toml in the home).")
@@ -79,6 +83,7 @@ def start(
     workspace: Path | None,
     repo: str | None,
     host: str | None,
+    labels: tuple[str, ...],
     stdin: bool | None,
     json_output: bool,
     policy: Path | None,
@@ -116,7 +121,8 @@ def start(
     \b
     With --on, in a fleet: another machine's daemon runs the session, and you talk with it here.
       ironcurtain start --on build-3 --repo https://example.org/app.git "Fix the tests"
-    Paths are paths on that machine, and the workspace stays there.
+    Paths are paths on that machine, and the workspace stays there. With --on any or --label, the task waits until
+    another machine has room, and this command ends at once: 'ironcurtain fleet status' shows where the task is.
 
     Exit status: 0 answered, 1 the message failed, 64 wrong usage, 69 Docker or another requirement is not available,
     130 and 143 interrupted.
@@ -133,6 +139,11 @@ def start(
     }
     options = {name: value for name, value in given.items() if value}
     check_task(task, pty, stdin, json_output)
+    if labels and host not in (None, ANY):
+        raise click.UsageError("--label chooses the machine: omit --on, or give --on any")
+    if labels or host == ANY:
+        check_queued(task, [pty, json_output, workspace, policy, resume])
+        host = ANY
     if host is not None:
         check_host(host, [workspace, policy], backend, resuming=resume is not None)
     place = absolute_path(workspace) if workspace is not None else None
@@ -154,6 +165,11 @@ def start(
     typed = task if task is not None and "\n" not in task else ""
     if task and not pty and stdin is not False:
         task = with_standard_input(task, patient=bool(stdin))
+    if host == ANY:
+        from ironcurtain.cli.placement import give
+
+        give(where, chosen, task or "", options, labels)
+        return
     request = SessionRequest(chosen, task or "", place, options, resume=session, typed=typed)
     if pty:
         from ironcurtain.cli.screen import Screen
@@ -292,6 +308,17 @@ def check_host(host: str, paths: Sequence[Path | None], backends: Sequence[str],
             raise click.UsageError(f"{path}: with --on, a path is one on {host}, and has to be absolute")
 
 
+def check_queued(task: str | None, others: Sequence[object]) -> None:
+    """
+    :param others: values of options that need a certain machine, or this terminal.
+    :raises click.UsageError: the task cannot wait for a machine.
+    """
+    if task is None:
+        raise click.UsageError("a task that waits for a machine needs a TASK")
+    if any(others):
+        raise click.UsageError("--on any and --label take no --pty, --json, --workspace, --policy or --resume")
+
+
 def choose_there(host: str, asked: str | None, pty: bool) -> tuple[str, str]:
     """
     :param asked: the value of ``--agent``, which that host judges.
@@ -299,7 +326,11 @@ def choose_there(host: str, asked: str | None, pty: bool) -> tuple[str, str]:
     """
     if asked:
         return asked, "--agent"
-    return (WITH_SCREEN, "the default with --pty") if pty else ("", f"the default one of {host}")
+    return (
+        (WITH_SCREEN, "the default with --pty")
+        if pty
+        else ("", "the default one" + ("" if host == ANY else f" of {host}"))
+    )
 
 
 def absolute(backends: Sequence[str]) -> list[str]:

@@ -200,6 +200,10 @@ class ControlClient:
         """:returns: what that process answers at another path of the API."""
         return await self._call("GET", path, type_)
 
+    async def ask(self, path: str, type_: type[T], body: msgspec.Struct | None = None) -> T:
+        """:returns: what that process answers to a request at another path of the API, which changes something."""
+        return await self._call("POST", path, type_, body)
+
     async def hold(self, name: Name) -> Callable[[], None]:
         """
         Tie a session to this process: the session ends with this process, unless it is released before.

@@ -165,8 +165,8 @@ class _Server(msgspec.Struct, frozen=True, kw_only=True):
 
 def check_name(host: str) -> None:
     """:raises UsageError: it is no name for a host."""
-    if NAME.fullmatch(host) is None:
-        raise UsageError("a host's name has lower-case letters, digits and hyphens, at most 63")
+    if NAME.fullmatch(host) is None or host == "any":
+        raise UsageError("a host's name is not 'any', and has lower-case letters, digits and hyphens, at most 63")
 
 
 def key_text(home: Home) -> str:

@@ -7,30 +7,23 @@ published again. A host without a new statement for the length of a lease is los
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import msgspec
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from ironcurtain.audit.signing import SigningKey
-from ironcurtain.errors import ProtocolViolation
+from ironcurtain.fleet import signed
 from ironcurtain.fleet.trust import Trust
 
 STATEMENT = b"ironcurtain-fleet-member-1\n"
-"""What is signed begins with this, so that the signature is valid for nothing else."""
+"""See :func:`ironcurtain.fleet.signed.sign`."""
 
 INTERVAL, LEASE = 30.0, 75.0
 """
 Seconds between two statements of a host, and after the last one until it is lost: two may be lost on the way. At this
 rate a host among 50 receives some 700 bytes per second of them.
 """
-
-STATEMENT_LIMIT = 4096
-"""Maximum size in bytes of a signed statement."""
 
 
 class Member(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -65,21 +58,12 @@ class Member(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.start, self.number
 
 
-class _Signed(msgspec.Struct, frozen=True):
-    said: str
-    signature: str
-
-
-_encoder = msgspec.json.Encoder()
-_signed = msgspec.json.Decoder(_Signed)
 _member = msgspec.json.Decoder(Member)
 
 
 def sign(member: Member, key: SigningKey) -> bytes:
     """:returns: a statement, signed."""
-    said = _encoder.encode(member)
-    signature = key.for_tls().sign(STATEMENT + said)
-    return _encoder.encode(_Signed(said.decode(), base64.b64encode(signature).decode()))
+    return signed.sign(STATEMENT, member, key)
 
 
 def verify(data: bytes, trust: Trust) -> Member:
@@ -87,19 +71,7 @@ def verify(data: bytes, trust: Trust) -> Member:
     :returns: what a member says.
     :raises ProtocolViolation: it is no statement, or not of a host that is trusted and signed it.
     """
-    if len(data) > STATEMENT_LIMIT:
-        raise ProtocolViolation("fleet", f"a statement of {len(data)} bytes")
-    try:
-        signed = _signed.decode(data)
-        member = _member.decode(signed.said)
-        host = trust.hosts[member.host]
-        signature = base64.b64decode(signed.signature, validate=True)
-        Ed25519PublicKey.from_public_bytes(host.key).verify(signature, STATEMENT + signed.said.encode())
-    except KeyError:
-        raise ProtocolViolation("fleet", "a statement of a host that fleet.trust does not name") from None
-    except (msgspec.DecodeError, UnicodeError, RecursionError, binascii.Error, ValueError, InvalidSignature):
-        raise ProtocolViolation("fleet", "a statement that its host has not signed") from None
-    return member
+    return signed.verify(STATEMENT, data, _member, lambda member: trust.key_of(member.host))
 
 
 @dataclass(frozen=True, slots=True)

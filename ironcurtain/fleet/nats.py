@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from nats.aio.client import Client
@@ -45,7 +45,7 @@ class NatsCarrier:
     :param heard: called with the subject and content of each message.
     :param told: called with the name of a member and its statement; with ``None`` when its lease is over.
     :param changed: called with why the server is not reached; empty: it is.
-    :param also: what else goes on while it is connected.
+    :param also: what else goes on with the connection.
     """
 
     log = Logger()
@@ -57,7 +57,7 @@ class NatsCarrier:
         heard: Callable[[str, bytes], None],
         told: Callable[[str, bytes | None], None],
         changed: Callable[[str], None],
-        also: Callable[[Client], Coroutine[Any, Any, None]],
+        also: Sequence[Callable[[Client], Coroutine[Any, Any, None]]],
     ) -> None:
         self._options, self._replicas = options, replicas
         self._heard, self._told, self._changed = heard, told, changed
@@ -160,7 +160,7 @@ class NatsCarrier:
         await self._open_bucket(client)
         await client.subscribe(subject, cb=self._message)
         self._client = client
-        self._tasks.append(self._begun(self._also(client)))
+        self._tasks += [self._begun(work(client)) for work in self._also]
         self._changed("")
 
     async def _open_bucket(self, client: Client) -> None:

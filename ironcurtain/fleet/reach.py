@@ -16,10 +16,17 @@ def daemon_of(reactor: Any, home: Home, host: str) -> ControlClient:
     :returns: the operations of a host's daemon.
     :raises NotFound: this host does not reach it; the message says why.
     """
-    if not home.fleet_members.exists():
-        raise NotFound("no daemon runs here as a member of a fleet: ironcurtain fleet init (or join), then the daemon")
+    require_member(home)
     if host not in read_trust(home.fleet_trust).hosts:
         raise NotFound(f"fleet.trust does not name {host}: 'ironcurtain fleet trust' adds a host")
     if not (socket := home.fleet_socket(host, DAEMON)).exists():
         raise NotFound(f"{host} is not here: see 'ironcurtain fleet status'")
     return ControlClient(reactor, str(socket), host=host)
+
+
+def require_member(home: Home) -> None:
+    """:raises NotFound: no daemon runs here as a member of a fleet."""
+    if not home.fleet_members.exists():
+        raise NotFound(
+            "no daemon runs here as a member of a fleet: ironcurtain fleet init (or join), then twistd ironcurtain"
+        )

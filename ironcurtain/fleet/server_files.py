@@ -1,8 +1,8 @@
 """
 The files of the fleet's server of NATS: its configuration, and the certificate of its TLS.
 
-Each host has a name and a password of its own there, and may publish only what is its own: streams to others, and its
-statement. Nothing else depends on that: see :mod:`ironcurtain.fleet.sealed`.
+Each host has a name and a password of its own there, and may publish only what is its own: streams to others, its
+statement, and its tasks. Nothing else depends on that: see :mod:`ironcurtain.fleet.sealed`.
 """
 
 from __future__ import annotations
@@ -24,6 +24,12 @@ from ironcurtain.fleet.nats import BUCKET
 
 HEADS_STREAM, HEADS_SUBJECTS = "ironcurtain_heads", "ironcurtain.heads"
 """The stream of the heads of audit logs, and what they are published below, by host."""
+
+QUEUE, TAKERS = "ironcurtain_tasks", "takers"
+"""The stream of tasks that wait for a host, and its consumer, which all hosts share."""
+
+TASK_SUBJECTS = "ironcurtain.task"
+"""Where tasks are offered: ``ironcurtain.task.HOST.ID``, with the host on which they were given."""
 
 LIFETIME = datetime.timedelta(days=3650)
 """Of the certificate; ``ironcurtain fleet init`` in a new home makes another."""
@@ -103,6 +109,13 @@ def permissions(host: str) -> dict[str, dict[str, list[str]]]:
         f"$JS.API.CONSUMER.DURABLE.CREATE.{HEADS_STREAM}.{host}",
         f"$JS.API.CONSUMER.MSG.NEXT.{HEADS_STREAM}.{host}",
         f"$JS.ACK.{HEADS_STREAM}.{host}.>",
+        f"{TASK_SUBJECTS}.{host}.*",
+        f"$JS.API.STREAM.INFO.{QUEUE}",
+        f"$JS.API.STREAM.CREATE.{QUEUE}",
+        f"$JS.API.CONSUMER.DURABLE.CREATE.{QUEUE}.{TAKERS}",
+        f"$JS.API.CONSUMER.CREATE.{QUEUE}.{TAKERS}",
+        f"$JS.API.CONSUMER.MSG.NEXT.{QUEUE}.{TAKERS}",
+        f"$JS.ACK.{QUEUE}.{TAKERS}.>",
     ]
     return {"publish": {"allow": publish}, "subscribe": {"allow": [f"{SUBJECTS}.{host}.*", f"{inbox(host)}.>"]}}
 

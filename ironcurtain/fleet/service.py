@@ -28,6 +28,8 @@ from ironcurtain.fleet.mirror import Mirrors
 from ironcurtain.fleet.nats import NatsCarrier
 from ironcurtain.fleet.sealed import Sealing
 from ironcurtain.fleet.serving import Serving
+from ironcurtain.fleet.taking import Offering, Room, Taker
+from ironcurtain.fleet.task_queue import TaskQueue
 from ironcurtain.fleet.trust_file import TrustFile
 from ironcurtain.home.fleet_section import FleetSettings
 from ironcurtain.home.layout import Home, private_directory
@@ -59,12 +61,16 @@ class FleetService:
         key, self._trust = SigningKey.load_or_make(home.records), TrustFile(home)
         self._members, self._mirrors = Members(reactor.seconds), Mirrors(reactor, home, self._open)
         self._own = OwnState(home, self._name, key, settings, agents)
+        taker = Taker(reactor, home, self._trust, self._own.room)
+        self._offering = Offering(home, self._name, key)
         serving, self._sealing = Serving(reactor, home, self._trust), Sealing(self._name, key, self._trust)
         kept, trust = KeptHeads(home), self._trust
         heads = HeadsStream(
             self._name, credentials.replicas, outgoing(home), lambda host, line: kept.take(host, line, trust())
         )
-        self._carrier = NatsCarrier(options, credentials.replicas, self._heard, self._told, self._changed, heads.run)
+        self._queue = TaskQueue(credentials.replicas, taker)
+        also = (heads.run, self._queue.run)
+        self._carrier = NatsCarrier(options, credentials.replicas, self._heard, self._told, self._changed, also)
         self._streams = Streams(
             self._carrier,
             self._name,
@@ -106,6 +112,8 @@ class FleetService:
             self._lose(host, f"{host} is lost")
         if self._own.due(self._reactor.seconds()) or self._unreached.why:
             self._say()
+        if not self._unreached.why:
+            self._offering.look(self._reactor.seconds(), self._queue)
         known = self._members.kept(self._unreached.why, self._unreached.since, time.time())
         write_atomically(self._home.fleet_members, msgspec.json.encode(known), durable=False)
 
@@ -213,6 +221,11 @@ class OwnState:
             labels=self._settings.labels,
         )
         return sign(member, self._key)
+
+    def room(self) -> Room:
+        """:returns: what this host could take now."""
+        settings = self._settings
+        return Room(settings.capacity - len(self._sessions()), available_memory(), self._agents, settings.labels)
 
     def _sessions(self) -> tuple[str, ...]:
         return tuple(entry.session_id for entry in SessionRegistry(self._home.registry).here())

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Annotated, Any, BinaryIO
@@ -29,8 +30,10 @@ from twisted.web.server import NOT_DONE_YET, Request, Site
 from ironcurtain.control import wire
 from ironcurtain.control.client import SocketEndpoints
 from ironcurtain.control.server import BoundedRequest
-from ironcurtain.errors import IronCurtainError, NotAllowed, NotFound, ProtocolViolation, Unavailable
+from ironcurtain.errors import IronCurtainError, NotAllowed, NotFound, ProtocolViolation, Unavailable, UsageError
 from ironcurtain.fleet.sealed import peer_key
+from ironcurtain.fleet.task_files import TaskFiles
+from ironcurtain.fleet.tasks import Started
 from ironcurtain.fleet.trust import Host, Trust
 from ironcurtain.home.layout import Home
 from ironcurtain.home.registry import SessionEntry, SessionRegistry
@@ -61,6 +64,13 @@ KINDS: Mapping[str, str] = MappingProxyType(
 FILE_LIMIT = 64 * 1024 * 1024
 """Maximum number of bytes served of a file: its newest ones."""
 
+TASKS = "/v1/tasks"
+"""Below it are the tasks of this host: ``/v1/tasks/ID/take``, ``begin`` and ``end``."""
+
+BODY_LIMIT = 64 * 1024
+"""Maximum size in bytes of what is said of a task."""
+
+_TASK = re.compile(rb"/v1/tasks/([0-9a-f]{16})/(take|begin|end)")
 _FILE = re.compile(rb"/v1/files/([0-9]{1,15})/(info|log|audit|findings)")
 _WORD = re.compile(rb"(control|terminal) ([a-z0-9-]{1,64})")
 
@@ -177,7 +187,7 @@ class _Forwarding(Resource):
 
     def __init__(self, reactor: Any, path: str, home: Home, host: Callable[[], Host]) -> None:
         super().__init__()
-        self._home, self._host = home, host
+        self._home, self._host, self._tasks = home, host, TaskFiles(home)
         pool = QuietConnectionPool(reactor, persistent=False)
         self._agent = Agent.usingEndpointFactory(reactor, SocketEndpoints(reactor, path), pool=pool)
 
@@ -190,6 +200,12 @@ class _Forwarding(Resource):
         host = self._host()
         if request.path == PROCESSES.encode() and request.method == b"GET":
             self._list(request, host)
+            return
+        if (match := _TASK.fullmatch(request.path)) is not None and request.method == b"POST":
+            answer = self._task(host, match[1].decode(), match[2], request.content.read(BODY_LIMIT))  # type: ignore[union-attr]
+            request.setHeader("content-type", "application/json")
+            request.write(msgspec.json.encode(answer))
+            request.finish()
             return
         if (claimed := wire.claimed_principal(request)) is None:
             raise NotAllowed("a request of the fleet says for whom it is made")
@@ -210,6 +226,19 @@ class _Forwarding(Resource):
             if values := response.headers.getRawHeaders(name):
                 request.responseHeaders.setRawHeaders(name, values)
         response.deliverBody(_Body(request))
+
+    def _task(self, host: Host, task: str, what: bytes, said: bytes) -> object:
+        if what == b"take":
+            return self._tasks.change(task, lambda known: known.take(host.name, time.time())).body
+        if what == b"begin":
+            self._tasks.change(task, lambda known: known.begin(host.name))
+            return {}
+        try:
+            started = msgspec.json.decode(said, type=Started)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            raise UsageError("the body is wrong") from None
+        self._tasks.change(task, lambda known: known.end(host.name, started))
+        return {}
 
     def _list(self, request: Request, host: Host) -> None:
         if not any(Role.VIEW in roles or Role.ADMIN in roles for roles in host.people.values()):

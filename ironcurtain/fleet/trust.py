@@ -92,6 +92,10 @@ class Trust:
         """:returns: who a principal is: itself, unless the file says otherwise."""
         return self.people.get(name, name)
 
+    def key_of(self, host: str) -> bytes | None:
+        """:returns: the public key of a host; ``None``: it is not trusted."""
+        return None if (known := self.hosts.get(host)) is None else known.key
+
     def host_of(self, key: bytes) -> Host | None:
         """:returns: the host with a public key."""
         return next((host for host in self.hosts.values() if host.key == key), None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import pwd
@@ -13,8 +14,14 @@ import time
 from pathlib import Path
 from typing import Any
 
+import msgspec
+from nats.aio.client import Client
 from twisted.trial.unittest import SynchronousTestCase
 
+from ironcurtain.audit.signing import SigningKey
+from ironcurtain.fleet.joining import read_credentials
+from ironcurtain.fleet.server_files import QUEUE, TASK_SUBJECTS
+from ironcurtain.fleet.tasks import Task
 from tests.product import Product, until
 
 PATIENCE = 60.0
@@ -157,6 +164,52 @@ class FleetTests(SynchronousTestCase):
         wait_until(self.waiting)
         session.kill()  # as for a session of the local daemon, it ends with the command that holds it
         wait_until(lambda: not self.build.product.sessions())
+
+    def test_a_task_is_taken_by_a_host_with_room_and_starts_once(self) -> None:
+        self.join("admin")
+        script = self.build.product.script({"text": "All done."})
+        begun = self.laptop.product.run("start", "--on", "any", "--backend", script, "Read it")
+        self.assertEqual(begun.returncode, 0, begun.stderr)
+        self.laptop.product.run("start", "--label", "gpu", "Train it")
+        wait_until(lambda: self.tasks()[0]["state"] == "started")
+        self.assertEqual([(task["state"], task["host"]) for task in self.tasks()][1:], [("waiting", "")])
+        self.assertIn("started  build-3/1", self.laptop.product.run("fleet", "status").stdout)
+        (path,) = self.build.product.home.glob("sessions/*/audit.jsonl")
+        first, second = (self.offer(task) for task in self.tasks())
+        forged = second.replace(rb"\"labels\":[\"gpu\"]", rb"\"labels\":[]")
+        self.assertNotEqual(forged, second)
+        asyncio.run(self.publish({self.tasks()[0]["id"]: first, "f" * 16: forged}))  # an old message, and a forged one
+        wait_until(lambda: asyncio.run(self.queued()) == 2)  # the old one is taken away
+        self.assertEqual(self.laptop.product.run("fleet", "take-back", self.tasks()[1]["id"]).returncode, 0)
+        self.assertEqual(self.tasks()[1]["state"], "withdrawn")
+        self.assertEqual(list(self.build.product.home.glob("sessions/*/audit.jsonl")), [path])
+
+    def tasks(self) -> list[Any]:
+        found: list[Any] = self.laptop.product.json("fleet", "status")["tasks"]
+        return found
+
+    def offer(self, task: Any) -> bytes:
+        key = SigningKey.load(self.laptop.product.home / "audit")
+        assert key is not None
+        return msgspec.convert(task, Task).offer("laptop", key)
+
+    async def publish(self, offers: dict[str, bytes]) -> None:
+        client = await self.connect()
+        for task, offer in offers.items():
+            await client.jetstream().publish(f"{TASK_SUBJECTS}.laptop.{task}", offer, stream=QUEUE)
+        await client.close()
+
+    async def queued(self) -> int:
+        client = await self.connect()
+        queue = await client.jetstream().stream_info(QUEUE)
+        await client.close()
+        return queue.state.messages
+
+    async def connect(self) -> Client:
+        """:returns: whoever has all of a host's permissions at the server."""
+        client = Client()
+        await client.connect(**read_credentials(self.laptop.product.home / "fleet.credentials").options())
+        return client
 
     def test_a_host_whose_trust_is_taken_back_counts_no_longer(self) -> None:
         self.join("view", "approve")

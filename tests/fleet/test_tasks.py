@@ -1,0 +1,167 @@
+"""Tests for tasks that wait for a host: who gets one, and that nobody gets it twice."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from ironcurtain.audit.signing import SigningKey
+from ironcurtain.errors import IronCurtainError, NotAllowed, NotFound, ProtocolViolation
+from ironcurtain.fleet import signed
+from ironcurtain.fleet.members import STATEMENT
+from ironcurtain.fleet.taking import MEMORY_NEEDED, Room, principal
+from ironcurtain.fleet.task_files import KEPT_SECONDS, TaskFiles
+from ironcurtain.fleet.tasks import TAKEN_SECONDS, Body, Offer, Started, State, Task, read_offer
+from ironcurtain.fleet.trust import Host, Trust
+from ironcurtain.home.layout import Home
+from ironcurtain.operations import Role
+
+ID = "0123456789abcdef"
+
+
+def task(**more: Any) -> Task:
+    return Task(**{"id": ID, "person": "local:ada", "body": Body(task="Fix it"), "at": 0.0, **more})
+
+
+def offer(**more: Any) -> Offer:
+    return Offer(**{"id": ID, "origin": "laptop", "person": "local:ada", **more})
+
+
+class TaskTests(SynchronousTestCase):
+    def test_the_host_that_takes_a_task_begins_it(self) -> None:
+        begun = task().take("build", 10.0).begin("build")
+        self.assertEqual(begun.end("build", Started(session=3)).state, State.STARTED)
+        self.assertEqual(begun.end("build", Started(why="no room")).state, State.FAILED)
+
+    def test_another_host_waits_until_the_first_has_had_its_time(self) -> None:
+        taken = task().take("build", 10.0)
+        self.assertRaises(NotAllowed, taken.take, "other", 10.0 + TAKEN_SECONDS)
+        again = taken.take("other", 10.1 + TAKEN_SECONDS)
+        self.assertEqual(again.begin("other").host, "other")
+        self.assertRaises(NotAllowed, again.begin, "build")  # it was killed, or stopped, and comes back late
+
+    def test_a_clock_that_went_back_locks_no_task(self) -> None:
+        self.assertEqual(task().take("build", 1e9).take("other", 10.0).host, "other")
+
+    def test_a_task_that_was_begun_is_never_given_again(self) -> None:
+        begun = task().take("build", 10.0).begin("build")
+        for state in (begun, begun.end("build", Started(session=3)), task().withdraw()):
+            for host in ("build", "other"):
+                self.assertRaises(NotFound, state.take, host, 1e9)
+                self.assertRaises(NotAllowed, state.begin, host)
+        self.assertRaises(NotAllowed, begun.end, "other", Started(session=1))
+        self.assertRaises(NotAllowed, begun.withdraw)
+
+    def test_a_task_that_was_taken_back_is_not_begun(self) -> None:
+        taken = task().take("build", 10.0)
+        self.assertRaises(NotAllowed, taken.withdraw().begin, "build")
+
+    @given(st.lists(st.tuples(st.sampled_from(("take", "begin", "end", "withdraw")), st.sampled_from("ab"))))
+    def test_at_most_one_host_begins_whatever_happens(self, steps: list[tuple[str, str]]) -> None:
+        known, now, begun = task(), 0.0, list[str]()
+        for what, host in steps:
+            now += TAKEN_SECONDS / 2 + 1
+            try:
+                match what:
+                    case "take":
+                        known = known.take(host, now)
+                    case "begin":
+                        known = known.begin(host)
+                        begun.append(host)
+                    case "end":
+                        known = known.end(host, Started(session=1))
+                    case "withdraw":
+                        known = known.withdraw()
+            except IronCurtainError:
+                pass
+        self.assertLessEqual(len(begun), 1)
+
+
+class FileTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        place = Path(self.mktemp()).absolute()
+        home = Home(place, place / "run")
+        home.path.mkdir()
+        self.files = TaskFiles(home)
+
+    def test_one_of_many_that_race_for_a_task_begins_it(self) -> None:
+        self.files.add(task())
+        won: list[str] = []
+
+        def race(host: str) -> None:
+            try:
+                self.files.change(ID, lambda known: known.take(host, 10.0))
+                self.files.change(ID, lambda known: known.begin(host))
+                won.append(host)
+            except IronCurtainError:
+                pass
+
+        racers = [threading.Thread(target=race, args=(f"host-{number}",)) for number in range(8)]
+        for racer in racers:
+            racer.start()
+        for racer in racers:
+            racer.join()
+        self.assertEqual([each.host for each in self.files.all()], won)
+        self.assertEqual(len(won), 1)
+
+    def test_tasks_that_are_over_are_forgotten_after_a_while(self) -> None:
+        other = "f" * 16
+        self.files.add(task())
+        self.files.add(task(id=other, state=State.STARTED))
+        self.files.forget(KEPT_SECONDS)
+        self.assertEqual(len(self.files.all()), 2)
+        self.files.forget(KEPT_SECONDS + 1)
+        self.assertEqual([each.id for each in self.files.all()], [ID])
+        self.assertRaises(NotFound, self.files.change, other, Task.withdraw)
+
+
+class OfferTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.keys = {name: SigningKey.load_or_make(Path(self.mktemp())) for name in ("laptop", "other", "stranger")}
+        self.trust = Trust({name: Host(name, self.keys[name].public.raw, {}) for name in ("laptop", "other")})
+
+    def test_an_offer_has_nothing_of_the_text(self) -> None:
+        message = task(labels=("gpu",)).offer("laptop", self.keys["laptop"])
+        self.assertEqual(read_offer(message, self.trust.key_of), offer(labels=("gpu",)))
+        self.assertNotIn(b"Fix it", message)
+
+    def test_a_forged_offer_is_refused(self) -> None:
+        good = json.loads(task().offer("laptop", self.keys["laptop"]))
+        for wrong in (
+            task().offer("laptop", self.keys["other"]),
+            task().offer("stranger", self.keys["stranger"]),
+            signed.sign(STATEMENT, offer(), self.keys["laptop"]),  # another kind of statement
+            json.dumps({**good, "said": good["said"].replace("ada", "eve")}).encode(),
+            signed.sign(b"ironcurtain-fleet-task-1\n", offer(id="../../etc/passwd"), self.keys["laptop"]),
+            b"{}",
+        ):
+            self.assertRaises(ProtocolViolation, read_offer, wrong, self.trust.key_of)
+
+    def test_only_those_who_may_start_sessions_here_have_tasks_taken(self) -> None:
+        for roles, who in (({Role.ADMIN}, "local:ada@laptop"), ({Role.ATTACH, Role.APPROVE}, None)):
+            trust = Trust({"laptop": Host("laptop", b"", {"local:ada": frozenset(roles)})})
+            found = principal(offer(), trust)
+            self.assertEqual(found and found.name, who)
+            self.assertIsNone(principal(offer(person="local:eve"), trust))
+            self.assertIsNone(principal(offer(origin="other"), trust))
+
+
+class RoomTests(SynchronousTestCase):
+    def test_a_host_takes_what_suits_it_while_it_has_room(self) -> None:
+        free: dict[str, Any] = {"sessions": 1, "memory": MEMORY_NEEDED, "agents": ("builtin",), "labels": ("gpu", "x")}
+        for room, asked, suits in (
+            ({}, {}, True),
+            ({"memory": None}, {}, True),
+            ({"sessions": 0}, {}, False),
+            ({"memory": MEMORY_NEEDED - 1}, {}, False),
+            ({}, {"agent": "builtin", "labels": ("gpu",)}, True),
+            ({}, {"agent": "codex"}, False),
+            ({}, {"labels": ("gpu", "arm")}, False),
+        ):
+            self.assertEqual(Room(**{**free, **room}).suits(offer(**asked)), suits, (room, asked))
