@@ -34,6 +34,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     :param number: of the statement since then.
     :param version: of IronCurtain.
     :param sessions: number of its open sessions.
+    :param changes: how often the list of them has changed since its start; it is asked for that list only then.
     :param capacity: the most that it takes from the fleet.
     :param load: processes that ran or wanted to, per processor, in the last minute.
     :param free_memory: in bytes.
@@ -46,11 +47,17 @@ class Member(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     number: int
     version: str = ""
     sessions: int = 0
+    changes: int = 0
     capacity: int = 0
     load: float = 0.0
     free_memory: int = 0
     agents: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
+
+    @property
+    def list(self) -> tuple[int, int]:
+        """Differs when the list of its sessions may."""
+        return self.start, self.changes
 
     @property
     def order(self) -> tuple[int, int]:
@@ -135,9 +142,9 @@ class Members:
         self._seen[member.host] = Seen(member, self._now())
         return True
 
-    def start_of(self, host: str) -> int | None:
-        """:returns: how often a host's daemon has started, as far as it is known."""
-        return None if (known := self._seen.get(host)) is None else known.member.start
+    def of(self, host: str) -> Member | None:
+        """:returns: what a host has said last."""
+        return None if (known := self._seen.get(host)) is None else known.member
 
     def left(self, host: str) -> None:
         """A host said that it ends. What it said before stays known, so that it cannot be said again."""

@@ -55,6 +55,7 @@ class HostMirror:
     """
     One other host.
 
+    :ivar known: whether the newest answer was understood.
     :param open_: see :data:`Open`.
     :param who: for whom this daemon asks what runs there.
     """
@@ -69,6 +70,7 @@ class HostMirror:
         self._client = ControlClient(reactor, str(home.fleet_socket(host, DAEMON)), who, host)
         self._looking: Deferred[None] | None = None
         self._again = self._over = False
+        self.known = False
 
     @property
     def looking(self) -> bool:
@@ -77,7 +79,7 @@ class HostMirror:
 
     def look(self) -> None:
         """Find out what runs there. While that goes on, it is repeated once."""
-        self._again = True
+        self._again, self.known = True, False
         if self._looking is None and not self._over:
             self._looking = Deferred.fromCoroutine(self._follow())
             self._looking.addErrback(self._failed)
@@ -105,6 +107,7 @@ class HostMirror:
                     self.log.warn("host {host} does not say what runs there: {error}", host=self._host, error=e)
                 else:
                     await self._show(found)
+                    self.known = not self._again
         finally:
             self._looking = None
 
@@ -171,6 +174,10 @@ class Mirrors:
     def looking(self) -> bool:
         """Whether something is found out now."""
         return any(mirror.looking for mirror in self._of.values())
+
+    def knows(self, host: str) -> bool:
+        """:returns: whether it is known what runs on a host, as far as that host has told of changes."""
+        return host in self._of and self._of[host].known
 
     def look(self, host: str) -> None:
         """Find out what runs on a host."""

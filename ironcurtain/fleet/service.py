@@ -139,11 +139,12 @@ class FleetService:
         except ProtocolViolation as e:
             self.log.debug("left out what is said of {host}: {error}", host=repr(host[:63]), error=e)
             return
-        before = self._members.start_of(host)
+        before = self._members.of(host)
         if member.host == host and self._members.heard(member):
-            if before not in (None, member.start):
+            if before is not None and before.start != member.start:
                 self._streams.lose(host, f"{host} was started again", older=START_SECONDS)
-            self._mirrors.look(host)
+            if before is None or before.list != member.list or not self._mirrors.knows(host):
+                self._mirrors.look(host)
 
     def _lose(self, host: str, why: str) -> None:
         self._streams.lose(host, why)
@@ -199,6 +200,7 @@ class OwnState:
         self._home, self._name, self._key, self._settings, self._agents = home, name, key, settings, agents
         self._start, self._number = Counter(home.numbers("fleet-start")).next(), 0
         self._said: tuple[str, ...] | None = None
+        self._changes = 0
         self._said_at = 0.0
 
     def due(self, now: float) -> bool:
@@ -207,13 +209,16 @@ class OwnState:
 
     def statement(self, now: float) -> bytes:
         """:returns: what there is to say now, signed."""
-        self._said, self._said_at, self._number = self._sessions(), now, self._number + 1
+        before, self._said = self._said, self._sessions()
+        self._changes += self._said != before
+        self._said_at, self._number = now, self._number + 1
         member = Member(
             host=self._name,
             start=self._start,
             number=self._number,
             version=__version__,
             sessions=len(self._said),
+            changes=self._changes,
             capacity=self._settings.capacity,
             load=round(os.getloadavg()[0] / (os.cpu_count() or 1), 2),
             free_memory=available_memory() or 0,

@@ -15,7 +15,12 @@ from twisted.trial.unittest import SynchronousTestCase
 from ironcurtain.audit.signing import SigningKey
 from ironcurtain.errors import ProtocolViolation
 from ironcurtain.fleet.members import LEASE, Member, Members, sign, verify
+from ironcurtain.fleet.service import OwnState
 from ironcurtain.fleet.trust import Host, Trust
+from ironcurtain.home.fleet_section import FleetSettings
+from ironcurtain.home.layout import Home
+from ironcurtain.home.registry import SessionEntry, SessionRegistry
+from ironcurtain.process.identity import identify
 
 
 def member(host: Any = "build", start: Any = 1, number: Any = 1, **more: Any) -> Any:
@@ -91,3 +96,27 @@ class MembersTests(SynchronousTestCase):
         self.members.heard(member("other"))
         self.members.keep(["other"])
         self.assertEqual([seen.member.host for seen in self.members.all()], ["other"])
+
+
+class OwnStateTests(SynchronousTestCase):
+    def test_others_ask_for_the_list_only_after_it_has_changed(self) -> None:
+        path = Path(self.mktemp())
+        path.mkdir(mode=0o700)
+        home, key = Home(path, path / "run"), SigningKey.load_or_make(Path(self.mktemp()))
+        home.registry.mkdir(mode=0o700)
+        trust = Trust({"build": Host("build", key.public.raw, {})})
+        own = OwnState(home, "build", key, FleetSettings(), ())
+        first, second = (verify(own.statement(now), trust) for now in (0.0, 30.0))
+        self.assertLess(first.order, second.order)
+        self.assertEqual(first.list, second.list)
+        here = identify()
+        SessionRegistry(home.registry).add(
+            SessionEntry(
+                session_id="0a-1", escalation_dir="", label="", started_at="", pid=here.pid, number=1,
+                pid_start_time=here.start_time, boot_id=here.boot_id,
+            )
+        )  # fmt: skip
+        self.assertTrue(own.due(31.0))
+        self.assertNotEqual(verify(own.statement(31.0), trust).list, second.list)
+        again = OwnState(home, "build", key, FleetSettings(), ())
+        self.assertNotEqual(verify(again.statement(0.0), trust).list, first.list)
