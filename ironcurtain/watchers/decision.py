@@ -51,10 +51,11 @@ class Chains:
             self._over[name] = now, chain
 
     def current(self, name: str, now: float) -> tuple[str, ...]:
-        """:returns: the longest chain of another watcher that runs, or ran a moment ago."""
+        """:returns: the chain of another watcher that runs, or ran a moment ago: one that it is in, or the longest."""
         self._over = {other: kept for other, kept in self._over.items() if 0 <= now - kept[0] < CHAIN_SECONDS}
         chains = {other: chain for other, (_, chain) in self._over.items()} | self._running
-        return max((chain for other, chain in chains.items() if other != name), key=len, default=())
+        others = (chain for other, chain in chains.items() if other != name)
+        return max(others, key=lambda chain: (name in chain, len(chain)), default=())
 
 
 @dataclass(slots=True)

@@ -118,6 +118,13 @@ class ChainTests(SynchronousTestCase):
         chains.ended("a", NOW)
         self.assertFalse(Decision(make_watcher(name="a")).add(event(), NOW, chains.current("a", NOW)))
 
+    def test_of_chains_as_long_the_one_that_a_watcher_is_in_counts(self) -> None:
+        for begun in ((("c", "d"), ("a", "b")), (("a", "b"), ("c", "d")), (("c", "d", "e"), ("a", "b"))):
+            chains = Chains()
+            for chain in begun:
+                chains.began(chain)
+            self.assertEqual(chains.current("a", NOW), ("a", "b"))
+
     def test_chain_has_a_limit(self) -> None:
         self.assertTrue(Decision(make_watcher(name="c")).add(event(), NOW, ("a", "b")))
         self.assertFalse(Decision(make_watcher(name="d")).add(event(), NOW, ("a", "b", "c")))
