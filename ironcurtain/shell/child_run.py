@@ -14,7 +14,7 @@ from ironcurtain.mcp_proxy.refusals import CallRefused
 from ironcurtain.policy import Decision, Verdict
 from ironcurtain.process.bounded import Kept
 from ironcurtain.process.piped import ERRORS_KEPT, CommandReactor, PipedCommand, exit_status
-from ironcurtain.shell.children import ChildReport, ChildStart
+from ironcurtain.shell.children import ChildReport, ChildStart, asked_arguments
 from ironcurtain.shell.messages import (
     Approval,
     ApprovalRequested,
@@ -119,8 +119,7 @@ class ChildRun:
         call = self._admission.open(SERVER, AGENT_TOOL)
         where = f"the agent on {arguments['host']}" if arguments["host"] else "the agent below"
         reason = f"{where} asks: {asked.reason}"
-        shown = {"command": asked.command, "host": arguments["host"], "task": arguments["task"], **asked.arguments}
-        verdict = Verdict(Decision.ESCALATE, BELOW_RULE, reason, shown)
+        verdict = Verdict(Decision.ESCALATE, BELOW_RULE, reason, asked_arguments(asked, arguments))
         step = msgspec.structs.replace(
             self._step,
             command=asked.command,

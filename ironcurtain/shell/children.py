@@ -14,12 +14,27 @@ import msgspec
 from ironcurtain.errors import ConfigurationError, UsageError
 from ironcurtain.shell.approval import read_approval
 from ironcurtain.shell.inheritance import VARIABLE, AgentPolicies, as_variable
-from ironcurtain.shell.messages import InstructionDone, Message, StepCompleted, StepDecided, StepOutcome, StepStarted
+from ironcurtain.shell.messages import (
+    InstructionDone,
+    Message,
+    ProposedStep,
+    StepCompleted,
+    StepDecided,
+    StepOutcome,
+    StepStarted,
+)
 from ironcurtain.shell.protocol import InputLines
+from ironcurtain.text.quantities import counted
 from ironcurtain.traces.context import TraceContext
 
 REMOTE: Final = ("UA_TRACE_ID", "UA_SPAN_ID", "UA_TRACE_DEPTH")
 """The variables of the trace that an agent on another machine gets. Where spans go is that machine's choice."""
+
+STEPS_KEPT: Final = 200
+"""Most steps of an agent below that are listed for the model above; of more, the number."""
+
+STEP_LIMIT: Final = 2000
+"""Most characters that are kept of each."""
 
 _HOST: Final = re.compile(r"(?:[A-Za-z0-9._-]+@)?[A-Za-z0-9](?:[A-Za-z0-9._:-]*[A-Za-z0-9])?")
 
@@ -125,6 +140,16 @@ def child_start(
     return ChildStart(argv, dict(environ), lines + instruction)
 
 
+def asked_arguments(asked: ProposedStep, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """
+    :param asked: the step that an agent below asks about, in its own words.
+    :param arguments: with which it was started.
+    :returns: what is shown and recorded of the question: the agent is not believed where it is, and what it does there.
+    """
+    own = {"command": asked.command, "host": arguments["host"], "task": arguments["task"]}
+    return {**asked.arguments, **own}
+
+
 class ChildReport:
     """
     What a child says, line by line.
@@ -135,6 +160,7 @@ class ChildReport:
     def __init__(self) -> None:
         self._lines, self._steps = InputLines(), list[str]()
         self._commands: dict[int, str] = {}
+        self._more = 0
         self._decoder = msgspec.json.Decoder(Message)
         self.done: InstructionDone | None = None
 
@@ -158,13 +184,18 @@ class ChildReport:
         """
         match message:
             case StepStarted(step=number, command=command):
-                self._commands[number] = command
+                if len(self._commands) < STEPS_KEPT:
+                    self._commands[number] = command[:STEP_LIMIT]
                 return f"$ {command}\n"
             case StepDecided(allowed=False, reason=reason):
                 return f"[not allowed: {reason}]\n"
             case StepCompleted(step=number, outcome=outcome, reason=reason):
                 why = f": {reason}" if reason else ""
-                self._steps.append(f"[{outcome}{why}] {self._commands.pop(number, f'step {number}')}")
+                ended = f"[{outcome}{why}] {self._commands.pop(number, f'step {number}')}"
+                if len(self._steps) < STEPS_KEPT:
+                    self._steps.append(ended[: 2 * STEP_LIMIT])
+                else:
+                    self._more += 1
                 return "" if outcome is StepOutcome.DONE else f"[{outcome}]\n"
             case InstructionDone():
                 self.done = message
@@ -176,4 +207,5 @@ class ChildReport:
         done = self.done or InstructionDone(error="it ended without an answer")
         answer = f"error: {done.error}\n{done.text}" if done.error else done.text
         used = f"tokens: {done.tokens_in} in, {done.tokens_out} out" if done.tokens_in or done.tokens_out else ""
-        return "\n".join(part for part in (*self._steps, answer, used) if part)
+        more = f"({counted(self._more, 'further step')})" if self._more else ""
+        return "\n".join(part for part in (*self._steps, more, answer, used) if part)

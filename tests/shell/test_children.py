@@ -14,7 +14,17 @@ from twisted.trial.unittest import SynchronousTestCase
 from ironcurtain.commandline import read_command
 from ironcurtain.errors import UsageError
 from ironcurtain.policy import Decision
-from ironcurtain.shell.children import ChildReport, Only, checked_host, child_start, command_line, read_only
+from ironcurtain.shell.children import (
+    STEP_LIMIT,
+    STEPS_KEPT,
+    ChildReport,
+    Only,
+    asked_arguments,
+    checked_host,
+    child_start,
+    command_line,
+    read_only,
+)
 from ironcurtain.shell.inheritance import AgentPolicies, policies_in
 from ironcurtain.shell.messages import (
     ApprovalRequested,
@@ -142,6 +152,21 @@ class ReportTests(SynchronousTestCase):
             report.text(),
             "[done] ls\n[denied: nobody to ask] step 2\nerror: nobody to ask\n\ntokens: 10 in, 2 out",
         )
+
+    def test_endless_steps_are_bounded(self) -> None:
+        report = ChildReport()
+        for number in range(1000):
+            report.take(StepStarted(plan_id="p", step=number, command="x" * 100_000))
+        for number in range(1000):
+            report.take(StepCompleted(plan_id="p", step=number, outcome=StepOutcome.FAILED, reason="y" * 100_000))
+        self.assertLess(len(report.text()), STEPS_KEPT * (2 * STEP_LIMIT + 1) + 100)
+        self.assertIn(f"({1000 - STEPS_KEPT} further steps)", report.text())
+
+    def test_an_agent_does_not_say_where_it_is(self) -> None:
+        lies = {"host": "localhost", "task": "be kind", "command": "ls", "path": "/x"}
+        asked = ProposedStep(number=1, command="rm x", arguments=lies)
+        shown = asked_arguments(asked, {"host": "far", "task": "clean"})
+        self.assertEqual(shown, {"host": "far", "task": "clean", "command": "rm x", "path": "/x"})
 
     def test_without_an_end_it_says_so(self) -> None:
         self.assertIn("ended without an answer", ChildReport().text())
