@@ -10,6 +10,7 @@ import os
 import select
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -44,6 +45,12 @@ def wait_for(condition: Callable[[], Any], what: str) -> Any:
     return found
 
 
+def listens(path: str) -> bool:
+    """:returns: whether a program listens at a socket, which can exist before that."""
+    with socket.socket(socket.AF_UNIX) as trial:
+        return trial.connect_ex(path) == 0
+
+
 class Desktop:
     """
     A bus in a directory of its own; what is shown comes with subclasses.
@@ -74,7 +81,7 @@ class Desktop:
         }
         self.show()
         self.run("dbus-daemon", "--session", "--nofork", "--nopidfile", f"--address=unix:path={self.top}/bus")
-        wait_for(lambda: os.path.exists(f"{self.top}/bus"), "the bus")
+        wait_for(lambda: listens(f"{self.top}/bus"), "the bus")
         self.environ["DBUS_SESSION_BUS_ADDRESS"] = f"unix:path={self.top}/bus"
 
     def show(self) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from typing import Any
 
 from dbus_fast import Message, MessageType
@@ -15,7 +14,7 @@ from ironcurtain.servers.desktop.accessibility import accessibility
 from ironcurtain.servers.desktop.bus import NOTIFICATIONS
 from ironcurtain.servers.desktop.devices import notify
 from ironcurtain.servers.desktop.model import Unsupported
-from tests.desktop.desktops import Desktop, wait_for
+from tests.desktop.desktops import Desktop, listens, wait_for
 
 _PATH = "/org/freedesktop/Notifications"
 
@@ -65,7 +64,7 @@ class BareBusTests(SynchronousTestCase):
                 f"<busconfig><listen>{address}</listen><policy context='default'>{allowed}</policy></busconfig>"
             )
         desktop.run("dbus-daemon", f"--config-file={desktop.top}/bare.conf", "--nofork", "--nopidfile")
-        wait_for(lambda: os.path.exists(f"{desktop.top}/bare"), "the bus")
+        wait_for(lambda: listens(f"{desktop.top}/bare"), "the bus")
 
         async def asked() -> None:
             async with accessibility({"DBUS_SESSION_BUS_ADDRESS": address}):
