@@ -51,6 +51,9 @@ _PASSWORD_FIELDS = ([[], 1, {}, 1, [0, 1 << 8, 0, 0], 2, [], 1, False], 1, 100, 
 _SEARCHED, _SEARCHED_DEPTH = 2000, 40
 """Most elements that are searched for passwords where that does not work."""
 
+_DEEPEST = 200
+"""Most elements within each other that are read."""
+
 _TELLING = frozenset(("EditableText", "Selection", "Table", "Text", "Value"))
 """Interfaces of elements that are more than a frame around others."""
 
@@ -181,10 +184,11 @@ class Accessibility:
         :param belongs: whether a process may have elements in it; an application can name those of others as its own.
         """
         top = await self.read(place)
-        level, left = [top], limit - 1
+        level, left, levels = [top], limit - 1, 0
         for _ in range(depth):
             following: list[Element] = []
-            while level:  # what says nothing is no level of its own
+            while level and levels < _DEEPEST:  # what says nothing is no level of its own
+                levels += 1
                 below: list[Element] = []
                 for parent in level:
                     if parent is not top and parent.role == MENU:
@@ -199,6 +203,8 @@ class Accessibility:
                     below += [each for each in parent.children if each.is_bare]
                     following += [each for each in parent.children if not each.is_bare]
                 level = below
+            for parent in level:
+                parent.more = parent.count
             level = following
         for parent in level:
             parent.more = parent.count

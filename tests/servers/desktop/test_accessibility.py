@@ -115,6 +115,20 @@ class HostileTests(SynchronousTestCase):
 
         self.assertEqual(sum(1 for _ in self.ask(answer, question).walk()), 300)
 
+    def test_deep_application_is_read_to_a_depth(self) -> None:
+        def answer(path: str, member: str, body: list[Any]) -> tuple[str, list[Any]] | None:
+            if member == "GetChildren":
+                return "a(so)", [[[self.app, f"{_PATH}1"]]]
+            return answers(name="", children=1).get(member)
+
+        async def question(access: Accessibility, app: str) -> Element:
+            self.app = app
+            return await access.tree(Place(app, f"{_PATH}1"), 30, 2000)
+
+        top = self.ask(answer, question)
+        self.assertEqual([each.more for each in top.walk()][-1], 1)
+        self.assertEqual([line["more"] for line in _lines(top, 0)], [1])
+
     def test_elements_of_others_are_not_read_as_its_own(self) -> None:
         def answer(path: str, member: str, body: list[Any]) -> tuple[str, list[Any]] | None:
             if member == "GetChildren":
