@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
@@ -15,14 +14,14 @@ from ironcurtain.fleet.heads import KeptHeads, OutgoingSink, outgoing
 from ironcurtain.fleet.server_files import permissions
 from ironcurtain.fleet.trust import Host, Trust
 from ironcurtain.home.layout import Home
+from tests.audit.doubles import scratch
 
 
 class HeadsTests(SynchronousTestCase):
     def setUp(self) -> None:
-        path = Path(self.mktemp())
-        path.mkdir(mode=0o700)
+        path = scratch(self)
         self.home = Home(path, path / "run")
-        self.keys = {name: SigningKey.load_or_make(Path(self.mktemp())) for name in ("build", "other")}
+        self.keys = {name: SigningKey.load_or_make(scratch(self)) for name in ("build", "other")}
         self.trust = Trust({name: Host(name, key.public.raw, {}) for name, key in self.keys.items()})
         self.kept = KeptHeads(self.home)
 

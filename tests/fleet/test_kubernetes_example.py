@@ -11,6 +11,7 @@ import yaml
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.fleet.server_files import permissions
+from tests.audit.doubles import scratch
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "fleet-kubernetes"
 
@@ -39,7 +40,7 @@ class ExampleTests(SynchronousTestCase):
         self.assertIn("hostPath", volumes["home"])
 
     def test_home_that_the_init_container_makes_is_one_of_a_member(self) -> None:
-        top = Path(self.mktemp()).absolute()
+        top = scratch(self)
         (top / "members").mkdir(parents=True)
         for name in ("node-1.credentials", "fleet.trust"):
             (top / "members" / name).write_text(name)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-from pathlib import Path
 from typing import Any
 
 from hypothesis import given
@@ -21,6 +20,7 @@ from ironcurtain.home.fleet_section import FleetSettings
 from ironcurtain.home.layout import Home
 from ironcurtain.home.registry import SessionEntry, SessionRegistry
 from ironcurtain.process.identity import identify
+from tests.audit.doubles import scratch
 
 
 def member(host: Any = "build", start: Any = 1, number: Any = 1, **more: Any) -> Any:
@@ -29,7 +29,7 @@ def member(host: Any = "build", start: Any = 1, number: Any = 1, **more: Any) ->
 
 class StatementTests(SynchronousTestCase):
     def setUp(self) -> None:
-        self.keys = {name: SigningKey.load_or_make(Path(self.mktemp())) for name in ("build", "other")}
+        self.keys = {name: SigningKey.load_or_make(scratch(self)) for name in ("build", "other")}
         self.trust = Trust({name: Host(name, key.public.raw, {}) for name, key in self.keys.items()})
 
     def test_a_host_is_believed_about_itself(self) -> None:
@@ -100,9 +100,8 @@ class MembersTests(SynchronousTestCase):
 
 class OwnStateTests(SynchronousTestCase):
     def test_others_ask_for_the_list_only_after_it_has_changed(self) -> None:
-        path = Path(self.mktemp())
-        path.mkdir(mode=0o700)
-        home, key = Home(path, path / "run"), SigningKey.load_or_make(Path(self.mktemp()))
+        path = scratch(self)
+        home, key = Home(path, path / "run"), SigningKey.load_or_make(scratch(self))
         home.registry.mkdir(mode=0o700)
         trust = Trust({"build": Host("build", key.public.raw, {})})
         own = OwnState(home, "build", key, FleetSettings(), ())

@@ -19,6 +19,7 @@ from ironcurtain.home.host_numbers import HostNumber
 from ironcurtain.home.layout import Home
 from ironcurtain.home.registry import SessionEntry, SessionRegistry
 from ironcurtain.process.identity import identify
+from tests.audit.doubles import scratch
 from tests.mitm_proxy.waiting import until
 
 
@@ -69,8 +70,7 @@ class MirrorTests(TestCase):
     timeout = 30
 
     def setUp(self) -> None:
-        path = Path(self.mktemp()).absolute()
-        path.mkdir(mode=0o700)
+        path = scratch(self)
         self.home = Home(path, Path("/tmp") / f"ic-{os.getpid()}-{path.parent.name[-8:]}")
         self.home.registry.mkdir(mode=0o700)
         self.registry, self.liar = SessionRegistry(self.home.registry), Liar()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from twisted.internet.protocol import Protocol, connectionDone
@@ -18,6 +17,7 @@ from ironcurtain.fleet.carried import OF_A_HOST, PROOF_SECONDS, UNPROVED, Stream
 from ironcurtain.fleet.frames import Frame, Kind, decode
 from ironcurtain.fleet.sealed import Sealing, peer_key
 from ironcurtain.fleet.trust import Host, Trust
+from tests.audit.doubles import scratch
 
 
 def first_data(change: Any) -> Any:
@@ -68,7 +68,7 @@ class StreamTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.post, self.clock = Post(), Clock()
         self.accepted: list[Peer] = []
-        self.keys = {name: SigningKey.load_or_make(Path(self.mktemp())) for name in ("laptop", "build", "other")}
+        self.keys = {name: SigningKey.load_or_make(scratch(self)) for name in ("laptop", "build", "other")}
         self.hosts = {name: Host(name, key.public.raw, {}) for name, key in self.keys.items()}
         self.believed = Trust({"laptop": self.hosts["laptop"]})
         self.sealing = {name: Sealing(name, key, lambda: self.believed) for name, key in self.keys.items()}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-from pathlib import Path
 from typing import Any
 
 from hypothesis import given
@@ -21,6 +20,7 @@ from ironcurtain.fleet.tasks import TAKEN_SECONDS, Body, Offer, Started, State, 
 from ironcurtain.fleet.trust import Host, Trust
 from ironcurtain.home.layout import Home
 from ironcurtain.operations import Role
+from tests.audit.doubles import scratch
 
 ID = "0123456789abcdef"
 
@@ -85,9 +85,8 @@ class TaskTests(SynchronousTestCase):
 
 class FileTests(SynchronousTestCase):
     def setUp(self) -> None:
-        place = Path(self.mktemp()).absolute()
+        place = scratch(self)
         home = Home(place, place / "run")
-        home.path.mkdir()
         self.files = TaskFiles(home)
 
     def test_one_of_many_that_race_for_a_task_begins_it(self) -> None:
@@ -123,7 +122,7 @@ class FileTests(SynchronousTestCase):
 
 class OfferTests(SynchronousTestCase):
     def setUp(self) -> None:
-        self.keys = {name: SigningKey.load_or_make(Path(self.mktemp())) for name in ("laptop", "other", "stranger")}
+        self.keys = {name: SigningKey.load_or_make(scratch(self)) for name in ("laptop", "other", "stranger")}
         self.trust = Trust({name: Host(name, self.keys[name].public.raw, {}) for name in ("laptop", "other")})
 
     def test_an_offer_has_nothing_of_the_text(self) -> None:

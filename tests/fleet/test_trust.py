@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import os
-from pathlib import Path
 from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
@@ -14,6 +13,7 @@ from ironcurtain.fleet.trust import parse_trust
 from ironcurtain.fleet.trust_file import TrustFile
 from ironcurtain.home.layout import Home
 from ironcurtain.operations import Role
+from tests.audit.doubles import scratch
 
 KEY, OTHER = (base64.b64encode(bytes([n]) * 32).decode() for n in (1, 2))
 
@@ -75,8 +75,7 @@ class TrustTests(SynchronousTestCase):
 
 class TrustFileTests(SynchronousTestCase):
     def setUp(self) -> None:
-        path = Path(self.mktemp())
-        path.mkdir(mode=0o700)
+        path = scratch(self)
         self.home = Home(path, path / "run")
         self.trust = TrustFile(self.home)
 
