@@ -11,9 +11,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from ironcurtain.command_rules import Risk
+from ironcurtain.command_rules.effects import effects
+from ironcurtain.commandline import read_command
 from ironcurtain.policy import Decision
 from ironcurtain.policy.verdict import Reversal
-from ironcurtain.shell.messages import StepKind
+from ironcurtain.shell.messages import ProposedStep, StepKind
 from ironcurtain.shell.tools import JudgedStep
 
 WORDS: Final[Mapping[Risk, str]] = {
@@ -55,7 +57,15 @@ def category_of(judged: JudgedStep) -> Risk | None:
     hidden = any("/." in resource.value for resource in verdict.resources if resource.role == "write-path")
     fits = {
         Risk.READ: verdict.reversal is Reversal.READS,
-        Risk.WRITE_INSIDE: verdict.reversal in _INSIDE and not hidden,
+        Risk.WRITE_INSIDE: verdict.reversal in _INSIDE and not hidden and _names_its_files(judged.step),
         Risk.NETWORK: not files,
     }
     return risk if fits[risk] else None
+
+
+def _names_its_files(step: ProposedStep) -> bool:
+    """:returns: whether no file comes along in a directory, or out of an archive."""
+    if step.kind is not StepKind.COMMAND:
+        return True
+    found = (each for command in read_command(step.command).commands for each in effects(command))
+    return not any(each.writes and (each.wholes or each.reads_trees) for each in found)
