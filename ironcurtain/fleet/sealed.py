@@ -51,7 +51,7 @@ class Sealing:
         :returns: the TLS around a protocol, for a stream that is opened to a host. It fails unless that host answers.
         """
         creator = _Creator(self._context(SSL.TLS_CLIENT_METHOD, lambda key: key == host.key))
-        return TLSMemoryBIOProtocol(_factory(creator, True), protocol)
+        return _Sealed(_factory(creator, True), protocol)
 
     def accepting(self, host: str, protocol: IProtocol) -> TLSMemoryBIOProtocol | None:
         """
@@ -66,7 +66,7 @@ class Sealing:
 
         if host not in self._trust().hosts:
             return None
-        return TLSMemoryBIOProtocol(_factory(_Creator(self._context(SSL.TLS_SERVER_METHOD, believed)), False), protocol)
+        return _Sealed(_factory(_Creator(self._context(SSL.TLS_SERVER_METHOD, believed)), False), protocol)
 
     def _context(self, method: int, believed: Callable[[bytes], bool]) -> SSL.Context:
         context = tls_context(method)
@@ -105,6 +105,13 @@ def _certificate(name: str, key: SigningKey) -> x509.Certificate:
     made = x509.CertificateBuilder().subject_name(subject).issuer_name(subject).serial_number(1)
     made = made.not_valid_before(begins).not_valid_after(ends)
     return key.certify(made)
+
+
+class _Sealed(TLSMemoryBIOProtocol):
+    def loseWriteConnection(self) -> None:
+        """End both directions once everything was written: TLS here has no other end."""
+        self.unregisterProducer()  # which would hold the end back
+        self.loseConnection()
 
 
 @implementer(IOpenSSLClientConnectionCreator, IOpenSSLServerConnectionCreator)
