@@ -206,7 +206,7 @@ def _row(known: KnownMember) -> tuple[str, ...]:
         member.host,
         "lost" if known.lost else "here",
         f"{member.sessions} of {member.capacity}",
-        f"{member.load:.2f}",
+        one_line(f"{member.load:.2f}", 8),
         one_line(member.version, 20),
         one_line(",".join(member.labels), 40),
         time.strftime("%H:%M:%S", time.localtime(known.seen_at)),

@@ -18,11 +18,9 @@ from ironcurtain.errors import (
     UsageError,
 )
 from ironcurtain.operations import Principal, Role
+from ironcurtain.operations.principal import NAME_LIMIT
 from ironcurtain.terminal.model import Mode
 from ironcurtain.text.display import shorten
-
-NAME_LIMIT = 100
-"""Maximum length in characters of a name in the audit log."""
 
 BODY_LIMIT = 8 * 1024 * 1024
 """Maximum size in bytes of a request's body (far more than a prompt that a person pastes)."""

@@ -34,6 +34,7 @@ from ironcurtain.errors import ConfigurationError, NotAllowed
 from ironcurtain.files.private import read_private
 from ironcurtain.home.host_numbers import HostNumber
 from ironcurtain.operations import Principal, Role
+from ironcurtain.operations.principal import NAME_LIMIT
 
 NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 """The name of a host, which is a token of a NATS subject and a directory."""
@@ -66,8 +67,11 @@ class Host:
         :param person: whom the host speaks for.
         :param claimed: the roles that the host says they have.
         :returns: that person, with the roles that both sides grant, named with the host.
-        :raises NotAllowed: the host may not speak for them.
+        :raises NotAllowed: the host may not speak for them, or the name is so long that the host would be cut off.
         """
+        name = f"{person}@{self.name}"
+        if len(name) > NAME_LIMIT:
+            raise NotAllowed(f"{self.name} names somebody with more than {NAME_LIMIT} characters")
         granted = self.people.get(person, self.people.get(ANYBODY))
         if granted is None:
             raise NotAllowed(f"{self.name} may not speak for {person} here: see fleet.trust")
@@ -75,7 +79,7 @@ class Host:
             claimed = frozenset(Role)
         if Role.ADMIN in granted:
             granted = frozenset(Role)
-        return Principal(f"{person}@{self.name}", granted & claimed)
+        return Principal(name, granted & claimed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,9 @@ class Role(StrEnum):
     ADMIN = "admin"
 
 
+NAME_LIMIT = 100
+"""Maximum length in characters of a principal's name, which stands in the audit log."""
+
 LOCAL_ROLES = frozenset(Role)
 """The roles of the home's owner on the local machine: all."""
 

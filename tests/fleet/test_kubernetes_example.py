@@ -7,7 +7,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-import yaml
+import yaml  # type: ignore[import-untyped, unused-ignore]
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.fleet.server_files import permissions

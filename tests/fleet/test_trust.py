@@ -72,6 +72,11 @@ class TrustTests(SynchronousTestCase):
             with self.subTest(data[:60]):
                 self.assertIn(reason, str(self.assertRaises(ValueError, parse_trust, data)))
 
+    def test_name_that_would_hide_its_host_is_refused(self) -> None:
+        anybody = '"*" = ["approve"]'
+        self.assertEqual(len(self.principal(anybody, "x" * 93, Role.APPROVE).name), 100)
+        self.assertRaises(NotAllowed, self.principal, anybody, "local:ada@tower".ljust(94), Role.APPROVE)
+
 
 class TrustFileTests(SynchronousTestCase):
     def setUp(self) -> None:
