@@ -52,6 +52,8 @@ def category_of(judged: JudgedStep) -> Risk | None:
         return None
     if verdict.decision is not Decision.ESCALATE or not {verdict.rule, *verdict.asking} <= _TABLES:
         return None
+    if _obeys_files(judged.step):
+        return None
     files = any(resource.role in _FILES for resource in verdict.resources)
     # What programs obey unasked is there: ".git/config", ".bashrc", ".envrc".
     hidden = any("/." in resource.value for resource in verdict.resources if resource.role == "write-path")
@@ -69,3 +71,14 @@ def _names_its_files(step: ProposedStep) -> bool:
         return True
     found = (each for command in read_command(step.command).commands for each in effects(command))
     return not any(each.writes and (each.wholes or each.reads_trees) for each in found)
+
+
+def _obeys_files(step: ProposedStep) -> bool:
+    """
+    :returns: whether it uses git, which runs programs that a repository's settings name even for "git status", and
+        takes a directory for a repository if four plain names are in it.
+    """
+    if step.kind is not StepKind.COMMAND:
+        return False
+    levels = (words for command in read_command(step.command).commands for words in command.levels)
+    return any(words[0].text.rpartition("/")[2] == "git" for words in levels)

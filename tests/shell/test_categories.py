@@ -54,6 +54,8 @@ class CategoryTests(EditCase):
             "unzip src/a.zip",
             "cp -r src/a/. src",
             "rsync -a src/a/ src/b",
+            "git status",
+            "cd src && env /usr/bin/git -C x log",
             "cat *",
             "cat .secret",
             "ssh example.org ls",
