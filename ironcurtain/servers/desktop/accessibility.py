@@ -45,8 +45,11 @@ _STATES = {
 }  # fmt: skip
 """Numbers of the states of AT-SPI that are used here, counted as its header does."""
 
+_PASSWORD_NUMBER = 40
+"""Number of the role ``password text`` (AT-SPI)."""
+
 _PASSWORD_FIELDS = ([[], 1, {}, 1, [0, 1 << 8, 0, 0], 2, [], 1, False], 1, 100, True)
-"""Arguments of ``GetMatches`` that find elements of the role ``password text``, which has number 40 (AT-SPI)."""
+"""Arguments of ``GetMatches`` that find elements of the role with this number."""
 
 _SEARCHED, _SEARCHED_DEPTH = 2000, 40
 """Most elements that are searched for passwords where that does not work."""
@@ -156,23 +159,25 @@ class Accessibility:
 
     async def read(self, place: Place) -> Element:
         """:raises DesktopError: the element is gone, or its application does not answer."""
-        about, interfaces, states, role = await asyncio.gather(
+        about, interfaces, states, (named,), (number,) = await asyncio.gather(
             self._call(place, "", "GetAll", "a{sv}", "s", [f"{_SPI}Accessible"], interface=_PROPERTIES),
             self._call(place, "Accessible", "GetInterfaces", "as"),
             self._call(place, "Accessible", "GetState", "au"),
             self._call(place, "Accessible", "GetRoleName", "s"),
+            self._call(place, "Accessible", "GetRole", "u"),
         )
+        role = PASSWORD if number == _PASSWORD_NUMBER else str(named)  # GTK 4 calls it a text box
         has = frozenset(str(each).removeprefix(_SPI) for each in interfaces[0])
-        name, secret = str(_plain(about[0].get("Name"), "s")), role[0] == PASSWORD
+        name = str(_plain(about[0].get("Name"), "s"))
         bounds, actions, value = await asyncio.gather(
             self._bounds(place) if "Component" in has else _nothing(),
             self._actions(place) if "Action" in has else _nothing(),
-            _nothing() if secret else self._value(place, has),
+            _nothing() if role == PASSWORD else self._value(place, has),
         )
         bits = sum(int(word) << (32 * index) for index, word in enumerate(states[0][:2]))
-        named = frozenset(name for number, name in _STATES.items() if bits >> number & 1)
+        has_states = frozenset(name for number, name in _STATES.items() if bits >> number & 1)
         count = int(_plain(about[0].get("ChildCount"), "i"))
-        return Element(place, str(role[0]), name, value, bounds, named, tuple(actions or ()), has, count)
+        return Element(place, role, name, value, bounds, has_states, tuple(actions or ()), has, count)
 
     async def tree(
         self, place: Place, depth: int, limit: int, belongs: Callable[[int], bool] = lambda pid: True
