@@ -160,6 +160,15 @@ class SeeingTests(XCase):
         self.server.call("clipboard_write", text="copied ü\nline")
         self.assertEqual(self.server.call("clipboard_read"), {"text": "copied ü\nline"})
 
+    def test_password_on_the_clipboard_is_not_read(self) -> None:
+        kind = ["-selection", "clipboard", "-t", "x-kde-passwordManagerHint", "-i"]
+        copied = self.desktop.run("xclip", *kind, stdin=subprocess.PIPE)
+        assert copied.stdin is not None
+        copied.stdin.write(b"secret")
+        copied.stdin.close()
+        copied.wait(10)
+        self.assertIn("a password is on the clipboard", self.server.refusal("clipboard_read"))
+
 
 class OperatingTests(XCase):
     def test_keys_and_clicks_reach_the_window_of_the_call(self) -> None:

@@ -37,31 +37,36 @@ CLOSED_SECONDS = 0.3
 """How long the choice of an action may come after the notification was closed."""
 
 _NOTIFICATIONS = (NOTIFICATIONS, "/org/freedesktop/Notifications", NOTIFICATIONS)
+_SECRET = b"x-kde-passwordManagerHint"
+"""Kind that password managers add to what they put on the clipboard."""
+
 _SIGNALS = f"type='signal',interface='{NOTIFICATIONS}'"
 
 
-def clipboard_commands(environ: Mapping[str, str], selection: str = "clipboard") -> tuple[list[str], list[str]]:
+def clipboard_commands(environ: Mapping[str, str], selection: str = "clipboard") -> tuple[list[str], ...]:
     """
-    :returns: the command that reads the clipboard, and the one that writes it.
+    :returns: the commands that read the clipboard, write it, and list the kinds of what is on it.
     :raises Unsupported: there is no desktop.
     """
     if environ.get("WAYLAND_DISPLAY"):
-        primary = ["--primary"] if selection == "primary" else []
-        return ["wl-paste", "--no-newline", "--type", "text/plain", *primary], [
-            "wl-copy",
-            "--type",
-            "text/plain",
-            *primary,
-        ]
+        primary, text = ["--primary"] if selection == "primary" else [], ["--type", "text/plain"]
+        read = ["wl-paste", "--no-newline"]
+        return [*read, *text, *primary], ["wl-copy", *text, *primary], [*read, "--list-types", *primary]
     if environ.get("DISPLAY"):
         both = ["xclip", "-selection", selection]
-        return [*both, "-o", "-t", "UTF8_STRING"], [*both, "-i"]
+        return [*both, "-o", "-t", "UTF8_STRING"], [*both, "-i"], [*both, "-o", "-t", "TARGETS"]
     raise Unsupported("there is no desktop: neither DISPLAY nor WAYLAND_DISPLAY is set")
 
 
 def read_clipboard(environ: Mapping[str, str], selection: str) -> list[Part]:
-    """:param selection: ``clipboard`` or ``primary``."""
-    text = output(clipboard_commands(environ, selection)[0], limit=CLIPBOARD_LIMIT)
+    """
+    :param selection: ``clipboard`` or ``primary``.
+    :raises DesktopError: a password manager has put something there.
+    """
+    read, _, kinds = clipboard_commands(environ, selection)
+    if _SECRET in output(kinds, limit=CLIPBOARD_LIMIT):
+        raise DesktopError("a password is on the clipboard; it was not read")
+    text = output(read, limit=CLIPBOARD_LIMIT)
     return [text_part({"text": paragraphs(text.decode(errors="replace"))})]
 
 

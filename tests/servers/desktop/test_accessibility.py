@@ -187,15 +187,15 @@ class HostileTests(SynchronousTestCase):
 
     def test_secret_text_is_not_asked_for(self) -> None:
         has: Answers = {"GetInterfaces": ("as", [["org.a11y.atspi.Text"]]), "GetText": ("s", ["tiger"])}
-        for secret in (answers(role="password text", **has), answers(role="text box", **has, GetRole=("u", [40]))):
-            asked: list[str] = []
+        asked: list[str] = []
+        secret: Answers = {}
 
-            def answer(
-                path: str, member: str, body: list[Any], secret: Answers = secret, asked: list[str] = asked
-            ) -> tuple[str, list[Any]] | None:
-                asked.append(member)
-                return secret.get(member)
+        def answer(path: str, member: str, body: list[Any]) -> tuple[str, list[Any]] | None:
+            asked.append(member)
+            return secret.get(member)
 
+        for role in (answers(role="password text"), answers(role="text box", GetRole=("u", [40]))):
+            secret = {**role, **has}
             found = self.ask(answer, lambda access, app: access.read(Place(app, f"{_PATH}1")))
             self.assertEqual((found.value, found.role), (None, "password text"))
             self.assertNotIn("GetText", asked)
