@@ -154,7 +154,9 @@ def key() -> None:
 @as_json
 def status(json_output: bool) -> None:
     """
-    List the machines, as this one's daemon knows them, and the tasks of this one that wait for others.
+    List the machines, and the tasks that wait for one.
+
+    The list of machines is what this one's daemon knows; the tasks are those given here.
     """
     import msgspec
 

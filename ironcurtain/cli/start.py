@@ -118,9 +118,11 @@ def start(
     and Enter, or Ctrl-J if Enter does nothing, even if you cannot see it. The exit status is then that of the agent's
     program, 143 after SIGTERM; 0 if you detached.
 
+    With --on, in a fleet, another machine's daemon runs the session, and you talk with it here:
+
     \b
-    With --on, in a fleet: another machine's daemon runs the session, and you talk with it here.
-      ironcurtain start --on build-3 --repo https://example.org/app.git "Fix the tests"
+      ironcurtain start --on build-3 --repo https://example.org/app "Fix it"
+
     Paths are paths on that machine, and the workspace stays there. With --on any or --label, the task waits until
     another machine has room, and this command ends at once: 'ironcurtain fleet status' shows where the task is.
 
