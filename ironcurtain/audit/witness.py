@@ -95,6 +95,27 @@ NAME = "audit.witness"
 """The setting."""
 
 
+FLEET = "fleet"
+"""The name of the witness that all members of a home's fleet are together."""
+
+
+def fleet_heads(home: Home) -> UnsentHeads:
+    """:returns: the heads that wait for the home's daemon, which sends them to the other members."""
+    return UnsentHeads(home.unsent_heads, "to the fleet")
+
+
+class FleetSink:
+    """Puts heads where the daemon finds them."""
+
+    def __init__(self, home: Home) -> None:
+        self._heads = fleet_heads(home)
+
+    def write(self, line: bytes) -> None:
+        """See :meth:`~ironcurtain.services.line_sinks.LineSink.write`."""
+        for head in read_heads([line]):
+            self._heads.keep(head.session, line)
+
+
 class Witnesses:
     """
     Sends heads to all witnesses of a session. One that cannot be reached disturbs nobody: the head is sent again, after

@@ -57,8 +57,9 @@ def verify(session: str | None, json_output: bool, key: Path | None, witness: Pa
     configured, fleet = settings(where).settings.audit.witness, None
     if isinstance(number := read_number(session or ""), HostNumber):
         from ironcurtain.fleet.copies import key_of
+        from ironcurtain.fleet.heads import heads_file
 
-        key, fleet, configured = key or key_of(where, number), where.fleet_heads(number.host), ()
+        key, fleet, configured = key or key_of(where, number), heads_file(where, number.host), ()
     report = verify_records(where, configured, chosen=chosen, key=key, witness=witness, fleet=fleet)
     if not report.sessions and not report.problems:
         raise NotFound(f"there is no session yet in {where.sessions}")

@@ -14,16 +14,12 @@ from pathlib import Path
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from ironcurtain.audit.signing import SignedHead, VerifyingKey
-from ironcurtain.audit.unsent import UnsentHeads
 from ironcurtain.audit.witness import BEGINS, head_line, read_heads
 from ironcurtain.errors import ProtocolViolation
 from ironcurtain.files.atomic import write_atomically
 from ironcurtain.fleet.trust import Trust
 from ironcurtain.home.layout import Home, private_directory
 from ironcurtain.services.line_sinks import FileSink
-
-WITNESS = "fleet"
-"""The name of this kind of witness in audit logs."""
 
 LINE_LIMIT = 2048
 """Maximum size in bytes of a head as a line (one has about 330)."""
@@ -35,21 +31,9 @@ KEPT_SESSIONS = 10_000
 """Maximum number of sessions of a host that it then has, the newest."""
 
 
-def outgoing(home: Home) -> UnsentHeads:
-    """:returns: the heads of this host that wait for its daemon to send them."""
-    return UnsentHeads(home.unsent_heads, "to the fleet")
-
-
-class OutgoingSink:
-    """Puts heads where the daemon finds them."""
-
-    def __init__(self, home: Home) -> None:
-        self._outgoing = outgoing(home)
-
-    def write(self, line: bytes) -> None:
-        """See :meth:`~ironcurtain.services.line_sinks.LineSink.write`."""
-        for head in read_heads([line]):
-            self._outgoing.keep(head.session, line)
+def heads_file(home: Home, host: str) -> Path:
+    """:returns: the file of the heads of another host."""
+    return home.records / "fleet" / f"{host}.jsonl"
 
 
 class KeptHeads:
@@ -76,7 +60,7 @@ class KeptHeads:
         key = VerifyingKey(Ed25519PublicKey.from_public_bytes(known.key))
         if not key.verifies(heads[0]):
             raise ProtocolViolation("fleet", f"a head that {host} has not signed")
-        path = self._home.fleet_heads(host)
+        path = heads_file(self._home, host)
         private_directory(path.parent)
         FileSink(path, BEGINS).write(head_line(heads[0]))
         if os.path.getsize(path) > KEPT_BYTES:

@@ -17,10 +17,11 @@ from twisted.python.failure import Failure
 
 from ironcurtain import __version__
 from ironcurtain.audit.signing import SigningKey
+from ironcurtain.audit.witness import fleet_heads
 from ironcurtain.errors import IronCurtainError, NotAllowed, ProtocolViolation, Unavailable
 from ironcurtain.files.atomic import write_atomically
 from ironcurtain.fleet.carried import Streams
-from ironcurtain.fleet.heads import KeptHeads, outgoing
+from ironcurtain.fleet.heads import KeptHeads
 from ironcurtain.fleet.heads_stream import HeadsStream
 from ironcurtain.fleet.joining import read_credentials
 from ironcurtain.fleet.members import INTERVAL, Member, Members, sign, verify
@@ -66,7 +67,7 @@ class FleetService:
         serving, self._sealing = Serving(reactor, home, self._trust), Sealing(self._name, key, self._trust)
         kept, trust = KeptHeads(home), self._trust
         heads = HeadsStream(
-            self._name, credentials.replicas, outgoing(home), lambda host, line: kept.take(host, line, trust())
+            self._name, credentials.replicas, fleet_heads(home), lambda host, line: kept.take(host, line, trust())
         )
         self._queue = TaskQueue(credentials.replicas, taker)
         also = (heads.run, self._queue.run)

@@ -192,10 +192,6 @@ class Home:
         """What this host needs to reach the fleet's server."""
         return self.path / "fleet.credentials"
 
-    def fleet_heads(self, host: str) -> Path:
-        """:returns: the heads of another host's audit logs, for which this one is a witness."""
-        return self.records / "fleet" / f"{host}.jsonl"
-
     @property
     def fleet_trust(self) -> Path:
         """The hosts that this one believes, and for whom they may speak."""

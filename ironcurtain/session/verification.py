@@ -17,7 +17,7 @@ import msgspec
 from ironcurtain.audit.chain import CHECKPOINT, ChainProblem, read_record
 from ironcurtain.audit.signing import SignedHead, SigningKey, VerifyingKey
 from ironcurtain.audit.verification import DESCRIPTION, Expected, LogReport, verify_log
-from ironcurtain.audit.witness import read_heads, witness_file
+from ironcurtain.audit.witness import FLEET, read_heads, witness_file
 from ironcurtain.errors import NotFound
 from ironcurtain.files.locks import is_held
 from ironcurtain.home.layout import Home
@@ -150,7 +150,7 @@ def verify_records(
         witnesses = [named]
     else:
         files = [(place, path) for place in configured if (path := witness_file(place)) is not None]
-        files += [("fleet", fleet)] if fleet is not None else []
+        files += [(FLEET, fleet)] if fleet is not None else []
         witnesses = [_Witness.read(place, path, public) for place, path in files]
     verifier = _Verifier(home, public, witnesses, named=witness is not None)
     problems = [_UNREADABLE.format(each.name, each.error) for each in witnesses if each.error]

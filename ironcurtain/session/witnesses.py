@@ -9,7 +9,7 @@ from typing import Any
 from twisted.internet.defer import Deferred
 
 from ironcurtain.audit.log import InThread
-from ironcurtain.audit.witness import HTTPS, Witnesses, WriteLine, make_sinks
+from ironcurtain.audit.witness import FLEET, HTTPS, FleetSink, Witnesses, WriteLine, make_sinks
 from ironcurtain.home.layout import Home
 from ironcurtain.home.sections import Audit
 from ironcurtain.http.upstream_proxies import UpstreamProxies
@@ -30,9 +30,7 @@ def open_witnesses(
 
         writers |= {name: _started(witness.write) for name, witness in https_witnesses(reactor, audit, proxies).items()}
     if home.fleet_credentials.exists():
-        from ironcurtain.fleet.heads import WITNESS, OutgoingSink
-
-        writers[WITNESS] = _blocking(OutgoingSink(home).write, in_thread)
+        writers[FLEET] = _blocking(FleetSink(home).write, in_thread)
     return Witnesses(writers, home.unsent_heads, reactor, tell)
 
 

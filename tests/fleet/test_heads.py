@@ -7,10 +7,10 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.audit.signing import SigningKey
-from ironcurtain.audit.witness import head_line, read_heads
+from ironcurtain.audit.witness import FleetSink, fleet_heads, head_line, read_heads
 from ironcurtain.errors import ProtocolViolation
 from ironcurtain.fleet import heads
-from ironcurtain.fleet.heads import KeptHeads, OutgoingSink, outgoing
+from ironcurtain.fleet.heads import KeptHeads, heads_file
 from ironcurtain.fleet.server_files import permissions
 from ironcurtain.fleet.trust import Host, Trust
 from ironcurtain.home.layout import Home
@@ -33,7 +33,7 @@ class HeadsTests(SynchronousTestCase):
             self.kept.take("build", line, self.trust)
 
     def of_build(self) -> list[tuple[str, int, str]]:
-        with self.home.fleet_heads("build").open("rb") as lines:
+        with heads_file(self.home, "build").open("rb") as lines:
             return [(head.session, head.sequence, head.head) for head in read_heads(lines)]
 
     def test_head_that_its_host_signed_is_kept(self) -> None:
@@ -56,7 +56,7 @@ class HeadsTests(SynchronousTestCase):
             self.assertRaises(ProtocolViolation, self.take, line)
         self.assertRaises(ProtocolViolation, self.kept.take, "unknown", good, self.trust)
         self.assertRaises(ProtocolViolation, self.kept.take, "../x", good, self.trust)
-        self.assertFalse(self.home.fleet_heads("build").exists())
+        self.assertFalse(heads_file(self.home, "build").exists())
 
     def test_file_is_bounded_and_keeps_what_proves_most(self) -> None:
         self.take(*(self.line(sequence=number) for number in (1, 3, 2)), self.line(sequence=3, head="fork"))
@@ -68,10 +68,10 @@ class HeadsTests(SynchronousTestCase):
         self.assertEqual(self.of_build(), [("t", 1, "digest"), ("u", 1, "digest")])
 
     def test_heads_of_this_host_wait_on_the_disk(self) -> None:
-        sink = OutgoingSink(self.home)
+        sink = FleetSink(self.home)
         for line in (self.line(), self.line(sequence=2), self.line("t")):
             sink.write(line)
-        self.assertEqual(outgoing(self.home).lines(), [("s", self.line(sequence=2)), ("t", self.line("t"))])
+        self.assertEqual(fleet_heads(self.home).lines(), [("s", self.line(sequence=2)), ("t", self.line("t"))])
 
     def test_server_lets_a_host_publish_only_its_own_heads(self) -> None:
         allowed = permissions("build")["publish"]["allow"]
