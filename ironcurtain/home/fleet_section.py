@@ -16,7 +16,7 @@ class FleetSettings(Section, frozen=True):
     :param credentials: the file that ``ironcurtain fleet join`` writes; empty: it is no member.
     :param servers: addresses of NATS servers, if not those of that file.
     :param labels: by which others choose this host for a task.
-    :param capacity: most sessions that it takes from others.
+    :param capacity: with so many open sessions it takes no task of others.
     """
 
     credentials: str = ""
