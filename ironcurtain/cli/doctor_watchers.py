@@ -27,7 +27,7 @@ def watchers(where: Home) -> Iterator[Finding]:
     records, found = Records(where.watcher_records), watchers_of(where, os.environ)
     for watcher in found:
         record, what = records.read(watcher.name), f"watcher {watcher.name}"
-        if problem := problem_of(watcher):
+        if problem := problem_of(watcher, where):
             yield Finding(what, WRONG, problem, f"Correct {where.watchers}")
         elif record.paused:
             mend = f"When that is mended: ironcurtain watchers resume {watcher.name}"

@@ -58,7 +58,7 @@ def check() -> None:
     where = home()
     found, able = _all(where), True
     for watcher in found:
-        problem = problem_of(watcher)
+        problem = problem_of(watcher, where)
         able = able and not problem
         print_lines(f"wrong  {watcher.name}: {problem}" if problem else f"ok     {watcher.name}: {_in_words(watcher)}")
     if not found:
@@ -177,13 +177,15 @@ def _states(where: Home, watcher: Watcher, record: Record) -> Iterator[str]:
         yield f"dropped {record.dropped}"
 
 
-def problem_of(watcher: Watcher) -> str:
+def problem_of(watcher: Watcher, where: Home) -> str:
     """:returns: why it could not watch here; empty if it could."""
     from ironcurtain.text.display import one_line
+    from ironcurtain.watchers.file_trigger import unwatchable
     from ironcurtain.watchers.model import Kind
+    from ironcurtain.watchers.triggers import own_places
 
-    if watcher.path is not None and not os.path.lexists(watcher.path):
-        return f"there is no {watcher.path}"
+    if watcher.path is not None and (problem := unwatchable(watcher.path, own_places(where))):
+        return problem
     if watcher.workspace is not None and not watcher.workspace.is_dir():
         return f"there is no directory {watcher.workspace} for its workspace"
     if watcher.trigger not in (Kind.SCREEN_CHANGE, Kind.AUDIO_EVENT):

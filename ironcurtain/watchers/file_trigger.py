@@ -34,6 +34,17 @@ InThread = Callable[[Callable[[], Look]], Deferred[Look]]
 """Runs a blocking function in a thread."""
 
 
+def unwatchable(path: Path, hidden: Collection[str]) -> str:
+    """
+    :param hidden: real paths of directories that are not watched.
+    :returns: why a path cannot be watched; empty if it can.
+    """
+    root = os.path.realpath(path)
+    if any(Path(root).is_relative_to(place) for place in hidden):
+        return f"{path} is in IronCurtain's home, which is not watched: change path"
+    return "" if os.path.lexists(root) else f"there is no {path}: make it, or change path in watchers.toml"
+
+
 class FileTrigger:
     """
     A :class:`~ironcurtain.watchers.trigger.Trigger` for the files below a path.
@@ -70,10 +81,8 @@ class FileTrigger:
 
         :raises UsageError: there is nothing at the path, or it is in a hidden directory.
         """
-        if any(Path(self._tree.root).is_relative_to(place) for place in self._tree.hidden):
-            raise UsageError(f"{self._path} is in IronCurtain's home, which is not watched: change path")
-        if not os.path.lexists(self._tree.root):
-            raise UsageError(f"there is no {self._path}: make it, or change path in watchers.toml")
+        if problem := unwatchable(self._path, self._tree.hidden):
+            raise UsageError(problem)
         self._fire = fire
         self._followed.start()
         self._begin_look(report=False)

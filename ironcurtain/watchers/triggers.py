@@ -39,7 +39,7 @@ class Triggers:
         """:returns: the trigger of a watcher whose kind is not ``stdin``."""
         name = watcher.name
         if watcher.trigger is Kind.FILE_CHANGE:
-            own = {os.path.realpath(self.home.path), os.path.realpath(self.home.run)}
+            own = own_places(self.home)
             return FileTrigger(watcher, self.reactor, self.in_thread, own, lambda why: self._note(name, why))
         if watcher.trigger is Kind.SCHEDULE:
             ticked = self.records.read(name).ticked
@@ -61,3 +61,8 @@ class Triggers:
             record.ticked, record.missed = until, record.missed + missed
         if missed:
             self.say(name, f"missed {counted(missed, 'time')} while nothing followed it: they are not made up for")
+
+
+def own_places(home: Home) -> frozenset[str]:
+    """:returns: real paths of the directories that no watcher watches."""
+    return frozenset((os.path.realpath(home.path), os.path.realpath(home.run)))

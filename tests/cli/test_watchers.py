@@ -64,6 +64,13 @@ class CommandTests(WatchersCase):
         self.assertIn("ok     tick: every 3600 s: builtin, at most 6 times an hour, asks policy", result.output)
         self.assertIn("wrong  seen: ", result.output)
 
+    def test_check_names_what_is_in_the_home(self) -> None:
+        self.write(f'[watchers.own]\ntrigger = "file_change"\npath = "{self.home}/logs"\ninstruction = "x"\n')
+        (self.home / "logs").mkdir(exist_ok=True)
+        result = self.run_command("watchers", "check")
+        self.assertEqual(result.exit_code, 69)
+        self.assertIn("home, which is not watched", result.output)
+
     def test_file_that_others_may_write_is_refused_everywhere(self) -> None:
         self.write(TIMES)
         (self.home / "watchers.toml").chmod(0o666)
