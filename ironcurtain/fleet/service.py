@@ -58,23 +58,22 @@ class FleetService:
     def __init__(self, reactor: Any, home: Home, settings: FleetSettings, agents: tuple[str, ...]) -> None:
         credentials = read_credentials(home.path / Path(settings.credentials).expanduser())
         options = credentials.options() | ({"servers": list(settings.servers)} if settings.servers else {})
-        self._reactor, self._home, self._name = reactor, home, credentials.host
+        self._reactor, self._home, name = reactor, home, credentials.host
         key, self._trust = SigningKey.load_or_make(home.records), TrustFile(home)
         self._members, self._mirrors = Members(reactor.seconds), Mirrors(reactor, home, self._open)
-        self._own = OwnState(home, self._name, key, settings, agents)
+        self._own = OwnState(home, name, key, settings, agents)
         taker = Taker(reactor, home, self._trust, self._own.room)
-        self._offering = Offering(home, self._name, key)
-        serving, self._sealing = Serving(reactor, home, self._trust), Sealing(self._name, key, self._trust)
+        serving, self._sealing = Serving(reactor, home, self._trust), Sealing(name, key, self._trust)
         kept, trust = KeptHeads(home), self._trust
         heads = HeadsStream(
-            self._name, credentials.replicas, fleet_heads(home), lambda host, line: kept.take(host, line, trust())
+            name, credentials.replicas, fleet_heads(home), lambda host, line: kept.take(host, line, trust())
         )
-        self._queue = TaskQueue(credentials.replicas, taker)
-        also = (heads.run, self._queue.run)
+        queue = TaskQueue(credentials.replicas, taker)
+        self._offering, also = Offering(home, name, key, queue), (heads.run, queue.run)
         self._carrier = NatsCarrier(options, credentials.replicas, self._heard, self._told, self._changed, also)
         self._streams = Streams(
             self._carrier,
-            self._name,
+            name,
             lambda host, proved: self._sealing.accepting(host, serving.accept(proved)),
             reactor,
         )
@@ -92,7 +91,7 @@ class FleetService:
         """Leave."""
         self._loop.stop()
         await self._mirrors.keep(())
-        await from_asyncio(self._carrier.withdraw(self._name))
+        await from_asyncio(self._carrier.withdraw(self._own.name))
         self._streams.lose()
         await from_asyncio(self._carrier.stop())
         self._home.fleet_members.unlink(missing_ok=True)
@@ -114,13 +113,13 @@ class FleetService:
         if self._own.due(self._reactor.seconds()) or self._unreached.why:
             self._say()
         if not self._unreached.why:
-            self._offering.look(self._reactor.seconds(), self._queue)
+            self._offering.look(self._reactor.seconds())
         known = self._members.kept(self._unreached.why, self._unreached.since, time.time())
         write_atomically(self._home.fleet_members, msgspec.json.encode(known), durable=False)
 
     def _say(self) -> None:
         statement = self._own.statement(self._reactor.seconds())
-        from_asyncio(self._carrier.state(self._name, statement)).addErrback(self._failed)
+        from_asyncio(self._carrier.state(self._own.name, statement)).addErrback(self._failed)
 
     def _failed(self, failure: Failure) -> None:
         self.log.failure("a part of the fleet failed", failure)
@@ -129,7 +128,7 @@ class FleetService:
         self._streams.heard(subject, message)
 
     def _told(self, host: str, statement: bytes | None) -> None:
-        if host == self._name:
+        if host == self._own.name:
             return
         if statement is None:
             self._members.left(host)
@@ -168,7 +167,7 @@ class FleetService:
             self._streams.lose()
             Deferred.fromCoroutine(self._mirrors.keep(())).addErrback(self._failed)
         else:
-            self.log.info("{name} is a member of the fleet", name=self._name)
+            self.log.info("{name} is a member of the fleet", name=self._own.name)
             self._say()
             for host in self._members.here():
                 self._mirrors.look(host)
@@ -192,13 +191,14 @@ class OwnState:
     What this host says of itself.
 
     :param key: signs it.
+    :ivar name: of this host.
     :raises ConfigurationError: the number of its starts cannot be counted.
     """
 
     def __init__(
         self, home: Home, name: str, key: SigningKey, settings: FleetSettings, agents: tuple[str, ...]
     ) -> None:
-        self._home, self._name, self._key, self._settings, self._agents = home, name, key, settings, agents
+        self._home, self.name, self._key, self._settings, self._agents = home, name, key, settings, agents
         self._start, self._number = Counter(home.numbers("fleet-start")).next(), 0
         self._said: tuple[str, ...] | None = None
         self._changes = 0
@@ -214,7 +214,7 @@ class OwnState:
         self._changes += self._said != before
         self._said_at, self._number = now, self._number + 1
         member = Member(
-            host=self._name,
+            host=self.name,
             start=self._start,
             number=self._number,
             version=__version__,

@@ -139,16 +139,17 @@ class Offering:
 
     :param name: of this host.
     :param key: signs the offers.
+    :param queue: where they are offered.
     """
 
     log = Logger()
 
-    def __init__(self, home: Home, name: str, key: SigningKey) -> None:
-        self._tasks, self._name, self._key = TaskFiles(home), name, key
+    def __init__(self, home: Home, name: str, key: SigningKey, queue: TaskQueue) -> None:
+        self._tasks, self._name, self._key, self._queue = TaskFiles(home), name, key, queue
         self._offered: dict[str, float] = {}
         self._stamp, self._next = 0, 0.0
 
-    def look(self, now: float, queue: TaskQueue) -> None:
+    def look(self, now: float) -> None:
         """
         Offer what waits, and again after an interval: the server may have lost it, or a member taken it away.
 
@@ -163,7 +164,7 @@ class Offering:
         for task in waiting.values():
             if now - self._offered.get(task.id, -OFFER_SECONDS) >= OFFER_SECONDS:
                 self._offered[task.id] = now
-                offering = from_asyncio(queue.offer(self._name, task.id, task.offer(self._name, self._key)))
+                offering = from_asyncio(self._queue.offer(self._name, task.id, task.offer(self._name, self._key)))
                 offering.addCallbacks(self._answered, self._failed, callbackArgs=(task.id,))
 
     def _answered(self, offered: bool, task: str) -> None:
