@@ -98,7 +98,7 @@ class NatsCarrier:
     async def state(self, host: str, statement: bytes) -> None:
         """Publish what this host says of itself. For asyncio; failures are told as a lost connection."""
         client = self._client
-        if client is None or not client.is_connected or self._writing.locked():
+        if client is None or not client.is_connected or (self._bucket is None and self._writing.locked()):
             return
         async with self._writing:
             try:
