@@ -51,6 +51,9 @@ class SmallestTests(SynchronousTestCase):
     def test_escalation(self) -> None:
         self.assertIn("through the files: asked to released", self.run_it("escalation"))
 
+    def test_fleet(self) -> None:
+        self.assertIn("an idle member among", self.run_it("fleet"))
+
     def test_loop(self) -> None:
         program("script")
         self.assertIn("keys     script", self.run_it("loop"))
