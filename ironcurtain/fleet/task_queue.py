@@ -75,27 +75,43 @@ class TaskQueue:
         return True
 
     async def _take(self, stream: JetStreamContext) -> None:
-        while (tasks := await self._queue(stream)) is None:
-            await asyncio.sleep(FETCH_SECONDS)
+        why = ""
         while True:
             try:
-                if self._taking.room():
-                    (message,) = await tasks.fetch(1, timeout=FETCH_SECONDS)
-                    if await to_asyncio(self._taking.offered(message.data)):
-                        await message.ack()
-                    else:
-                        await message.nak(delay=LATER_SECONDS)
-                        # The server alternates between hosts: without chance, a task could meet the same one each time.
-                        await asyncio.sleep(_random.uniform(0, 2 * LATER_SECONDS))
-                else:
-                    await asyncio.sleep(PAUSE_SECONDS)
-            except TimeoutError:  # nothing waits
-                pass
-            except Error as e:
-                self.log.info("no tasks can be taken: {error}", error=e)
-                await asyncio.sleep(PAUSE_SECONDS)
+                tasks = await self._queue(stream)
+                why = ""
+                try:
+                    await self._take_from(tasks)
+                finally:
+                    await tasks.unsubscribe()
+            except (TimeoutError, Error) as e:
+                if str(e) != why:
+                    self.log.warn("the server gives no tasks: {error}", error=e)
+                why = str(e)
+                await asyncio.sleep(FETCH_SECONDS)
 
-    async def _queue(self, stream: JetStreamContext) -> JetStreamContext.PullSubscription | None:
+    async def _take_from(self, tasks: JetStreamContext.PullSubscription) -> None:
+        """Take tasks, until the server has no queue any more."""
+        clock = asyncio.get_running_loop()
+        while True:
+            if not self._taking.room():
+                await asyncio.sleep(PAUSE_SECONDS)
+                continue
+            asked = clock.time()
+            try:
+                (message,) = await tasks.fetch(1, timeout=FETCH_SECONDS)
+            except TimeoutError:
+                if clock.time() - asked < FETCH_SECONDS / 2:  # it refused, for instance since too many wait
+                    raise
+                continue
+            if await to_asyncio(self._taking.offered(message.data)):
+                await message.ack()
+            else:
+                await message.nak(delay=LATER_SECONDS)
+                # The server alternates between hosts: without chance, a task could meet the same one each time.
+                await asyncio.sleep(_random.uniform(0, 2 * LATER_SECONDS))
+
+    async def _queue(self, stream: JetStreamContext) -> JetStreamContext.PullSubscription:
         kept = StreamConfig(
             name=QUEUE,
             subjects=[f"{TASK_SUBJECTS}.*.*"],
@@ -109,12 +125,8 @@ class TaskQueue:
             durable_name=TAKERS, ack_policy=AckPolicy.EXPLICIT, ack_wait=ACKNOWLEDGED_SECONDS, max_deliver=-1
         )
         try:
-            try:
-                await stream.stream_info(QUEUE)
-            except NotFoundError:
-                await stream.add_stream(kept)
-            await stream.add_consumer(QUEUE, takers)
-            return await stream.pull_subscribe_bind(TAKERS, QUEUE)
-        except (TimeoutError, Error) as e:
-            self.log.warn("the server gives no queue of tasks: {error}", error=e)
-            return None
+            await stream.stream_info(QUEUE)
+        except NotFoundError:
+            await stream.add_stream(kept)
+        await stream.add_consumer(QUEUE, takers)
+        return await stream.pull_subscribe_bind(TAKERS, QUEUE)
