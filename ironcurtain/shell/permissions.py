@@ -84,7 +84,7 @@ class FilePermissions:
             decision = Decision.DENY if self._mode is Decision.DENY else Decision.ESCALATE
             return Opinion(decision, "structural-unknown", "the text does not show which files it uses")
         globs = self._write if writes else [*self._read, *self._write]
-        if all(any(paths_cover(glob, form) for glob in globs) for form in forms):
+        if all(any(_covers(glob, form, writes) for glob in globs) for form in forms):
             return Opinion(Decision.ALLOW, f"approval.filesystem.{name}", f"{action} {path} is allowed")
         if self._mode is Decision.ALLOW and listed:
             return Opinion(
@@ -93,6 +93,12 @@ class FilePermissions:
                 f"[approval.filesystem] does not list {path}: {action}",
             )
         return decided(self._mode, self._field, f"{action} {path}")
+
+
+def _covers(glob: Names, path: Names, writes: bool) -> bool:
+    """Programs obey hidden files, such as ``.git/config``: a glob lets one be written only if it names it."""
+    hidden = {name for name in path if name.startswith(".")} if writes else set()
+    return paths_cover(glob, path) and hidden <= set(glob)
 
 
 class NetworkPermissions:

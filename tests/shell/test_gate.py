@@ -61,6 +61,15 @@ class TableTests(SynchronousTestCase):
         self.check(Decision.ESCALATE, "approval.default", "ls", "cat x", "echo", "curl x", "rm x")
         self.check(Decision.ESCALATE, "structural-doubt", "x=1", "ls # x", "echo $(ls)")
 
+    def test_hidden_files_are_written_only_where_a_glob_names_them(self) -> None:
+        self.check(Decision.ALLOW, "approval.shell.mode", "echo x > src/y", "cat .env", "cat .git/config")
+        commands = ("echo x > .envrc", "echo x > .git/config", "echo x >> src/.git/hooks/pre-commit", "touch .a/b")
+        self.check(Decision.ESCALATE, "approval.filesystem.write", *commands)
+        named = {**TABLES["filesystem"], "write": ["$CWD/**", "$CWD/.github/**", "$CWD/.envrc"]}
+        self.gate = gate({**TABLES, "filesystem": named})
+        self.check(Decision.ALLOW, "approval.shell.mode", "echo x > .github/w/x.yml", "echo x > .envrc")
+        self.check(Decision.ESCALATE, "approval.filesystem.write", "echo x > .github/.x", "echo x > a/.envrc")
+
     def test_the_mode_of_the_shell(self) -> None:
         self.check(Decision.ALLOW, "approval.shell.mode", "ls", "cat src/x", "cd src && cat x > y", "echo $x")
         self.gate = gate({**TABLES, "shell": {"mode": "deny"}})
