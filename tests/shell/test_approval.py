@@ -120,4 +120,4 @@ class ApprovalTests(SynchronousTestCase):
         ]
         self.assertEqual(error, f'{home.policy}:4: approval.shell.mode: must be one of "allow", "ask", "deny"')
         home.policy.write_text(EVERYTHING)
-        self.assertEqual([found.error for found in check_files(home, {"HOME": str(directory)})], [None, None, None])
+        self.assertEqual({found.error for found in check_files(home, {"HOME": str(directory)})}, {None})
