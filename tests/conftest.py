@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
 import stat
@@ -24,6 +25,9 @@ from twisted.internet import reactor as _reactor
 
 assert isinstance(_reactor, AsyncioSelectorReactor), "run with pytest, or trial --reactor=asyncio"
 reactor: Any = _reactor
+
+LOOP = asyncio.get_event_loop_policy().get_event_loop()
+"""The reactor's."""
 
 # Collecting the tests makes millions of objects that stay, and no garbage.
 gc.set_threshold(50_000)
@@ -49,6 +53,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Order the files of tests; within one, they stay as they are."""
     ranks = {name: rank for rank, name in enumerate(SLOW)}
     items.sort(key=lambda item: min((ranks[name] for name in item.path.parts if name in ranks), default=len(SLOW)))
+
+
+@pytest.fixture(autouse=True)
+def _loop_of_the_reactor() -> None:
+    """``asyncio.run`` takes it away from the tests that follow in the same process."""
+    asyncio.set_event_loop(LOOP)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -68,7 +68,7 @@ class Desktop:
         self._before: list[str] = []
         self._started: list[subprocess.Popen[bytes]] = []
         if as_nobody and os.geteuid() == 0:
-            self._before = [program("setpriv"), "--reuid=65534", "--regid=65534", "--clear-groups", "--"]
+            self._before = [program("setpriv"), "--reuid=65534", "--regid=65534", "--clear-groups"]
             os.chown(self.top, 65534, 65534)
         self.environ = {
             "PATH": f"{os.environ['PATH']}:/usr/sbin",
@@ -103,7 +103,9 @@ class Desktop:
 
         environ = {name: self.environ[name] for name in (*FOR_DESKTOP, *FOR_PYTHON) if name in self.environ}
         environ |= {"LC_ALL": "C.UTF-8", MARK: self._mark}
-        return Server([*self._before, sys.executable, "-I", "-m", "ironcurtain.servers.desktop"], environ)
+        reading = "+dac_read_search"  # our Python is not always where another user reaches it
+        before = [*self._before, f"--inh-caps={reading}", f"--ambient-caps={reading}"] if self._before else []
+        return Server([*before, sys.executable, "-I", "-m", "ironcurtain.servers.desktop"], environ)
 
     def close(self) -> None:
         """End all processes, those too that a bus started."""

@@ -58,6 +58,9 @@ OF_OTHERS = {
 }
 """Those whose programs :mod:`tests.mcp_proxy.test_shipped_servers` starts; they have nothing of the workspace."""
 
+DESKTOP = "desktop"
+"""Has nothing of the workspace, either: :mod:`tests.servers.desktop` attacks it."""
+
 
 PROGRAMS = """
 [core]
@@ -240,7 +243,7 @@ class AttackerTests(Base):
         self.assertEqual(self.canary.read_text(), f"{SECRET}\n")
 
     def test_every_server_with_annotations_is_listed(self) -> None:
-        self.assertEqual(SERVERS.keys() | {NETWORK} | OF_OTHERS, default_annotations().servers.keys())
+        self.assertEqual(SERVERS.keys() | {NETWORK, DESKTOP} | OF_OTHERS, default_annotations().servers.keys())
 
 
 def _of(name: str) -> Callable[[AttackerTests], Coroutine[Any, Any, None]]:
