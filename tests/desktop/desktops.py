@@ -8,6 +8,7 @@ import io
 import json
 import os
 import select
+import shlex
 import shutil
 import signal
 import socket
@@ -103,9 +104,8 @@ class Desktop:
 
         environ = {name: self.environ[name] for name in (*FOR_DESKTOP, *FOR_PYTHON) if name in self.environ}
         environ |= {"LC_ALL": "C.UTF-8", MARK: self._mark}
-        reading = "+dac_read_search"  # our Python is not always where another user reaches it
-        before = [*self._before, f"--inh-caps={reading}", f"--ambient-caps={reading}"] if self._before else []
-        return Server([*before, sys.executable, "-I", "-m", "ironcurtain.servers.desktop"], environ)
+        reaching = ["unshare", "--mount", "sh", "-c", f'{_reachable()}exec "$@"', "sh"] if self._before else []
+        return Server([*reaching, *self._before, sys.executable, "-I", "-m", "ironcurtain.servers.desktop"], environ)
 
     def close(self) -> None:
         """End all processes, those too that a bus started."""
@@ -160,6 +160,21 @@ class XDesktop(Desktop):
             raise AssertionError(f"Xvfb ended with status {display.wait()}")
         self.environ["DISPLAY"] = f":{line}"
         self.run("openbox")
+
+
+def _reachable() -> str:
+    """:returns: commands of a shell that open the directories which hide our Python from others, in their view only."""
+    steps = ""
+    for path in map(Path, (os.path.realpath(sys.executable), sys.prefix, os.path.realpath(__file__))):
+        for directory in reversed(path.parents):
+            if not directory.stat().st_mode & 0o001:
+                child = directory / path.relative_to(directory).parts[0]
+                quoted = shlex.quote(str(directory)), shlex.quote(str(child))
+                steps += (
+                    "kept=$(mktemp -d) && mount --bind {1} $kept && mount -t tmpfs -o mode=755 none {0} && "
+                    "mkdir {1} && mount --move $kept {1} && rmdir $kept && "
+                ).format(*quoted)
+    return steps
 
 
 class Server:
