@@ -22,11 +22,11 @@ from ironcurtain.shell.children import checked_host, child_start, command_line, 
 from ironcurtain.shell.commands import STATUSES
 from ironcurtain.shell.execution import CommandResult
 from ironcurtain.shell.inheritance import AgentPolicies
-from ironcurtain.shell.messages import Message, Notice, ProposedStep, StepKind, StepOutcome
+from ironcurtain.shell.messages import Message, ProposedStep, StepKind, StepOutcome
 from ironcurtain.shell.model import SERVER
 from ironcurtain.shell.narrowing import NarrowedGate
 from ironcurtain.shell.protocol import checked_instruction
-from ironcurtain.shell.tools import JudgedStep, StepRun, purpose_of, text_argument
+from ironcurtain.shell.tools import JudgedStep, StepRun, finished_by, purpose_of, text_argument
 from ironcurtain.traces.context import TraceContext
 
 _TEXTS: Final = {"type": "array", "items": {"type": "string"}}
@@ -140,10 +140,9 @@ class AgentHand:
         :returns: whether the plan may go on.
         """
         status = "success" if result.outcome is StepOutcome.DONE else "error"
-        answer = await self.hooks.after(msgspec.structs.replace(self._action(step, directory), status=status))
-        if answer.decision != "allow":
-            self.tell(Notice(text=f"{answer.hook or 'the hooks'}: {answer.reason}"))
-        return answer.decision == "allow"
+        return await finished_by(
+            self.hooks, msgspec.structs.replace(self._action(step, directory), status=status), self.tell
+        )
 
     def tool(self, judged: JudgedStep) -> ToolDefinition | None:
         """:returns: nothing: each task is approved by itself."""

@@ -21,10 +21,10 @@ from ironcurtain.servers.files.edits import Edit, apply
 from ironcurtain.servers.files.failures import FileError
 from ironcurtain.servers.files.walk import Place, Roots
 from ironcurtain.shell.execution import CommandResult
-from ironcurtain.shell.messages import Message, Notice, ProposedStep, StepKind, StepOutcome
+from ironcurtain.shell.messages import Message, ProposedStep, StepKind, StepOutcome
 from ironcurtain.shell.model import SERVER
 from ironcurtain.shell.narrowing import NarrowedGate
-from ironcurtain.shell.tools import JudgedStep, StepRun, purpose_of, text_argument
+from ironcurtain.shell.tools import JudgedStep, StepRun, finished_by, purpose_of, text_argument
 from ironcurtain.text.diffs import unified
 
 EDIT_TOOL: Final = "edit"
@@ -201,10 +201,7 @@ class EditHand:
         """
         status = "success" if result.outcome is StepOutcome.DONE else "error"
         action = self._action(JudgedStep(step, _NOTHING, step.risk), directory)
-        answer = await self.hooks.after(msgspec.structs.replace(action, status=status))
-        if answer.decision != "allow":
-            self.tell(Notice(text=f"{answer.hook or 'the hooks'}: {answer.reason}"))
-        return answer.decision == "allow"
+        return await finished_by(self.hooks, msgspec.structs.replace(action, status=status), self.tell)
 
     def tool(self, judged: JudgedStep) -> ToolDefinition | None:
         """:returns: the definition under which an approval of it can be kept."""

@@ -12,10 +12,10 @@ from ironcurtain.mcp_proxy.catalogue import ToolDefinition
 from ironcurtain.mcp_proxy.hooks import HookAction, Hooks, HookVerdict
 from ironcurtain.policy import Decision, Verdict
 from ironcurtain.shell.execution import CommandResult
-from ironcurtain.shell.messages import Message, Notice, ProposedStep
+from ironcurtain.shell.messages import Message, ProposedStep
 from ironcurtain.shell.model import SERVER, TOOL
 from ironcurtain.shell.narrowing import NarrowedGate
-from ironcurtain.shell.tools import JudgedStep
+from ironcurtain.shell.tools import JudgedStep, finished_by
 
 _FIXED = {"type": "string", "enum": []}
 RUN_TOOL = ToolDefinition(
@@ -64,10 +64,7 @@ class HookedJudge:
         """
         self.gate.ran(step.command)
         action = self._action(step, directory, step.risk)
-        answer = await self.hooks.after(msgspec.structs.replace(action, exit_code=result.status))
-        if answer.decision != "allow":
-            self.tell(Notice(text=f"{answer.hook or 'the hooks'}: {answer.reason}"))
-        return answer.decision == "allow"
+        return await finished_by(self.hooks, msgspec.structs.replace(action, exit_code=result.status), self.tell)
 
     def tool(self, judged: JudgedStep) -> ToolDefinition:
         """:returns: the definition under which an approval of such a command can be kept."""

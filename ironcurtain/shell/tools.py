@@ -16,9 +16,10 @@ from ironcurtain.errors import UsageError
 from ironcurtain.llm.model import ToolSpec, ToolUse
 from ironcurtain.mcp_proxy.admission import CallAdmission, OpenCall
 from ironcurtain.mcp_proxy.catalogue import ToolDefinition
+from ironcurtain.mcp_proxy.hooks import Action, Hooks
 from ironcurtain.policy import Verdict
 from ironcurtain.shell.execution import CommandResult
-from ironcurtain.shell.messages import ProposedStep, StepKind
+from ironcurtain.shell.messages import Message, Notice, ProposedStep, StepKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +157,18 @@ class Hands:
         """End what runs by force."""
         for hand in self._hands.values():
             hand.kill()
+
+
+async def finished_by(hooks: Hooks, action: Action, tell: Callable[[Message], None]) -> bool:
+    """
+    Tell the hooks how a step ended.
+
+    :returns: whether the plan may go on; front ends are told why not.
+    """
+    answer = await hooks.after(action)
+    if answer.decision != "allow":
+        tell(Notice(text=f"{answer.hook or 'the hooks'}: {answer.reason}"))
+    return answer.decision == "allow"
 
 
 def text_argument(use: ToolUse, name: str) -> str:
