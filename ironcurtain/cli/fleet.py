@@ -92,6 +92,21 @@ def add(name: str, output: Path | None) -> None:
 
 
 @fleet.command()
+@click.argument("name")
+def remove(name: str) -> None:
+    """
+    Take the password of the machine NAME from the server's files.
+
+    That keeps it from the server, and from nothing else: take its table out of fleet.trust on every machine, first.
+    """
+    from ironcurtain.fleet.joining import ServerFiles
+
+    files = ServerFiles(home().fleet_server)
+    files.remove(name)
+    print_lines(f"Make the server read its file again: nats-server --signal reload   ({files.configuration})")
+
+
+@fleet.command()
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--person", "people", multiple=True, help="As for 'fleet trust': people of the first machine.")
 def join(file: Path, people: tuple[str, ...]) -> None:

@@ -121,10 +121,7 @@ class ServerFiles:
         :raises UsageError: this host has no server, or the name is taken or wrong.
         """
         check_name(host)
-        try:
-            server = msgspec.json.decode(read_private(self._state, FILE_LIMIT), type=_Server)
-        except ConfigurationError as e:
-            raise UsageError(f"this host has no server: 'ironcurtain fleet init' makes one ({e.detail})") from None
+        server = self._read()
         if host in server.passwords:
             raise UsageError(f"{host} was added already: give another name, or remove it first")
         passwords = {**server.passwords, host: secrets.token_urlsafe(PASSWORD_BYTES)}
@@ -143,13 +140,18 @@ class ServerFiles:
         """
         Take a host's permission to connect.
 
-        :raises UsageError: it has none.
+        :raises UsageError: this host has no server, or that host has none.
         """
-        server = msgspec.json.decode(read_private(self._state, FILE_LIMIT), type=_Server)
+        server = self._read()
         if host not in server.passwords:
             raise UsageError(f"{host} is not one of {', '.join(sorted(server.passwords)) or 'no hosts'}")
         passwords = {name: password for name, password in server.passwords.items() if name != host}
         self._write(msgspec.structs.replace(server, passwords=passwords))
+
+    def _read(self) -> _Server:
+        if not self._state.exists():
+            raise UsageError("this host has no server: 'ironcurtain fleet init' makes one")
+        return msgspec.json.decode(read_private(self._state, FILE_LIMIT), type=_Server)
 
     def _write(self, server: _Server) -> None:
         write_atomically(self._state, msgspec.json.encode(server))
