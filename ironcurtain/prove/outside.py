@@ -173,19 +173,15 @@ class Outside:
             }
         )
 
-    def seen(self, *, network: bool = False) -> Iterator[str]:
-        """
-        :param network: whether the program may use the host's network, so that its connections are no traces.
-        :returns: each trace of the program outside; empty if the sandbox held.
-        """
+    def seen(self) -> Iterator[str]:
+        """:returns: each trace of the program outside; empty if the sandbox held."""
         if not self._is_as_it_was():
             yield "the file outside was changed"
         if len(os.listdir(self._directory)) != 2:
             yield "files were made outside"
         if _is_connected(self._unix):
             yield "a connection came to a UNIX socket"
-        by_network = list(self._network_traces())  # also where they do not count, so that the next program starts anew
-        yield from () if network else by_network
+        yield from self._network_traces()
         if self._process.poll() is not None:
             yield "a process outside was ended"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Awaitable, Mapping, Sequence, Set
+from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from importlib import resources
@@ -34,16 +34,6 @@ LIMITS = {
 
 ONE_PROCESS_FILLING = "take 16 GiB of memory"
 """The attempt to use more memory than one process may."""
-
-NETWORK = (
-    "connect to a server of this machine by IPv4",
-    "connect to it by IPv6",
-    "connect to it by an address of this machine",
-    "send it a datagram",
-    "connect to a socket without a file (abstract)",
-    "find an interface other than loopback",
-)
-"""The attempts that succeed with the host's network, to which sockets without a file belong."""
 
 NAMESPACES = frozenset(("ipc", "mnt", "net", "pid", "uts"))
 """The namespaces that bubblewrap and containers do not share with this machine."""
@@ -94,7 +84,6 @@ def prove_sandbox(
     outside: Outside,
     *,
     place: str = "",
-    opened: str = "",
     environment: Mapping[str, str] = {},
 ) -> Report:
     """
@@ -103,7 +92,6 @@ def prove_sandbox(
     :param subject: what the sandbox belongs to.
     :param workspace: a writable directory in the sandbox; empty: its temporary directory.
     :param place: what it contains, for people.
-    :param opened: why it may have the network; empty: it must not.
     :param environment: what its programs get, besides a few variables.
     :raises Unavailable: no sandbox can be made.
     """
@@ -117,10 +105,7 @@ def prove_sandbox(
     without = promises.unlimited(kind, account)
     unlimited = {attempt: f"here it does not limit {what}" for what in without for attempt in LIMITS[what]}
     lacks = [f"{what} (by {promises.NAMES[kind]})" for what in without]
-    if opened:
-        unlimited |= dict.fromkeys(NETWORK, opened)
-        lacks.append(f"the network of {subject} ({opened})")
-    walls = _walls(trial, kind, NAMESPACES - {"net"} if opened else NAMESPACES)
+    walls = _walls(trial, kind)
     targets = outside.targets(workspace, room, walls, may_be_root, unlimited)
     words = [python, "-I", "-c", hostile_program(), targets]
     variables = {"PATH": os.environ.get("PATH", os.defpath), "HOME": sandbox.home or "/tmp", "LC_ALL": "C.UTF-8"}
@@ -138,10 +123,10 @@ def prove_sandbox(
     attempts, complete = parse(output)
     name = f"{subject}, {place}" if place else subject
     name = f"{name}: {promises.description(kind, account)}"
-    return Report(name, attempts, complete, tuple(outside.seen(network=bool(opened))), unlimited, lacks)
+    return Report(name, attempts, complete, tuple(outside.seen()), unlimited, lacks)
 
 
-def _walls(sandbox: Sandbox, kind: Kind, separate: Set[str]) -> Walls:
+def _walls(sandbox: Sandbox, kind: Kind) -> Walls:
     """:returns: what can be seen inside of the walls that a kind of sandbox makes."""
     uid = os.geteuid() if sandbox.account is None else sandbox.account.uid
     limits = {
@@ -154,9 +139,9 @@ def _walls(sandbox: Sandbox, kind: Kind, separate: Set[str]) -> Walls:
     match kind:
         case Kind.BUBBLEWRAP:
             own = ("/tmp", "/dev/shm", "/proc", *((sandbox.home,) if sandbox.home else ()))
-            return Walls(separate, limits, (*own, *sandbox.write))
+            return Walls(NAMESPACES, limits, (*own, *sandbox.write))
         case Kind.CONTAINER:
-            return Walls(separate)
+            return Walls(NAMESPACES)
         case Kind.LANDLOCK:
             return Walls(frozenset(), limits)
 

@@ -20,7 +20,7 @@ from ironcurtain.process.accounts import Account
 from ironcurtain.process.search_path import required_program
 from ironcurtain.sandbox import hold
 from ironcurtain.sandbox.spec import MEBIBYTE, Access, Sandbox, SandboxLimits
-from ironcurtain.sandbox.system_paths import CERTIFICATES, NETWORK_SETTINGS, SETTINGS, SYSTEM, is_system
+from ironcurtain.sandbox.system_paths import CERTIFICATES, SETTINGS, SYSTEM, is_system
 
 FILTER_DESCRIPTOR = 3
 """Descriptor with the filter of system calls."""
@@ -91,12 +91,11 @@ class Bubblewrap:
     def inputs(self, sandbox: Sandbox) -> dict[int, bytes]:
         """:returns: the data that it reads besides the filter of system calls, by descriptor."""
         if not self._nested(sandbox):
-            own = (*_own_network(sandbox), "--unshare-pid", "--proc", "/proc")
-            options = _inner(sandbox, own, sandbox.source)
+            options = _inner(sandbox, ("--unshare-net", "--unshare-pid", "--proc", "/proc"), sandbox.source)
             return {OPTIONS_DESCRIPTOR: _encoded(options), **numbered(sandbox)}
         # The kernel refuses a second /proc, since bubblewrap covers parts of the first; so the two share one.
         # The outer one says which process is held: ids of the inner one's mean nothing outside.
-        own = () if sandbox.listeners else _own_network(sandbox)
+        own = () if sandbox.listeners else ("--unshare-net",)
         passed_on = {each.target: f"{_PASSED_ON}/{number}" for number, each in enumerate(sandbox.bound)}
         inner = _inner(sandbox, (*own, "--bind", "/proc", "/proc"), lambda path: passed_on.get(path, path))
         outer = _outer(self, sandbox, passed_on)
@@ -139,12 +138,7 @@ def tasks_of(uid: int) -> int:
 
 def system_paths(sandbox: Sandbox) -> tuple[str, ...]:
     """:returns: paths of the system that a sandbox has, if they exist."""
-    settings = (*(CERTIFICATES if sandbox.has_way_out else ()), *(NETWORK_SETTINGS if sandbox.network else ()))
-    return (*SYSTEM, *SETTINGS, *settings)
-
-
-def _own_network(sandbox: Sandbox) -> tuple[str, ...]:
-    return () if sandbox.network else ("--unshare-net",)
+    return (*SYSTEM, *SETTINGS, *(CERTIFICATES if sandbox.listeners else ()))
 
 
 def _encoded(options: Sequence[str]) -> bytes:
@@ -194,7 +188,7 @@ def _outer(program: Bubblewrap, sandbox: Sandbox, passed_on: Mapping[str, str]) 
     else:
         line += ["--cap-drop", "ALL", "--cap-add", "CAP_SYS_ADMIN", "--cap-add", "CAP_NET_ADMIN"]
         line += [word for capability in _NEEDED_FOR_ACCOUNT for word in ("--cap-add", capability)]
-    line += _own_network(sandbox) if sandbox.listeners else []
+    line += ["--unshare-net"] if sandbox.listeners else []
     line += ["--unshare-pid", *_in_memory("/", ROOT_SIZE), "--proc", "/proc", "--dev", "/dev"]
     line += ["--perms", "0755", "--dir", "/etc", "--dir", "/tmp"]  # bubblewrap needs the latter for itself
     for path in system_paths(sandbox):

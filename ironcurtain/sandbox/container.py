@@ -23,7 +23,7 @@ from ironcurtain.platform.kernel import lacking
 from ironcurtain.process.search_path import host_program, required_program
 from ironcurtain.sandbox.container_calls import profile
 from ironcurtain.sandbox.spec import Access, Sandbox
-from ironcurtain.sandbox.system_paths import CERTIFICATES, NETWORK_SETTINGS, SETTINGS, SYSTEM
+from ironcurtain.sandbox.system_paths import SETTINGS, SYSTEM
 
 USUAL_SOCKET = "/var/run/docker.sock"
 
@@ -175,7 +175,7 @@ def request(
         "OpenStdin": True,
         "StdinOnce": True,
         "HostConfig": {
-            "NetworkMode": "host" if sandbox.network else "none",
+            "NetworkMode": "none",
             "IpcMode": "private",
             "CgroupnsMode": "private",
             "CapDrop": ["ALL"],
@@ -204,8 +204,7 @@ def _temporary(sandbox: Sandbox) -> list[tuple[str, str]]:
 
 def _binds(sandbox: Sandbox, own: str) -> list[dict[str, Any]]:
     system = [path for path in SYSTEM if os.path.isdir(path) and path not in links()]
-    further = (*CERTIFICATES, *NETWORK_SETTINGS) if sandbox.network else ()
-    settings = [path for path in (*SETTINGS, *further) if os.path.exists(path)]
+    settings = [path for path in SETTINGS if os.path.exists(path)]
     found = {path: (os.path.realpath(path), True) for path in (*system, *settings)}
     found["/sys"] = (f"{own}/directory", True)
     for path, access in sandbox.mounts():

@@ -94,10 +94,8 @@ class Sandbox:
     """
     :param read: absolute paths it may read.
     :param write: absolute paths it may read and write.
-    :param network: whether it has the host's network, as containers in which git transfers; otherwise it has one of
-        its own, with nothing but loopback.
-    :param listeners: all that it can connect to there, besides itself. Whoever starts it gets the listening sockets:
-        see :mod:`ironcurtain.sandbox.handover`.
+    :param listeners: all that it can connect to, besides itself: its network is one of its own, with nothing but
+        loopback. Whoever starts it gets the listening sockets: see :mod:`ironcurtain.sandbox.handover`.
     :param cwd: its working directory; must be one of those above.
     :param home: its home directory, which is empty except for the paths above; empty for none.
     :param account: the account that it runs as, if not that of this process, which is root then. It can access the
@@ -110,7 +108,6 @@ class Sandbox:
 
     read: tuple[str, ...] = ()
     write: tuple[str, ...] = ()
-    network: bool = False
     listeners: tuple[Listener, ...] = ()
     cwd: str = "/"
     home: str = ""
@@ -161,11 +158,6 @@ class Sandbox:
             for path in places
             if not any(path != other and PurePath(path).is_relative_to(other) for other in places)
         )
-
-    @property
-    def has_way_out(self) -> bool:
-        """Whether it can connect to anything but itself."""
-        return self.network or bool(self.listeners)
 
     def reaches(self, path: str) -> bool:
         """:returns: whether a path is one of the given ones, or below one; system directories do not count."""

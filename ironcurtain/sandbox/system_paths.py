@@ -18,10 +18,7 @@ SETTINGS = (
     "/etc/nsswitch.conf",
 )
 CERTIFICATES = ("/etc/ssl", "/etc/ca-certificates", "/etc/pki")
-"""Files for TLS, readable only together with a network."""
-
-NETWORK_SETTINGS = ("/etc/resolv.conf", "/etc/hosts")
-"""Files for name resolution, readable only together with the host's network."""
+"""Files for TLS, readable only where there are listeners."""
 
 _PRESENT = (*SYSTEM, "/proc", "/dev")
 

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from typing import Any
 
-from ironcurtain.sandbox.spec import Sandbox
+from ironcurtain.sandbox.spec import Listener, Sandbox
 from tests.cli.cases import ProductCase
 from tests.machine import demand_sandbox
 from tests.mcp_proxy.support import FAKE_SERVER
@@ -88,7 +88,7 @@ class ClientTests(ProductCase):
         self.assertEqual([record["kind"] for record in self.product.audit()[-2:]], ["end", "checkpoint"])
 
     def test_while_a_server_is_being_downloaded(self) -> None:
-        demand_sandbox(Sandbox(network=True))
+        demand_sandbox(Sandbox(listeners=(Listener("127.0.0.1", 80),)))
         programs = self.product.person / "programs"
         programs.mkdir()
         asked = '[ "$1" = install ] || exec echo https://registry.example/'

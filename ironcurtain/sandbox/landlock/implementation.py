@@ -89,7 +89,7 @@ def _tried(account: Account | None) -> str | None:
 
 def inexpressible(sandbox: Sandbox) -> str | None:
     """:returns: what a sandbox has that Landlock cannot give or forbid, in words; ``None`` if nothing."""
-    if sandbox.has_way_out:
+    if sandbox.listeners:
         return "Landlock cannot limit the network, so there is none"
     if sandbox.bound:
         return "Landlock cannot give a file another path"

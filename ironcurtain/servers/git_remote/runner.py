@@ -268,7 +268,7 @@ class Runner:
         return {
             "PATH": self.environ.get("PATH", os.defpath),
             "HOME": sandbox.home or "/tmp",
-            "GIT_ALLOW_PROTOCOL": "https:ssh" if sandbox.has_way_out else "file",
+            "GIT_ALLOW_PROTOCOL": "https:ssh" if sandbox.listeners else "file",
             "GIT_TERMINAL_PROMPT": "0",
             "GIT_LFS_SKIP_SMUDGE": "1",
             "GIT_SSH_COMMAND": SSH,

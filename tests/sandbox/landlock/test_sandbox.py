@@ -23,7 +23,7 @@ from ironcurtain.sandbox.bubblewrap import opened
 from ironcurtain.sandbox.installation import Installation
 from ironcurtain.sandbox.landlock import implementation
 from ironcurtain.sandbox.landlock.guard import PREFIX, end_marked, marked, sweep
-from ironcurtain.sandbox.spec import Kind, Sandbox
+from ironcurtain.sandbox.spec import Kind, Listener, Sandbox
 
 ATTACKS = Path(__file__).with_name("attacks.py").read_text()
 
@@ -246,7 +246,7 @@ class ExpressionTests(SynchronousTestCase):
 
     def test_such_a_sandbox_is_refused_with_the_reason(self) -> None:
         for sandbox, reason in (
-            (Sandbox(network=True), "cannot limit the network"),
+            (Sandbox(listeners=(Listener("127.0.0.1", 80),)), "cannot limit the network"),
             (Sandbox(write=("/a",), read=("/a/b",)), "cannot keep /a/b from being written"),
             (Sandbox(files=(("/tmp/credential", b""),)), "cannot put a file at /tmp/credential"),
         ):
