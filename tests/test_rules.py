@@ -232,7 +232,6 @@ MANY_ATTRIBUTES = {
     "ironcurtain.cli.shell_pipe.PipeFrontEnd": 13,
     "ironcurtain.cli.terminal.frontend.FrontEnd": 19,
     "ironcurtain.cli.terminal.prompt.PromptSurface": 14,
-    "ironcurtain.console.screen.ChannelScreen": 13,
     "ironcurtain.container_agent.program.AgentProgram": 13,
     "ironcurtain.container_agent.proxies.Proxies": 13,
     "ironcurtain.container_agent.screen.ScreenAgent": 13,

@@ -16,7 +16,7 @@ from twisted.python.failure import Failure
 from ironcurtain.console.actions import Change, decide, perform
 from ironcurtain.console.commands import Quit
 from ironcurtain.console.details import Details
-from ironcurtain.console.display import Display
+from ironcurtain.console.display import Display, Heard, Pressed, Rolled
 from ironcurtain.console.keys import paste, press
 from ironcurtain.console.layout import ClickTarget, Frame, frame
 from ironcurtain.console.refreshing import Following, Refreshing
@@ -58,7 +58,7 @@ class Console:
         self.attached = 0
         self._source, self._clock, self._who, self._now = source, clock, who, now
         self._state, self._details = ConsoleState(attaches=attaches), Details()
-        self._display = Display(channel, clock, environ, self)
+        self._display = Display(channel, clock, environ, self._make, self._drawn, self._heard, self._crashed)
         self._following = Following(source, self._display.wake)
         self._refreshing = Refreshing(clock, source.watch, self._look, self._failed)
         self._running = False
@@ -97,39 +97,31 @@ class Console:
         if self._running:
             self._display.drained()
 
-    def make(self, columns: int, rows: int) -> Frame:
-        """For the display."""
+    def _make(self, columns: int, rows: int) -> Frame:
         due = self._state.keys.due(self._state.question)
         early = due is None or self._clock.seconds() < due
         self._details.activity = self._following.activity
         return frame(self._state, self._details, columns, rows, self._now(), self._who, early)
 
-    def drawn(self, shown: Shown) -> int:
-        """For the display."""
+    def _drawn(self, shown: Shown) -> int:
         self._state = self._state.drawn(shown, self._clock.seconds())
         return len(self._state.pending)
 
-    def pressed(self, key: str, alone: bool) -> None:
-        """For the display."""
-        if self._running:  # else an earlier key of the same read ended it
-            self._become(*press(self._state, key, self._clock.seconds(), alone))
+    def _heard(self, what: Heard) -> None:
+        if not self._running:  # an earlier key of the same read ended it
+            return
+        match what:
+            case Pressed(key, pasted=True):
+                self._become(paste(self._state, key, self._clock.seconds()))
+            case Pressed(key, alone):
+                self._become(*press(self._state, key, self._clock.seconds(), alone))
+            case Rolled(rows):
+                self._become(self._state.roll(rows))
+            case ClickTarget() if self._state.question is None:
+                self._become(self._state.choose(what.section, what.number))
 
-    def pasted(self, key: str) -> None:
-        """For the display."""
-        if self._running:
-            self._become(paste(self._state, key, self._clock.seconds()))
-
-    def clicked(self, target: ClickTarget) -> None:
-        """For the display."""
-        if self._state.question is None:
-            self._become(self._state.choose(target.section, target.number))
-
-    def rolled(self, rows: int) -> None:
-        """For the display."""
-        self._become(self._state.roll(rows))
-
-    def crashed(self) -> None:
-        """For the display: end the console, not the process."""
+    def _crashed(self) -> None:
+        """End the console, not the process."""
         self.log.failure("the console of {who} failed", who=self._who)
         self.stop(70)
 

@@ -3,129 +3,208 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import NamedTuple
 
-import urwid
-from twisted.internet.interfaces import IReactorTime
+from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.internet.task import LoopingCall
 
 from ironcurtain.console.layout import ClickTarget, Frame
-from ironcurtain.console.refreshing import Attention
-from ironcurtain.console.screen import Channel, ChannelScreen, ReactorLoop
+from ironcurtain.console.screen import Channel, ChannelScreen
 from ironcurtain.console.state import Shown
-from ironcurtain.console.widgets import PALETTE, FrameWidget
 
 TICK_SECONDS = 1.0
 """Seconds between redraws, for the times on the screen."""
 
+SEQUENCE_SECONDS = 0.125
+"""Seconds after Esc within which what follows is the rest of a sequence, and Esc is no key."""
+
 WHEEL_ROWS = 3
 """Rows that one step of a mouse wheel scrolls."""
+
+NO_TITLE = ("linux", "eterm-color")
+"""Terminals that display a title sequence as text."""
+
+_TITLE_SAVED, _TITLE_RESTORED = "\x1b[22;0t", "\x1b[23;0t"
 
 _WHEEL = {4: -WHEEL_ROWS, 5: WHEEL_ROWS}
 _NOT_PRESSED = frozenset(("focus in", "focus out", "begin paste", "end paste"))
 
 
-class DisplayOwner(Protocol):
-    """Makes the frames, and gets what is pressed."""
+class Pressed(NamedTuple):
+    """
+    A key.
 
-    def make(self, columns: int, rows: int) -> Frame:
-        """:returns: the frame for a terminal of a size."""
+    :param key: as urwid names it.
+    :param alone: whether one read from the terminal gave nothing else.
+    :param pasted: whether it came in a paste.
+    """
 
-    def drawn(self, shown: Shown) -> int:
-        """A frame reached the terminal. :returns: how many calls wait, for the title."""
+    key: str
+    alone: bool
+    pasted: bool
 
-    def pressed(self, key: str, alone: bool) -> None:
-        """:param alone: whether one read from the terminal gave nothing else."""
 
-    def pasted(self, key: str) -> None:
-        """A key came in a paste."""
+class Rolled(NamedTuple):
+    """The wheel was turned down by so many rows."""
 
-    def clicked(self, target: ClickTarget) -> None:
-        """A row was clicked."""
+    rows: int
 
-    def rolled(self, rows: int) -> None:
-        """The wheel was turned down by so many rows."""
 
-    def crashed(self) -> None:
-        """Called in an exception handler."""
+Heard = Pressed | Rolled | ClickTarget
+"""What a viewer does."""
 
 
 class Display:
     """
     :param channel: the viewer's terminal.
     :param environ: the viewer's ``TERM``, ``COLORTERM`` and others, from its terminal request.
+    :param make: returns the frame for columns and rows.
+    :param drawn: told what reached the terminal; returns how many calls wait, for the title.
+    :param heard: told what the viewer does.
+    :param crashed: called in an exception handler if any of these fails.
     """
 
-    def __init__(self, channel: Channel, clock: IReactorTime, environ: Mapping[str, str], owner: DisplayOwner) -> None:
-        self._channel, self._owner = channel, owner
-        self._loop = ReactorLoop(clock, owner.crashed)
-        self._screen = ChannelScreen(channel, environ, self._drawn)
-        widget = FrameWidget(self._make, self._pressed, self._clicked)
-        self._main = urwid.MainLoop(
-            widget, PALETTE, self._screen, handle_mouse=self._screen.has_mouse, event_loop=self._loop
-        )
+    def __init__(
+        self,
+        channel: Channel,
+        clock: IReactorTime,
+        environ: Mapping[str, str],
+        make: Callable[[int, int], Frame],
+        drawn: Callable[[Shown], int],
+        heard: Callable[[Heard], None],
+        crashed: Callable[[], None],
+    ) -> None:
+        self._channel, self._clock = channel, clock
+        self._make, self._told, self._heard, self._crashed = make, drawn, heard, crashed
+        self._screen = ChannelScreen(channel, environ)
         self._attention = Attention(self._screen, environ.get("TERM", ""))
         self._frame, self._pasting = Frame((), Shown()), False
-        self._ticking = LoopingCall(self._loop.wake)
+        self._ticking = LoopingCall(self.wake)
         self._ticking.clock = clock
-        self.wake, self.ring = self._loop.wake, self._attention.ring
+        self._calls: dict[Callable[[], None], IDelayedCall] = {}
 
     def start(self) -> None:
         """Take over the terminal."""
-        self._main.start()
+        self._screen.start()
+        if self._screen.has_mouse:
+            self._screen.set_mouse_tracking()
         self._attention.begin()
-        self._ticking.start(TICK_SECONDS, now=False)
+        self._ticking.start(TICK_SECONDS)
+
+    def wake(self) -> None:
+        """Draw in the reactor's next turn, once for all changes until then."""
+        if self._ticking.running and self._draw not in self._calls:
+            self._later(0, self._draw)
+
+    def ring(self) -> None:
+        """Ring the bell with the next frame, which shows why."""
+        self._attention.rings = True
 
     def stop(self) -> None:
         """Draw no more."""
         self._ticking.stop()
-        self._loop.stop()
+        for call in self._calls.values():
+            call.cancel()
+        self._calls.clear()
 
     def close(self, status: int) -> None:
         """Restore the terminal, and close the channel."""
-        self._main.stop()
+        self._screen.stop()
         self._attention.end()
         self._screen.flush()
         self._channel.close(status)
 
     def received(self, data: bytes) -> None:
         """Process the terminal's input."""
-        self._guarded(lambda: self._screen.received(data))
+        if self._parse in self._calls:
+            self._calls.pop(self._parse).cancel()
+        self._guarded(lambda: self._parse(data))
 
     def resized(self) -> None:
-        """The terminal has a new size, which the channel knows."""
-        self._guarded(self._screen.resized)
+        """The terminal has a new size, which the channel knows; the next frame is drawn completely."""
+        self._screen.clear()
+        self.wake()
 
     def drained(self) -> None:
         """The channel accepts bytes again."""
-        if self._screen.dirty:
-            self._loop.wake()
+        self.wake()
+
+    def _later(self, seconds: float, action: Callable[[], None]) -> None:
+        def begin() -> None:
+            del self._calls[action]
+            self._guarded(action)
+
+        self._calls[action] = self._clock.callLater(seconds, begin)
 
     def _guarded(self, action: Callable[[], None]) -> None:
         try:
             action()
         except Exception:
-            self._owner.crashed()
-        self._loop.wake()
+            self._crashed()
 
-    def _make(self, columns: int, rows: int) -> Frame:
-        self._frame = self._owner.make(columns, rows)
-        return self._frame
-
-    def _drawn(self) -> None:
-        self._attention.drawn(self._owner.drawn(self._frame.shown))
+    def _draw(self) -> None:
+        if self._channel.blocked:
+            return  # what is current then is drawn when it is drained
+        columns, rows = self._screen.get_cols_rows()
+        self._frame = self._make(columns, rows)
+        self._screen.draw(self._frame, columns, rows)
+        self._attention.drawn(self._told(self._frame.shown))
         self._screen.flush()
 
-    def _pressed(self, key: str) -> None:
+    def _parse(self, data: bytes = b"") -> None:
+        found = self._screen.decode(data)
+        if self._screen.waits:
+            self._later(SEQUENCE_SECONDS, self._parse)
+        for each in found:
+            if isinstance(each, str):
+                self._pressed(each, len(found) == 1)
+            elif each[0] == "mouse press":
+                self._clicked(*each[1:])
+        self.wake()
+
+    def _pressed(self, key: str, alone: bool) -> None:
         if key in _NOT_PRESSED:
             self._pasting = {"begin paste": True, "end paste": False}.get(key, self._pasting)
-        elif self._pasting:
-            self._owner.pasted(key)
+        elif key == "ctrl l":
+            self._screen.clear()
         else:
-            self._owner.pressed(key, self._screen.alone)
+            self._heard(Pressed(key, alone, self._pasting))
 
     def _clicked(self, button: int, column: int, row: int) -> None:
         if button in _WHEEL:
-            self._owner.rolled(_WHEEL[button])
+            self._heard(Rolled(_WHEEL[button]))
         elif button == 1 and (target := self._frame.at(column, row)) is not None:
-            self._owner.clicked(target)
+            self._heard(target)
+
+
+class Attention:
+    """
+    The bell and the title of the viewer's terminal.
+
+    :param term: the terminal's name.
+    :ivar rings: whether the bell rings with the next frame.
+    """
+
+    def __init__(self, screen: ChannelScreen, term: str) -> None:
+        self._screen, self._has_title = screen, term not in NO_TITLE
+        self._title, self.rings = "", False
+
+    def begin(self) -> None:
+        """Save the title that the terminal has."""
+        if self._has_title:
+            self._screen.write(_TITLE_SAVED)
+
+    def end(self) -> None:
+        """Give it back."""
+        if self._has_title:
+            self._screen.write(_TITLE_RESTORED)
+
+    def drawn(self, waiting: int) -> None:
+        """A frame was drawn, in which so many calls wait."""
+        if self.rings:
+            self.rings = False
+            self._screen.write("\a")
+        title = f"ironcurtain: {waiting} waiting" if waiting else "ironcurtain"
+        if self._has_title and title != self._title:
+            self._title = title
+            self._screen.write(f"\x1b]2;{title}\a")

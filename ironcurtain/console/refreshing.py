@@ -1,4 +1,4 @@
-"""When a console fetches its data again, what it follows, and how it calls its viewer."""
+"""When a console fetches its data again, and what it follows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import LoopingCall, deferLater
 from twisted.python.failure import Failure
 
-from ironcurtain.console.screen import ChannelScreen
 from ironcurtain.operations.home_source import ConsoleSource
 from ironcurtain.session.events import Stamped
 from ironcurtain.view.chronicle import Chronicle
@@ -25,11 +24,6 @@ LOOK_SECONDS = 5.0
 
 MANY = 4
 """More changes than this between two refreshes are not caused by people."""
-
-NO_TITLE = ("linux", "eterm-color")
-"""Terminals that display a title sequence as text."""
-
-_TITLE_SAVED, _TITLE_RESTORED = "\x1b[22;0t", "\x1b[23;0t"
 
 
 class Refreshing:
@@ -121,39 +115,3 @@ class Following:
 
         if session:
             self._unfollow = self._source.activity(session, heard)
-
-
-class Attention:
-    """
-    The bell and the title of the viewer's terminal.
-
-    :param term: the terminal's name.
-    """
-
-    def __init__(self, screen: ChannelScreen, term: str) -> None:
-        self._screen, self._has_title = screen, term not in NO_TITLE
-        self._title, self._rings = "", False
-
-    def begin(self) -> None:
-        """Save the title that the terminal has."""
-        if self._has_title:
-            self._screen.write(_TITLE_SAVED)
-
-    def end(self) -> None:
-        """Give it back."""
-        if self._has_title:
-            self._screen.write(_TITLE_RESTORED)
-
-    def ring(self) -> None:
-        """Ring the bell with the next frame, which shows why."""
-        self._rings = True
-
-    def drawn(self, waiting: int) -> None:
-        """A frame was drawn, in which so many calls wait."""
-        if self._rings:
-            self._rings = False
-            self._screen.write("\a")
-        title = f"ironcurtain: {waiting} waiting" if waiting else "ironcurtain"
-        if self._has_title and title != self._title:
-            self._title = title
-            self._screen.write(f"\x1b]2;{title}\a")

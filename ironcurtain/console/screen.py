@@ -1,18 +1,35 @@
-"""urwid on any byte channel: without a terminal device or signals, using the reactor for time."""
+"""urwid on any byte channel: without a terminal device, signals or a loop of its own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 import urwid
-from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from urwid.display import raw
+
+from ironcurtain.console.layout import Frame
+from ironcurtain.text.columns import Line
 
 INPUT_LIMIT = 64 * 1024
 """Maximum bytes of input processed in one turn; more does not come from a person, and is dropped."""
 
 urwid.set_encoding("utf-8")  # for the whole process: otherwise urwid uses the locale of the process's starter
+
+
+PALETTE = (
+    ("dim", "dark gray", "default", "default", "#888", "default"),
+    ("bold", "default,bold", "default", "bold"),
+    ("good", "dark green", "default", "default"),
+    ("bad", "light red", "default", "bold"),
+    ("warn", "brown", "default", "bold"),
+    ("key", "dark cyan,bold", "default", "bold"),
+    ("title", "white,bold", "dark blue", "standout"),
+    ("chosen", "black", "light gray", "standout"),
+    ("old", "dark red", "default", "default"),
+    ("new", "dark green", "default", "default"),
+)
+"""urwid's palette for :data:`ironcurtain.text.columns.Style`; the fourth member is for monochrome terminals."""
 
 
 class Channel(Protocol):
@@ -30,90 +47,6 @@ class Channel(Protocol):
 
     def close(self, status: int) -> None:
         """End the console."""
-
-
-class ReactorLoop(urwid.EventLoop):
-    """
-    urwid's event loop on a running reactor.
-
-    :param failed: called with an exception of a callback, which ends the console.
-    """
-
-    def __init__(self, clock: IReactorTime, failed: Callable[[], None]) -> None:
-        super().__init__()
-        self._clock, self._failed = clock, failed
-        self._idle: list[Callable[[], Any]] = []
-        self._alarms: set[IDelayedCall] = set()
-        self._waking: IDelayedCall | None = None
-        self._stopped = False
-
-    def wake(self) -> None:
-        """Redraw in the reactor's next turn, once for all changes until then."""
-        if self._waking is None and not self._stopped:
-            self._waking = self._clock.callLater(0, self._enter_idle)
-
-    def alarm(self, seconds: float, callback: Callable[[], Any]) -> IDelayedCall:
-        """Call back later, and redraw."""
-
-        def ring() -> None:
-            self._alarms.discard(call)
-            self._safely(callback)
-            self.wake()
-
-        call = self._clock.callLater(seconds, ring)
-        self._alarms.add(call)
-        return call
-
-    def remove_alarm(self, handle: IDelayedCall) -> bool:
-        """:returns: whether it was still pending."""
-        known = handle in self._alarms
-        self._alarms.discard(handle)
-        if known and handle.active():
-            handle.cancel()
-        return known
-
-    def enter_idle(self, callback: Callable[[], Any]) -> Callable[[], Any]:
-        """Call back before the reactor waits."""
-        self._idle.append(callback)
-        return callback
-
-    def remove_enter_idle(self, handle: Callable[[], Any]) -> bool:
-        """:returns: whether it was registered."""
-        known = handle in self._idle
-        if known:
-            self._idle.remove(handle)
-        return known
-
-    def watch_file(self, fd: int, callback: Callable[[], Any]) -> int:
-        """Ignored: the channel delivers input."""
-        return fd
-
-    def remove_watch_file(self, handle: int) -> bool:
-        """:returns: ``False``: nothing is watched."""
-        return False
-
-    def run(self) -> None:
-        """Return at once: the reactor is running."""
-
-    def stop(self) -> None:
-        """Cancel all callbacks."""
-        self._stopped = True
-        for call in (*self._alarms, *((self._waking,) if self._waking is not None else ())):
-            if call.active():
-                call.cancel()
-        self._alarms.clear()
-        self._waking = None
-
-    def _enter_idle(self) -> None:
-        self._waking = None
-        for callback in list(self._idle):
-            self._safely(callback)
-
-    def _safely(self, callback: Callable[[], Any]) -> None:
-        try:
-            callback()
-        except Exception:
-            self._failed()
 
 
 def _colors(term: str, environ: Mapping[str, str]) -> Literal[1, 16, 256, 16777216]:
@@ -148,20 +81,13 @@ class ChannelScreen(raw.Screen):
     ignores it.
 
     :param environ: the viewer's: ``TERM``, ``COLORTERM``, ``NO_COLOR`` ...
-    :param drawn: called when a frame was written to the channel.
     """
 
-    def __init__(self, channel: Channel, environ: Mapping[str, str], drawn: Callable[[], None]) -> None:
+    def __init__(self, channel: Channel, environ: Mapping[str, str]) -> None:
         super().__init__(None, _Output(channel), True, True)  # type: ignore[arg-type]  # the channel delivers input
-        self._channel, self._drawn = channel, drawn
-        self._received: list[int] = []
-        """Input that is not decoded: it came before urwid took any, or is the beginning of a sequence."""
-        self._take: Callable[[], None] = lambda: None
-        self._resize: Callable[[], None] = lambda: None
-        self.dirty = False
-        """Whether a frame was skipped because the channel was blocked."""
-        self.alone = True
-        """Whether the last input was nothing but one key."""
+        self._channel = channel
+        self._undecoded = bytearray()
+        """Input that is the beginning of a sequence."""
         self.term = environ.get("TERM", "")
         self.has_mouse = not self.term.startswith("linux")
         """Whether the terminal reports the mouse. For that of the kernel, urwid would watch this machine's."""
@@ -169,16 +95,22 @@ class ChannelScreen(raw.Screen):
         self.has_underline, self.bg_bright_is_blink = not is_kernels, is_kernels
         self.back_color_erase = not self.term.startswith(("screen", "dumb"))
         self.set_terminal_properties(_colors(self.term, environ), bright_is_bold=is_kernels)
+        self.register_palette(PALETTE)
 
-    def received(self, data: bytes) -> None:
-        """Process the terminal's input."""
-        self._received += data[: max(INPUT_LIMIT - len(self._received), 0)]
-        self._take()
+    @property
+    def waits(self) -> bool:
+        """Whether input waits for the rest of its sequence."""
+        return bool(self._undecoded)
 
-    def resized(self) -> None:
-        """The terminal has a new size; the next frame is drawn completely."""
-        self.clear()
-        self._resize()
+    def decode(self, data: bytes = b"") -> Sequence[str | tuple[Any, ...]]:
+        """
+        :param data: what one read from the terminal gave; nothing: the rest of a sequence does not come.
+        :returns: keys, as urwid names them, and (event, button, column, row) of the mouse.
+        """
+        self._undecoded += data[: max(INPUT_LIMIT - len(self._undecoded), 0)]
+        found, codes = self.parse_input(None, None, list(self._undecoded), wait_for_more=bool(data))
+        del self._undecoded[: len(codes)]
+        return found
 
     def get_cols_rows(self) -> tuple[int, int]:
         """:returns: the size of the terminal."""
@@ -186,34 +118,11 @@ class ChannelScreen(raw.Screen):
         self.maxrow = max(rows, 1)
         return max(columns, 1), self.maxrow
 
-    def draw_screen(self, size: tuple[int, int], canvas: urwid.Canvas) -> None:
-        """Draw, unless the channel is blocked: then the current frame is drawn when it is drained."""
-        if self._channel.blocked:
-            self.dirty = True
-            return
-        self.dirty = False
-        super().draw_screen(size, canvas)
-        self._drawn()
-
-    def hook_event_loop(self, event_loop: urwid.EventLoop, callback: Callable[..., Any]) -> None:
-        """From now on, pass input to urwid."""
-
-        def parsed(keys: list[Any], codes: list[int]) -> None:
-            self._received = self._received[len(codes) :]
-            self.alone = len(keys) == 1
-            callback(keys, codes)
-
-        self._take = lambda: self.parse_input(event_loop, parsed, list(self._received))
-        self._resize = lambda: callback(["window resize"], [])
-
-    def unhook_event_loop(self, event_loop: urwid.EventLoop) -> None:
-        """From now on, queue input."""
-        self._take = self._resize = lambda: None
-        super().unhook_event_loop(event_loop)
-
-    def get_input_descriptors(self) -> list[Any]:
-        """:returns: none; the channel delivers input."""
-        return []
+    def draw(self, frame: Frame, columns: int, rows: int) -> None:
+        """Draw a frame for a terminal of that size."""
+        texts, looks = zip(*(_encoded(line, columns) for line in frame.lines), strict=True)
+        canvas = urwid.TextCanvas(list(texts), list(looks), cursor=frame.cursor, maxcol=columns)
+        self.draw_screen((columns, rows), canvas)
 
     def signal_init(self) -> None:
         """Ignored: signals belong to the process."""
@@ -223,3 +132,18 @@ class ChannelScreen(raw.Screen):
 
     def tty_signal_keys(self, *args: Any, **kwargs: Any) -> None:
         """Ignored: there is no terminal device."""
+
+
+def _encoded(line: Line, columns: int) -> tuple[bytes, list[tuple[Hashable, int]]]:
+    """:returns: the line as urwid takes it: its bytes, and runs of (style, number of bytes)."""
+    looks: list[tuple[Hashable, int]] = []
+    text, used = b"", 0
+    for span in line:
+        shown, width = span.text, urwid.calc_width(span.text, 0, len(span.text))
+        while used + width > columns:  # urwid counts some characters as wider than we do
+            shown = shown[:-1]
+            width = urwid.calc_width(shown, 0, len(shown))
+        data = shown.encode("utf-8", "replace")
+        text, used = text + data, used + width
+        looks.append((span.style or None, len(data)))
+    return text + b" " * (columns - used), looks
