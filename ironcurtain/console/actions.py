@@ -7,40 +7,59 @@ from pathlib import Path
 
 from twisted.internet.defer import Deferred
 
-from ironcurtain.console.commands import Revoke, Section, Start, Stop
-from ironcurtain.console.state import ConsoleState, Send, Tell
-from ironcurtain.errors import IronCurtainError
+from ironcurtain.console.state import ConsoleState, Section, Send, Tell
+from ironcurtain.errors import IronCurtainError, UsageError
 from ironcurtain.escalation.model import Outcome
 from ironcurtain.home.user_paths import user_path
 from ironcurtain.operations.home_source import ConsoleSource
 from ironcurtain.operations.model import EscalationView
 from ironcurtain.session.model import SessionRequest
 from ironcurtain.text.columns import Style
+from ironcurtain.view.commands import Command
 from ironcurtain.view.outcomes import outcome_of_all
 
 Change = Callable[[ConsoleState], ConsoleState]
 
 
-async def perform(source: ConsoleSource, action: Revoke | Start | Stop | Tell) -> Change:
+async def perform(source: ConsoleSource, action: Command | Tell) -> Change:
     """:returns: how the state shows what came of it."""
     try:
         match action:
-            case Revoke(number):
+            case Command("revoke", int(number)):
                 revoked = await source.revoke(number)
                 return _said(f"revoked: asked again about {revoked.scope}")
-            case Start():
-                workspace = Path(user_path(action.workspace)) if action.workspace else None
-                info = await source.start(SessionRequest(action.agent, action.task, workspace))
+            case Command("start", text=text):
+                info = await source.start(requested(text))
                 said = _said(f"session {info.number} has started: ironcurtain attach {info.number} joins it", "good")
                 return lambda state: said(state.choose(Section.SESSIONS, info.number))
-            case Stop(session):
+            case Command("stop", int(session)):
                 await source.stop(session)
                 return _said(f"session {session} has ended")
             case Tell():
                 await source.send(action.session, action.text, action.text if action.typed else "")
-                return lambda state: state
     except IronCurtainError as e:
         return _said(str(e), "warn")
+    return lambda state: state
+
+
+def requested(text: str) -> SessionRequest:
+    """
+    :param text: a task, which may be empty, after options.
+    :returns: the session that ``/start`` starts.
+    :raises UsageError: an option is wrong.
+    """
+    given = {"--agent": "", "--workspace": ""}
+    while (option := text.partition(" ")[0]) in given:
+        given[option], _, text = text[len(option) :].lstrip().partition(" ")
+        text = text.lstrip()
+        if not given[option]:
+            raise UsageError(f"{option} needs a value")
+    if text.startswith("-"):
+        raise UsageError(f"/start has no option {text.partition(' ')[0]}: there are {' and '.join(given)}, before TASK")
+    workspace = given["--workspace"]
+    if workspace and not f"{workspace}/".startswith(("/", "~/")):
+        raise UsageError("begin the workspace with / or ~/: the daemon has a current directory of its own")
+    return SessionRequest(given["--agent"], text, Path(user_path(workspace)) if workspace else None)
 
 
 async def decide(source: ConsoleSource, sent: Sequence[Send]) -> Change:

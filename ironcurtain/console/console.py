@@ -14,7 +14,6 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from ironcurtain.console.actions import Change, decide, perform
-from ironcurtain.console.commands import Quit
 from ironcurtain.console.details import Details
 from ironcurtain.console.display import Display, Heard, Pressed, Rolled
 from ironcurtain.console.keys import paste, press
@@ -24,6 +23,7 @@ from ironcurtain.console.screen import Channel
 from ironcurtain.console.state import Attach, ConsoleState, Effect, Look, Send, Shown
 from ironcurtain.errors import IronCurtainError
 from ironcurtain.operations.home_source import ConsoleSource
+from ironcurtain.view.commands import Command
 
 
 class Console:
@@ -143,7 +143,7 @@ class Console:
                     continue
                 case Look():
                     self._refreshing.begin()
-                case Quit():
+                case Command("quit"):
                     self.stop()
                 case Attach(session):
                     self.attached = session

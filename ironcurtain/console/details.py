@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ironcurtain.console.commands import HELP, Section
 from ironcurtain.console.rows import clock
-from ironcurtain.console.state import ConsoleState
+from ironcurtain.console.state import ConsoleState, Section
 from ironcurtain.operations.model import EscalationView
 from ironcurtain.text.columns import Line, Span, brief_rows, wrap
 from ironcurtain.text.display import left, one_line
 from ironcurtain.view.arguments import size
 from ironcurtain.view.chronicle import Chronicle
+from ironcurtain.view.commands import CONSOLE, entries, help_lines
 from ironcurtain.view.escalations import (
     IN_FULL,
     NAME_LIMIT,
@@ -32,6 +32,19 @@ LEAST_WIDTH = 10
 
 REMEMBERED = 8
 """Size of the cache of wrapped texts, so that a long one is not wrapped for every frame."""
+
+KEYS = (
+    ("a  d", "approve or deny the chosen escalation; y confirms after a second. To approve, read its text to the end"),
+    ("A", "approve it and stop asking about such calls, after a confirmation"),
+    ("up down", "choose; also j and k, or the mouse"),
+    ("Tab", "go to the next list: waiting, sessions, history"),
+    ("PgUp PgDn", "scroll down in the text, also with Space or the wheel"),
+    ("g G", "go to the beginning or the end of the text"),
+    ("f", "filter what is listed"),
+    ("Enter", "open the chosen session: what it did and used; m writes it a message, t attaches, Esc goes back"),
+    ("Ctrl-L", "redraw the screen"),
+)
+"""Keys with their explanation."""
 
 
 class Text(NamedTuple):
@@ -62,7 +75,7 @@ class Details:
         """
         width = max(width, LEAST_WIDTH)
         if state.help:
-            return Text("HELP", help_lines(width))
+            return Text("HELP", help_lines((*KEYS, *entries(CONSOLE)), width))
         if state.permitted:
             return Text("PERMISSIONS, Esc to close", permission_rows(state.permissions, width, now))
         if state.section is Section.SESSIONS:
@@ -115,15 +128,6 @@ def escalation_lines(escalation: EscalationView, width: int) -> tuple[list[Line]
     if whole_name != name:
         rest += [(Span(part, "bold"),) for part in wrap(whole_name, width)]
     return ([*lines, IN_FULL, *rest] if rest else lines), shown.complete
-
-
-def help_lines(width: int) -> list[Line]:
-    """:returns: keys and commands, with explanations."""
-    lines: list[Line] = []
-    for keys, words in HELP:
-        for index, part in enumerate(wrap(words, width - 17)):
-            lines.append((Span(f"{keys if index == 0 else '':<17}", "key"), Span(part)))
-    return lines
 
 
 def _heading(escalation: EscalationView, now: float) -> str:

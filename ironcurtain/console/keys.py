@@ -7,14 +7,14 @@ from dataclasses import replace
 from math import inf
 from typing import Any
 
-from ironcurtain.console import commands, filling
-from ironcurtain.console.commands import Section
+from ironcurtain.console import filling
 from ironcurtain.console.state import (
     Attach,
     ConsoleState,
     Effect,
     Look,
     Question,
+    Section,
     Send,
     ShownEscalation,
     Tell,
@@ -23,6 +23,7 @@ from ironcurtain.console.state import (
 from ironcurtain.escalation.decision_keys import Offer, Part, ShownPart, Verdict, early, needed
 from ironcurtain.escalation.model import Outcome
 from ironcurtain.policy.reversal import is_lasting
+from ironcurtain.view.commands import CONSOLE, Command, Wrong, parse
 
 PROMPT_LIMIT = 1000
 """Maximum length in characters of the input line."""
@@ -47,7 +48,7 @@ def press(state: ConsoleState, key: str, now: float, alone: bool = True) -> Step
     if key in _SCROLLING:
         return _SCROLLING[key](state), ()
     if key in ("q", "ctrl c", "ctrl d"):
-        return state, (commands.Quit(),)
+        return state, (Command("quit"),)
     if state.help:
         return replace(state, help=False, scroll=0), ()
     if key == "enter" and state.session is not None and not state.aside and not state.opened:
@@ -95,31 +96,31 @@ def _come_back(state: ConsoleState, question: Question | None) -> ConsoleState:
 
 
 def _execute(state: ConsoleState, line: str, now: float) -> Step:
-    match commands.parse(line):
-        case commands.Decide(outcome, number, keep):
-            return _decide(state, outcome, number, keep, now)
-        case commands.DecideAll(outcome):
-            return _ask_all(state, outcome), ()
-        case commands.Permissions():
+    match parse(line, CONSOLE):
+        case Command("approve" | "deny" as word, option="all"):
+            return _ask_all(state, _OUTCOMES[word]), ()
+        case Command("approve" | "answer" | "deny" as word, int(number), option):
+            return _decide(state, _OUTCOMES[word], number, option == "keep", now)
+        case Command("permissions"):
             return replace(state, permitted=True, help=False, scroll=0), (Look(),)
-        case (commands.Revoke() | commands.Quit()) as wanted:
+        case Command("revoke" | "quit") as wanted:
             return state, (wanted,)
-        case commands.Start() as start:
+        case Command("start") as start:
             return state.with_message("starting a session ..."), (start,)
-        case commands.Message(text):
+        case Command("message", text=text):
             if (chosen := state.number(Section.SESSIONS)) == 0:
                 return state.with_message("choose a session first", "warn"), ()
             return state.with_message(f"sent to session {chosen}"), (Tell(chosen, text, state.began != -inf),)
-        case commands.Stop(session) as stop:
+        case Command("stop", session) as stop:
             return state.with_message(f"ending session {session} ..."), (stop,)
-        case commands.GoTo(section):
-            return state.go(section), ()
-        case commands.Filter(text):
+        case Command("sessions" | "escalations" | "history" as word):
+            return state.go(_LISTS[word]), ()
+        case Command("filter", text=text):
             return state.narrow(text), ()
-        case commands.Help():
-            return replace(state, help=True, scroll=0), ()
-        case commands.Wrong(why):
+        case Wrong(why):
             return state.with_message(why, "warn"), ()
+        case _:
+            return replace(state, help=True, scroll=0), ()
 
 
 def _typing(state: ConsoleState, text: str, key: str, now: float) -> Step:
@@ -239,6 +240,8 @@ _SCROLLING: Mapping[str, Callable[[ConsoleState], ConsoleState]] = {
 }
 
 _CANCELLING = ("esc", "ctrl c")
+_OUTCOMES = {"approve": Outcome.APPROVED, "answer": Outcome.APPROVED, "deny": Outcome.DENIED}
+_LISTS = {"sessions": Section.SESSIONS, "escalations": Section.WAITING, "history": Section.HISTORY}
 _LINES = {"/": "/", "f": "/filter ", "m": "/message "}
 
 _PLAIN: Mapping[str, Callable[[ConsoleState], ConsoleState]] = {

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ironcurtain.console.commands import Section
 from ironcurtain.console.details import LEAST_WIDTH, Details, Text
 from ironcurtain.console.rows import clock, empty, row
-from ironcurtain.console.state import ConsoleState, Shown, ShownEscalation, key_of
+from ironcurtain.console.state import ConsoleState, Section, Shown, ShownEscalation, key_of
 from ironcurtain.escalation.decision_keys import Page
 from ironcurtain.operations.model import EscalationView
 from ironcurtain.session.model import SessionInfo

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from ironcurtain.console.commands import Section
-from ironcurtain.console.state import ConsoleState
+from ironcurtain.console.state import ConsoleState, Section
 from ironcurtain.operations.model import EscalationView
 from ironcurtain.session.model import SessionInfo
 from ironcurtain.text.columns import Line, Span, Style, cells, cut, cut_left, pad

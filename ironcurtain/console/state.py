@@ -10,17 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from ironcurtain.console.commands import Quit, Revoke, Section, Start, Stop
 from ironcurtain.escalation.decision_keys import DecisionKeys, Page, Part, ShownPart, needed
 from ironcurtain.escalation.model import Outcome
 from ironcurtain.operations.model import EscalationView, PermissionView
 from ironcurtain.session.model import SessionInfo, Turn
 from ironcurtain.text.columns import Style
 from ironcurtain.text.display import one_line
+from ironcurtain.view.commands import Command
 from ironcurtain.view.form_dialogue import FormDialogue
 from ironcurtain.view.outcomes import GONE, outcome_words
 from ironcurtain.view.sessions import head_words
@@ -29,6 +30,14 @@ Row = TypeVar("Row")
 
 REMEMBERED = 300
 """Number of decided escalations kept."""
+
+
+class Section(StrEnum):
+    """The lists on the screen."""
+
+    WAITING = "waiting"
+    SESSIONS = "sessions"
+    HISTORY = "history"
 
 
 class ShownEscalation(NamedTuple):
@@ -119,7 +128,8 @@ class Tell:
     typed: bool
 
 
-Effect = Send | Look | Attach | Tell | Start | Stop | Revoke | Quit
+Effect = Send | Look | Attach | Tell | Command
+"""What is to be done; commands are those for others than the screen."""
 
 
 def key_of(escalation: EscalationView) -> ShownEscalation:

@@ -6,11 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ironcurtain.console.commands import Section
 from ironcurtain.console.details import Details
 from ironcurtain.console.keys import press
 from ironcurtain.console.layout import Frame, frame
-from ironcurtain.console.state import ConsoleState
+from ironcurtain.console.state import ConsoleState, Section
 from ironcurtain.escalation.decision_keys import QUIET_SECONDS
 from ironcurtain.operations.model import EscalationView
 from ironcurtain.session import agent_events, events

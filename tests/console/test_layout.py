@@ -7,12 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.console.commands import Section
 from ironcurtain.console.details import Details
 from ironcurtain.console.keys import enter, press
 from ironcurtain.console.layout import Frame, frame
 from ironcurtain.console.rows import row
-from ironcurtain.console.state import ConsoleState, key_of
+from ironcurtain.console.state import ConsoleState, Section, key_of
 from ironcurtain.operations.model import EscalationView
 from ironcurtain.text.columns import cells, unstyled
 from ironcurtain.view.outcomes import outcome_of_all

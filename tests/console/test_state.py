@@ -8,14 +8,14 @@ from typing import Any
 import msgspec
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.console.commands import Quit, Section, Stop
 from ironcurtain.console.details import Details
 from ironcurtain.console.keys import enter, press
 from ironcurtain.console.layout import frame
-from ironcurtain.console.state import ConsoleState, Effect, Look, Send, ShownEscalation, key_of
+from ironcurtain.console.state import ConsoleState, Effect, Look, Section, Send, ShownEscalation, key_of
 from ironcurtain.escalation import Outcome
 from ironcurtain.escalation.decision_keys import QUIET_SECONDS
 from ironcurtain.session.model import AuditHead
+from ironcurtain.view.commands import Command
 from tests.console.doubles import NOW, escalation, session
 
 
@@ -200,7 +200,7 @@ class KeyTests(SynchronousTestCase):
             self.assertEqual((len(sent), {send.outcome for send in sent}), (wanted, {Outcome.DENIED}))
 
     def test_a_session_is_ended(self) -> None:
-        self.assertEqual(self.enter("/stop 1")[1], (Stop(1),))
+        self.assertEqual(self.enter("/stop 1")[1], (Command("stop", 1),))
 
     def test_what_somebody_else_decided_leaves_the_question(self) -> None:
         self.type("j", "j")
@@ -299,8 +299,8 @@ class KeyTests(SynchronousTestCase):
 
     def test_leaving(self) -> None:
         for key in ("q", "ctrl c", "ctrl d"):
-            self.assertEqual(self.type(key), [Quit()])
-        self.assertEqual(self.enter("/quit")[1], (Quit(),))
+            self.assertEqual(self.type(key), [Command("quit")])
+        self.assertEqual(self.enter("/quit")[1], (Command("quit"),))
 
     def test_the_input_line(self) -> None:
         self.type("/", "x", "backspace", "d", "e", "n", "y", " ", "2", "ctrl w")

@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Awaitable, Callable, Coroutine
 from math import inf
 from typing import Any
 
-from ironcurtain.cli.terminal.commands import (
-    Answer,
-    Decide,
-    DenyAll,
-    Input,
-    Revoke,
-    Show,
-    Simple,
-    Undo,
-    UndoShown,
-    choose,
-)
+from ironcurtain.cli.terminal.commands import Input, choose
 from ironcurtain.cli.terminal.printer import Printer
 from ironcurtain.cli.terminal.undoing import Undoing
 from ironcurtain.errors import IronCurtainError, NotShown, UsageError
@@ -27,6 +17,7 @@ from ironcurtain.escalation.model import Outcome
 from ironcurtain.operations.api import SessionApi
 from ironcurtain.operations.operations import LOOK
 from ironcurtain.text.columns import Span
+from ironcurtain.view.commands import Command
 from ironcurtain.view.escalations import LIST_LIMIT, whole_lines
 from ironcurtain.view.form_dialogue import Act, FormDialogue
 from ironcurtain.view.narration import Narration
@@ -76,21 +67,21 @@ class Deciding:
         :returns: the work that a command needs; ``None`` for other commands.
         """
         match what:
-            case Decide():
-                return self._reported(self._decide(what, began))
-            case Answer():
-                return self._reported(self._answer(what, began))
-            case Show():
-                return self._reported(self._show(what, began))
-            case DenyAll():
+            case Command("deny", option="all"):
                 return self._reported(self._api.deny_all(self._number))
-            case Revoke(number):
+            case Command("approve" | "deny"):
+                return self._reported(self._decide(what, began))
+            case Command("answer"):
+                return self._reported(self._answer(what, began))
+            case Command("show"):
+                return self._reported(self._show(what, began))
+            case Command("revoke", int(number)):
                 return self._reported(self._revoke(number))
-            case Undo(turn):
-                return self._reported(self._undoing.propose(turn))
-            case UndoShown():
+            case Command("undo", option="yes"):
                 return self._reported(self._undoing.confirm(began))
-            case Simple.STOP:
+            case Command("undo", turn):
+                return self._reported(self._undoing.propose(turn))
+            case Command("stop"):
                 return self._reported(self._api.stop(self._number))
             case _:
                 return None
@@ -132,15 +123,15 @@ class Deciding:
             self._decided.discard(form.number)
             raise
 
-    async def _answer(self, asked: Answer, began: float) -> None:
+    async def _answer(self, asked: Command, began: float) -> None:
         number = self._chosen(asked, began)
         view = next((view for view in await self._api.escalations() if view.number == number), None)
         if view is None or view.form is None:
             raise UsageError(f"{number} is no form: see /approve and /deny")
-        if asked.words:
+        if asked.text:
             unseen = self._printer.keys.missing(needed(number, view.digest, Outcome.ANSWERED))
             digest = None if unseen else view.digest  # it may have been shown to the same person elsewhere
-            await self._api.answer(number, read_words(view.form, asked.words), digest)
+            await self._api.answer(number, read_words(view.form, _words(asked.text)), digest)
         elif not self._printer.interactive:
             raise UsageError(f"give values, like: /answer {number} NAME=VALUE")
         else:
@@ -162,20 +153,21 @@ class Deciding:
         finally:
             self.busy -= 1
 
-    def _chosen(self, asked: Decide | Answer | Show, began: float) -> int:
+    def _chosen(self, asked: Command, began: float) -> int:
         typed = (began, self._printer.seconds)
         return choose(asked, self.waiting, self._printer.keys, typed, self._view.outcomes)
 
-    async def _decide(self, asked: Decide, began: float) -> None:
+    async def _decide(self, asked: Command, began: float) -> None:
         number = self._chosen(asked, began)
-        pending = self._view.pending[number]
+        pending, keep = self._view.pending[number], asked.option == "keep"
+        outcome = Outcome.APPROVED if asked.word == "approve" else Outcome.DENIED
         self._decided.add(number)
         try:
-            parts = needed(number, pending.digest, asked.outcome, asked.keep)
+            parts = needed(number, pending.digest, outcome, keep)
             if not self._printer.keys.missing(parts):
-                decided = await self._api.decide(number, asked.outcome, pending.digest, asked.keep, pending.calls)
+                decided = await self._api.decide(number, outcome, pending.digest, keep, pending.calls)
             else:  # it may have been shown to the same person elsewhere
-                decided = await self._api.decide(number, asked.outcome, None, asked.keep)
+                decided = await self._api.decide(number, outcome, None, keep)
             if decided.approved_by and not decided.outcome:  # it waits for another person, and can still be denied here
                 self._decided.discard(number)
         except IronCurtainError as e:
@@ -185,7 +177,7 @@ class Deciding:
             text = f"not all of escalation {number} was shown to you: type /show {number}, then /approve {number}"
             raise NotShown(text) from None
 
-    async def _show(self, asked: Show, began: float) -> None:
+    async def _show(self, asked: Command, began: float) -> None:
         number = self._chosen(asked, began)
         for view in [view for view in await self._api.escalations() if view.number == number]:
             lines = whole_lines(view, self._now())
@@ -198,3 +190,10 @@ class Deciding:
         if not any((each.number, each.session) == (number, self._number) for each in known):
             raise UsageError(f"there is no kept approval {number} in this session: see /permissions")
         await self._api.revoke(number)
+
+
+def _words(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError:
+        raise UsageError("a quotation mark is missing") from None

@@ -19,11 +19,11 @@ from twisted.internet.interfaces import IDelayedCall
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from ironcurtain.cli.terminal.commands import Input, Message, Simple, Withdraw, Wrong, parse
+from ironcurtain.cli.terminal.commands import Input, Message, parse
 from ironcurtain.cli.terminal.deciding import Deciding, Work
-from ironcurtain.cli.terminal.inspection import inspect
 from ironcurtain.cli.terminal.line_queue import LineQueue, Over
 from ironcurtain.cli.terminal.printer import Printer
+from ironcurtain.cli.terminal.reports import inspect
 from ironcurtain.cli.terminal.sender import Delivered, Sender
 from ironcurtain.cli.terminal.standard import standard_surface
 from ironcurtain.cli.terminal.surface import Surface
@@ -36,6 +36,7 @@ from ironcurtain.session import events
 from ironcurtain.session.model import OWNER_GONE, Reply, SessionInfo
 from ironcurtain.text.columns import Span
 from ironcurtain.text.display import one_line
+from ironcurtain.view.commands import Command, Wrong
 from ironcurtain.view.escalations import raised_event
 from ironcurtain.view.narration import Answers, Item, Narration, Say, WholeAnswer
 from ironcurtain.view.sessions import how_to_resume
@@ -329,17 +330,17 @@ class FrontEnd:
         match what:
             case Message():
                 self._message(what)
-            case Withdraw(number):
-                self._spawn(self._withdraw(number))
+            case Command("withdraw", number):
+                self._spawn(self._withdraw(number or 0))
             case Wrong(why):
                 self._add(self._view.note(why, "warn"))
-            case Simple.DETACH:
+            case Command("detach"):
                 self._cause = _Cause.DETACHED
                 self._leave(0)
-            case Simple.QUIT | Simple.EXIT:
+            case Command("quit" | "exit"):
                 self._leave(130 if self._single else 0 if self._surface.live else int(self._sender.failed))
-            case Simple():
-                self._spawn(self._inspect(what))
+            case Command(word):
+                self._spawn(self._inspect(word))
 
     def _message(self, message: Message) -> None:
         if self._waiting and (self._single or self._working):
@@ -369,7 +370,7 @@ class FrontEnd:
         await work
         self._next()
 
-    async def _inspect(self, command: Simple) -> None:
+    async def _inspect(self, command: str) -> None:
         width, signs = self._surface.width(), self._surface.signs
         try:
             lines = await inspect(command, self._api, self._session.number, self._paths, width, signs, self._now())

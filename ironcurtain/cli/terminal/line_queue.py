@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import deque
 from enum import Enum
 
-from ironcurtain.cli.terminal.commands import Answer, Decide, DenyAll, Input, Show, parse
+from ironcurtain.cli.terminal.commands import ANSWERS, Input, parse
+from ironcurtain.view.commands import Command
 
 
 class Over(Enum):
@@ -49,7 +50,8 @@ class LineQueue:
         """
         if not self._lines:
             return Over.OVER if self._ended and not working else None
-        if working and not (waiting and isinstance(self._lines[0][0], Decide | Answer | Show | DenyAll)):
+        first = self._lines[0][0]
+        if working and not (waiting and isinstance(first, Command) and first.word in ANSWERS):
             return None
         line, self.began = self._lines.popleft()
         return line

@@ -1,13 +1,18 @@
-"""The output of commands that only query."""
+"""The commands that only query the session, and their output."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from pathlib import Path
 
-from ironcurtain.cli.terminal.commands import AGENT_COMMANDS, DECISIONS, Simple
+from ironcurtain.home.session_paths import SessionPaths
+from ironcurtain.operations.api import SessionApi
 from ironcurtain.session.model import SessionInfo, Turn
 from ironcurtain.text.columns import Line, Span, cut
 from ironcurtain.text.display import one_line, shorten
+from ironcurtain.view.commands import CONVERSATION, entries, help_lines
+from ironcurtain.view.escalations import permission_rows
 from ironcurtain.view.sessions import used
 from ironcurtain.view.signs import Signs
 from ironcurtain.view.speech import shown
@@ -18,20 +23,48 @@ LOG_LINES = 10
 SHORT = 400
 """Maximum number of characters of a message or answer processed for ``/history``."""
 
+TAIL_BYTES = 32768
+"""Bytes read from a log's end; enough for :data:`LOG_LINES` lines."""
 
-def help_lines() -> list[Line]:
-    """:returns: the commands with their descriptions."""
-    entries = [(f"/{name} [N]", text) for name, (_, text) in DECISIONS.items()]
-    entries.append(("/show [N]", "show a waiting call completely, before you approve it"))
-    entries.append(("/deny all", "deny all waiting calls of this session"))
-    entries.append(("/approve N keep", "approve, and stop asking about such calls; see /permissions"))
-    entries += [(f"/{name}", what) for name, what in AGENT_COMMANDS.items()]
-    entries.append(("/withdraw [N]", "take back a message that waits for the agent"))
-    entries.append(("/undo [TURN]", "show what undoing the last TURN restores, and ask"))
-    entries += [(f"/{command.name.lower()}", command.value) for command in Simple]
-    lines: list[Line] = [(Span(f"  {name:<16}", "key"), Span(text)) for name, text in entries]
-    lines.append((Span("Other lines are sent to the agent. Ctrl-C cancels the message, twice it leaves.", "dim"),))
-    return lines
+OTHERS = "Other lines are sent to the agent. Ctrl-C cancels the message, twice it leaves."
+"""Stands below the commands."""
+
+
+async def inspect(
+    command: str, api: SessionApi, number: int, paths: SessionPaths, width: int, signs: Signs, now: float
+) -> Sequence[Line]:
+    """
+    :param number: number of the session.
+    :param now: seconds since the epoch.
+    :returns: the output of a command.
+    :raises IronCurtainError: the session cannot be queried.
+    """
+    match command:
+        case "history":
+            return history_lines(await api.history(number), width, signs)
+        case "status":
+            [info] = [info for info in await api.sessions() if info.number == number]
+            return [*status_lines(info), *budget_lines(await api.history(number))]
+        case "budget":
+            return budget_lines(await api.history(number))
+        case "permissions":
+            kept = [each for each in await api.permissions() if each.session == number]
+            return permission_rows(kept, width, now)
+        case "logs":
+            return log_lines(str(paths.log), str(paths.audit), _tail(paths.log))
+        case _:
+            return [*help_lines(entries(CONVERSATION), width), (Span(OTHERS, "dim"),)]
+
+
+def _tail(path: Path) -> list[str]:
+    """:returns: the last lines of a file; the error if it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(os.fstat(file.fileno()).st_size - TAIL_BYTES, 0))
+            data = file.read(TAIL_BYTES)
+    except OSError as e:
+        return [f"it cannot be read: {e.strerror}"]
+    return data.decode("utf-8", "replace").splitlines()[-LOG_LINES:]
 
 
 def status_lines(info: SessionInfo) -> list[Line]:

@@ -85,8 +85,8 @@ class AnsweringTests(FrontEndCase):
         self.draw()
         self.type("/answer 7")
         self.assertIn("7 is no form: see /approve and /deny", self.surface.text)
-        self.type("/answer 7 x", '/answer 7 "x')
-        self.assertIn("values, if any, are written as NAME=VALUE", self.surface.text)
+        self.type("/answer 5 x", '/answer 5 "x')
+        self.assertIn("write it as NAME=VALUE", self.surface.text)
         self.assertIn("a quotation mark is missing", self.surface.text)
 
     def test_message_that_is_typed_meanwhile_says_how_to_answer(self) -> None:

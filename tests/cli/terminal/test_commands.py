@@ -7,65 +7,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.cli.terminal.commands import (
-    Decide,
-    DenyAll,
-    Message,
-    Revoke,
-    Show,
-    Simple,
-    Undo,
-    UndoShown,
-    Wrong,
-    choose,
-    parse,
-)
+from ironcurtain.cli.terminal.commands import Message, choose, parse
 from ironcurtain.cli.terminal.line_queue import LineQueue, Over
 from ironcurtain.errors import UsageError
-from ironcurtain.escalation import Outcome
 from ironcurtain.escalation.decision_keys import DecisionKeys, Part, ShownPart
+from ironcurtain.view.commands import Command, Wrong
 from tests.view.strategies import harmful, nasty
 
 
 class ParseTests(SynchronousTestCase):
-    def test_simple_ones(self) -> None:
-        for command in Simple:
-            self.assertIs(parse(f"/{command.name.lower()} "), command)
-        self.assertIs(parse("/QUIT"), Simple.QUIT)
-
-    def test_decisions(self) -> None:
-        self.assertEqual(parse("/approve"), Decide(Outcome.APPROVED, None))
-        self.assertEqual(parse("/deny 12"), Decide(Outcome.DENIED, 12))
-        self.assertEqual(parse("/approve 12 keep"), Decide(Outcome.APPROVED, 12, keep=True))
-        self.assertEqual((parse("/show"), parse("/show 12")), (Show(None), Show(12)))
-        self.assertEqual((parse("/deny all"), parse("/stop")), (DenyAll(), Simple.STOP))
-        for line in ("/show x", "/show 1 2", "/approve all", "/deny all 1", "/stop 1"):
-            self.assertIsInstance(parse(line), Wrong, line)
-        self.assertEqual(parse("/revoke 12"), Revoke(12))
-
-    def test_wrong_numbers_are_said(self) -> None:
-        for line in ("/deny 3 keep", "/approve keep", "/revoke", "/revoke x", "/revoke 1 2"):
-            self.assertIsInstance(parse(line), Wrong, line)
-        for line in ("/approve x", "/approve 3 4", "/approve -1", "/approve ٣", "/approve " + "9" * 5000):
-            answer = parse(line)
-            assert isinstance(answer, Wrong)
-            self.assertIn("/approve 3", answer.why)
-
-    def test_undo(self) -> None:
-        self.assertEqual((parse("/undo"), parse("/undo 12")), (Undo(None), Undo(12)))
-        self.assertEqual(parse("/Undo YES"), UndoShown())
-        for line in ("/undo x", "/undo 1 2", "/undo yes 1", "/undo 1 yes"):
-            self.assertIsInstance(parse(line), Wrong, line)
+    """Lines of a conversation."""
 
     def test_unknown_ones_are_said(self) -> None:
-        answer = parse("/etc/passwd is what?")
-        assert isinstance(answer, Wrong)
-        self.assertIn("put a space before it", answer.why)
+        for line in ("/etc/passwd is what?", "/quit now", "/"):
+            answer = parse(line)
+            assert isinstance(answer, Wrong)
+            self.assertIn("put a space before it", answer.why)
         self.assertEqual(parse(" /etc/passwd is what?"), Message("/etc/passwd is what?"))
-        self.assertIsInstance(parse("/"), Wrong)
 
-    def test_too_much_is_said(self) -> None:
-        self.assertEqual(parse("/quit now"), Wrong("/quit takes no argument"))
+    def test_commands_for_the_agent_are_messages(self) -> None:
+        self.assertEqual(parse("/model  opus", "/model  opus"), Message("/model opus"))
+        self.assertEqual(
+            (parse("/clear"), parse("/compact the tests")), (Message("/clear"), Message("/compact the tests"))
+        )
 
     def test_blank_lines_are_nothing(self) -> None:
         self.assertIsNone(parse(" \t "))
@@ -79,48 +43,48 @@ class ParseTests(SynchronousTestCase):
 class ChooseTests(SynchronousTestCase):
     """Number 3 waits, shown at the times given."""
 
-    def chosen(self, asked: Decide | Show, shown: float, began: float, ended: float = 9.0) -> int:
+    def chosen(self, asked: Command, shown: float, began: float, ended: float = 9.0) -> int:
         keys = DecisionKeys()
         keys.show(ShownPart(3, "d", Part.ROW), shown)
         return choose(asked, {3: "d"}, keys, (began, ended), {})
 
     def test_the_only_one_needs_no_number(self) -> None:
-        self.assertEqual(self.chosen(Decide(Outcome.APPROVED, None), 1.0, 2.0), 3)
-        self.assertEqual(self.chosen(Show(None), 1.0, 2.0), 3)
+        self.assertEqual(self.chosen(Command("approve"), 1.0, 2.0), 3)
+        self.assertEqual(self.chosen(Command("show"), 1.0, 2.0), 3)
 
     def test_one_that_came_while_typing_is_not_meant(self) -> None:
         for number in (None, 3):
             with self.assertRaisesRegex(UsageError, "shown while you were typing: read it, then type /approve 3"):
-                self.chosen(Decide(Outcome.APPROVED, number), 2.5, 2.0)
-        self.assertEqual(self.chosen(Show(3), 2.5, 2.0), 3)
+                self.chosen(Command("approve", number), 2.5, 2.0)
+        self.assertEqual(self.chosen(Command("show", 3), 2.5, 2.0), 3)
 
     def test_a_command_that_ends_within_a_second_is_too_early(self) -> None:
-        for outcome, word in ((Outcome.APPROVED, "approve"), (Outcome.DENIED, "deny")):
+        for word in ("approve", "deny"):
             with self.assertRaisesRegex(UsageError, f"too early: read it, then type /{word} 3 again"):
-                self.chosen(Decide(outcome, 3), 1.0, 1.1, 1.9)
-            self.assertEqual(self.chosen(Decide(outcome, 3), 1.0, 1.1, 2.0), 3)
+                self.chosen(Command(word, 3), 1.0, 1.1, 1.9)
+            self.assertEqual(self.chosen(Command(word, 3), 1.0, 1.1, 2.0), 3)
 
     def test_pasted_text_is_no_command_that_decides(self) -> None:
         with self.assertRaisesRegex(UsageError, "pasted text decides nothing: type /deny 3"):
-            self.chosen(Decide(Outcome.DENIED, 3), 1.0, -inf)
+            self.chosen(Command("deny", 3), 1.0, -inf)
 
     def test_what_a_program_writes_is_not_delayed(self) -> None:
-        self.assertEqual(self.chosen(Decide(Outcome.APPROVED, 3), 1.0, inf, 1.0), 3)
+        self.assertEqual(self.chosen(Command("approve", 3), 1.0, inf, 1.0), 3)
 
     def test_one_that_was_never_shown_cannot_be_meant(self) -> None:
-        self.refuse("shown while", Decide(Outcome.APPROVED, None), [3])
-        self.refuse("no escalation 3", Decide(Outcome.APPROVED, 3), [3])
+        self.refuse("shown while", Command("approve"), [3])
+        self.refuse("no escalation 3", Command("approve", 3), [3])
 
     def test_several_are_listed(self) -> None:
-        self.refuse(r"like: /deny 3 \(waiting: 3, 5\)", Decide(Outcome.DENIED, None), [5, 3])
+        self.refuse(r"like: /deny 3 \(waiting: 3, 5\)", Command("deny"), [5, 3])
 
     def test_none_is_said(self) -> None:
-        self.refuse("no call waits for a decision", Decide(Outcome.APPROVED, None), [])
+        self.refuse("no call waits for a decision", Command("approve"), [])
 
     def test_one_that_is_over_is_said_with_its_outcome(self) -> None:
-        self.refuse("too late: escalation 3: denied by al", Decide(Outcome.APPROVED, 3), [])
+        self.refuse("too late: escalation 3: denied by al", Command("approve", 3), [])
 
-    def refuse(self, why: str, asked: Decide, waiting: list[int]) -> None:
+    def refuse(self, why: str, asked: Command, waiting: list[int]) -> None:
         """The choice must fail, since nothing was shown."""
         outcomes = {3: "escalation 3: denied by al"} if not waiting else {}
         with self.assertRaisesRegex(UsageError, why) as caught:
@@ -138,8 +102,8 @@ class QueueTests(SynchronousTestCase):
     def test_a_decision_waits_for_an_escalation_or_the_answer(self) -> None:
         queue = filled("/approve", "/deny")
         self.assertIsNone(queue.next(True, False))
-        self.assertEqual(queue.next(True, True), Decide(Outcome.APPROVED, None))
-        self.assertEqual(queue.next(False, False), Decide(Outcome.DENIED, None))
+        self.assertEqual(queue.next(True, True), Command("approve"))
+        self.assertEqual(queue.next(False, False), Command("deny"))
 
     def test_only_what_is_first_counts(self) -> None:
         self.assertIsNone(filled("two", "/approve").next(True, True))

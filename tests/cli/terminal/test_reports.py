@@ -3,8 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.cli.terminal.commands import DECISIONS, Simple
-from ironcurtain.cli.terminal.reports import budget_lines, help_lines, history_lines, log_lines
+from ironcurtain.cli.terminal.reports import budget_lines, history_lines, log_lines
 from ironcurtain.session.model import Turn, Usage
 from ironcurtain.text.columns import cells, unstyled
 from ironcurtain.view.signs import ASCII
@@ -18,12 +17,6 @@ def turn(message: str = "hi", answer: str = "hello", cost: float | None = None, 
 
 
 class ReportTests(SynchronousTestCase):
-    def test_help_names_every_command(self) -> None:
-        text = "\n".join(map(unstyled, help_lines()))
-        for name in [*DECISIONS, "show [N]", "deny all", "undo [TURN]", *(command.name.lower() for command in Simple)]:
-            self.assertIn(f"/{name}", text)
-        self.assertTrue(all(cells(unstyled(line)) < 80 for line in help_lines()))
-
     def test_history_is_short(self) -> None:
         turns = [turn(answer="one\n two"), turn(answer="", error="overloaded"), turn(answer="one", error="cut")]
         lines = [unstyled(line) for line in history_lines(turns, 79, ASCII)]

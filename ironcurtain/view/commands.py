@@ -1,0 +1,163 @@
+"""The commands that a person types after a slash: from one table each line is read, and the help is made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from ironcurtain.home.host_numbers import read_number
+from ironcurtain.text.columns import Line, Span, wrap
+
+HELP_COLUMNS = 21
+"""Columns for what is explained, in a help."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """
+    A command as it was typed.
+
+    :param number: the one given; ``None``: none was.
+    :param option: the fixed word after it, such as ``all`` and ``keep``; empty: none.
+    :param text: the rest of the line.
+    """
+
+    word: str
+    number: int | None = None
+    option: str = ""
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Wrong:
+    """Invalid input; ``why`` says what to type instead, and is not escaped."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """
+    One way to write a command.
+
+    :param form: as the help shows it: ``N`` stands for a number, other capitals for the rest of the line, and what is
+        in brackets can be left out.
+    :param help: what it does.
+    """
+
+    form: str
+    help: str
+
+    @property
+    def word(self) -> str:
+        """The command's name."""
+        return self.form.partition(" ")[0]
+
+    def read(self, rest: str) -> Command | None:
+        """:returns: the command, given what stands after its name; ``None``: this is another way to write it."""
+        found = Command(self.word)
+        for part in self.form.split(" ")[1:]:
+            wanted, is_optional = part.strip("[]"), part.startswith("[")
+            first, _, after = rest.partition(" ")
+            if wanted == "N" and (number := read_number(first)) is not None:
+                found, rest = replace(found, number=number), after.lstrip()
+            elif wanted.islower() and first.lower() == wanted:
+                found, rest = replace(found, option=wanted), after.lstrip()
+            elif wanted != "N" and wanted.isupper() and rest:
+                found, rest = replace(found, text=rest), ""
+            elif not is_optional:
+                return None
+        return None if rest else found
+
+
+_KEEP = Usage("approve N keep", "approve it, and stop asking about such calls")
+_PERMISSIONS = Usage("permissions", "the kept approvals; /revoke N ends one")
+_REVOKE = Usage("revoke N", "revoke the kept approval of escalation N")
+_HELP = Usage("help", "this list")
+
+CONSOLE = (
+    Usage("approve N", "approve escalation N"),
+    Usage("approve all", "approve those that you read to their end and that act on nothing outside"),
+    _KEEP,
+    Usage("answer N", "fill in form N on this line, field by field; a does so for the chosen one, y sends it"),
+    Usage("deny N", "deny escalation N"),
+    Usage("deny all", "deny all waiting ones that the filter shows"),
+    Usage("start [TASK]", "start a session in the daemon; --agent NAME and --workspace DIRECTORY stand before TASK"),
+    Usage("message TEXT", "send the session that is open, or chosen, a message"),
+    Usage("stop N", "end session N; its calls that wait are withdrawn"),
+    _PERMISSIONS,
+    _REVOKE,
+    Usage("sessions", "the running sessions, with the activity of the chosen one"),
+    Usage("escalations", "the calls that wait for a decision"),
+    Usage("history", "past decisions, with time and person"),
+    Usage("filter [TEXT]", "list only rows with TEXT; without it, all again"),
+    _HELP,
+    Usage("quit", "leave, also with q; waiting calls keep waiting"),
+)
+"""The commands of the console."""
+
+AGENT_COMMANDS = (
+    Usage("clear", "an agent in a container begins a new conversation"),
+    Usage("compact [TEXT]", "it shortens its conversation, if it can"),
+    Usage("model [NAME]", "it uses another model, as in /model NAME"),
+)
+"""The commands that a session carries out as messages."""
+
+CONVERSATION = (
+    Usage("approve [N]", "approve a waiting call, once, exactly as it was shown"),
+    Usage("deny [N]", "deny a waiting call"),
+    Usage("show [N]", "show a waiting call completely, before you approve it"),
+    Usage("deny all", "deny all waiting calls of this session"),
+    _KEEP,
+    Usage("answer [N] [VALUES]", "fill in a form: field by field, or with NAME=VALUE ..."),
+    *AGENT_COMMANDS,
+    Usage("withdraw [N]", "take back a message that waits for the agent"),
+    Usage("undo [N]", "show what undoing turn N, or the last one, restores, and ask"),
+    Usage("undo yes", "restore what was shown"),
+    Usage("budget", "what this session used so far"),
+    Usage("history", "the messages and answers so far"),
+    _PERMISSIONS,
+    _REVOKE,
+    Usage("status", "the agent, its model and workspace, and what it used so far"),
+    Usage("logs", "where the log and the audit log are, and the log's last lines"),
+    _HELP,
+    Usage("stop", "end this session; its calls that wait are withdrawn"),
+    Usage("detach", "leave; it continues, and 'ironcurtain attach' joins it"),
+    Usage("quit", "leave; Ctrl-D on an empty line does the same"),
+    Usage("exit", "leave"),
+)
+"""The commands of a conversation."""
+
+
+def parse(line: str, usages: Iterable[Usage]) -> Command | Wrong:
+    """
+    :param line: with or without its slash.
+    :param usages: the table of the surface.
+    """
+    word, _, rest = line.strip().removeprefix("/").partition(" ")
+    known = [usage for usage in usages if usage.word == word.lower()]
+    read = (usage.read(rest.strip()) for usage in known)
+    if (command := next((each for each in read if each is not None), None)) is not None:
+        return command
+    if not known:
+        return Wrong(f"there is no command /{word}: see /help")
+    forms = [f"/{usage.form}" for usage in known]
+    return Wrong(f"/{word} takes no argument" if forms == [f"/{known[0].word}"] else f"type {' or '.join(forms)}")
+
+
+def help_lines(entries: Sequence[tuple[str, str]], width: int) -> list[Line]:
+    """
+    :param entries: keys or commands, each with what it does.
+    :param width: columns.
+    :returns: them side by side.
+    """
+    lines: list[Line] = []
+    for name, words in entries:
+        for index, part in enumerate(wrap(words, width - HELP_COLUMNS)):
+            lines.append((Span(f"{'' if index else name:<{HELP_COLUMNS}}", "key"), Span(part)))
+    return lines
+
+
+def entries(usages: Iterable[Usage]) -> list[tuple[str, str]]:
+    """:returns: commands as they stand in a help."""
+    return [(f"/{usage.form}", usage.help) for usage in usages]
