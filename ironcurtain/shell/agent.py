@@ -21,7 +21,7 @@ from ironcurtain.shell.journal import TurnJournal
 from ironcurtain.shell.marks_watch import MarksWatch
 from ironcurtain.shell.messages import Action, InstructionDone, Message
 from ironcurtain.shell.relay import Relayed
-from ironcurtain.shell.terminal_mode import ShellMode, TerminalHolder
+from ironcurtain.shell.terminal_mode import Left, ShellMode, TerminalHolder
 from ironcurtain.shell.typed_instructions import JOIN_SECONDS, LINE_SECONDS, TypedInstructions
 from ironcurtain.shell.waiting import Taken
 from ironcurtain.shell.wrapped import WrappedShell
@@ -339,22 +339,19 @@ class ShellAgent:
             self._say(*said)
 
     def _leave(self) -> None:
-        unsent = ""
+        left = Left()
         if self.front_ends.agent_mode is not None and self._holder.mode in (ShellMode.AGENT, ShellMode.SUSPENDED):
-            unsent = self.front_ends.agent_mode.end()
+            left = self.front_ends.agent_mode.end()
         self._holder.give_back()
         self._flush()
-        self._type_again(unsent)
+        self._type_again(left)
 
-    def _type_again(self, unsent: str) -> None:
+    def _type_again(self, left: Left) -> None:
         """Put on the shell's line what was typed before it was its turn."""
-        ahead, self.typed.ahead = self.typed.ahead, b""
-        if unsent:
-            ahead = f"{'#' if self._wrapped.integrated else '##'} {unsent}".encode()
-        if any(byte < 0x20 or byte == 0x7F for byte in ahead):
-            self._say("the line that was typed ahead is in the shell's kill ring: Ctrl-Y brings it back")
-        elif ahead and not self._stopping:
-            self.type(ahead)
+        keys, said = self.typed.again(left, "#" if self._wrapped.integrated else "##")
+        self._say(*said)
+        if keys and not self._stopping:
+            self.type(keys)
 
     def suspend(self) -> None:
         """Give the terminal back to the shell, until the user types an instruction; an empty one goes on."""
@@ -363,7 +360,7 @@ class ShellAgent:
                 self.front_ends.agent_mode.suspend()
             self._holder.mode = ShellMode.SUSPENDED
             self._flush()
-            self._type_again("")
+            self._type_again(Left())
 
     def _resume(self, text: str) -> None:
         self._holder.mode = ShellMode.AGENT

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
@@ -19,6 +20,21 @@ class ShellMode(Enum):
     AGENT = "agent"
     SUSPENDED = "suspended"
     """The user is back in the shell, and the agent waits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """
+    What was typed while the agent had the terminal, and became nothing.
+
+    :param unsent: what was being typed for it.
+    :param untaken: keys that it did not take.
+    :param unread: the begin of a sequence or a paste, whose rest is still to come.
+    """
+
+    unsent: str = ""
+    untaken: bytes = b""
+    unread: bytes = b""
 
 
 class AgentMode(Protocol):
@@ -42,11 +58,11 @@ class AgentMode(Protocol):
     def suspend(self) -> None:
         """Give the terminal back for now."""
 
-    def end(self) -> str:
+    def end(self) -> Left:
         """
         Give the terminal back.
 
-        :returns: what was being typed for the agent.
+        :returns: what was typed, and is not for the agent any more.
         """
 
 

@@ -6,13 +6,18 @@ from collections.abc import Callable
 
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 
+from ironcurtain.shell.terminal_mode import Left
 from ironcurtain.shell.waiting import Taken, WaitingInstructions
+from ironcurtain.text.display import one_line
 
 LINE_SECONDS = 2.0
 """How long the shell has for a line that was typed ahead, before the agent begins all the same."""
 
 JOIN_SECONDS = 0.05
 """How long after a prompt further instructions that were typed ahead are waited for; they are one with the first."""
+
+UNTAKEN_SHOWN = 200
+"""Most characters that are shown of what the agent did not take."""
 
 
 class TypedInstructions:
@@ -39,6 +44,24 @@ class TypedInstructions:
         taken = self.waiting.take("\n".join(self._lines).strip())
         self._lines.clear()
         return taken
+
+    def again(self, left: Left, mark: str) -> tuple[bytes, tuple[str, ...]]:
+        """
+        The shell has the terminal again.
+
+        :param mark: begins an instruction in it.
+        :returns: what to type into it, and sentences about what is not typed again.
+        """
+        ahead, self.ahead = self.ahead, b""
+        said = []
+        if left.untaken:
+            text = one_line(left.untaken.decode("utf-8", "replace"), UNTAKEN_SHOWN)
+            said.append(f"typed while the agent worked, and not taken: {text}")
+        if ahead and (left.unsent or any(byte < 0x20 or byte == 0x7F for byte in ahead)):
+            said.append("the line that was typed ahead is in the shell's kill ring: Ctrl-Y brings it back")
+            ahead = b""
+        keys = f"{mark} {left.unsent}".encode() if left.unsent else ahead
+        return keys + left.unread, tuple(said)
 
     def later(self, seconds: float, function: Callable[..., None], *arguments: object) -> None:
         """Call a function after so many seconds, and nothing that was to be called before."""

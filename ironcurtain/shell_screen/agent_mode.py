@@ -14,6 +14,7 @@ from ironcurtain.errors import ConfigurationError, IronCurtainError
 from ironcurtain.process.search_path import host_environment
 from ironcurtain.shell.agent import ShellAgent
 from ironcurtain.shell.messages import Action, Edit, Message, Notice
+from ironcurtain.shell.terminal_mode import Left
 from ironcurtain.shell_screen.keyboard import EditRequested, ForCommand, Keyboard, Local, Suspend
 from ironcurtain.shell_screen.panel import Panel
 from ironcurtain.shell_screen.screen import Screen
@@ -79,17 +80,17 @@ class InlineAgentMode:
         self._hub.received(self._screen.remove())
         self._pause()
 
-    def end(self) -> str:
+    def end(self) -> Left:
         """
         Give the terminal back.
 
-        :returns: what was being typed for the agent.
+        :returns: what was typed, and is not for the agent any more.
         """
         self._draw()
         self._hub.received(self._screen.remove())
         self._pause()
         unsent, self._panel.unsent = self._panel.unsent, ""
-        return unsent
+        return Left(unsent, *self._keyboard.give_up())
 
     def _pause(self) -> None:
         self._shown = False
@@ -101,7 +102,10 @@ class InlineAgentMode:
         for each in wanted:
             if isinstance(each, Suspend):
                 self._agent.suspend()
-                if each.rest and not self._shown:  # a command that is typed and does not run yet keeps the terminal
+                if self._shown:  # a command that is typed and does not run yet keeps the terminal
+                    self._keyboard.untake(each.rest)
+                    self._panel.hint = "a command begins: press Esc again when it has ended"
+                elif each.rest:
                     self._agent.type(each.rest)
             elif isinstance(each, EditRequested):
                 self._edit(each)

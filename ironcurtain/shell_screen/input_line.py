@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ironcurtain.shell_screen.keymap import Key
 from ironcurtain.text.columns import cells, fitting
-from ironcurtain.text.display import has_hidden_text
+from ironcurtain.text.display import has_hidden_text, one_line
 from ironcurtain.text.line_editing import edited
 
 TEXT_LIMIT = 8000
@@ -23,14 +23,28 @@ class InputLine:
         self.text = ""
         self._at = 0
 
-    def press(self, key: Key) -> None:
-        """Take a key that is neither Enter nor Esc; one that means nothing changes nothing."""
+    def press(self, key: Key) -> str:
+        """
+        Take a key that is neither Enter nor Esc.
+
+        :returns: what was not taken, and why; empty if all was.
+        """
         before, after = self.text[: self._at], self.text[self._at :]
-        if key.text:
-            added = "".join(c for c in " ".join(key.text.split("\n")) if not has_hidden_text(c) and c not in "\r\n")
-            before += added.replace("\t", " ")[: TEXT_LIMIT - len(self.text)]
-        before, after = edited(before, after, key.name) or (before, after)
+        if not key.text:
+            changed = edited(before, after, key.name)
+            before, after = changed or (before, after)
+            self.text, self._at = before + after, len(before)
+            return (
+                "" if changed else f"not taken: {one_line(key.data.decode('utf-8', 'replace'), 20)} does nothing here"
+            )
+        text = " ".join(key.text.split("\n")).replace("\r", "").replace("\t", " ")
+        added = "".join(c for c in text if not has_hidden_text(c))
+        room = TEXT_LIMIT - len(self.text)
+        before += added[:room]
         self.text, self._at = before + after, len(before)
+        if len(added) > room:
+            return f"not taken: {len(added) - room} characters, since a line has at most {TEXT_LIMIT}"
+        return "not taken: characters that cannot be seen" if len(added) < len(text) else ""
 
     def visible(self, width: int) -> tuple[str, int]:
         """

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,9 +15,18 @@ from ironcurtain.shell_screen.keymap import Key, KeyReader
 from ironcurtain.shell_screen.panel import Panel
 from ironcurtain.shell_screen.question import MOVES, NOTES, PAGES, Inspection, Question, shown_step
 from ironcurtain.terminal.keys import INTERRUPT, ForwardedInput, Keys
+from ironcurtain.text.display import one_line
 
 KILL_SECONDS = 1.0
 """How soon a second Ctrl-C must come to end everything."""
+
+UNTAKEN_LIMIT = 4096
+"""Most bytes that are kept of what was not taken."""
+
+VIEWS = frozenset(("enter", "escape", "q", "left", *MOVES, *PAGES))
+"""
+Keys that only show something else. Several of them may come in one read; beside other keys they are part of a text.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +69,15 @@ _DECISIONS: dict[str, Decision] = {
     "x": "skip",
     "d": "deny",
 }
-_SUSPEND = b"\x1a"
 _LINES = {"n": "note: ", "c": "note: ", "#": "# "}
-_READING = frozenset(("enter", "escape", "q", "left", *_DECISIONS, *MOVES, *PAGES))
+_TOO_LATE = "a command runs already: Ctrl-C interrupts it"
+_CROWDED = "several keys came at once, which decide nothing: press one"
+_READING = frozenset((*VIEWS, *_DECISIONS))
 
 
 class Keyboard:
     """
-    Turns what is read from the terminal into actions.
+    Turns what is read from the terminal into actions. What is not taken is said: nothing vanishes.
 
     :param panel: whose question is answered.
     """
@@ -75,6 +87,8 @@ class Keyboard:
         self._reader = KeyReader()
         self._reserved = Keys((INTERRUPT,))
         self._interrupted_at: float | None = None
+        self._pasting = self._mixed = False
+        self._untaken = bytearray()
 
     @property
     def due(self) -> float | None:
@@ -83,41 +97,79 @@ class Keyboard:
 
     def typed(self, data: bytes, now: float) -> list[Action | Local]:
         """
-        Take what one read from the terminal gave. While a command runs, all of it is for the command but Ctrl-C.
+        Take what one read from the terminal gave. While a command runs, all of it is for the command but Ctrl-C, and a
+        paste that began before.
 
         :param now: in seconds of a clock that does not go back.
         """
         if self._panel.running:
             return self._while_running(data, now)
-        before, suspends, rest = data.partition(_SUSPEND)
-        done = self._all_pressed(self._reader.feed(before + suspends, now), now)
-        if done and isinstance(done[-1], Suspend):
-            return [*done[:-1], Suspend(rest)]
-        return done + self._all_pressed(self._reader.feed(rest, now), now) if rest else done
+        done = self._all_pressed(self._reader.feed(data, now), now)
+        self._pasting = self._reader.pasting
+        return done
 
     def tick(self, now: float) -> list[Action | Local]:
         """Time has passed: Esc was pressed, if nothing followed it."""
-        return self._all_pressed(self._reader.tick(now), now)
+        keys = self._reader.tick(now)
+        if keys and self._panel.running:
+            self._panel.hint = _TOO_LATE
+            return []
+        return self._all_pressed(keys, now)
 
     def struck(self, now: float) -> None:
         """Keys were for another program."""
         self._panel.keys.strike(now)
 
+    def give_up(self) -> tuple[bytes, bytes]:
+        """
+        The keys are somebody else's from now on.
+
+        :returns: what was not taken since the last time, and what is no key yet: the rest of it is still to come.
+        """
+        left = bytes(self._untaken), self._reader.unread
+        self._reader, self._pasting = KeyReader(), False
+        self._untaken.clear()
+        return left
+
+    def untake(self, data: bytes) -> None:
+        """:param data: something that was typed and is not taken, although no question is open that stays."""
+        self._untaken += data[: UNTAKEN_LIMIT - len(self._untaken)]
+
     def _while_running(self, data: bytes, now: float) -> list[Action | Local]:
         self.struck(now)
-        self._reader.feed(data, now)  # a paste may begin now and end when the command has
-        self._reader.forget()
+        if self._reader.due is not None:
+            self._panel.hint = _TOO_LATE
+        keys = deque(self._reader.feed(data, now))  # a paste may begin now and end when the command has
+        if self._pasting:
+            while keys and self._pasting:
+                self._pasting = keys[0].name != "paste"
+                self._pressed(keys.popleft(), now)
+            data = b"".join(key.data for key in keys)
+            data += b"" if self._pasting else self._reader.unread
+        if not self._reader.pasting:
+            self._reader = KeyReader()
         return [
             ForCommand(each.data) if isinstance(each, ForwardedInput) else self._interrupt(now)
-            for each in self._reserved.feed(data)
+            for each in (self._reserved.feed(data) if data else ())
         ]
 
-    def _all_pressed(self, keys: list[Key], now: float) -> list[Action | Local]:
+    def _all_pressed(self, keys: Sequence[Key], now: float) -> list[Action | Local]:
         done: list[Action | Local] = []
-        for key in keys:
-            done += self._pressed(key, now)
-            if done and isinstance(done[-1], Suspend):
-                break  # what follows was typed before the shell was back
+        waiting, hint = deque(keys), ""
+        self._mixed = any(key.name and key.name not in VIEWS for key in keys)
+        while waiting:
+            key = waiting.popleft()
+            if self._panel.input is None and len(key.parts) > 1:
+                waiting.extendleft(reversed(key.parts))
+                continue
+            if key.name:
+                done += self._pressed(key, now)
+            if done and isinstance(done[-1], Suspend):  # what follows is for the shell
+                rest = b"".join(each.data for each in waiting) + self._reader.unread
+                self._reader = KeyReader()
+                return [*done[:-1], Suspend(rest)]
+            hint = self._panel.hint or hint
+        self._panel.hint = hint or self._panel.hint
         return done
 
     def _interrupt(self, now: float) -> Action:
@@ -140,22 +192,26 @@ class Keyboard:
         if panel.input is not None:
             panel.keys.strike(now)
             return self._edit_line(panel.input, key, now)
-        if key.name == "paste":
+        if key.name in ("paste", "unknown"):
             panel.keys.strike(now)
-            panel.hint = "pasted text presses no keys: # begins a line for the agent"
+            if panel.question is None:
+                self.untake(key.data)
+            pasted = key.name == "paste"
+            panel.hint = "pasted text presses no keys: # begins a line for the agent" if pasted else _nothing(key)
         elif panel.question is not None:
             return self._answer(panel.question, key, now)
         elif key.name == "#":
             panel.input = InputLine("# ")
-        elif key.name:
+        else:
             panel.keys.strike(now)
+            self.untake(key.data)
             panel.hint = "not taken while the agent works: # begins a note to it, Esc goes to the shell"
         return []
 
     def _edit_line(self, line: InputLine, key: Key, now: float) -> list[Action | Local]:
         panel = self._panel
         if key.name not in ("enter", "escape"):
-            line.press(key)
+            panel.hint = line.press(key)
             return []
         panel.input = None
         text = line.text.strip().lstrip("#").strip()
@@ -172,12 +228,14 @@ class Keyboard:
         panel, inspection = self._panel, self._panel.inspection
         offer = panel.offer if inspection is None else Offer(question, notes=NOTES, views=_READING)
         # A line after # is often written at once by a program that types for its user.
-        verdict = panel.keys.press(key.name, offer, now, key.alone or key.name == "#") if key.name else None
+        verdict = panel.keys.press(key.name, offer, now, key.alone or key.name == "#")
+        if verdict is Verdict.ACTS and self._mixed and not (key.alone or key.name in NOTES):
+            verdict = Verdict.CROWDED  # it is part of a text
         match verdict:
             case Verdict.EARLY:
                 panel.hint = early(key.name)
             case Verdict.CROWDED:
-                panel.hint = "several keys came at once, which decide nothing: press one"
+                panel.hint = _CROWDED
             case Verdict.ACTS if key.name in NOTES:
                 panel.input = InputLine(_LINES[key.name])
             case Verdict.ACTS if inspection is not None:
@@ -192,6 +250,8 @@ class Keyboard:
                 return self._decide(question, key.name, now)
             case _ if question.request is not None and key.name in ("A", "S", "C") and inspection is None:
                 panel.hint = "this can be allowed only once: press a"
+            case _:
+                panel.hint = _nothing(key)
         return []
 
     def _read(self, inspection: Inspection, key: Key) -> None:
@@ -267,3 +327,8 @@ class Keyboard:
     def _inspect_first(self, step: ProposedStep) -> None:
         self._panel.inspection = Inspection(step)
         self._panel.hint = f"step {step.number} was not shown whole: read it to its end, then press a again"
+
+
+def _nothing(key: Key) -> str:
+    """:returns: what a person is told whose key has no meaning."""
+    return f"{one_line(key.data.decode('utf-8', 'replace'), 20)} does nothing here"

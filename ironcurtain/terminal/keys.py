@@ -212,10 +212,16 @@ _INPUT = re.compile(
     rb"|(?P<report>" + _REPORT + rb")"
     rb"|(?P<pasted>\x1b\[20[01]~)"
     rb"|(?P<string>\x1b[\]P_^X](?=.))"
-    rb"|(?P<typed>\x1b\[[\x30-\x3f]*[\x20-\x2f]*[\x40-\x7e]|\x1bO[\x40-\x7e]|\x1b[^\[O]|[^\x1b]+)",
+    rb"|(?P<typed>\x1b\[(?!M)[\x30-\x3f]*[\x20-\x2f]*[\x40-\x7e]|\x1bO[\x40-\x7e]|\x1b[\xc2-\xf4][\x80-\xbf]+"
+    rb"|\x1b[^\[O\x1b\]P_^X\x80-\xff]|[^\x1b]+)",
     re.DOTALL,
 )
 """What terminals send (xterm's ctlseqs; kitty's keyboard protocol), in the order of matching."""
+
+_BEGIN = re.compile(
+    rb"\x1b(?:\[[\x30-\x3f]*[\x20-\x2f]*|\[M[\x20-\xff]{0,2}|[O\]P_^X]|[\xc2-\xf4])?",
+)
+"""What can become one of these; what cannot begins with the key Esc."""
 
 _STRING_END = re.compile(rb"\x1b\\|[\x07\x18]|(?=\x1b.|[\x00-\x1a\x1c-\x1f])", re.DOTALL)
 """
@@ -230,6 +236,11 @@ class TypedReader:
     def __init__(self) -> None:
         self._rest = b""
         self._in_string = self._in_paste = False
+
+    @property
+    def in_paste(self) -> bool:
+        """Whether a paste has begun and not ended."""
+        return self._in_paste
 
     def feed(self, read: bytes) -> list[InputPiece]:
         """
@@ -247,13 +258,13 @@ class TypedReader:
                 piece, data = self._string(data)
             elif self._in_paste:
                 piece, data = self._paste(data)
-            elif match := _INPUT.match(data):
+            elif (match := _INPUT.match(data)) and not (data[:1] == b"\x1b" and match.end() > SEQUENCE_LIMIT):
                 piece, data = self._piece(match), data[match.end() :]
-            elif len(data) > SEQUENCE_LIMIT or data == b"\x1b":
-                piece, data = InputPiece(InputKind.TYPED, data[:1]), data[1:]
-            else:
+            elif 1 < len(data) <= SEQUENCE_LIMIT and _BEGIN.fullmatch(data):
                 self._rest = data
                 return
+            else:
+                piece, data = InputPiece(InputKind.TYPED, data[:1]), data[1:]
             yield piece
 
     def _piece(self, match: re.Match[bytes]) -> InputPiece:

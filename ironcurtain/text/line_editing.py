@@ -26,7 +26,27 @@ def edited(before: str, after: str, key: str) -> tuple[str, str] | None:
             return "", after
         case "ctrl-k":
             return before, ""
-        case "ctrl-w":
-            return before.rstrip()[: before.rstrip().rfind(" ") + 1], after
+        case "ctrl-w" | "alt-backspace":
+            return _without_word(before), after
+        case "alt-b":
+            kept = _without_word(before)
+            return kept, before[len(kept) :] + after
+        case "alt-f":
+            word = _first_word(after)
+            return before + word, after[len(word) :]
+        case "alt-d":
+            return before, after[len(_first_word(after)) :]
         case _:
             return None
+
+
+def _without_word(text: str) -> str:
+    """:returns: a text without its last word and what follows that."""
+    return text.rstrip()[: text.rstrip().rfind(" ") + 1]
+
+
+def _first_word(text: str) -> str:
+    """:returns: the begin of a text, to the end of its first word."""
+    blanks = len(text) - len(text.lstrip())
+    end = text.find(" ", blanks)
+    return text if end < 0 else text[:end]

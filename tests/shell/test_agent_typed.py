@@ -7,6 +7,7 @@ from ironcurtain.session.events import Notice
 from ironcurtain.shell import messages
 from ironcurtain.shell.announcements import LOOK_SECONDS
 from ironcurtain.shell.messages import InstructionDone, Note, Steer
+from ironcurtain.shell.terminal_mode import Left
 from ironcurtain.shell.typed_instructions import JOIN_SECONDS
 from ironcurtain.shell.wrapped import MARKS_SECONDS
 from tests.shell.model import last_words, problems
@@ -60,9 +61,21 @@ class WordTests(AgentTestCase):
         self.assertEqual(cleared, [True])
 
     def test_a_note_that_was_not_sent_is_on_the_shells_line(self) -> None:
-        self.mode.unsent = "and the"
+        self.mode.left = Left(unsent="and the")
         self.says("One.")
         self.assertTrue(self.pty.typed.endswith(b"# and the"))
+
+    def test_a_paste_that_goes_on_is_whole_for_the_shell(self) -> None:
+        self.mode.left = Left(unread=b"\x1b[200~one\r")
+        self.says("One.")
+        self.agent.write(b"two\x1b[201~")
+        self.assertTrue(self.pty.typed.endswith(b"\x1b[200~one\rtwo\x1b[201~"))
+
+    def test_keys_that_were_not_taken_are_said(self) -> None:
+        self.mode.left = Left(untaken=b"ls\r")
+        self.says("One.")
+        self.assertIn(b"typed while the agent worked, and not taken: ls\\r", self.eye.new())
+        self.assertFalse(self.pty.typed.endswith(b"ls\r"))
 
 
 class AheadTests(AgentTestCase):
@@ -82,6 +95,13 @@ class AheadTests(AgentTestCase):
         self.begin(b"make tes")
         self.says("So.")
         self.assertTrue(self.pty.typed.endswith(b"\x15make tes"))
+
+    def test_with_a_note_they_are_said_to_be_in_the_kill_ring(self) -> None:
+        self.begin(b"make tes")
+        self.mode.left = Left(unsent="and the")
+        self.says("So.")
+        self.assertTrue(self.pty.typed.endswith(b"\x15# and the"))
+        self.assertIn(b"Ctrl-Y brings it back", self.eye.new())
 
     def test_they_are_there_when_the_user_goes_back(self) -> None:
         self.begin(b"make tes")

@@ -33,6 +33,7 @@ from ironcurtain.shell.model_requests import ModelRequests
 from ironcurtain.shell.relay import Relayed
 from ironcurtain.shell.session_budget import SessionBudget
 from ironcurtain.shell.terminal_lines import TerminalLines
+from ironcurtain.shell.terminal_mode import Left
 from ironcurtain.shell.tools import Hands
 from ironcurtain.shell.typed_instructions import JOIN_SECONDS
 from ironcurtain.shell.window import ContextWindow
@@ -137,7 +138,7 @@ class NotingMode:
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
         self.noted: list[str] = []
-        self.unsent = ""
+        self.left = Left()
         self.messages: list[Message] = []
 
     def begin(self) -> None:
@@ -159,10 +160,10 @@ class NotingMode:
     def suspend(self) -> None:
         self.noted.append("suspend")
 
-    def end(self) -> str:
+    def end(self) -> Left:
         self.noted.append("end")
-        unsent, self.unsent = self.unsent, ""
-        return unsent
+        left, self.left = self.left, Left()
+        return left
 
 
 class AgentTestCase(ShellTestCase):

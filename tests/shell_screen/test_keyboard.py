@@ -37,6 +37,18 @@ class WorkingTests(SynchronousTestCase):
     def test_keys_that_are_not_taken_are_told(self) -> None:
         self.assertEqual(self.mode.press(b"l"), [])
         self.assertIn("not taken while the agent works: # begins a note", self.mode.text)
+        self.mode.press(b"s\r", b"\x1b[200~pasted\x1b[201~")
+        self.assertEqual(self.mode.keyboard.give_up(), (b"ls\r\x1b[200~pasted\x1b[201~", b""))
+        self.assertEqual(self.mode.keyboard.give_up(), (b"", b""))
+
+    def test_what_comes_with_an_interrupt_is_not_taken(self) -> None:
+        self.assertEqual(self.mode.press(b"\x03ls\r"), [Interrupt()])
+        self.assertEqual(self.mode.keyboard.give_up(), (b"ls\r", b""))
+
+    def test_a_paste_that_goes_on_is_for_who_gets_the_rest(self) -> None:
+        self.assertEqual(self.mode.press(b"\x1b[200~one\rtwo"), [])
+        self.assertEqual(self.mode.keyboard.give_up(), (b"", b"\x1b[200~one\rtwo"))
+        self.assertEqual(self.mode.press(b"a"), [])
 
     def test_a_note_is_sent_and_shown(self) -> None:
         self.assertEqual(self.mode.press(b"# only one\r"), [Note(text="only one")])
@@ -115,6 +127,21 @@ class PlanKeyTests(SynchronousTestCase):
 
     def test_quit(self) -> None:
         self.assertEqual(self.mode.press(b"q"), [Interrupt()])
+
+    def test_text_at_a_plan_moves_nothing_and_is_said_not_to_be_taken(self) -> None:
+        self.mode.receive(PlanProposed(plan_id=PLAN, steps=STEPS, confirm=True))
+        self.assertEqual(self.mode.press(b"make jk clean\r"), [])
+        self.assertIn("several keys came at once, which decide nothing", self.mode.text)
+        self.assertEqual((self.mode.panel.selected, self.mode.panel.inspection), (1, None))
+
+    def test_moves_in_one_read_are_all_taken(self) -> None:
+        self.mode.press(b"jj")
+        self.assertEqual(self.mode.panel.selected, 3)
+
+    def test_a_key_without_a_meaning_is_said_not_to_have_one(self) -> None:
+        for key, shown in ((b"z", "z"), (b"\x1b[15~", "\\x1b[15~"), (b"\t", "\\t")):
+            self.mode.press(key)
+            self.assertIn(f"{shown} does nothing here", self.mode.text)
 
     def test_the_selected_step_is_edited(self) -> None:
         self.assertEqual(self.mode.press(b"e"), [EditRequested(PLAN, LISTING)])
@@ -251,9 +278,25 @@ class AnywhereTests(SynchronousTestCase):
         self.assertEqual(self.mode.press(b"\x1als\r"), [Suspend(b"ls\r")])
         self.assertEqual(self.mode.press(b"\x1b[200~\x1aa\x1b[201~a"), [])
 
+    def test_what_is_typed_after_escape_is_for_the_shell(self) -> None:
+        """In one read, as ssh and programs that type give it."""
+        rests = (b"ls\r", b"\x1b[A", b"\x1b", b"\x03", "é\x1b[200~a\rb".encode(), b"cd\x1b[I\x1b[", b"x\x1b\xc3")
+        for rest in rests:
+            for before in (b"", b"zz", b"\x1b[A"):
+                self.setUp()
+                planned(self.mode)
+                self.assertEqual(self.mode.press(before + b"\x1b" + rest), [Suspend(rest)], (before, rest))
+                self.assertEqual(self.mode.keyboard.give_up(), (b"", b""))
+
+    def test_escape_leaves_a_line_before_it_leaves_the_agent(self) -> None:
+        begun(self.mode)
+        self.assertEqual(self.mode.press(b"# note", b"\x1bq"), [])
+        self.assertIn("not taken: \\x1bq does nothing here", self.mode.text)
+        self.assertEqual(self.mode.press(b"\x1b\x1bls"), [Suspend(b"ls")])
+
     def test_sequences_give_nothing_back(self) -> None:
         planned(self.mode)
-        for data in (b"\x1b[A", b"\x1b[<0;1;1M", b"\x1b[I", b"\x1b[200~\x1b\x1b[201~", b"\x1bx", b"\x1b]11;x\x07"):
+        for data in (b"\x1b[A", b"\x1b[<0;1;1M", b"\x1b[I", b"\x1b[200~\x1b\x1b[201~", b"\x1b]11;x\x07"):
             self.assertEqual([*self.mode.press(data), *self.mode.passes(0.2)], [], data)
 
     def test_steering_between_steps(self) -> None:
@@ -292,6 +335,27 @@ class RunningTests(SynchronousTestCase):
         self.mode.press(b"\x1b")
         self.mode.receive(StepCompleted(plan_id=PLAN, step=1, outcome=StepOutcome.DONE))
         self.assertEqual(self.mode.passes(1), [])
+
+    def test_a_paste_that_began_before_is_not_for_the_command(self) -> None:
+        mode = AgentMode()
+        begun(mode)
+        mode.press(b"# keep ", b"\x1b[200~one")
+        running(mode)
+        self.assertEqual(mode.press(b" two\x1b[201~yes\r"), [ForCommand(b"yes\r")])
+        mode = AgentMode()
+        between(mode)
+        mode.press(b"# keep ", b"\x1b[200~one")
+        mode.receive(StepStarted(plan_id=PLAN, step=2, command="true"))
+        self.assertEqual(mode.press(b" two", b"\x1b[201~yes\r"), [ForCommand(b"yes\r")])
+        mode.receive(StepCompleted(plan_id=PLAN, step=2, outcome=StepOutcome.DONE))
+        self.assertEqual(mode.press(b"\r"), [Note(text="keep one two")])
+
+    def test_escape_just_before_the_command_is_said_to_come_too_late(self) -> None:
+        between(self.mode)
+        self.mode.press(b"\x1b")
+        self.mode.receive(StepStarted(plan_id=PLAN, step=2, command="true"))
+        self.assertEqual(self.mode.passes(0.1), [])
+        self.assertIn("a command runs already", self.mode.panel.hint)
 
     def test_a_paste_that_the_command_did_not_read_presses_no_keys(self) -> None:
         self.mode.press(b"\x1b[200~one\n")

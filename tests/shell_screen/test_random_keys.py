@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
@@ -150,3 +152,32 @@ class RandomKeyTests(SynchronousTestCase):
         sent = mode.keyboard.typed(b"\r", mode.now)
         self.assertEqual([each.text for each in sent if isinstance(each, Note)], [words] if words else [])
         self.assertFalse(any(isinstance(each, Approval | Instruct) for each in sent))
+
+    @settings(max_examples=150, deadline=None)
+    @given(
+        st.text("lsaqé #\r").map(lambda text: text.replace("#", "")),
+        st.sampled_from((b"", b"#", b"\x1b")),
+        st.text("lsaqé #"),
+        st.lists(st.integers(0, 40), max_size=5),
+    )
+    def test_nothing_that_is_typed_vanishes(self, before: str, key: bytes, after: str, cuts: list[int]) -> None:
+        """However it is cut into reads, while the agent works: it is refused, in a line, or for the shell."""
+        mode = AgentMode()
+        begun(mode)
+        data = before.encode() + key + (after.encode() if key else b"")
+        at, shell = sorted(cut % (len(data) + 1) for cut in cuts), None
+        for begin, end in itertools.pairwise([0, *at, len(data)]):
+            if shell is not None:
+                shell += data[begin:end]
+                continue
+            done = mode.keyboard.typed(data[begin:end], mode.now)
+            mode.draw()
+            if done:
+                shell = done[-1].rest if isinstance(done[-1], Suspend) else b"?"
+        if key == b"\x1b" and shell is None:
+            self.assertEqual(mode.passes(1), [Suspend()])
+            shell = b""
+        line = mode.panel.input.text if mode.panel.input is not None else None
+        self.assertEqual(mode.keyboard.give_up(), (before.encode(), b""))
+        self.assertEqual(line, after if key == b"#" else None)
+        self.assertEqual(shell, after.encode() if key == b"\x1b" else None)

@@ -83,14 +83,25 @@ class KindTests(SynchronousTestCase):
             self.assertEqual(kinds(key + b"x", b"\r", b"more")[-1], (InputKind.TYPED, b"more"))
 
     def test_an_answer_may_be_cut(self) -> None:
-        """Though not right behind its first two bytes, which are also Alt and a key."""
+        """Though not right behind its first byte, which is also the key Esc."""
         for data in REPORTS:
-            for cut in range(3, len(data)):
+            for cut in range(2, len(data)):
                 self.assertEqual({kind for kind, _ in kinds(data[:cut], data[cut:])}, {InputKind.REPORT}, (data, cut))
 
 
 class PieceTests(SynchronousTestCase):
     """Nothing is lost."""
+
+    def test_what_cannot_become_a_sequence_begins_with_escape(self) -> None:
+        """Else the keys that follow would be held back."""
+        for rest in (b"[\rls", b"[\x03", b"[12\x1b", b"O\x03", b"\xff", b"[M\r"):
+            self.assertEqual(kinds(b"\x1b" + rest)[0], (InputKind.TYPED, b"\x1b"), rest)
+            self.assertEqual(b"".join(data for _, data in kinds(b"\x1b" + rest)), b"\x1b" + rest)
+
+    def test_escape_and_a_character_of_several_bytes(self) -> None:
+        for character in ("é", "日", "😀"):
+            data = b"\x1b" + character.encode()
+            self.assertEqual(kinds(data), [(InputKind.TYPED, data)])
 
     @given(
         st.lists(
