@@ -108,9 +108,13 @@ def _certificate(name: str, key: SigningKey) -> x509.Certificate:
 
 
 class _Sealed(TLSMemoryBIOProtocol):
+    def loseConnection(self) -> None:
+        """End once everything was written, also if a producer is registered: as sockets do."""
+        self.unregisterProducer()
+        super().loseConnection()
+
     def loseWriteConnection(self) -> None:
-        """End both directions once everything was written: TLS here has no other end."""
-        self.unregisterProducer()  # which would hold the end back
+        """End both directions: TLS here has no other end."""
         self.loseConnection()
 
 

@@ -13,23 +13,13 @@ from ironcurtain.fleet.sealed import Sealing
 from ironcurtain.fleet.serving import DAEMON, Serving
 from ironcurtain.fleet.trust import Host, Trust
 from ironcurtain.home.layout import Home, private_directory
-from ironcurtain.services.asyncio_bridge import soon
 from ironcurtain.services.unix_socket import listen
+from tests.fleet.doubles import Post
 from tests.mitm_proxy.waiting import until
 from tests.terminal import test_remote
 
 SESSION = "7"
 """The one that the viewer names."""
-
-
-class Post:
-    """Carries messages between members of this process, in order, each in a later turn of the reactor."""
-
-    def __init__(self) -> None:
-        self.members: dict[str, Streams] = {}
-
-    def publish(self, subject: str, data: bytes) -> None:
-        soon(lambda: self.members[subject.split(".")[2]].heard(subject, data))
 
 
 class FleetTerminalTests(test_remote.RemoteTests):
