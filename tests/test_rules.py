@@ -265,7 +265,6 @@ MANY_ATTRIBUTES = {
     "ironcurtain.ssh.transport.SshTransport": 16,
     "ironcurtain.terminal.hub.Hub": 18,
     "ironcurtain.terminal.scan.Scanner": 13,
-    "ironcurtain.view.narration.Narration": 16,
     "ironcurtain.watchers.audio_trigger.AudioTrigger": 16,
     "ironcurtain.watchers.screen_trigger.ScreenTrigger": 14,
 }

@@ -1,15 +1,22 @@
-"""The tool calls of a session: those in progress, and the lines printed when they end."""
+"""
+The tools in use, and the lines printed when they end: those whose calls IronCurtain judges, and those that the agent's
+program reports of itself.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ironcurtain.session import events
+from ironcurtain.session.agent_events import AgentToolFinished, AgentToolStarted
 from ironcurtain.text.columns import Line, Span, cut
 from ironcurtain.text.display import elapsed, one_line, took
 from ironcurtain.view.arguments import brief_json
+from ironcurtain.view.diffs import diff_lines
 from ironcurtain.view.escalations import tool_name
 from ironcurtain.view.events import unasked
+from ironcurtain.view.outcomes import ended_words
 from ironcurtain.view.signs import Signs
 
 LEAST_ARGUMENTS = 8
@@ -18,84 +25,128 @@ LEAST_ARGUMENTS = 8
 REASON_LIMIT = 300
 """Maximum length in characters of a reason."""
 
-_UNDECIDED = {
-    "expired": "nobody decided in time",
-    "unattended": "nobody was there to ask",
-    "withdrawn": "withdrawn",
-    "too-many": "refused: too many questions wait already",
-}
+REPORTED_NAME_LIMIT = 40
+"""Maximum length in characters of the name of a tool that the agent's program reports."""
+
+DIFF_LINES = 30
+"""Maximum number of lines of a diff in the conversation; ``ironcurtain observe`` and the workspace have all."""
+
+KEPT = 200
+"""Maximum number of tools in use that are remembered: beginnings only may be told."""
+
+EXPLAINED = "lines with a dot tell what the agent reports of its own tools, inside its sandbox: nobody judged it"
+"""Said once in a session."""
 
 
 @dataclass(slots=True)
-class _Call:
+class _Tool:
     name: str
-    arguments: str
+    what: str
     started: float
+    inside: bool = False
+    """Whether a sub-agent uses it."""
     refusal: str = ""
     unasked: str = ""
 
 
+class ToolKey(NamedTuple):
+    """Tells a tool in use from others, whatever identifiers the agent's program chooses."""
+
+    is_reported: bool
+    id: str
+
+
 @dataclass(slots=True)
-class RunningCalls:
-    """The calls in progress, oldest first."""
+class ToolsInUse:
+    """The tools in use, oldest first."""
 
     signs: Signs
-    _running: dict[str, _Call] = field(default_factory=dict)
+    explained: bool = False
+    """Whether :data:`EXPLAINED` was said."""
+    _running: dict[ToolKey, _Tool] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self._running)
 
-    def raised(self, event: events.ToolCallRaised, at: float) -> None:
+    def began(self, event: events.ToolCallRaised | AgentToolStarted, at: float) -> None:
         """:param at: seconds since the epoch."""
-        self._running[event.call_id] = _Call(tool_name(event.server, event.tool), brief_json(event.arguments), at)
+        if isinstance(event, AgentToolStarted):
+            name, what = one_line(event.name, REPORTED_NAME_LIMIT), one_line(event.what)
+            self._running[ToolKey(True, event.tool_id)] = _Tool(name, what, at, bool(event.parent))
+        else:
+            name, what = tool_name(event.server, event.tool), brief_json(event.arguments)
+            self._running[ToolKey(False, event.call_id)] = _Tool(name, what, at)
+        while len(self._running) > KEPT:
+            del self._running[next(iter(self._running))]
 
     def decided(self, event: events.ToolDecision) -> None:
         """The policy or a person decided on a call."""
-        if (call := self._running.get(event.call_id)) is not None:
+        if (call := self._running.get(ToolKey(False, event.call_id))) is not None:
             call.refusal = _refusal(event)
             call.unasked = f"approved by {one_line(event.by, 64)}{unasked(event)}" if event.permission else ""
 
-    def over(self, event: events.ToolFinished, width: int) -> list[Line]:
-        """:returns: the line for a call that ended; nothing if the call is unknown."""
-        call = self._running.pop(event.call_id, None)
-        return [] if call is None else self._result(call, event.status, took(event.duration_ms), width)
+    def over(self, event: events.ToolFinished | AgentToolFinished, at: float, width: int) -> list[Line]:
+        """:returns: the lines for a tool that ended; nothing if it is unknown."""
+        if isinstance(event, events.ToolFinished):
+            call = self._running.pop(ToolKey(False, event.call_id), None)
+            return [] if call is None else self._result(call, event.status, took(event.duration_ms), width)
+        tool = self._running.pop(ToolKey(True, event.tool_id), None)
+        return [] if tool is None else self._reported(tool, event, at, width)
 
     def abandon(self, width: int) -> list[Line]:
-        """:returns: the lines for the calls in progress, whose results are no longer awaited."""
-        calls, self._running = self._running, {}
-        return [line for call in calls.values() for line in self._result(call, "not finished", "", width)]
+        """:returns: the lines for the calls in progress: the message is over, and their results are not awaited."""
+        tools, self._running = self._running, {}
+        calls = [call for key, call in tools.items() if not key.is_reported]
+        return [line for call in calls for line in self._result(call, "not finished", "", width)]
 
-    def forget(self) -> None:
-        """Forget all of them."""
-        self._running.clear()
+    def forget_calls(self) -> None:
+        """Forget the calls that are judged: their ends may have been missed."""
+        self._running = {key: tool for key, tool in self._running.items() if key.is_reported}
 
     def status(self, now: float, width: int) -> Line:
-        """:returns: the oldest call in progress, and its duration. There must be one."""
-        call, more = next(iter(self._running.values())), len(self._running) - 1
-        time = f"{f' and {more} more' if more else ''} {elapsed(now - call.started)}"
-        return (Span(call.name), *_fitting(call, width - len(call.name) - len(time), self.signs), Span(time, "dim"))
+        """:returns: the oldest call in progress, else the newest tool reported, and its duration. There must be one."""
+        calls = [call for key, call in self._running.items() if not key.is_reported]
+        tool = calls[0] if calls else next(reversed(self._running.values()))
+        more = f" and {len(calls) - 1} more" if len(calls) > 1 else ""
+        time = f"{more} {elapsed(now - tool.started)}"
+        return (Span(tool.name), *self._fitting(tool, width - len(tool.name) - len(time)), Span(time, "dim"))
 
-    def _result(self, call: _Call, status: str, time: str, width: int) -> list[Line]:
+    def _result(self, call: _Tool, status: str, time: str, width: int) -> list[Line]:
         good = status == "success"
         mark = Span(f"{self.signs.done if good else self.signs.failed} ", "good" if good else "bad")
         known = "" if good or call.refusal else f" {one_line(status, 30)}"
         tail = f"{known} ({time})" if time and not call.refusal else known
         room = width - len(mark.text) - len(call.name) - len(tail)
-        line = (mark, Span(call.name), *_fitting(call, room, self.signs), Span(tail, "dim"))
-        lines = [line, (Span(f"  {call.refusal}", "bad"),)] if call.refusal else [line]
-        return [*lines, (Span(f"  {call.unasked}", "dim"),)] if call.unasked else lines
+        lines: list[Line] = [(mark, Span(call.name), *self._fitting(call, room), Span(tail, "dim"))]
+        if call.refusal:
+            lines.append((Span(f"  {call.refusal}", "bad"),))
+        if call.unasked:
+            lines.append((Span(f"  {call.unasked}", "dim"),))
+        return lines
 
+    def _reported(self, tool: _Tool, event: AgentToolFinished, at: float, width: int) -> list[Line]:
+        good, indent = event.status == "success", "  " * tool.inside
+        mark = Span(f"{indent}{self.signs.dot.strip() if good else self.signs.failed} ", "dim" if good else "bad")
+        room = width - len(mark.text) - len(tool.name)
+        lines: list[Line] = [(mark, Span(tool.name, "dim"), *self._fitting(tool, room))]
+        if not good:
+            said = f", {one_line(event.what)}" if event.what else ""
+            time = took(max(0.0, at - tool.started) * 1000)
+            lines.append((Span(cut(f"{indent}  {one_line(event.status, 20)}{said} ({time})", width), "dim"),))
+        return [*lines, *diff_lines(event.diff, DIFF_LINES, indent=f"{indent}  ")]
 
-def _fitting(call: _Call, room: int, signs: Signs) -> Line:
-    if not call.arguments or room <= LEAST_ARGUMENTS:
-        return ()
-    return (Span(f" {cut(call.arguments, room - 1, signs.rest)}", "dim"),)
+    def _fitting(self, tool: _Tool, room: int) -> Line:
+        if not tool.what or room <= LEAST_ARGUMENTS:
+            return ()
+        return (Span(f" {cut(tool.what, room - 1, self.signs.rest)}", "dim"),)
 
 
 def _refusal(event: events.ToolDecision) -> str:
-    if event.decision == "deny":
-        reason = f": {one_line(event.reason, REASON_LIMIT)}" if event.reason else ""
-        return f"denied by {one_line(event.rule, 64)}{reason}"
-    if event.decision == "denied":
-        return f"denied by {one_line(event.by, 64) or 'a person'}"
-    return _UNDECIDED.get(event.decision, "")
+    match event.decision:
+        case "deny":
+            reason = f": {one_line(event.reason, REASON_LIMIT)}" if event.reason else ""
+            return f"denied by {one_line(event.rule, 64)}{reason}"
+        case "denied" | "expired" | "unattended" | "withdrawn" | "too-many":
+            return one_line(ended_words(event.decision, event.by or "a person"), REASON_LIMIT)
+        case _:
+            return ""

@@ -13,6 +13,7 @@ from enum import Enum
 from ironcurtain.session import agent_events, events
 from ironcurtain.text.columns import Line, Span, Style
 from ironcurtain.text.display import elapsed, one_line
+from ironcurtain.view.outcomes import ended_words
 
 TEXT_LIMIT = 300
 """Maximum length in characters of a line for a screen; a log has all of it."""
@@ -158,25 +159,14 @@ def _escalation(event: events.SessionEvent) -> EventLine | None:
             text = f"escalation {event.number} approved by {event.by}, and waits for another person"
             return EventLine(text, Role.QUESTION, Severity.WARNING, rings=True)
         case events.EscalationClosed():
+            kept = f"; not asked again about {event.kept}" if event.kept else ""
+            text = f"escalation {event.number}: {ended_words(event.outcome, event.by)}{kept}"
             good = event.outcome == "approved"
-            return EventLine(_outcome(event), Role.DECISION, Severity.GOOD if good else Severity.BAD)
+            return EventLine(text, Role.DECISION, Severity.GOOD if good else Severity.BAD)
         case events.PermissionRevoked():
             text = f"permission {event.number} revoked by {event.by}: {event.scope}"
             return EventLine(text, Role.DECISION)
     return None
-
-
-def _outcome(event: events.EscalationClosed) -> str:
-    """:returns: the outcome of an escalation, not escaped."""
-    by = f" by {event.by}" if event.by else ""
-    words = _OUTCOMES.get(event.outcome, event.outcome + by)
-    return f"escalation {event.number}: {words}{f'; not asked again about {event.kept}' if event.kept else ''}"
-
-
-_OUTCOMES = {
-    "expired": "expired, nobody decided in time, so the call was refused",
-    "withdrawn": "withdrawn, the call no longer waits",
-}
 
 
 def _model(event: events.SessionEvent) -> EventLine | None:

@@ -8,6 +8,7 @@ the *live* part, which is redrawn.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
@@ -16,10 +17,9 @@ from msgspec.structs import replace
 from ironcurtain.session import agent_events, events
 from ironcurtain.text.columns import Line, Span, Style
 from ironcurtain.text.display import elapsed, left, one_line, paragraphs
-from ironcurtain.view.calls import RunningCalls
+from ironcurtain.view.calls import EXPLAINED, ToolsInUse
 from ironcurtain.view.escalations import approvals_words
 from ironcurtain.view.events import Severity, describe
-from ironcurtain.view.reported import EXPLAINED, ReportedTools
 from ironcurtain.view.signs import PROMPT, UNICODE, Signs
 from ironcurtain.view.speech import Speech, shown
 
@@ -68,6 +68,14 @@ class Ask(NamedTuple):
 
 Item = Say | WholeAnswer | Ask
 
+ToolEvent = (
+    events.ToolCallRaised
+    | events.ToolDecision
+    | events.ToolFinished
+    | agent_events.AgentToolStarted
+    | agent_events.AgentToolFinished
+)
+
 
 class Live(NamedTuple):
     """The live part: the end of the unfinished text, and a status line."""
@@ -76,28 +84,40 @@ class Live(NamedTuple):
     status: Line
 
 
+@dataclass(slots=True)
+class _Turn:
+    """
+    The message that is processed.
+
+    :ivar activity: what the agent does when no tool is in use.
+    :ivar since: when it began, in seconds since the epoch.
+    :ivar is_reported: whether the agent reports its own activity, so that ends of model requests say nothing about its
+        text.
+    """
+
+    activity: str = ""
+    since: float = 0.0
+    is_reported: bool = False
+
+
 class Narration:
     """
     The state of the display of one session.
 
+    :param answers: where answers go.
     :param airy: whether a blank line separates unrelated items.
+    :ivar width: columns; may be changed at any time.
+    :ivar outcomes: outcomes of escalations in words, the newest last.
     """
 
     def __init__(self, answers: Answers, *, airy: bool = True, signs: Signs = UNICODE) -> None:
         self.width = 80
-        """Columns; may be changed at any time."""
-        self.state = "initializing"
-        self.reason = ""
+        self.state, self.reason = "initializing", ""
         self.pending: dict[int, events.EscalationRaised] = {}
         self.outcomes: dict[int, str] = {}
-        """Outcomes of escalations in words, the newest last."""
         self._answers, self._airy, self._signs = answers, airy, signs
-        self._speech = Speech(answers is Answers.FLOWING)
-        self._calls, self._tools = RunningCalls(signs), ReportedTools(signs)
-        self._activity, self._since, self._refused = "", 0.0, False
-        self._reporting = False
-        """Whether the agent reports its own activity, so that ends of model requests say nothing about its text."""
-        self._kind = ""
+        self._speech, self._tools, self._turn = Speech(answers is Answers.FLOWING), ToolsInUse(signs), _Turn()
+        self._refused, self._kind = False, ""
 
     @property
     def working(self) -> bool:
@@ -137,7 +157,7 @@ class Narration:
         :param pending: the session's pending escalations.
         """
         self.state = state
-        self._calls.forget()
+        self._tools.forget_calls()
         waiting = {raised.number for raised in pending}
         self.pending = {number: kept for number, kept in self.pending.items() if number in waiting}
         new = [raised for raised in pending if raised.number not in self.pending | self.outcomes]
@@ -149,45 +169,66 @@ class Narration:
 
     def _apply(self, event: events.SessionEvent, at: float) -> Iterator[Item]:
         match event:
-            case events.AgentText():
-                if self._speech.silent:
-                    self._activity = "answering"
-                yield from self._text(self._speech.feed(event.text))
-            case events.ToolCallRaised() | events.ToolDecision() | events.ToolFinished():
-                yield from self._tool(event, at)
-            case events.CodeStarted() | events.CodeFinished() | events.StepFinished():
-                yield from self._step(event)
-            case _ if isinstance(event, agent_events.AgentEvent):
-                yield from self._reported(event, at)
-            case events.EscalationRaised():
-                yield from self._text(self._speech.finish())
-                yield from self._ask(event)
-            case events.EscalationCounted() if event.number in self.pending:
-                self.pending[event.number] = replace(self.pending[event.number], calls=event.calls)
-                yield from self._remark(event)
-            case events.EscalationApproved() if event.number in self.pending:
-                before = self.pending[event.number]
-                self.pending[event.number] = asked = replace(before, approved_by=(*before.approved_by, event.by))
-                text = f"escalation {event.number}: {approvals_words(asked)}"
-                yield from self._say("note", (Span(text, Severity.WARNING.style),))
-            case events.EscalationClosed():
-                yield from self._closed(event)
-            case events.StateChanged() | events.TurnStarted() | events.TurnFinished():
-                yield from self._turn(event, at)
-            case _:
-                yield from self._remark(event)
-
-    def _turn(self, event: events.StateChanged | events.TurnStarted | events.TurnFinished, at: float) -> Iterator[Item]:
-        match event:
             case events.StateChanged():
                 self.state, self.reason = event.state, event.reason
                 yield from self._remark(event)
             case events.TurnStarted():
-                self._activity, self._since, self._reporting = "thinking", at, False
+                self._turn = _Turn("thinking", at)
             case events.TurnFinished():
-                self._tools.forget()
-                yield from self._lines("tool", self._calls.abandon(self.width))
+                yield from self._lines("tool", self._tools.abandon(self.width))
                 yield from self._turn_over(event)
+            case events.EscalationRaised():
+                yield from self._text(self._speech.finish())
+                yield from self._ask(event)
+            case events.EscalationCounted() | events.EscalationApproved() if event.number in self.pending:
+                yield from self._changed(event)
+            case events.EscalationClosed():
+                yield from self._closed(event)
+            case agent_events.AgentToolStarted() | agent_events.AgentToolFinished():
+                yield from self._tool(event, at)
+            case events.ToolCallRaised() | events.ToolDecision() | events.ToolFinished():
+                yield from self._tool(event, at)
+            case _:
+                yield from self._work(event)
+
+    def _work(self, event: events.SessionEvent) -> Iterator[Item]:
+        """What the agent says, and what its model and programs do."""
+        match event:
+            case events.AgentText():
+                if self._speech.silent:
+                    self._turn.activity = "answering"
+                yield from self._text(self._speech.feed(event.text))
+            case agent_events.AgentActivity():
+                self._turn.is_reported, self._turn.activity = True, one_line(event.state, STATE_LIMIT)
+                yield from self._text(self._speech.finish())
+            case agent_events.AgentTextDropped():
+                self._speech.forget()
+                yield from self.note("the text above broke off: what follows replaces it")
+            case events.StepFinished() if not self._turn.is_reported:
+                self._turn.activity = "thinking"
+                self._speech.end_step()
+            case events.CodeStarted():
+                self._turn.activity = "running code"
+                yield from self._text(self._speech.finish())
+            case events.CodeFinished():
+                self._turn.activity = "thinking"
+                if event.error:
+                    yield from self._failure("the code failed", event.error, REMARK_LIMIT)
+            case _:
+                yield from self._remark(event)
+
+    def _tool(self, event: ToolEvent, at: float) -> Iterator[Item]:
+        match event:
+            case events.ToolCallRaised() | agent_events.AgentToolStarted():
+                yield from self._text(self._speech.finish())
+                if isinstance(event, agent_events.AgentToolStarted) and not self._tools.explained:
+                    self._tools.explained = True
+                    yield from self.note(EXPLAINED)
+                self._tools.began(event, at)
+            case events.ToolDecision():
+                self._tools.decided(event)
+            case _:
+                yield from self._lines("tool", self._tools.over(event, at, self.width))
 
     def _turn_over(self, event: events.TurnFinished) -> Iterator[Item]:
         if not event.error:
@@ -207,48 +248,15 @@ class Narration:
         if self._answers is Answers.WHOLE:
             yield WholeAnswer(paragraphs(text))
 
-    def _reported(self, event: agent_events.AgentEvent, at: float) -> Iterator[Item]:
-        match event:
-            case agent_events.AgentActivity():
-                self._reporting, self._activity = True, one_line(event.state, STATE_LIMIT)
-                yield from self._text(self._speech.finish())
-            case agent_events.AgentToolStarted():
-                yield from self._text(self._speech.finish())
-                if not self._tools.explained:
-                    self._tools.explained = True
-                    yield from self.note(EXPLAINED)
-                self._tools.began(event, at)
-            case agent_events.AgentToolFinished():
-                yield from self._lines("tool", self._tools.over(event, at, self.width))
-            case agent_events.AgentTextDropped():
-                self._speech.forget()
-                yield from self.note("the text above broke off: what follows replaces it")
-            case _:
-                yield from self._remark(event)
-
-    def _step(self, event: events.CodeStarted | events.CodeFinished | events.StepFinished) -> Iterator[Item]:
-        if isinstance(event, events.StepFinished) and self._reporting:
+    def _changed(self, event: events.EscalationCounted | events.EscalationApproved) -> Iterator[Item]:
+        before = self.pending[event.number]
+        if isinstance(event, events.EscalationCounted):
+            self.pending[event.number] = replace(before, calls=event.calls)
+            yield from self._remark(event)
             return
-        self._activity = "running code" if isinstance(event, events.CodeStarted) else "thinking"
-        match event:
-            case events.CodeStarted():
-                yield from self._text(self._speech.finish())
-            case events.CodeFinished() if event.error:
-                yield from self._failure("the code failed", event.error, REMARK_LIMIT)
-            case events.StepFinished():
-                self._speech.end_step()
-
-    def _tool(
-        self, event: events.ToolCallRaised | events.ToolDecision | events.ToolFinished, at: float
-    ) -> Iterator[Item]:
-        match event:
-            case events.ToolCallRaised():
-                yield from self._text(self._speech.finish())
-                self._calls.raised(event, at)
-            case events.ToolDecision():
-                self._calls.decided(event)
-            case events.ToolFinished():
-                yield from self._lines("tool", self._calls.over(event, self.width))
+        self.pending[event.number] = asked = replace(before, approved_by=(*before.approved_by, event.by))
+        text = f"escalation {event.number}: {approvals_words(asked)}"
+        yield from self._say("note", (Span(text, Severity.WARNING.style),))
 
     def _ask(self, raised: events.EscalationRaised) -> Iterator[Item]:
         self.pending[raised.number] = raised
@@ -269,7 +277,7 @@ class Narration:
             case events.ModelRetry():
                 self._speech.forget()
                 again = f"trying again in {elapsed(event.delay)}" if event.delay else "trying again"
-                self._activity = f"the model gave no answer: {again}"
+                self._turn.activity = f"the model gave no answer: {again}"
             case events.RequestRefused() if self._refused:
                 return  # the log has the others
         words = describe(event)
@@ -308,12 +316,11 @@ class Narration:
             words = {"ready": f"ready{self._signs.dot}/help lists the commands", "initializing": "starting"}
             return (Span(f"{self._signs.left_out} {words.get(self.state, one_line(self.state, 20))}", "dim"),)
         dot = Span(f"{self._signs.working} ", "good")
-        if self._calls:
-            return (dot, *self._calls.status(now, self.width - len(dot.text)))
         if self._tools:
             return (dot, *self._tools.status(now, self.width - len(dot.text)))
         # The time is that of the message, so that it does not begin anew with each request to the model.
-        return (dot, Span(f"{self._activity or 'working'} {elapsed(now - (self._since or now))}", "dim"))
+        time = elapsed(now - (self._turn.since or now))
+        return (dot, Span(f"{self._turn.activity or 'working'} {time}", "dim"))
 
     def _waiting(self, now: float) -> str:
         soonest = min(self.pending.values(), key=lambda pending: pending.expires_at)

@@ -12,20 +12,31 @@ from ironcurtain.view.escalations import approvals_words
 GONE = "gone"
 """The outcome of an escalation whose process is gone."""
 
+OUTCOME_LIMIT = 100
+"""Maximum length in characters of an outcome with the person's name."""
+
 _WORDS: Mapping[str, str] = {
-    "expired": "expired: nobody decided in time",
-    "withdrawn": "was withdrawn: the call no longer waits",
-    GONE: "is gone, with the process it came from",
+    "expired": "expired, nobody decided in time",
+    "withdrawn": "withdrawn, the call no longer waits",
+    "unattended": "refused, nobody was there to ask",
+    "too-many": "refused, too many questions wait already",
+    GONE: "gone, with the process it came from",
 }
 
 
+def ended_words(outcome: str, by: str = "") -> str:
+    """
+    :param by: who decided, if anybody did.
+    :returns: an outcome in words; not escaped.
+    """
+    return _WORDS.get(outcome, f"{outcome} by {by}" if by else outcome)
+
+
 def outcome_words(record: EscalationView) -> str:
-    """:returns: the outcome of an escalation in words; escaped."""
-    words = _WORDS.get(record.outcome)
-    if words is not None:
-        return words
-    by = one_line(record.by, 64) or "somebody"
-    return f"was {one_line(record.outcome, 20)} by {by}{', and kept' if record.kept else ''}"
+    """:returns: what became of an escalation, after its number or name; escaped."""
+    verb = {"expired": "", GONE: "is "}.get(record.outcome, "was ")
+    words = one_line(ended_words(record.outcome, record.by or "somebody"), OUTCOME_LIMIT)
+    return f"{verb}{words}{', and kept' if record.kept else ''}"
 
 
 def outcome_of_all(

@@ -232,7 +232,7 @@ class KeyTests(SynchronousTestCase):
         expired = msgspec.structs.replace(self.views[0], outcome="expired", closed_at=NOW)
         self.state = self.state.news([session()], [expired], NOW)
         self.state, _ = self.enter("/approve 1")
-        self.assertEqual(self.state.message[0], "too late: escalation 1 expired: nobody decided in time")
+        self.assertEqual(self.state.message[0], "too late: escalation 1 expired, nobody decided in time")
         self.state, _ = self.enter("/approve 99")
         self.assertEqual(self.state.message[0], "there is no escalation 99")
 

@@ -12,7 +12,7 @@ from ironcurtain.session.agent_events import (
     AgentToolStarted,
     MessageQueued,
 )
-from ironcurtain.view.reported import DIFF_LINES, EXPLAINED
+from ironcurtain.view.calls import DIFF_LINES, EXPLAINED
 from tests.view.test_narration import play, status, view
 
 BEGUN = AgentToolStarted(tool_id="t", name="Bash", what="ls -la\x1b")
@@ -34,7 +34,7 @@ class ToolTests(SynchronousTestCase):
     def test_a_failure_says_how_it_failed(self) -> None:
         failed = AgentToolFinished(tool_id="t", status="error", what="exit status 1")
         lines = play(self.view, BEGUN, failed)[1:]
-        self.assertEqual(lines, ["x Bash ls -la\\x1b", "  : error, exit status 1 (0 ms)"])
+        self.assertEqual(lines, ["x Bash ls -la\\x1b", "  error, exit status 1 (0 ms)"])
 
     def test_a_sub_agent_s_tool_is_indented(self) -> None:
         inside = AgentToolStarted(tool_id="t", name="Bash", what="ls", parent="a")
