@@ -110,19 +110,24 @@ class Narration:
     :ivar outcomes: outcomes of escalations in words, the newest last.
     """
 
-    def __init__(self, answers: Answers, *, airy: bool = True, signs: Signs = UNICODE) -> None:
+    def __init__(self, answers: Answers = Answers.ELSEWHERE, *, airy: bool = True, signs: Signs = UNICODE) -> None:
         self.width = 80
         self.state, self.reason = "initializing", ""
         self.pending: dict[int, events.EscalationRaised] = {}
         self.outcomes: dict[int, str] = {}
-        self._answers, self._airy, self._signs = answers, airy, signs
-        self._speech, self._tools, self._turn = Speech(answers is Answers.FLOWING), ToolsInUse(signs), _Turn()
+        self._airy, self._signs = airy, signs
+        self._tools, self._turn = ToolsInUse(signs), _Turn()
+        self.begin(answers)
         self._refused, self._kind = False, ""
 
     @property
     def working(self) -> bool:
         """Whether a message is being processed."""
         return self.state == "processing"
+
+    def begin(self, answers: Answers) -> None:
+        """:param answers: where answers go from now on."""
+        self._answers, self._speech = answers, Speech(answers is Answers.FLOWING)
 
     def apply(self, stamped: events.Stamped) -> list[Item]:
         """:returns: the items to print for an event."""

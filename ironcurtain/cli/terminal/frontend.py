@@ -12,22 +12,21 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from enum import Enum, auto
+from math import inf
 from typing import Any, TypeVar
 
 from twisted.internet.defer import Deferred
-from twisted.internet.interfaces import IDelayedCall
+from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from ironcurtain.cli.terminal.carrying_out import Commands
 from ironcurtain.cli.terminal.commands import Input, Message, parse
-from ironcurtain.cli.terminal.deciding import Deciding, Work
 from ironcurtain.cli.terminal.line_queue import LineQueue, Over
 from ironcurtain.cli.terminal.printer import Printer
-from ironcurtain.cli.terminal.reports import inspect
 from ironcurtain.cli.terminal.sender import Delivered, Sender
 from ironcurtain.cli.terminal.standard import standard_surface
 from ironcurtain.cli.terminal.surface import Surface
-from ironcurtain.cli.terminal.undoing import Undoing
 from ironcurtain.cli.undoing import Propose
 from ironcurtain.errors import IronCurtainError, SessionError
 from ironcurtain.home.session_paths import SessionPaths
@@ -71,6 +70,42 @@ class _Cause(Enum):
     """The surface is gone."""
 
 
+class _Exit:
+    """
+    How and when the front end ends.
+
+    :ivar end: fires with the exit status.
+    :ivar cause: what ended it.
+    """
+
+    def __init__(self, clock: IReactorTime) -> None:
+        self.end: Deferred[int] = Deferred()
+        self.cause = _Cause.NONE
+        self._clock = clock
+        self._leaving: IDelayedCall | None = None
+        self._last_interrupt = -inf
+
+    @property
+    def begun(self) -> bool:
+        """Whether it ends."""
+        return self._leaving is not None
+
+    def leave(self, status: int) -> None:
+        """End in the reactor's next turn, unless it ends already."""
+        if self._leaving is None:
+            self._leaving = self._clock.callLater(0, self.end.callback, status)
+
+    def is_again(self) -> bool:
+        """:returns: whether the interrupt that comes now follows another one within seconds."""
+        last, self._last_interrupt = self._last_interrupt, self._clock.seconds()
+        return self._clock.seconds() - last < TWICE_SECONDS
+
+    def forget(self) -> None:
+        """It has ended."""
+        if self._leaving is not None and self._leaving.active():
+            self._leaving.cancel()
+
+
 class FrontEnd:
     """
     The front end of one session for one person; used once.
@@ -94,25 +129,21 @@ class FrontEnd:
         propose: Propose,
         surface: Surface | None = None,
     ) -> None:
-        self._propose = propose
-        self._api, self._session, self._paths, self._clock, self._now = api, session, paths, reactor, now
+        self._api, self._session, self._clock = api, session, reactor
         self._surface = surface or standard_surface(
             reactor, sys.stdin, sys.stdout, sys.stderr, os.environ, reactor.seconds
         )
-        self._queue = LineQueue()
-        self._began = 0.0
+        self._printer = Printer(self._surface, reactor, now, self.lost)
+        self._commands = Commands(api, session.number, paths, self._printer, propose)
         self._sender = Sender(api, session.number, reactor)
+        self._queue, self._exit = LineQueue(), _Exit(reactor)
         self._single = self._open = False
-        self._cause = _Cause.NONE
-        self._show_as(Answers.ELSEWHERE)
-        self._last_interrupt = float("-inf")
-        self._end: Deferred[int] = Deferred()
-        self._leaving: IDelayedCall | None = None
+        self._began = 0.0
 
     @property
     def detached(self) -> bool:
         """Whether the person detached, so that the session continues."""
-        return self._cause is _Cause.DETACHED
+        return self._exit.cause is _Cause.DETACHED
 
     async def single_shot(self, task: str, typed: str = "") -> Reply:
         """
@@ -134,23 +165,22 @@ class FrontEnd:
         :returns: the exit status: 0; 1 if the last message failed (plain streams), the session was closed elsewhere or
             the output is gone; 130 after Ctrl-C; 143 after SIGTERM.
         """
-        self._show_as(Answers.FLOWING if self._surface.live else Answers.WHOLE)
+        self._view.begin(Answers.FLOWING if self._surface.live else Answers.WHOLE)
         greeting = self._view.note(f"session {self._session.number} in {self._session.workspace}")
         status = await self._run(lambda: self._conversation(first), greeting)
-        return 1 if self._cause is _Cause.LOST else status
+        return 1 if self._exit.cause is _Cause.LOST else status
 
     def interrupt(self) -> None:
         """Ctrl-C or SIGINT: cancel the message; the second time within 2 seconds, or for a single task, leave."""
-        last, self._last_interrupt = self._last_interrupt, self._clock.seconds()
-        if self._clock.seconds() - last < TWICE_SECONDS:
+        if self._exit.is_again():
             self._leave(130)
         elif self._working:
-            self._cause = _Cause.INTERRUPTED
+            self._exit.cause = _Cause.INTERRUPTED
             self._spawn(self._cancel())
         elif self._single:
             self._leave(130)
         else:
-            self._add(self._view.note("press Ctrl-C again to leave"))
+            self._printer.note("press Ctrl-C again to leave", "dim")
 
     def terminate(self) -> None:
         """SIGTERM or SIGHUP: leave."""
@@ -169,8 +199,8 @@ class FrontEnd:
 
     def typed(self, line: str, began: float, own: str = "") -> None:
         """The person entered a line, of which ``own`` was typed."""
-        if self._surface.live and (work := self._deciding.takes(line, began)) is not None:
-            self._spawn(self._decide(work))
+        if self._surface.live and self._commands.filling:
+            self._spawn(self._carry_out(line, began))
         elif self._surface.live or self._single:
             self._act(parse(line, own), began)
         else:
@@ -180,7 +210,7 @@ class FrontEnd:
     def input_ended(self) -> None:
         """The input ended."""
         if self._surface.live:
-            self._add(self._view.note("Ctrl-C cancels the task")) if self._single else self._leave(0)
+            self._printer.note("Ctrl-C cancels the task", "dim") if self._single else self._leave(0)
         elif not self._single:
             self._queue.end()
             self._next()
@@ -188,7 +218,7 @@ class FrontEnd:
     def lost(self, why: str) -> None:
         """The surface can no longer show or read anything."""
         self.log.warn("left session {number}: {why}", number=self._session.number, why=why, for_person=True)
-        self._cause = _Cause.LOST
+        self._exit.cause = _Cause.LOST
         self._leave(1)
 
     @property
@@ -196,19 +226,12 @@ class FrontEnd:
         return self._sender.busy or self._view.working
 
     @property
-    def _waiting(self) -> dict[int, str]:
-        return self._deciding.waiting
-
-    def _show_as(self, answers: Answers) -> None:
-        self._view = Narration(answers, airy=self._surface.live, signs=self._surface.signs)
-        self._printer = Printer(self._view, self._surface, self._clock, self._now, self.lost)
-        number = self._session.number
-        undoing = Undoing(self._api, number, self._view, self._printer, self._propose)
-        self._deciding = Deciding(self._api, number, self._view, self._printer, self._now, undoing)
+    def _view(self) -> Narration:
+        return self._printer.view
 
     async def _run(self, main: Callable[[], Awaitable[T]], greeting: Sequence[Item] = ()) -> T:
         unfollow: Callable[[], None] | None = None
-        self._open, self._began = True, self._now()
+        self._open, self._began = True, self._printer.now()
         self._surface.open(self, reads=not self._single)
         try:
             self._printer.start()
@@ -219,8 +242,7 @@ class FrontEnd:
             self._open = False
             if unfollow is not None:
                 unfollow()
-            if self._leaving is not None and self._leaving.active():
-                self._leaving.cancel()
+            self._exit.forget()
             self._printer.stop()
             await self._surface.close()
 
@@ -228,17 +250,17 @@ class FrontEnd:
         if first:
             self._spawn(self._talk(Message(first)))
         self._next()
-        return await self._end
+        return await self._exit.end
 
     async def _one_answer(self, task: str, typed: str) -> Reply:
         outcome: Deferred[Delivered] = Deferred()
         sending = Deferred.fromCoroutine(self._sender.send(task, typed))
         sending.addBoth(lambda result: None if outcome.called else outcome.callback(result))
-        self._end.addCallback(lambda status: None if outcome.called else outcome.errback(self._left(status)))
+        self._exit.end.addCallback(lambda status: None if outcome.called else outcome.errback(self._left(status)))
         delivered = await outcome
         if delivered.reply is not None:
             return delivered.reply
-        interrupted = self._cause is _Cause.INTERRUPTED
+        interrupted = self._exit.cause is _Cause.INTERRUPTED
         if interrupted or self._view.state == "closed" or delivered.error is None:
             raise self._left(130 if interrupted else 1)
         raise delivered.error
@@ -250,8 +272,8 @@ class FrontEnd:
         return Left(status)
 
     def _leave(self, status: int) -> None:
-        if self._leaving is None and self._open:
-            self._leaving = self._clock.callLater(0, self._end.callback, status)
+        if self._open:
+            self._exit.leave(status)
 
     async def _talk(self, message: Message) -> None:
         delivered = await self._sender.send(message.text, message.typed)
@@ -285,7 +307,7 @@ class FrontEnd:
                 self._sender.over()
             case events.StateChanged(state="closed", reason=reason):
                 if reason == OWNER_GONE and (how := how_to_resume(self._session)):
-                    self._add(self._view.note(how))
+                    self._printer.note(how, "dim")
                 self._leave(1)
             case events.Missed():
                 self._spawn(self._resync())
@@ -313,9 +335,9 @@ class FrontEnd:
     def _next(self) -> None:
         """Process lines from a pipe whose turn has come, once the session's state is known."""
         known = self._view.state != "initializing"
-        while self._open and known and not self._surface.live and not self._single and not self._deciding.busy:
-            line = self._queue.next(self._working, bool(self._waiting))
-            if line is None or self._leaving is not None:
+        while self._open and known and not self._surface.live and not self._single and not self._commands.busy:
+            line = self._queue.next(self._working, bool(self._commands.waiting))
+            if line is None or self._exit.begun:
                 return
             if isinstance(line, Over):
                 self._leave(int(self._sender.failed))
@@ -324,32 +346,27 @@ class FrontEnd:
                 self._act(line, self._queue.began)
 
     def _act(self, what: Input | None, began: float) -> None:
-        if what is not None and (work := self._deciding.act(what, began)) is not None:
-            self._spawn(self._decide(work))
-            return
         match what:
             case Message():
                 self._message(what)
-            case Command("withdraw", number):
-                self._spawn(self._withdraw(number or 0))
             case Wrong(why):
-                self._add(self._view.note(why, "warn"))
+                self._printer.note(why)
             case Command("detach"):
-                self._cause = _Cause.DETACHED
+                self._exit.cause = _Cause.DETACHED
                 self._leave(0)
             case Command("quit" | "exit"):
                 self._leave(130 if self._single else 0 if self._surface.live else int(self._sender.failed))
-            case Command(word):
-                self._spawn(self._inspect(word))
+            case Command():
+                self._spawn(self._carry_out(what, began))
 
     def _message(self, message: Message) -> None:
-        if self._waiting and (self._single or self._working):
-            number = min(self._waiting)
+        if (waiting := self._commands.waiting) and (self._single or self._working):
+            number = min(waiting)
             act = "approve" if self._view.pending[number].form is None else "answer"
-            self._add(self._view.note(f"to answer, type /{act} {number} or /deny {number}", "warn"))
+            self._printer.note(f"to answer, type /{act} {number} or /deny {number}")
             self._surface.put_back("" if self._single else message.text)
         elif self._single:
-            self._add(self._view.note("this is a single task: start without a task for a conversation", "warn"))
+            self._printer.note("this is a single task: start without a task for a conversation")
         elif self._working:
             self._spawn(self._keep(message))
         else:
@@ -358,26 +375,11 @@ class FrontEnd:
     async def _keep(self, message: Message) -> None:
         if not await self._sender.keep(message.text, message.typed):
             self._surface.put_back(message.text)
-            self._add(self._view.note(NOT_SENT, "warn"))
+            self._printer.note(NOT_SENT)
 
-    async def _withdraw(self, number: int) -> None:
-        try:
-            self._surface.put_back(await self._api.withdraw(self._session.number, number))
-        except IronCurtainError as e:
-            self._add(self._view.note(str(e), "warn"))
-
-    async def _decide(self, work: Work) -> None:
-        await work
+    async def _carry_out(self, command: Command | str, began: float) -> None:
+        await self._commands.carry_out(command, began)
         self._next()
-
-    async def _inspect(self, command: str) -> None:
-        width, signs = self._surface.width(), self._surface.signs
-        try:
-            lines = await inspect(command, self._api, self._session.number, self._paths, width, signs, self._now())
-        except IronCurtainError as e:
-            self._add(self._view.note(str(e), "warn"))
-        else:
-            self._add(self._view.report(lines))
 
     def _add(self, items: list[Item]) -> None:
         if self._open:
@@ -391,4 +393,4 @@ class FrontEnd:
 
     def _broken(self, failure: Failure) -> None:
         self.log.failure("the front end of session {number} failed", failure, number=self._session.number)
-        self._add(self._view.note(f"internal error: {failure.type.__name__ if failure.type else ''}", "bad"))
+        self._printer.note(f"internal error: {failure.type.__name__ if failure.type else ''}", "bad")

@@ -12,9 +12,8 @@ from twisted.internet.interfaces import IReactorFDSet, IReadDescriptor
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
-from ironcurtain.cli.terminal.surface import Listener
+from ironcurtain.cli.terminal.surface import Listener, Surface
 from ironcurtain.text.columns import Line, unstyled
-from ironcurtain.view.narration import Live
 from ironcurtain.view.signs import representable, signs_for
 
 WIDTH = 80
@@ -73,15 +72,13 @@ class _Lines:
         self._listener.input_ended()
 
 
-class PlainSurface:
+class PlainSurface(Surface):
     """
     Plain streams: answers go to standard output, everything else to standard error, and nothing is redrawn.
 
     :param stdin: ``None`` if it is closed, as for the other streams.
     :param now: returns seconds of the reactor's clock.
     """
-
-    live = False
 
     def __init__(
         self,
@@ -120,20 +117,11 @@ class PlainSurface:
             stream.write(representable(text, stream.encoding or "ascii"))
             stream.flush()
 
-    def show(self, live: Live) -> None:
-        """Ignored: nothing is redrawn here."""
-
     def bell(self, text: str) -> None:
         """Ring the bell, if the input is a terminal."""
         if self._stderr is not None and self._stderr.isatty():
             self._stderr.write("\a")
             self._stderr.flush()
-
-    def calm(self) -> None:
-        """Ignored: nothing shows the alert."""
-
-    def put_back(self, text: str) -> None:
-        """Ignored: there is no input line."""
 
     async def close(self) -> None:
         """Stop reading."""

@@ -10,7 +10,7 @@ from twisted.internet.task import LoopingCall
 from ironcurtain.cli.terminal.surface import Surface
 from ironcurtain.escalation.decision_keys import DecisionKeys, Part, ShownPart
 from ironcurtain.session.events import EscalationRaised
-from ironcurtain.text.columns import Line, Span, fold
+from ironcurtain.text.columns import Line, Span, Style, fold
 from ironcurtain.view.banner import banner
 from ironcurtain.view.narration import Ask, Item, Narration, Say, WholeAnswer
 
@@ -27,19 +27,15 @@ class Printer:
     """
     :param now: returns seconds since the epoch.
     :param lost: called, with the reason, when nothing more can be shown.
+    :ivar view: the state of the session's display.
+    :ivar keys: what was shown to the person, in seconds of ``clock``.
     """
 
     def __init__(
-        self,
-        view: Narration,
-        surface: Surface,
-        clock: IReactorTime,
-        now: Callable[[], float],
-        lost: Callable[[str], None],
+        self, surface: Surface, clock: IReactorTime, now: Callable[[], float], lost: Callable[[str], None]
     ) -> None:
-        self.keys = DecisionKeys()
-        """What was shown to the person, in seconds of ``clock``."""
-        self._view, self._surface, self._clock, self._now, self._lost = view, surface, clock, now, lost
+        self.view, self.keys = Narration(airy=surface.live, signs=surface.signs), DecisionKeys()
+        self.surface, self._clock, self.now, self._lost = surface, clock, now, lost
         self._items: list[Item] = []
         self._ticking = LoopingCall(self._redraw)
         self._ticking.clock = clock
@@ -62,17 +58,20 @@ class Printer:
         """Now, on the clock of :attr:`keys`."""
         return self._clock.seconds()
 
-    @property
-    def interactive(self) -> bool:
-        """Whether the person can be asked for one line after the other."""
-        return self._surface.live
-
-    def show_whole(self, number: int, digest: str, items: Iterable[Item]) -> None:
+    def show_whole(self, number: int, digest: str, lines: Iterable[str]) -> None:
         """Print an escalation completely, now."""
-        self.add(items)
+        self.report((Span(line),) for line in lines)
         self.draw()
         for part in (Part.CALL, Part.SCOPE):
             self.keys.show(ShownPart(number, digest, part), self._clock.seconds())
+
+    def note(self, text: str, style: Style = "warn") -> None:
+        """Print a line of the front end; ``text`` may be untrusted."""
+        self.add(self.view.note(text, style))
+
+    def report(self, lines: Iterable[Line]) -> None:
+        """Print the output of a command."""
+        self.add(self.view.report(lines))
 
     def add(self, items: Iterable[Item]) -> None:
         """Print these items soon."""
@@ -90,17 +89,17 @@ class Printer:
             self._drawing.cancel()
         self._drawing = None
         items, self._items = self._items, []
-        self._view.width = self._surface.width()
+        self.view.width = self.surface.width()
         try:
             for lines, is_answer in self._blocks(items):
-                self._surface.print(lines, is_answer)
+                self.surface.print(lines, is_answer)
             self._call_person(items)
             self._redraw()
         except OSError as e:
             self._lost(f"the output cannot be written: {e.strerror or e}")
 
     def _redraw(self) -> None:
-        self._surface.show(self._view.live(self._now()))
+        self.surface.show(self.view.live(self.now()))
 
     def _blocks(self, items: Iterable[Item]) -> Iterator[tuple[list[Line], bool]]:
         """:returns: neighbouring lines together, and whether they are a complete answer."""
@@ -108,8 +107,8 @@ class Printer:
         for item in items:
             match item:
                 case Say(line):
-                    lines += fold(line, self._surface.width()) if self._surface.live else [line]
-                case Ask(pending) if pending.number in self._view.pending:
+                    lines += fold(line, self.surface.width()) if self.surface.live else [line]
+                case Ask(pending) if pending.number in self.view.pending:
                     lines += self._ask(pending)
                 case WholeAnswer(text):
                     yield lines, False
@@ -119,7 +118,7 @@ class Printer:
             yield lines, False
 
     def _ask(self, pending: EscalationRaised) -> list[Line]:
-        shown = banner(pending, self._now(), self._surface.width(), self._surface.signs)
+        shown = banner(pending, self.now(), self.surface.width(), self.surface.signs)
         for part, is_shown in ((Part.ROW, True), (Part.CALL, shown.whole), (Part.SCOPE, shown.scope)):
             if is_shown:
                 self.keys.show(ShownPart(pending.number, pending.digest, part), self._clock.seconds())
@@ -130,7 +129,7 @@ class Printer:
         new = [each for each in asked if not self.keys.missing([ShownPart(each.number, each.digest, Part.ROW)])]
         if new:
             self._calling = True
-            self._surface.bell(f"escalation {new[-1].number} waits")
-        elif self._calling and not self._view.pending:
+            self.surface.bell(f"escalation {new[-1].number} waits")
+        elif self._calling and not self.view.pending:
             self._calling = False
-            self._surface.calm()
+            self.surface.calm()

@@ -38,7 +38,7 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from ironcurtain.cli.terminal.surface import Listener
+from ironcurtain.cli.terminal.surface import Listener, Surface
 from ironcurtain.services.asyncio_bridge import from_asyncio
 from ironcurtain.terminal.provenance import KEY, Provenance
 from ironcurtain.text.columns import Line
@@ -78,7 +78,7 @@ def terminal_output(stream: TextIO, environ: Mapping[str, str]) -> Vt100_Output:
     return output
 
 
-class PromptSurface:
+class PromptSurface(Surface):
     """
     A terminal.
 

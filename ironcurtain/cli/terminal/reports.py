@@ -11,7 +11,7 @@ from ironcurtain.operations.api import SessionApi
 from ironcurtain.session.model import SessionInfo, Turn
 from ironcurtain.text.columns import Line, Span, cut
 from ironcurtain.text.display import one_line, shorten
-from ironcurtain.view.commands import CONVERSATION, entries, help_lines
+from ironcurtain.view.commands import CONVERSATION, Command, entries, help_lines
 from ironcurtain.view.escalations import permission_rows
 from ironcurtain.view.sessions import used
 from ironcurtain.view.signs import Signs
@@ -31,7 +31,7 @@ OTHERS = "Other lines are sent to the agent. Ctrl-C cancels the message, twice i
 
 
 async def inspect(
-    command: str, api: SessionApi, number: int, paths: SessionPaths, width: int, signs: Signs, now: float
+    command: Command, api: SessionApi, number: int, paths: SessionPaths, width: int, signs: Signs, now: float
 ) -> Sequence[Line]:
     """
     :param number: number of the session.
@@ -39,7 +39,7 @@ async def inspect(
     :returns: the output of a command.
     :raises IronCurtainError: the session cannot be queried.
     """
-    match command:
+    match command.word:
         case "history":
             return history_lines(await api.history(number), width, signs)
         case "status":

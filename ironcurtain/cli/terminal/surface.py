@@ -1,8 +1,8 @@
-"""The interface of what shows a session and reads lines: a terminal, or plain streams."""
+"""What shows a session and reads lines: a terminal, or plain streams."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 from ironcurtain.text.columns import Line
@@ -33,13 +33,14 @@ class Listener(Protocol):
 
 
 class Surface(Protocol):
-    """Where a front end writes and reads."""
-
-    live: bool
     """
-    Whether it redraws and accepts input at any time. Otherwise it only prints, and lines wait until they are read.
+    Where a front end writes and reads.
+
+    :cvar live: whether it redraws and accepts input at any time. Otherwise it only prints, and lines wait until they
+        are read.
     """
 
+    live = False
     signs: Signs
 
     def width(self) -> int:
@@ -60,17 +61,17 @@ class Surface(Protocol):
         :raises OSError: the output was closed.
         """
 
-    def show(self, live: Live) -> None:
-        """Redraw the changing part; ignored by a surface that is not :attr:`live`."""
-
     def bell(self, text: str) -> None:
         """Alert the person; ``text`` says why, and needs no escaping."""
 
+    async def close(self) -> None:
+        """Stop drawing, and restore the terminal."""
+
+    def show(self, live: Live) -> None:
+        """Redraw the changing part, on a surface that is :attr:`live`."""
+
     def calm(self) -> None:
-        """End the alert."""
+        """End the alert, if anything shows it."""
 
     def put_back(self, text: str) -> None:
-        """Insert text of the last entered line at the beginning of the input line."""
-
-    def close(self) -> Awaitable[None]:
-        """Stop drawing, and restore the terminal."""
+        """Insert text of the last entered line at the beginning of the input line, if there is one."""

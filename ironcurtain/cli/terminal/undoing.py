@@ -11,7 +11,6 @@ from ironcurtain.errors import SessionError, UsageError
 from ironcurtain.operations.api import SessionApi
 from ironcurtain.text.columns import Span
 from ironcurtain.text.display import one_line
-from ironcurtain.view.narration import Narration
 
 
 class Undoing:
@@ -22,16 +21,8 @@ class Undoing:
     :param propose: finds out what an undo would restore.
     """
 
-    def __init__(
-        self,
-        api: SessionApi,
-        number: int,
-        view: Narration,
-        printer: Printer,
-        propose: Propose,
-    ) -> None:
-        self._api, self._number, self._view, self._printer = api, number, view, printer
-        self._propose = propose
+    def __init__(self, api: SessionApi, number: int, printer: Printer, propose: Propose) -> None:
+        self._api, self._number, self._printer, self._propose = api, number, printer, propose
         self._turn: int | None = None
         self._shown: Proposal | None = None
         self._question: object = None
@@ -69,7 +60,7 @@ class Undoing:
         self._report(done_lines(report, self._number), left_lines(report))
 
     def _check(self) -> None:
-        if self._view.working:
+        if self._printer.view.working:
             raise SessionError("SESSION_NOT_READY", "the agent is working: press Ctrl-C to cancel the message, or wait")
 
     def _show(self, found: Proposal, before: str = "") -> None:
@@ -81,4 +72,4 @@ class Undoing:
 
     def _report(self, lines: Sequence[str], warnings: Sequence[str]) -> None:
         shown = [*((Span(line),) for line in lines), *((Span(line, "warn"),) for line in warnings)]
-        self._printer.add(self._view.report(shown))
+        self._printer.report(shown)

@@ -7,7 +7,7 @@ from typing import Any
 
 from twisted.internet.defer import Deferred
 
-from ironcurtain.cli.terminal.surface import Listener
+from ironcurtain.cli.terminal.surface import Listener, Surface
 from ironcurtain.errors import NotFound, NotShown, SessionError, StaleDecision
 from ironcurtain.escalation import Outcome
 from ironcurtain.escalation.forms import Form, check_answer
@@ -260,7 +260,7 @@ class PlayedSession:
             reply.callback(Reply(text, usage))
 
 
-class KeptSurface:
+class KeptSurface(Surface):
     """Keeps what it is told to show."""
 
     signs = ASCII

@@ -1,116 +1,118 @@
-"""Send the person's decisions in a session, each together with what was shown."""
+"""Carry out a person's commands in a session: decisions go together with what was shown."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Awaitable, Callable, Coroutine
 from math import inf
-from typing import Any
 
-from ironcurtain.cli.terminal.commands import Input, choose
+from ironcurtain.cli.terminal.commands import choose
 from ironcurtain.cli.terminal.printer import Printer
+from ironcurtain.cli.terminal.reports import inspect
 from ironcurtain.cli.terminal.undoing import Undoing
+from ironcurtain.cli.undoing import Propose
 from ironcurtain.errors import IronCurtainError, NotShown, UsageError
 from ironcurtain.escalation.decision_keys import needed
 from ironcurtain.escalation.forms import read_words
 from ironcurtain.escalation.model import Outcome
+from ironcurtain.home.session_paths import SessionPaths
 from ironcurtain.operations.api import SessionApi
 from ironcurtain.operations.operations import LOOK
-from ironcurtain.text.columns import Span
 from ironcurtain.view.commands import Command
 from ironcurtain.view.escalations import LIST_LIMIT, whole_lines
 from ironcurtain.view.form_dialogue import Act, FormDialogue
-from ironcurtain.view.narration import Narration
-
-Work = Coroutine[Any, Any, None]
 
 
-async def _nothing() -> None:
-    """There is nothing to do."""
-
-
-class Deciding:
+class Commands:
     """
-    Answers the escalations of one session.
+    Carries out the commands of one session.
 
     :param number: the session's number.
-    :param view: the state of the session's display.
+    :param paths: of its logs.
     :param printer: knows what was shown, and shows more.
-    :param now: returns seconds since the epoch.
-    :param undoing: undoes turns.
+    :param propose: finds out what an undo would restore.
+    :ivar busy: number of commands in progress.
     """
 
-    def __init__(
-        self,
-        api: SessionApi,
-        number: int,
-        view: Narration,
-        printer: Printer,
-        now: Callable[[], float],
-        undoing: Undoing,
-    ) -> None:
-        self._api, self._number, self._view, self._printer, self._now = api, number, view, printer, now
-        self._undoing = undoing
+    def __init__(self, api: SessionApi, number: int, paths: SessionPaths, printer: Printer, propose: Propose) -> None:
+        self._api, self._number, self._paths, self._printer = api, number, paths, printer
+        self._undoing = Undoing(api, number, printer, propose)
         self._decided: set[int] = set()
         self._form: FormDialogue | None = None
         self.busy = 0
-        """Number of answers, or requested texts, in progress."""
 
     @property
     def waiting(self) -> dict[int, str]:
         """The pending escalations that were not answered here, by number, with the digests of their arguments."""
-        return {number: raised.digest for number, raised in self._view.pending.items() if number not in self._decided}
+        pending = self._printer.view.pending
+        return {number: raised.digest for number, raised in pending.items() if number not in self._decided}
 
-    def act(self, what: Input, began: float) -> Work | None:
+    @property
+    def filling(self) -> bool:
+        """Whether lines belong to a form, so that no value is taken for a message to the agent."""
+        return self._form is not None
+
+    async def carry_out(self, command: Command | str, began: float) -> None:
         """
+        Errors are shown. Until it is done, later lines have to wait: they apply to what is shown by then.
+
+        :param command: text is a line of the form that is filled in.
         :param began: when the person began to type.
-        :returns: the work that a command needs; ``None`` for other commands.
         """
-        match what:
+        self.busy += 1
+        try:
+            if isinstance(command, Command):
+                await self._carry_out(command, began)
+            else:
+                await self._enter(command, began)
+        except IronCurtainError as e:
+            self._printer.note(str(e))
+        finally:
+            self.busy -= 1
+
+    async def _carry_out(self, command: Command, began: float) -> None:
+        match command:
             case Command("deny", option="all"):
-                return self._reported(self._api.deny_all(self._number))
+                await self._api.deny_all(self._number)
             case Command("approve" | "deny"):
-                return self._reported(self._decide(what, began))
+                await self._decide(command, began)
             case Command("answer"):
-                return self._reported(self._answer(what, began))
+                await self._answer(command, began)
             case Command("show"):
-                return self._reported(self._show(what, began))
+                await self._show(command, began)
             case Command("revoke", int(number)):
-                return self._reported(self._revoke(number))
+                await self._revoke(number)
             case Command("undo", option="yes"):
-                return self._reported(self._undoing.confirm(began))
+                await self._undoing.confirm(began)
             case Command("undo", turn):
-                return self._reported(self._undoing.propose(turn))
+                await self._undoing.propose(turn)
+            case Command("withdraw", number):
+                self._printer.surface.put_back(await self._api.withdraw(self._number, number or 0))
             case Command("stop"):
-                return self._reported(self._api.stop(self._number))
+                await self._api.stop(self._number)
             case _:
-                return None
+                surface, now = self._printer.surface, self._printer.now()
+                self._printer.report(
+                    await inspect(command, self._api, self._number, self._paths, surface.width(), surface.signs, now)
+                )
 
-    def takes(self, line: str, began: float) -> Work | None:
-        """
-        Take a line that belongs to a form, so that no value is taken for a message to the agent.
-
-        :param began: when the person began to type it.
-        :returns: the work that it needs; ``None``: it belongs to no form.
-        """
-        if (form := self._form) is None:
-            return None
-        if form.number not in self.waiting:  # it may have closed while the line was typed
+    async def _enter(self, line: str, began: float) -> None:
+        form = self._form
+        if form is None or form.number not in self.waiting:  # it may have closed while the line was typed
             self._form = None
-            self._say("this line was not sent to anybody: the form is closed")
-            return self._reported(_nothing())
+            self._printer.note("this line was not sent to anybody: the form is closed")
+            return
         if form.complete and began == -inf:
-            self._say("pasted text decides nothing: type yes")
-            return self._reported(_nothing())
+            self._printer.note("pasted text decides nothing: type yes")
+            return
         act, lines = form.enter(line)
-        self._say(*lines)
+        self._say(lines)
         if act is Act.GO_ON:
-            return self._reported(_nothing())
+            return
         self._form = None
         if act is Act.LEAVE:
-            self._say("it waits on")
-            return self._reported(_nothing())
-        return self._reported(self._finish(form, act))
+            self._printer.note("it waits on")
+        else:
+            await self._finish(form, act)
 
     async def _finish(self, form: FormDialogue, act: Act) -> None:
         self._decided.add(form.number)
@@ -132,34 +134,24 @@ class Deciding:
             unseen = self._printer.keys.missing(needed(number, view.digest, Outcome.ANSWERED))
             digest = None if unseen else view.digest  # it may have been shown to the same person elsewhere
             await self._api.answer(number, read_words(view.form, _words(asked.text)), digest)
-        elif not self._printer.interactive:
+        elif not self._printer.surface.live:
             raise UsageError(f"give values, like: /answer {number} NAME=VALUE")
         else:
-            lines = whole_lines(view, self._now())
-            self._printer.show_whole(number, view.digest, self._view.report((Span(line),) for line in lines))
+            self._printer.show_whole(number, view.digest, whole_lines(view, self._printer.now()))
             self._form = FormDialogue(number, view.digest, view.form)
-            self._say(*self._form.begin())
+            self._say(self._form.begin())
 
-    def _say(self, *lines: str) -> None:
+    def _say(self, lines: list[str]) -> None:
         for line in lines:
-            self._printer.add(self._view.note(line, "warn"))
-
-    async def _reported(self, work: Awaitable[object]) -> None:
-        self.busy += 1  # a later line, such as an approval, applies to what is shown by then
-        try:
-            await work
-        except IronCurtainError as e:
-            self._printer.add(self._view.note(str(e), "warn"))
-        finally:
-            self.busy -= 1
+            self._printer.note(line)
 
     def _chosen(self, asked: Command, began: float) -> int:
         typed = (began, self._printer.seconds)
-        return choose(asked, self.waiting, self._printer.keys, typed, self._view.outcomes)
+        return choose(asked, self.waiting, self._printer.keys, typed, self._printer.view.outcomes)
 
     async def _decide(self, asked: Command, began: float) -> None:
         number = self._chosen(asked, began)
-        pending, keep = self._view.pending[number], asked.option == "keep"
+        pending, keep = self._printer.view.pending[number], asked.option == "keep"
         outcome = Outcome.APPROVED if asked.word == "approve" else Outcome.DENIED
         self._decided.add(number)
         try:
@@ -180,10 +172,10 @@ class Deciding:
     async def _show(self, asked: Command, began: float) -> None:
         number = self._chosen(asked, began)
         for view in [view for view in await self._api.escalations() if view.number == number]:
-            lines = whole_lines(view, self._now())
+            lines = whole_lines(view, self._printer.now())
             if sum(map(len, lines)) > LIST_LIMIT:
                 raise UsageError(f"escalation {number} is too long to be shown here: {LOOK.format(number)}")
-            self._printer.show_whole(number, view.digest, self._view.report((Span(line),) for line in lines))
+            self._printer.show_whole(number, view.digest, lines)
 
     async def _revoke(self, number: int) -> None:
         known = await self._api.permissions()
