@@ -7,7 +7,7 @@ choose by role and severity what to show.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from ironcurtain.session import agent_events, events
@@ -105,25 +105,92 @@ class EventLine:
         return (Span(self.shown, self.severity.style),)
 
 
+_PLAIN: tuple[tuple[EventLine, dict[type[events.SessionEvent], str]], ...] = (
+    (
+        EventLine("", Role.MESSAGE),
+        {
+            events.TurnStarted: "message {e.turn}: {e.message}",
+            agent_events.MessageQueued: "message {e.number} in the queue: {e.message}",
+            agent_events.MessageTaken: "message {e.number} of the queue taken by the agent",
+            agent_events.MessageWithdrawn: "message {e.number} of the queue taken back",
+        },
+    ),
+    (
+        EventLine("", Role.QUESTION, Severity.WARNING, rings=True),
+        {
+            events.EscalationRaised: "escalation {e.number}: {e.server}.{e.tool}",
+            events.EscalationApproved: "escalation {e.number} approved by {e.by}, and waits for another person",
+        },
+    ),
+    (
+        EventLine("", Role.QUESTION, Severity.WARNING),
+        {events.EscalationCounted: "escalation {e.number}: {e.calls} equal calls wait for it"},
+    ),
+    (
+        EventLine("", Role.DECISION),
+        {events.PermissionRevoked: "permission {e.number} revoked by {e.by}: {e.scope}"},
+    ),
+    (
+        EventLine("", Role.MODEL, Severity.DETAIL),
+        {events.StepFinished: "model request {e.step}: {e.input_tokens} tokens in, {e.output_tokens} out"},
+    ),
+    (
+        EventLine("", Role.LIMIT, Severity.WARNING),
+        {events.LoopDetected: "{e.server}.{e.tool}: the same call came too often, refused"},
+    ),
+    (
+        EventLine("", Role.LIMIT, Severity.WARNING, rings=True),
+        {events.BudgetWarning: "{e.message}", events.BudgetExhausted: "{e.message}"},
+    ),
+    (
+        EventLine("", Role.FAULT, Severity.BAD, rings=True),
+        {events.ProxyDown: "the {e.proxy} proxy is dead: {e.reason}"},
+    ),
+    (EventLine("", Role.FAULT, Severity.WARNING), {events.ContainerEnded: "{e.reason}"}),
+    (
+        EventLine("", Role.NOTICE, Severity.WARNING),
+        {
+            events.ModelFellBack: "{e.failed} gave no answer ({e.reason}); {e.model} is asked instead",
+            events.ResultTruncated: "a result was cut: the agent got {e.kept} of {e.size} bytes",
+            events.Missed: "{e.count} events were lost here: the history has the messages",
+        },
+    ),
+    (
+        EventLine("", Role.NOTICE, Severity.DETAIL),
+        {
+            events.Progress: "{e.text}",
+            events.AgentDiagnostic: "{e.text}",
+            events.PackageInstalled: "fetched from {e.registry}: {e.name} {e.version}",
+            events.FileToReview: "review {e.path} ({e.what}): {e.reason}",
+        },
+    ),
+)
+_WORDS = {kind: replace(line, text=text) for line, texts in _PLAIN for kind, text in texts.items()}
+"""The lines of events whose words depend on nothing else; ``{e}`` is the event."""
+
+
 def describe(event: events.SessionEvent) -> EventLine | None:
     """:returns: an event in words; ``None`` for those that have none of their own, such as pieces of text."""
-    topics = (_turn, _call, _escalation, _model, _reported, _other)
-    return next((words for topic in topics if (words := topic(event)) is not None), None)
+    if (plain := _WORDS.get(type(event))) is not None:
+        return replace(plain, text=plain.text.format(e=event))
+    return next((line for topic in (_state, _call, _other) if (line := topic(event)) is not None), None)
 
 
-def _turn(event: events.SessionEvent) -> EventLine | None:
+def _state(event: events.SessionEvent) -> EventLine | None:
     match event:
         case events.StateChanged():
             why = f": {event.reason}" if event.reason else ""
-            is_over = event.state == "closed"
-            severity = Severity.ROUTINE if is_over else Severity.DETAIL
+            severity = Severity.ROUTINE if event.state == "closed" else Severity.DETAIL
             return EventLine(f"the session is {event.state}{why}", Role.STATE, severity)
-        case events.TurnStarted():
-            return EventLine(f"message {event.turn}: {event.message}", Role.MESSAGE)
-        case events.TurnFinished():
-            if event.error:
-                return EventLine(f"message {event.turn} failed: {event.error}", Role.MESSAGE, Severity.BAD)
+        case events.TurnFinished(error=""):
             return EventLine(f"message {event.turn} answered", Role.MESSAGE, Severity.GOOD)
+        case events.TurnFinished():
+            return EventLine(f"message {event.turn} failed: {event.error}", Role.MESSAGE, Severity.BAD)
+        case events.EscalationClosed():
+            kept = f"; not asked again about {event.kept}" if event.kept else ""
+            text = f"escalation {event.number}: {ended_words(event.outcome, event.by)}{kept}"
+            good = event.outcome == "approved"
+            return EventLine(text, Role.DECISION, Severity.GOOD if good else Severity.BAD)
     return None
 
 
@@ -141,90 +208,6 @@ def _call(event: events.SessionEvent) -> EventLine | None:
             text = f"ended: {event.status} after {event.duration_ms:.0f} ms, {event.size} bytes"
             severity = Severity.DETAIL if event.status == "success" else Severity.BAD
             return EventLine(text, Role.CALL, severity, about=f"call {event.call_id}")
-        case events.LoopDetected():
-            text = f"{event.server}.{event.tool}: the same call came too often, refused"
-            return EventLine(text, Role.LIMIT, Severity.WARNING)
-    return None
-
-
-def _escalation(event: events.SessionEvent) -> EventLine | None:
-    match event:
-        case events.EscalationRaised():
-            text = f"escalation {event.number}: {event.server}.{event.tool}"
-            return EventLine(text, Role.QUESTION, Severity.WARNING, rings=True)
-        case events.EscalationCounted():
-            text = f"escalation {event.number}: {event.calls} equal calls wait for it"
-            return EventLine(text, Role.QUESTION, Severity.WARNING)
-        case events.EscalationApproved():
-            text = f"escalation {event.number} approved by {event.by}, and waits for another person"
-            return EventLine(text, Role.QUESTION, Severity.WARNING, rings=True)
-        case events.EscalationClosed():
-            kept = f"; not asked again about {event.kept}" if event.kept else ""
-            text = f"escalation {event.number}: {ended_words(event.outcome, event.by)}{kept}"
-            good = event.outcome == "approved"
-            return EventLine(text, Role.DECISION, Severity.GOOD if good else Severity.BAD)
-        case events.PermissionRevoked():
-            text = f"permission {event.number} revoked by {event.by}: {event.scope}"
-            return EventLine(text, Role.DECISION)
-    return None
-
-
-def _model(event: events.SessionEvent) -> EventLine | None:
-    match event:
-        case events.StepFinished():
-            text = f"model request {event.step}: {event.input_tokens} tokens in, {event.output_tokens} out"
-            return EventLine(text, Role.MODEL, Severity.DETAIL)
-        case events.ModelRetry():
-            text = f"{event.reason}: trying again{f' in {elapsed(event.delay)}' if event.delay else ''}"
-            return EventLine(text, Role.NOTICE, Severity.WARNING)
-        case events.ModelFellBack():
-            text = f"{event.failed} gave no answer ({event.reason}); {event.model} is asked instead"
-            return EventLine(text, Role.NOTICE, Severity.WARNING)
-        case events.MessagesCompacted():
-            dropped = f", and {event.turns} messages," if event.turns else ""
-            text = f"to fit the model, old programs and their results{dropped} were left out ({event.strategy})"
-            return EventLine(text, Role.NOTICE, Severity.WARNING)
-        case events.ResultTruncated():
-            text = f"a result was cut: the agent got {event.kept} of {event.size} bytes"
-            return EventLine(text, Role.NOTICE, Severity.WARNING)
-    return None
-
-
-def _other(event: events.SessionEvent) -> EventLine | None:
-    match event:
-        case events.BudgetWarning() | events.BudgetExhausted():
-            return EventLine(event.message, Role.LIMIT, Severity.WARNING, rings=True)
-        case events.ProxyDown():
-            text = f"the {event.proxy} proxy is dead: {event.reason}"
-            return EventLine(text, Role.FAULT, Severity.BAD, rings=True)
-        case events.ServerDown():
-            text = f"the MCP server {event.server} {event.reason or 'is starting'}: its tools cannot be called"
-            return EventLine(text, Role.FAULT, Severity.WARNING)
-        case events.ContainerEnded():
-            return EventLine(event.reason, Role.FAULT, Severity.WARNING)
-        case events.RequestRefused():
-            text = f"request refused: {_request_line(event)}: {event.reason}"
-            return EventLine(text, Role.REFUSAL, Severity.WARNING)
-        case events.Notice():
-            return EventLine(event.text, Role.NOTICE, Severity.ROUTINE if event.routine else Severity.WARNING)
-        case events.Progress() | events.AgentDiagnostic():
-            return EventLine(event.text, Role.NOTICE, Severity.DETAIL)
-        case events.PackageInstalled():
-            text = f"fetched from {event.registry}: {event.name} {event.version}"
-            return EventLine(text, Role.NOTICE, Severity.DETAIL)
-        case events.FileToReview():
-            text = f"review {event.path} ({event.what}): {event.reason}"
-            return EventLine(text, Role.NOTICE, Severity.DETAIL)
-        case events.CodeFinished() if event.error:
-            return EventLine(f"the code failed: {event.error}", Role.CALL, Severity.BAD)
-        case events.Missed():
-            text = f"{event.count} events were lost here: the history has the messages"
-            return EventLine(text, Role.NOTICE, Severity.WARNING)
-    return None
-
-
-def _reported(event: events.SessionEvent) -> EventLine | None:
-    match event:
         case agent_events.AgentToolStarted():
             inside = f" in {event.parent}" if event.parent else ""
             text = f"reported: {event.name} {event.what}".rstrip()
@@ -233,21 +216,33 @@ def _reported(event: events.SessionEvent) -> EventLine | None:
             severity = {"success": Severity.DETAIL, "error": Severity.WARNING}.get(event.status, Severity.ROUTINE)
             text = f"reported: {event.status} {event.what}".rstrip()
             return EventLine(text, Role.REPORTED, severity, about=f"tool {event.tool_id}")
-        case agent_events.MessageQueued():
-            return EventLine(f"message {event.number} in the queue: {event.message}", Role.MESSAGE)
-        case agent_events.MessageTaken():
-            return EventLine(f"message {event.number} of the queue taken by the agent", Role.MESSAGE)
-        case agent_events.MessageWithdrawn():
-            return EventLine(f"message {event.number} of the queue taken back", Role.MESSAGE)
+        case events.CodeFinished() if event.error:
+            return EventLine(f"the code failed: {event.error}", Role.CALL, Severity.BAD)
+    return None
+
+
+def _other(event: events.SessionEvent) -> EventLine | None:
+    match event:
+        case events.ModelRetry():
+            text = f"{event.reason}: trying again{f' in {elapsed(event.delay)}' if event.delay else ''}"
+            return EventLine(text, Role.NOTICE, Severity.WARNING)
+        case events.MessagesCompacted():
+            dropped = f", and {event.turns} messages," if event.turns else ""
+            text = f"to fit the model, old programs and their results{dropped} were left out ({event.strategy})"
+            return EventLine(text, Role.NOTICE, Severity.WARNING)
+        case events.ServerDown():
+            text = f"the MCP server {event.server} {event.reason or 'is starting'}: its tools cannot be called"
+            return EventLine(text, Role.FAULT, Severity.WARNING)
+        case events.RequestRefused():
+            # Of a tunnel, only host and port.
+            target = event.path if event.method == "CONNECT" and event.path else event.host + event.path
+            text = f"request refused: {f'{event.method} {target}'.strip()}: {event.reason}"
+            return EventLine(text, Role.REFUSAL, Severity.WARNING)
+        case events.Notice():
+            return EventLine(event.text, Role.NOTICE, Severity.ROUTINE if event.routine else Severity.WARNING)
     return None
 
 
 def unasked(event: events.ToolDecision) -> str:
     """:returns: words to add to the name of the approver if the approval was a kept one."""
     return f", as kept with escalation {event.permission}" if event.permission else ""
-
-
-def _request_line(event: events.RequestRefused) -> str:
-    """:returns: the refused request on one line; of a tunnel, only host and port."""
-    target = event.path if event.method == "CONNECT" and event.path else event.host + event.path
-    return f"{event.method} {target}".strip()

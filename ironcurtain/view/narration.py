@@ -100,6 +100,19 @@ class _Turn:
     is_reported: bool = False
 
 
+@dataclass(slots=True)
+class _Gaps:
+    """Where a blank line separates unrelated items, if any does."""
+
+    airy: bool
+    _last: str = ""
+
+    def before(self, kind: str) -> bool:
+        """:returns: whether there is one before an item of a kind."""
+        last, self._last = self._last, kind
+        return self.airy and last != "" and (kind != last or kind in ("ask", "message", "report"))
+
+
 class Narration:
     """
     The state of the display of one session.
@@ -115,10 +128,10 @@ class Narration:
         self.state, self.reason = "initializing", ""
         self.pending: dict[int, events.EscalationRaised] = {}
         self.outcomes: dict[int, str] = {}
-        self._airy, self._signs = airy, signs
+        self._gaps, self._signs = _Gaps(airy), signs
         self._tools, self._turn = ToolsInUse(signs), _Turn()
         self.begin(answers)
-        self._refused, self._kind = False, ""
+        self._refused = False
 
     @property
     def working(self) -> bool:
@@ -310,9 +323,8 @@ class Narration:
         yield Say(line)
 
     def _gap(self, kind: str) -> Iterator[Item]:
-        if self._airy and self._kind and (kind != self._kind or kind in ("ask", "message", "report")):
+        if self._gaps.before(kind):
             yield Say(())
-        self._kind = kind
 
     def _status(self, now: float) -> Line:
         if self.pending:

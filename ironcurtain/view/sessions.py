@@ -10,6 +10,10 @@ from ironcurtain.session.model import AuditHead, SessionInfo, Turn
 from ironcurtain.text.columns import Line, Span, rows
 from ironcurtain.text.display import ago, one_line
 from ironcurtain.text.quantities import counted
+from ironcurtain.view.escalations import WIDE
+
+NAME_COLUMNS = 10
+"""Columns for the name of a fact."""
 
 DIGEST = 16
 """Number of characters of a digest that are shown."""
@@ -88,8 +92,16 @@ def session_lines(info: SessionInfo, turns: Sequence[Turn], width: int, now: flo
         ("down", ", ".join(info.servers_down)),
         ("join", f"ironcurtain attach {info.number}"),
     ]
-    lines = ((Span(f"{name:<10}", "dim"), Span(one_line(text))) for name, text in facts if text)
-    return [row for line in lines for row in rows(line, width, 10)]
+    return fact_lines(facts, width)
+
+
+def fact_lines(facts: Iterable[tuple[str, str]], width: int = WIDE) -> list[Line]:
+    """
+    :param facts: names with what is said of them, which may be untrusted; those with nothing are left out.
+    :param width: columns; by default, the terminal breaks the lines.
+    """
+    lines = ((Span(f"{name:<{NAME_COLUMNS}}", "dim"), Span(one_line(text))) for name, text in facts if text)
+    return [row for line in lines for row in rows(line, width, NAME_COLUMNS)]
 
 
 def head_words(head: AuditHead, width: int = 0) -> str:

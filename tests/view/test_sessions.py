@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.view.sessions import remarks
+from ironcurtain.session.model import Turn, Usage
+from ironcurtain.text.columns import unstyled
+from ironcurtain.view.sessions import fact_lines, remarks, used
 from tests.console.doubles import session
 
 
@@ -16,3 +18,25 @@ class PayerTests(SynchronousTestCase):
             list(said),
             [f"Session 2 is paid by {both[0]}.", f"Session 3 is paid by {both[0]}; {both[1]}."],
         )
+
+
+class FactTests(SynchronousTestCase):
+    def turn(self, cost: float | None = None) -> Turn:
+        """:returns: a turn of 1000 tokens in and 20 out."""
+        usage = Usage(input_tokens=1000, output_tokens=20, cost=cost)
+        return Turn(number=1, message="hi", answer="hello", usage=usage, timestamp="")
+
+    def test_use_is_summed(self) -> None:
+        self.assertEqual(used([self.turn(0.25), self.turn(0.5)]), ("2,000 in, 40 out", "$0.7500"))
+
+    def test_a_cost_that_is_not_known_is_not_made_up(self) -> None:
+        self.assertEqual(used([self.turn()])[1], "not known")
+        self.assertEqual(
+            used([self.turn(0.25), self.turn()])[1], "$0.2500 for 1 of the messages, unknown for the others"
+        )
+
+    def test_facts_are_escaped_and_aligned(self) -> None:
+        lines = [
+            unstyled(line) for line in fact_lines((("log", "/h\x1b[2J/session.log"), ("down", ""), ("cost", "$1")))
+        ]
+        self.assertEqual(lines, ["log       /h\\x1b[2J/session.log", "cost      $1"])

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from ironcurtain.home.session_paths import SessionPaths
 from ironcurtain.operations.api import SessionApi
-from ironcurtain.session.model import SessionInfo, Turn
+from ironcurtain.session.model import Turn
 from ironcurtain.text.columns import Line, Span, cut
-from ironcurtain.text.display import one_line, shorten
+from ironcurtain.text.display import shorten
 from ironcurtain.view.commands import CONVERSATION, Command, entries, help_lines
-from ironcurtain.view.escalations import permission_rows
-from ironcurtain.view.sessions import used
+from ironcurtain.view.escalations import WIDE, permission_rows
+from ironcurtain.view.sessions import fact_lines, session_lines, used
 from ironcurtain.view.signs import Signs
 from ironcurtain.view.speech import shown
 
@@ -44,14 +44,19 @@ async def inspect(
             return history_lines(await api.history(number), width, signs)
         case "status":
             [info] = [info for info in await api.sessions() if info.number == number]
-            return [*status_lines(info), *budget_lines(await api.history(number))]
+            model = str(info.options.get("model") or "the agent's default, or as chosen with /model")
+            about = session_lines(info, await api.history(number), WIDE, now)
+            return [*about, *fact_lines((("agent", info.kind), ("model", model)))]
         case "budget":
-            return budget_lines(await api.history(number))
+            turns = await api.history(number)
+            tokens, cost = used(turns)
+            return fact_lines((("messages", str(len(turns))), ("tokens", tokens), ("cost", cost)))
         case "permissions":
             kept = [each for each in await api.permissions() if each.session == number]
             return permission_rows(kept, width, now)
         case "logs":
-            return log_lines(str(paths.log), str(paths.audit), _tail(paths.log))
+            logs = fact_lines((("log", str(paths.log)), ("audit log", str(paths.audit))))
+            return [*logs, *((Span(f"  {shown(line)}", "dim"),) for line in _tail(paths.log))]
         case _:
             return [*help_lines(entries(CONVERSATION), width), (Span(OTHERS, "dim"),)]
 
@@ -65,19 +70,6 @@ def _tail(path: Path) -> list[str]:
     except OSError as e:
         return [f"it cannot be read: {e.strerror}"]
     return data.decode("utf-8", "replace").splitlines()[-LOG_LINES:]
-
-
-def status_lines(info: SessionInfo) -> list[Line]:
-    """:returns: what a session is: agent, model, workspace, sandbox."""
-    rows = (
-        ("session", f"{info.number}, {info.state}"),
-        ("agent", info.kind),
-        ("model", str(info.options.get("model") or "the agent's default, or as chosen with /model")),
-        ("workspace", info.workspace),
-        ("sandbox", info.sandbox or "none"),
-        ("paid by", ", ".join(info.payers) or "nobody"),
-    )
-    return [(Span(f"  {name:<11}", "dim"), Span(one_line(text))) for name, text in rows]
 
 
 def history_lines(turns: Sequence[Turn], width: int, signs: Signs) -> list[Line]:
@@ -97,23 +89,3 @@ def history_lines(turns: Sequence[Turn], width: int, signs: Signs) -> list[Line]
 
 def _short(text: str, room: int, signs: Signs) -> str:
     return cut(shorten(text[:SHORT], SHORT), room, signs.rest)
-
-
-def budget_lines(turns: Sequence[Turn]) -> list[Line]:
-    """:returns: the total usage of the turns."""
-    tokens, cost = used(turns)
-    facts = (("messages", str(len(turns))), ("tokens", tokens), ("cost", cost))
-    return [(Span(f"  {name:<10} ", "dim"), Span(text)) for name, text in facts]
-
-
-def log_lines(log: str, audit: str, tail: Sequence[str]) -> list[Line]:
-    """
-    :param log: path of the session's log.
-    :param audit: path of its audit log.
-    :param tail: the log's last lines.
-    """
-    lines: list[Line] = [
-        (Span("  log        ", "dim"), Span(one_line(log))),
-        (Span("  audit log  ", "dim"), Span(one_line(audit))),
-    ]
-    return lines + [(Span(f"  {shown(line)}", "dim"),) for line in tail]

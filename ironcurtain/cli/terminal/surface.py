@@ -40,7 +40,7 @@ class Surface(Protocol):
         are read.
     """
 
-    live = False
+    live: bool = False
     signs: Signs
 
     def width(self) -> int:
@@ -69,9 +69,12 @@ class Surface(Protocol):
 
     def show(self, live: Live) -> None:
         """Redraw the changing part, on a surface that is :attr:`live`."""
+        return
 
     def calm(self) -> None:
         """End the alert, if anything shows it."""
+        return
 
     def put_back(self, text: str) -> None:
         """Insert text of the last entered line at the beginning of the input line, if there is one."""
+        return

@@ -3,10 +3,11 @@ from __future__ import annotations
 from hypothesis import given
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.cli.terminal.reports import budget_lines, history_lines, log_lines
+from ironcurtain.cli.terminal.reports import history_lines
 from ironcurtain.session.model import Turn, Usage
 from ironcurtain.text.columns import cells, unstyled
 from ironcurtain.view.signs import ASCII
+from tests.cli.terminal.frontends import FrontEndCase
 from tests.view.strategies import harmful, nasty
 
 
@@ -30,14 +31,10 @@ class ReportTests(SynchronousTestCase):
             self.assertEqual(harmful(unstyled(line)), [])
             self.assertLess(cells(unstyled(line)), 80)
 
-    def test_budget_sums(self) -> None:
-        lines = [unstyled(line) for line in budget_lines([turn(cost=0.25), turn(cost=0.5)])]
-        self.assertEqual(lines, ["  messages   2", "  tokens     2,000 in, 40 out", "  cost       $0.7500"])
 
-    def test_a_cost_that_is_not_known_is_not_made_up(self) -> None:
-        self.assertIn("not known", unstyled(budget_lines([turn()])[2]))
-        self.assertIn("$0.2500 for 1 of the messages", unstyled(budget_lines([turn(cost=0.25), turn()])[2]))
-
-    def test_logs_are_escaped(self) -> None:
-        lines = [unstyled(line) for line in log_lines("/h/session.log", "/h/audit.jsonl", ["a\x1b[2J"])]
-        self.assertEqual(lines, ["  log        /h/session.log", "  audit log  /h/audit.jsonl", "  a\\x1b[2J"])
+class StatusTests(FrontEndCase):
+    def test_it_tells_what_the_session_is_and_used(self) -> None:
+        self.begin(self.front.interactive())
+        self.type("/status", "/budget")
+        for text in ("state     ready", "agent     builtin", "model     the agent's default", "messages  0"):
+            self.assertIn(text, self.surface.text)
