@@ -12,16 +12,17 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.python.failure import Failure
 
 from ironcurtain.cli.shell_above import session_above
+from ironcurtain.cli.shell_pages import PagedQuestion, approval
 from ironcurtain.errors import ConfigurationError
-from ironcurtain.escalation.decision_keys import QUIET_SECONDS
 from ironcurtain.home.layout import Home
-from ironcurtain.policy.reversal import undo_words
 from ironcurtain.shell.inheritance import policies_in
 from ironcurtain.shell.messages import Approval, ApprovalRequested
-from ironcurtain.text.display import one_line, paragraphs
-from ironcurtain.view.diffs import diff_lines
+from ironcurtain.view.look import Look
 
 TERMINAL = "/dev/tty"
+
+UNKNOWN_SIZE = (80, 24)
+"""Columns and rows of a terminal that does not say how many it has."""
 
 LINE_LIMIT = 4096
 """Most bytes of an answer."""
@@ -56,61 +57,28 @@ def open_terminal(home: Home, environ: Mapping[str, str]) -> int | None:
     return None
 
 
-def question(request: ApprovalRequested) -> str:
-    """:returns: a question about a step, with all that it would do."""
-    step = request.step
-    purpose = f": {one_line(step.purpose)}" if step.purpose else ""
-    lines = [f"Step {step.number} needs your approval{purpose}"]
-    lines += [f"  {line}" for line in paragraphs(step.command).splitlines()]
-    if step.diff:
-        lines += ["".join(span.text for span in line) for line in diff_lines(step.diff, indent="  ")]
-    else:
-        lines += [f"  {one_line(name)}: {one_line(str(value))}" for name, value in step.arguments.items()]
-    lines.append(f"  {one_line(step.reason)}; {undo_words(step.undo)}")
-    if request.scope:
-        lines.append(f"  A allows until this ends: {one_line(request.scope)}")
-    if request.category:
-        lines.append(f"  C allows until this ends: {request.category}")
-    keep = (", A keep" if request.scope else "") + (", C category" if request.category else "")
-    return "\n".join((*lines, f"a allow{keep}, x skip, d deny, and Enter: "))
-
-
-def answer(line: str, request: ApprovalRequested) -> Approval | None:
-    """
-    :param line: what was typed.
-    :returns: the decision, on exactly what was shown; ``None`` if it is none.
-    """
-    word = line.strip()
-    keys = {"a": "allow", "y": "allow", "yes": "allow", "x": "skip", "d": "deny", "n": "deny", "no": "deny"}
-    kept = {"A": "allow_session" if request.scope else None, "C": "allow_category" if request.category else None}
-    decision = kept[word] if word in kept else keys.get(word)
-    if decision is None:
-        return None
-    digest = request.digest if decision != "skip" else None
-    return Approval(plan_id=request.plan_id, step=request.step.number, decision=decision, digest=digest)  # type: ignore[arg-type]
-
-
 class TerminalQuestions:
     """
     Asks one question after the other. What was typed before a question, or within a second after it, answers nothing.
 
     :param descriptor: of the terminal, which this closes.
+    :param look: what it can show.
     :param decide: gets the decisions.
     """
 
-    def __init__(self, reactor: Any, descriptor: int, decide: Callable[[Approval], None]) -> None:
+    def __init__(self, reactor: Any, descriptor: int, look: Look, decide: Callable[[Approval], None]) -> None:
         self._reactor, self._clock, self._descriptor = reactor, reactor, descriptor
-        self._decide = decide
-        self._asked: ApprovalRequested | None = None
-        self._since = 0.0
+        self._look, self._decide = look, decide
+        self._asked: PagedQuestion | None = None
+        self._request: ApprovalRequested | None = None
         self._line = bytearray()
 
     def ask(self, request: ApprovalRequested) -> None:
         """Ask about a step."""
         if self._asked is None:
             self._reactor.addReader(self)
-        self._asked, self._since = request, self._now()
-        self._show(question(request))
+        self._asked, self._request = PagedQuestion(request, self._look), request
+        self._show(self._asked.page(*self._size(), self._now()))
 
     def withdraw(self) -> None:
         """The step was decided, here or elsewhere."""
@@ -146,19 +114,26 @@ class TerminalQuestions:
 
     def typed(self, read: bytes) -> None:
         """:param read: from the terminal; empty: its end."""
-        if (request := self._asked) is None:
+        if (asked := self._asked) is None or self._request is None:
             return
         self._line += read
         if read and not self._line.endswith(b"\n"):
             return
         line, self._line = self._line.decode("utf-8", "replace"), bytearray()
-        decided = answer(line, request) if read else answer("d", request)
-        early = read and self._now() - self._since < QUIET_SECONDS
-        if decided is None or early:
-            self._show("too early: read it, and answer again: " if early else "a, x or d: ")
+        answer = asked.answer(line, *self._size(), self._now()) if read else approval("deny", self._request)
+        if isinstance(answer, str):
+            self._show(answer)
             return
         self.withdraw()
-        self._decide(decided)
+        self._decide(answer)
+
+    def _size(self) -> tuple[int, int]:
+        """:returns: columns and rows."""
+        with suppress(OSError):
+            columns, height = os.get_terminal_size(self._descriptor)
+            if columns and height:
+                return columns, height
+        return UNKNOWN_SIZE
 
     def _now(self) -> float:
         clock: IReactorTime = self._clock

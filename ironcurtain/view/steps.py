@@ -10,7 +10,7 @@ from ironcurtain.policy.reversal import undo_words
 from ironcurtain.policy.verdict import Reversal
 from ironcurtain.shell.messages import ApprovalRequested, ProposedStep, StepOutcome
 from ironcurtain.text.columns import Line, Span, Style, fitting, indented, rows, shortened
-from ironcurtain.text.display import has_hidden_text
+from ironcurtain.text.display import has_hidden_text, json_line
 from ironcurtain.view.diffs import diff_lines
 from ironcurtain.view.look import Look
 
@@ -151,7 +151,10 @@ def inspected(step: ProposedStep, request: ApprovalRequested | None, width: int,
     """:returns: everything about a step, its command first."""
     lines = [*all_of(step, width, look), (), *rows(verdict_line(step, look), width)]
     said = [("purpose", step.purpose), ("rule", step.rule), ("reason", step.reason), ("undo", undo_words(step.undo))]
-    said[0:0] = [("where", ", ".join(step.where))]
+    said[0:0] = [
+        ("where", ", ".join(step.where)),
+        ("only", json_line(step.arguments["only"]) if "only" in step.arguments else ""),
+    ]
     if request is not None:
         said += [(SCOPE, request.scope), ("C allows", request.category)]
     for label, text in said:

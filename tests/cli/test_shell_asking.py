@@ -7,20 +7,26 @@ import os
 import pty
 import select
 import tempfile
+import termios
 from pathlib import Path
 
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.cli.shell_above import unattended_above
-from ironcurtain.cli.shell_asking import TerminalQuestions, answer, nobody_attends, question
+from ironcurtain.cli.shell_asking import TerminalQuestions, nobody_attends
 from ironcurtain.cli.shell_input import KEPT, PipedData, read_data
+from ironcurtain.cli.shell_pages import PagedQuestion, decision_of
 from ironcurtain.errors import UsageError
 from ironcurtain.home.layout import Home
 from ironcurtain.home.registry import SessionEntry, SessionRegistry
 from ironcurtain.process.identity import identify
 from ironcurtain.shell.inheritance import VARIABLE
 from ironcurtain.shell.messages import Approval, ApprovalRequested, ProposedStep, StepKind
+from ironcurtain.view.look import Look
 from tests.audit.doubles import scratch
 
 STEP = ProposedStep(number=2, command="rm -r 'x\x1b[2J'", purpose="clean", reason="approval.default asks about rm")
@@ -48,7 +54,7 @@ class QuestionTests(SynchronousTestCase):
         self.master, descriptor = pty.openpty()
         self.addCleanup(os.close, self.master)
         self.clock, self.decided = Readers(), list[Approval]()
-        self.questions = TerminalQuestions(self.clock, descriptor, self.decided.append)
+        self.questions = TerminalQuestions(self.clock, descriptor, Look(dumb=True), self.decided.append)
         self.addCleanup(self.questions.close)
 
     def shown(self, end: str) -> str:
@@ -62,7 +68,7 @@ class QuestionTests(SynchronousTestCase):
         self.questions.ask(REQUEST)
         shown = self.shown("Enter: ")
         self.assertIn("rm -r 'x\\x1b[2J'", shown)
-        self.assertIn("A allows until this ends: shell.run in /w", shown)
+        self.assertIn("A allows until this session ends: shell.run in /w", shown)
         self.clock.advance(1.1)
         self.questions.typed(b"a\n")
         self.assertEqual(self.decided, [Approval(plan_id="p1", step=2, decision="allow", digest="d" * 64)])
@@ -90,18 +96,72 @@ class QuestionTests(SynchronousTestCase):
         self.questions.typed(b"a\n")
         self.assertEqual((self.decided, self.clock.reading), ([], []))
 
+    def test_a_long_question_is_decided_on_after_its_last_page(self) -> None:
+        termios.tcsetwinsize(self.master, (10, 60))
+        self.questions.ask(msgspec.structs.replace(REQUEST, step=LONG))
+        found = self.shown("d deny: ")
+        for line in (b"a\n", b"\n", b"a\n"):
+            self.clock.advance(1.1)
+            self.questions.typed(line)
+            found += self.shown(": ")
+        self.assertEqual(found.count("not all of it was shown"), 2)
+        termios.tcsetwinsize(self.master, (100, 60))
+        self.clock.advance(1.1)
+        self.questions.typed(b"\n")
+        found += self.shown("and Enter: ")
+        self.assertEqual([f"line {n}" for n in range(30) if f"line {n}\r\n" not in found], [])
+        self.assertEqual(self.decided, [])
+        self.clock.advance(1.1)
+        self.questions.typed(b"a\n")
+        self.assertEqual([each.decision for each in self.decided], ["allow"])
+
+
+LONG = ProposedStep(number=2, command="\n".join(f"line {n}" for n in range(30)), undo="remote")
+
+
+class PageTests(SynchronousTestCase):
+    """What is shown, and what counts as an answer."""
+
     def test_only_what_has_a_scope_is_kept(self) -> None:
-        kept = answer("A", REQUEST)
-        assert kept is not None
-        self.assertEqual(kept.decision, "allow_session")
-        self.assertIsNone(answer("A", ApprovalRequested(plan_id="p1", step=STEP, number=7, digest="d")))
+        self.assertEqual(decision_of("A", REQUEST), "allow_session")
+        self.assertIsNone(decision_of("A", ApprovalRequested(plan_id="p1", step=STEP, number=7, digest="d")))
 
     def test_an_edit_is_shown_as_its_diff(self) -> None:
         step = ProposedStep(
             number=1, command="write /w/a", kind=StepKind.EDIT, diff="--- /w/a\n+++ /w/a\n@@ -1 +1 @@\n-old\n+new\x07\n"
         )
-        text = question(ApprovalRequested(plan_id="p1", step=step, number=1, digest="d"))
-        self.assertIn("\n  -old\n  +new\\x07\n", text)
+        request = ApprovalRequested(plan_id="p1", step=step, number=1, digest="d")
+        text = PagedQuestion(request, Look(color=False)).page(80, 40, 0.0)
+        self.assertIn("\n-old\n+new\\x07\n", text)
+
+    def test_what_an_agent_below_may_do_is_shown(self) -> None:
+        step = ProposedStep(number=1, command="agent x", kind=StepKind.AGENT, arguments={"only": {"network": "deny"}})
+        request = ApprovalRequested(plan_id="p1", step=step, number=1, digest="d")
+        self.assertIn(
+            'only: {"network":"deny"}', PagedQuestion(request, Look(dumb=True)).page(80, 40, 0.0)
+        )
+
+    @given(
+        st.lists(st.tuples(st.integers(5, 100), st.integers(1, 40), st.sampled_from(("", "", "", "a", "d", "x", "z")))),
+        st.integers(1, 60),
+    )
+    def test_nothing_is_allowed_before_all_of_it_was_shown(
+        self, answers: list[tuple[int, int, str]], lines: int
+    ) -> None:
+        """In a terminal whose size changes at any time."""
+        step = ProposedStep(number=2, command="\n".join(f"line {n}." for n in range(lines)))
+        asked, now = PagedQuestion(msgspec.structs.replace(REQUEST, step=step), Look(color=False)), 0.0
+        shown = asked.page(80, 24, now)
+        for columns, height, word in answers:
+            now += 2
+            answer = asked.answer(word, columns, height, now)
+            if isinstance(answer, str):
+                self.assertTrue(word or len(answer.split("\n")) <= max(height, 3), answer)
+                shown += answer
+                continue
+            if answer.decision == "allow":
+                self.assertEqual([n for n in range(lines) if f"line {n}." not in shown], [])
+            return
 
 
 class AttendanceTests(SynchronousTestCase):
