@@ -13,6 +13,8 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
+from twisted.logger import Logger
+
 from ironcurtain.audit.signing import SignedHead, VerifyingKey
 from ironcurtain.audit.witness import BEGINS, head_line, read_heads
 from ironcurtain.errors import ProtocolViolation
@@ -21,11 +23,14 @@ from ironcurtain.fleet.trust import Trust
 from ironcurtain.home.layout import Home, private_directory
 from ironcurtain.services.line_sinks import FileSink
 
-LINE_LIMIT = 2048
+LINE_LIMIT = 512
 """Maximum size in bytes of a head as a line (one has about 330)."""
 
-KEPT_BYTES = 8 * 1024 * 1024
-"""Size in bytes of a host's file from which on it keeps only the newest head of each session."""
+KEPT_BYTES = 16 * 1024 * 1024
+"""
+Size in bytes of a host's file from which on it keeps only the newest head of each session. What is then left is far
+smaller, also with two heads of each of so many sessions, so that not every head has the file written again.
+"""
 
 KEPT_SESSIONS = 10_000
 """Maximum number of sessions of a host that it then has, the newest."""
@@ -42,6 +47,8 @@ class KeptHeads:
 
     :param home: of this host.
     """
+
+    log = Logger()
 
     def __init__(self, home: Home) -> None:
         self._home = home
@@ -63,12 +70,21 @@ class KeptHeads:
         path = heads_file(self._home, host)
         private_directory(path.parent)
         FileSink(path, BEGINS).write(head_line(heads[0]))
-        if os.path.getsize(path) > KEPT_BYTES:
-            shorten(path)
+        if os.path.getsize(path) > KEPT_BYTES and (dropped := shorten(path)):
+            self.log.warn(
+                "the heads of {dropped} sessions of {host} were dropped to make room; nothing here witnesses their "
+                "logs any more",
+                dropped=dropped,
+                host=host,
+            )
 
 
-def shorten(path: Path) -> None:
-    """Keep the newest heads of each session, all of those that have the highest number, and the newest sessions."""
+def shorten(path: Path) -> int:
+    """
+    Keep the newest heads of each session, all of those that have the highest number, and the newest sessions.
+
+    :returns: the number of sessions whose heads were dropped.
+    """
     newest: dict[str, list[SignedHead]] = {}
     with path.open("rb") as lines:
         for head in read_heads(lines):
@@ -81,3 +97,4 @@ def shorten(path: Path) -> None:
                 newest[head.session] = [head]
     kept = [head_line(head) for heads in list(newest.values())[-KEPT_SESSIONS:] for head in heads]
     write_atomically(path, b"".join(kept))
+    return max(0, len(newest) - KEPT_SESSIONS)

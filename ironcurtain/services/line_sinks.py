@@ -56,7 +56,9 @@ class FileSink:
             with locked(self._lock):
                 fd = self._open(os.O_RDWR | os.O_APPEND | os.O_CREAT)
                 try:
+                    size = os.fstat(fd).st_size
                     if os.write(fd, line) != len(line):
+                        os.ftruncate(fd, size)  # the next line would be one with what was written of this
                         raise Unavailable(f"the disk is full: nothing more is written to {self._path}")
                 finally:
                     os.close(fd)

@@ -27,6 +27,10 @@ from ironcurtain.session.model import State
 from ironcurtain.session.removed import removed_sessions
 
 _UNREADABLE = "the witness {} cannot be read ({}): whether sessions or records were removed is not known"
+_UNWITNESSED = (
+    "This host has no head of it: it may be older than the fleet, or its host made room by sending heads of many other "
+    "sessions. Nothing here shows whether the whole log was replaced."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +206,7 @@ class _Verifier:
             heads[DESCRIPTION] = [last]
         expected = Expected(session, not inside, ended, self._key, heads, required)
         log = verify_log(paths.audit, expected)
-        remarks = []
+        remarks = [_UNWITNESSED] if heads.get(FLEET) == [] and FLEET not in log.witnesses else []
         if not self._named and (others := log.witnesses - self._witnesses.keys()):
             # The settings do not name them any more, so they were not read yet.
             found = {name: _Witness.read(name, path, self._key) for name in others if (path := witness_file(name))}
@@ -213,7 +217,7 @@ class _Verifier:
                 for name, each in sorted(found.items())
                 if each.error
             )
-            remarks = [
+            remarks += [
                 f"Its heads also went to {name}, which is not read here: compare them with --witness FILE."
                 for name in sorted(others - found.keys())
             ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from twisted.logger import capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.audit.signing import SigningKey
@@ -64,8 +65,14 @@ class HeadsTests(SynchronousTestCase):
         self.take(self.line("t"))
         self.assertEqual(self.of_build(), [("s", 3, "digest"), ("s", 3, "fork"), ("t", 1, "digest")])
         self.patch(heads, "KEPT_SESSIONS", 2)
-        self.take(self.line("u"))
+        with capturedLogs() as logged:
+            self.take(self.line("u"))
+        self.assertEqual([(each["dropped"], each["host"]) for each in logged], [(1, "build")])
         self.assertEqual(self.of_build(), [("t", 1, "digest"), ("u", 1, "digest")])
+
+    def test_full_file_is_not_written_again_for_each_head(self) -> None:
+        self.assertLess(2 * heads.KEPT_SESSIONS * heads.LINE_LIMIT, heads.KEPT_BYTES * 3 // 4)
+        self.assertRaises(ProtocolViolation, self.take, self.line(session="s" * 400))
 
     def test_heads_of_this_host_wait_on_the_disk(self) -> None:
         sink = FleetSink(self.home)

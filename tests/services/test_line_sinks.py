@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import socket
 import stat
 import tempfile
@@ -39,6 +40,17 @@ class FileTests(SynchronousTestCase):
         self.assertEqual(self.path.read_bytes(), line(1) + line(2))
         self.assertEqual(stat.S_IMODE(self.path.stat().st_mode), 0o600)
         self.assertEqual(stat.S_IMODE(self.path.parent.stat().st_mode), 0o700)
+
+    def test_line_that_does_not_fit_on_the_disk_leaves_nothing_behind(self) -> None:
+        self.sink.write(line(1))
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (len(line(1)) + 5, hard))
+        try:
+            self.assertRaisesRegex(Unavailable, "the disk is full", self.sink.write, line(2))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        self.sink.write(line(3))
+        self.assertEqual(self.path.read_bytes(), line(1) + line(3))
 
     def test_some_lines_are_kept(self) -> None:
         self.sink.keep(lambda lines: b"")  # there is none yet

@@ -99,6 +99,13 @@ class WitnessTests(VerificationTestCase):
             self.check(session, self.heads.parent / "none")
         self.assertIn("no head of this session", self.check(session, self.heads).problems[0].what)
 
+    def test_session_without_a_head_at_its_fleet_is_said_to_have_no_witness(self) -> None:
+        self.heads.write_text("")
+        session = self.over()
+        (found,) = verify_records(self.world.home, (), chosen=[session.paths], fleet=self.heads).sessions
+        self.assertIn("This host has no head of it", found.remarks[0])
+        self.assertTrue(found.log.intact)
+
     def test_a_session_that_ended_has_an_end(self) -> None:
         session = self.over()
         lines = session.paths.audit.read_bytes().splitlines(keepends=True)
