@@ -1,13 +1,14 @@
-"""The container of a session, with or without a terminal: starts and probes it, watches it, removes it."""
+"""The container of a session: starts and probes it, watches it, removes it."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.defer import TimeoutError as Late
+from twisted.logger import Logger
 
 from ironcurtain.container import execution
 from ironcurtain.container.engine import ContainerState, Engine
@@ -15,18 +16,17 @@ from ironcurtain.container.errors import (
     ContainerDied,
     EngineError,
     EngineUnavailable,
-    NotReady,
+    NetworkClosed,
     SidecarFailed,
     SocketsUnreachable,
 )
 from ironcurtain.container.execution import RunningProgram, Sink, shielded
 from ironcurtain.container.inside import ProbeFinding
 from ironcurtain.container.probe import probe
+from ironcurtain.container.proxy_listener import ProxyListener
 from ironcurtain.container.sidecar import Sidecar
 from ironcurtain.container.spec import ContainerSpec
-from ironcurtain.container.terminal import ContainerTerminal
 from ironcurtain.process.bounded import Kept
-from ironcurtain.terminal.model import ProgramExit
 
 STOP_SECONDS = 5
 """Seconds between SIGTERM and SIGKILL for the main program (half of a lifecycle's time limit)."""
@@ -51,13 +51,6 @@ done
 """
 Prints how many processes the kernel killed for memory (the Engine reports this for the main program only), and how
 often it refused a new process. The agent could falsify the output, so it is used for explanations only.
-"""
-
-
-READY_SECONDS = 30.0
-"""
-Time limit in seconds from the container's start until its program may start: including the probe, 0.5 s on an idle
-machine.
 """
 
 
@@ -111,8 +104,11 @@ class Container:
 
     :param on_death: called once with the reason if the container ends without :meth:`stop`.
     :param sidecar: connects it with the proxies where it cannot use the mounted sockets; ``None``: it must use them.
+    :param listener: makes the MITM proxy's address in its network; ``None``: the image's entry point does.
     :ivar id: its full id, once it is created.
     """
+
+    log = Logger()
 
     def __init__(
         self,
@@ -120,8 +116,10 @@ class Container:
         spec: ContainerSpec,
         on_death: Callable[[ContainerDied], None],
         sidecar: Sidecar | None = None,
+        listener: ProxyListener | None = None,
     ) -> None:
-        self._engine, self._spec, self._on_death, self._sidecar = engine, spec, on_death, sidecar
+        self._engine, self._spec, self._on_death = engine, spec, on_death
+        self._sidecar, self._listener = sidecar, listener
         self._watching: Deferred[None] | None = None
         self._hits: dict[str, int] = {}
         self.id = ""
@@ -149,7 +147,7 @@ class Container:
         sidecar = self._sidecar
         if sidecar is None or not sidecar.way.tcp:
             try:
-                return await self._started()
+                return await self._beside()
             except SocketsUnreachable:
                 if sidecar is None or not sidecar.way.try_tcp():
                     raise
@@ -161,6 +159,18 @@ class Container:
         finally:
             if self._watching is None:
                 await shielded(Deferred.fromCoroutine(sidecar.stop()))
+
+    async def _beside(self) -> tuple[ProbeFinding, ...]:
+        """Start it on the kernel of this machine."""
+        if self._listener is not None and self._listener.possible:
+            bridged, self._spec = self._spec, replace(self._spec, bridge=False)
+            try:
+                return await self._started()
+            except NetworkClosed as e:
+                self.log.info("a program inside connects containers with the MITM proxy: {why}", why=str(e))
+            finally:
+                self._spec = bridged
+        return await self._started()
 
     async def _started(self) -> tuple[ProbeFinding, ...]:
         creating = Deferred.fromCoroutine(self._create())
@@ -234,11 +244,11 @@ class Container:
         self.id = await self._engine.create(self._spec)
 
     async def _begin(self) -> tuple[ProbeFinding, ...]:
+        """Start the main program, and check what it runs in."""
         await self._engine.start(self.id)
-        return await self._probe()
-
-    async def _probe(self) -> tuple[ProbeFinding, ...]:
         try:
+            if self._listener is not None and not self._spec.bridge:
+                await self._listener.open(self.id)
             return await probe(self._engine, self.id, self._spec, self._sidecar)
         except ContainerDied:
             raise await self._death() from None
@@ -296,6 +306,8 @@ class Container:
         await self._remove()
 
     async def _remove(self) -> None:
+        if self._listener is not None:
+            self._listener.close()
         try:
             await self._engine.remove(self.id)
         except EngineError as e:
@@ -303,89 +315,6 @@ class Container:
                 raise
         if self._sidecar is not None:
             await self._sidecar.stop()
-
-
-class ScreenedContainer(Container):
-    """
-    A container whose main program is the agent's program.
-
-    :param spec: has a terminal, and a command of :func:`~ironcurtain.container.terminal.waiting`.
-    :param on_end: called once with the program's end, after the last output, also after :meth:`stop`; not if it did not
-        start.
-    :param sidecar: see :class:`Container`.
-    :ivar terminal: the program's terminal.
-    """
-
-    def __init__(
-        self,
-        engine: Engine,
-        spec: ContainerSpec,
-        terminal: ContainerTerminal,
-        on_end: Callable[[ProgramExit], None],
-        sidecar: Sidecar | None = None,
-    ) -> None:
-        super().__init__(engine, spec, lambda why: None, sidecar)
-        self.terminal, self._on_end = terminal, on_end
-
-    async def stop(self) -> None:
-        """End the program and everything else in it, and remove it. Can be called if it has ended or is gone."""
-        await shielded(Deferred.fromCoroutine(self._end()))
-
-    async def _begin(self) -> tuple[ProbeFinding, ...]:
-        try:
-            return await self._opened()
-        except BaseException:
-            self.terminal.close()
-            raise
-
-    async def _opened(self) -> tuple[ProbeFinding, ...]:
-        await self.terminal.open(self.id)
-        try:
-            ready = Deferred.fromCoroutine(self._get_ready())
-            return await ready.addTimeout(READY_SECONDS, self._engine.clock)
-        except Late:
-            raise NotReady(READY_SECONDS, last_words(self.terminal.said)) from None
-        except ContainerDied:
-            raise await self._death() from None
-
-    async def _get_ready(self) -> tuple[ProbeFinding, ...]:
-        await self._engine.start(self.id)
-        findings = await self._probe()
-        await self.terminal.go()
-        return findings
-
-    async def _watch(self) -> None:
-        try:
-            ended = await self._how()
-            await self.terminal.drained()
-        except CancelledError:
-            return
-        self._on_end(ended)
-
-    async def _how(self) -> ProgramExit:
-        try:
-            with suppress(EngineError):  # it is already gone
-                await self._engine.wait(self.id)
-            state = ContainerState.of(await self._engine.inspect(self.id))
-        except EngineUnavailable as e:
-            return ProgramExit(None, f"the state of the container is unknown: {e}")
-        except EngineError as e:
-            return ProgramExit(None, f"another program removed the container ({e.message})")
-        return ProgramExit(state.exit_status, self._reason(state))
-
-    async def _end(self) -> None:
-        self.terminal.flow()
-        try:
-            with suppress(EngineError):  # whatever the state, removing ends it
-                await self._engine.stop(self.id, STOP_SECONDS)
-            if self._watching is not None:
-                await self._watching
-        finally:
-            self.terminal.close()
-        await self._remove()
-
-    async def _said(self) -> str:
-        return self.terminal.said
 
 
 def out_of_sight(why: EngineUnavailable) -> ContainerDied:

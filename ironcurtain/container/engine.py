@@ -131,6 +131,14 @@ class Engine:
         """Whether it has a socket that this process may use; if not, it is not running."""
         return os.access(self.address.removeprefix("unix://"), os.R_OK | os.W_OK)
 
+    @property
+    def is_own(self) -> bool:
+        """Whether its socket belongs to the account of this process: then the two can have the same rights."""
+        try:
+            return os.stat(self.address.removeprefix("unix://")).st_uid == os.geteuid()
+        except OSError:
+            return False
+
     def close(self) -> None:
         """Let its threads end, without waiting for them. It can be used again."""
         self._client.close()

@@ -67,6 +67,12 @@ class ProbeFailed(IronCurtainError):
         self.problems = problems
 
 
+class NetworkClosed(IronCurtainError):
+    """The network of a container cannot be entered from outside. The message says why."""
+
+    code = "NETWORK_CLOSED"
+
+
 class SocketsUnreachable(IronCurtainError):
     """A program in the container cannot connect to the sockets of this machine that are mounted in it."""
 

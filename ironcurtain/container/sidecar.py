@@ -62,10 +62,12 @@ class SocketWay:
     :param setting: ``unix``: by mounted sockets; ``tcp``: through a sidecar; ``auto``: through a sidecar if a program
         in a container could not connect to a mounted socket.
     :ivar unreachable: whether it could not.
+    :ivar enters: whether the network of a container can be entered from outside, as far as is known.
     """
 
     setting: Literal["auto", "unix", "tcp"] = "auto"
     unreachable: bool = False
+    enters: bool = True
 
     @property
     def tcp(self) -> bool:

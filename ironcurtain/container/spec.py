@@ -93,6 +93,7 @@ class ContainerSpec:
     :param pids: maximum number of processes and threads.
     :param tty: whether the main program has a terminal to attach to.
     :param directory: where programs start.
+    :param bridge: whether the image's entry point runs first, which makes the MITM proxy's address inside.
     :raises UsageError: the user is root, or a mount is not allowed.
     """
 
@@ -110,6 +111,7 @@ class ContainerSpec:
     labels: Mapping[str, str]
     tty: bool = False
     directory: str = WORKSPACE
+    bridge: bool = True
 
     def __post_init__(self) -> None:
         if self.uid <= 0 or self.gid < 0:
@@ -137,6 +139,7 @@ class ContainerSpec:
         return {
             "Image": self.image,
             "Cmd": list(self.command),
+            **({} if self.bridge else {"Entrypoint": [""]}),  # which stands for none
             "User": f"{self.uid}:{self.gid}",
             "Env": [f"{name}={value}" for name, value in self.environment.items()],
             "Labels": dict(self.labels),

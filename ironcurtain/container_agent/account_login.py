@@ -22,9 +22,10 @@ from ironcurtain.accounts.login import Login
 from ironcurtain.accounts.login_files import FILE_LIMIT, read_login
 from ironcurtain.accounts.login_programs import LoginProgram, claude_owner
 from ironcurtain.agents import adapter as surroundings
-from ironcurtain.container.container import ScreenedContainer
 from ironcurtain.container.doors import Doors
 from ironcurtain.container.engine import Engine
+from ironcurtain.container.proxy_listener import ProxyListener
+from ironcurtain.container.screened import ScreenedContainer
 from ironcurtain.container.sidecar import Sidecar, SocketWay
 from ironcurtain.container.spec import ContainerSpec
 from ironcurtain.container.terminal import ContainerTerminal, waiting
@@ -44,7 +45,7 @@ from ironcurtain.process.accounts import Account
 from ironcurtain.process.identity import identify
 from ironcurtain.services import unix_socket
 from ironcurtain.services.client_limits import ClientAdmission
-from ironcurtain.services.stream import Wrap, serve
+from ironcurtain.services.stream import Wrap, itself, serve
 from ironcurtain.terminal.guard import Guard
 from ironcurtain.terminal.local import LocalTerminal
 from ironcurtain.terminal.model import ProgramExit
@@ -140,7 +141,8 @@ class AccountLogin:
         over: Deferred[ProgramExit] = Deferred()
         stream.owner = _Shown(terminal, stream)
         sidecar = Sidecar(engine, self._around.way, partial(self._open_doors, door), lambda why: None)
-        container = ScreenedContainer(engine, spec, stream, over.callback, sidecar)
+        listener = ProxyListener(engine, self._around.way, partial(_serve, door))
+        container = ScreenedContainer(engine, spec, stream, over.callback, sidecar, listener)
         guard = Guard()
         guard.begin(0)
         try:
@@ -161,11 +163,8 @@ class AccountLogin:
             guard.end()
 
     async def _open_doors(self, door: LoginDoor, address: str) -> Doors:
-        async def accept(listening: socket.socket, wrap: Wrap) -> asyncio.Server:
-            return await serve(listening, wrap(door), ClientAdmission())
-
         doors = Doors(self._around.reactor)
-        await doors.open(address, self._run.mitm_socket.name, accept)
+        await doors.open(address, self._run.mitm_socket.name, partial(_serve, door))
         return doors
 
     def _look(self, container: ScreenedContainer, terminal: LocalTerminal) -> Deferred[None] | None:
@@ -216,6 +215,10 @@ class AccountLogin:
             remove(self._paths.directory)
             shutil.rmtree(self._run.directory, ignore_errors=True)
             lock.release()
+
+
+async def _serve(door: LoginDoor, listening: socket.socket, wrap: Wrap = itself) -> asyncio.Server:
+    return await serve(listening, wrap(door), ClientAdmission())
 
 
 class _Typed:

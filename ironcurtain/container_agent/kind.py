@@ -22,10 +22,12 @@ from ironcurtain.accounts.token_endpoint import verified_endpoint
 from ironcurtain.agents.adapter import Adapter, Facts
 from ironcurtain.agents.orientation import Reach, orientation
 from ironcurtain.audit.chain import read_record
-from ironcurtain.container.container import Container, ScreenedContainer
+from ironcurtain.container.container import Container
 from ironcurtain.container.engine import Engine
 from ironcurtain.container.errors import ContainerDied
 from ironcurtain.container.own_path import agent_directory, obstacle
+from ironcurtain.container.proxy_listener import ProxyListener
+from ironcurtain.container.screened import ScreenedContainer
 from ironcurtain.container.sidecar import Sidecar, SocketWay
 from ironcurtain.container.spec import WORKSPACE, ContainerSpec, Mount
 from ironcurtain.container.terminal import ContainerTerminal, waiting
@@ -253,14 +255,14 @@ class ContainerKind:
 
     async def _container(self, core: Core, proxies: Proxies, died: Callable[[ContainerDied], None]) -> Container:
         spec = await self._spec(core, proxies, COMMAND, {}, tty=False)
-        return Container(self._engine(), spec, died, self._sidecar(core, proxies))
+        return Container(self._engine(), spec, died, *self._ways(core, proxies))
 
     async def _screened(
         self, core: Core, proxies: Proxies, argv: tuple[str, ...], environment: Mapping[str, str], ended: OnEnd
     ) -> ScreenedContainer:
         terminal = ContainerTerminal(self._engine(), *(core.request.terminal or (0, 0)))
         spec = await self._spec(core, proxies, waiting(argv), environment)
-        return ScreenedContainer(self._engine(), spec, terminal, ended, self._sidecar(core, proxies))
+        return ScreenedContainer(self._engine(), spec, terminal, ended, *self._ways(core, proxies))
 
     async def _in_bubblewrap(
         self, core: Core, proxies: Proxies, died: Callable[[ContainerDied], None]
@@ -278,11 +280,15 @@ class ContainerKind:
         protected = session_protected(core, self._environ)
         return self._places.plan(core, environment, workspace_names(core), further, proxies.run.proxy_socket, protected)
 
-    def _sidecar(self, core: Core, proxies: Proxies) -> Sidecar:
+    def _ways(self, core: Core, proxies: Proxies) -> tuple[Sidecar, ProxyListener]:
+        """:returns: how its container can reach the proxies, besides the mounted sockets."""
+
         def tell(text: str) -> None:
             core.emit(events.Notice(text=text, routine=True))
 
-        return Sidecar(self._engine(), self._way, proxies.open_doors, tell)
+        engine = self._engine()
+        listener = ProxyListener(engine, self._way, proxies.mitm.accept)
+        return Sidecar(engine, self._way, proxies.open_doors, tell), listener
 
     async def _spec(
         self, core: Core, proxies: Proxies, command: tuple[str, ...], environment: Mapping[str, str], tty: bool = True

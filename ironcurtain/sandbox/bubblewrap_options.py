@@ -84,7 +84,7 @@ class Bubblewrap:
             line = [self.path, "--args", _number(OUTER_DESCRIPTOR, descriptors), "--", *line]
         if sandbox.listeners:
             held = [_number(HANDOVER_DESCRIPTOR, descriptors), ",".join(map(str, sandbox.listeners))]
-            line = [*_holding(), *held, *line]
+            line = [*holding(), *held, *line]
         inside = [*_limited(sandbox.limits, sandbox.account), *argv]
         return [*line, *(inside if sandbox.account is None else sandbox.account.command(inside))]
 
@@ -105,7 +105,7 @@ class Bubblewrap:
         return not self.safe and bool(sandbox.inner_mount_points())
 
 
-def _holding() -> list[str]:
+def holding() -> list[str]:
     """:returns: the start of the command line that runs :mod:`~ironcurtain.sandbox.hold`."""
     if os.access(sys.executable, os.X_OK) and os.access(hold.__file__, os.R_OK):
         return [sys.executable, "-I", "-S", hold.__file__]

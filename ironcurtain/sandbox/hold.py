@@ -1,10 +1,15 @@
 """
-Start bubblewrap, make listening sockets inside its new network namespace, and hand them out before its program starts:
-``python -I -S hold.py DESCRIPTOR LISTENERS BWRAP OPTION ...``.
+Make listening sockets inside another network namespace, and hand them out.
 
-There is nothing in the namespace but loopback, and nothing that runs inside belongs to IronCurtain: what the program
-connects to is accepted by whoever gets the sockets. This process becomes bubblewrap; a second one enters the namespace
-while bubblewrap holds its program back, and ends. If anything fails, it kills bubblewrap.
+There is nothing in the namespace but loopback, and nothing that runs inside belongs to IronCurtain: what programs there
+connect to is accepted by whoever gets the sockets.
+
+``python -I -S hold.py DESCRIPTOR LISTENERS BWRAP OPTION ...`` starts bubblewrap, and its program only afterwards. This
+process becomes bubblewrap; a second one enters its new namespace while bubblewrap holds its program back, and ends. If
+anything fails, it kills bubblewrap.
+
+``python -I -S hold.py DESCRIPTOR LISTENERS PROCESS CONTAINER`` enters the namespace of a container, by the ids of its
+first process and of itself.
 
 It is run by its path, without the rest of the package.
 """
@@ -43,18 +48,43 @@ FAILED = b"!"
 
 
 def main() -> None:
-    """Start both."""
+    """Do what the command line says."""
     handover, listeners, *line = sys.argv[1:]
+    if line[0].isdigit():
+        _join(int(handover), listeners.split(","), line[0], line[1])
+    else:
+        _start(int(handover), listeners.split(","), line)
+
+
+def _join(handover: int, listeners: list[str], process: str, container: str) -> None:
+    import socket
+
+    with socket.socket(fileno=handover) as outside:
+        try:
+            directory = os.open(f"/proc/{process}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            # What is opened below it is this process's, or nothing, also if the id belongs to another one by now.
+            with open(os.open("cgroup", os.O_RDONLY | os.O_CLOEXEC, dir_fd=directory)) as groups:
+                if container not in groups.read():
+                    raise OSError(f"process {process} is not the container's")
+            enter(directory)
+            made = [_listening(listener, number) for number, listener in enumerate(listeners, 1)]
+            socket.send_fds(outside, [b"."], [each.fileno() for each in made])
+        except Exception as e:
+            with contextlib.suppress(OSError):  # nobody may be there to hear it
+                outside.send(FAILED + str(e).encode(errors="replace"))
+
+
+def _start(handover: int, listeners: list[str], line: list[str]) -> None:
     bubblewrap = os.getpid()
     info_reader, info_writer = os.pipe()
     go_reader, go_writer = os.pipe()
     if os.fork() == 0:
         os.close(info_writer)
         os.close(go_reader)
-        os._exit(_enter(bubblewrap, info_reader, go_writer, int(handover), listeners.split(",")))
+        os._exit(_enter(bubblewrap, info_reader, go_writer, handover, listeners))
     for descriptor in (info_writer, go_reader):
         os.set_inheritable(descriptor, True)
-    os.close(int(handover))
+    os.close(handover)
     os.execv(line[0], [line[0], "--info-fd", str(info_writer), "--block-fd", str(go_reader), *line[1:]])
 
 
@@ -73,7 +103,7 @@ def _enter(bubblewrap: int, info: int, go: int, handover: int, listeners: list[s
         except ProcessLookupError:
             return 1
         try:
-            enter(child)
+            enter(os.open(f"/proc/{child}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
             made = [_listening(listener, number) for number, listener in enumerate(listeners, 1)]
             socket.send_fds(outside, [b"."], [each.fileno() for each in made])
         except Exception as e:
@@ -129,11 +159,12 @@ def enter(process: int) -> None:
     """
     Enter the network namespace of a process, for which this one must have a single thread.
 
+    :param process: descriptor of its directory in ``/proc``.
     :raises OSError: this is not permitted.
     """
     import fcntl
 
-    network = os.open(f"/proc/{process}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+    network = os.open("ns/net", os.O_RDONLY | os.O_CLOEXEC, dir_fd=process)
     if os.path.sameopenfile(network, os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)):
         raise OSError("it has no network namespace of its own")
     # The namespace of accounts that the network belongs to; the process itself may be in a further one by now.

@@ -96,6 +96,10 @@ class AgentImageTests(EngineCase):
         said = await self.sh(container, "echo model | socat -t 5 - TCP:127.0.0.1:18080; cat $HOME/early")
         self.assertEqual(said.out, "mitm-proxy heard model\nmitm-proxy heard early\n")
 
+    async def test_nothing_bridges_inside_if_the_address_is_made_from_outside(self) -> None:
+        container = await self.running(image=await agent_image("codex"), bridge=False)
+        self.assertEqual((await self.sh(container, "ps -eo comm=")).out, "docker-init\nsleep\nsh\nps\n")
+
     async def test_an_image_tells_nothing_about_the_machine_that_built_it(self) -> None:
         for agent in PROGRAMS:
             image = await agent_image(agent)

@@ -8,10 +8,9 @@ from twisted.internet import reactor
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.task import Clock, deferLater
 
-from ironcurtain.container import container as containers
-from ironcurtain.container import execution, terminal
-from ironcurtain.container.container import ScreenedContainer
+from ironcurtain.container import execution, screened, terminal
 from ironcurtain.container.errors import ContainerDied, NotReady, ProbeFailed
+from ironcurtain.container.screened import ScreenedContainer
 from ironcurtain.container.terminal import ContainerTerminal, waiting
 from ironcurtain.terminal.model import ProgramExit
 from tests import engine as test_engine
@@ -41,7 +40,7 @@ class Owner:
 class ScreenedCase(ContainerCase):
     def setUp(self) -> None:
         super().setUp()
-        self.patch(containers, "READY_SECONDS", 60.0)
+        self.patch(screened, "READY_SECONDS", 60.0)
         self.patch(terminal, "DRAIN_SECONDS", 60.0)
         self.owner = Owner()
         self.terminal = ContainerTerminal(self.engine, 80, 24)
@@ -128,7 +127,7 @@ class ReadinessTests(ScreenedCase):
         starting = Deferred.fromCoroutine(self.made(command=("sh", "-c", "echo one; echo two; sleep 100")).start())
         while "two" not in self.terminal.said:
             await self.turn()
-        clock.advance(containers.READY_SECONDS)
+        clock.advance(screened.READY_SECONDS)
         while not starting.called:
             clock.advance(execution.POLL_SECONDS)
             await self.turn()

@@ -17,10 +17,11 @@ from twisted.internet.threads import deferToThread
 from twisted.protocols.wire import Echo
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.container.container import Container, ScreenedContainer
+from ironcurtain.container.container import Container
 from ironcurtain.container.doors import Doors
 from ironcurtain.container.errors import ContainerDied, SidecarFailed, SocketsUnreachable
 from ironcurtain.container.probe import judge_sidecar
+from ironcurtain.container.screened import ScreenedContainer
 from ironcurtain.container.sidecar import Sidecar, SidecarSpec, SocketWay
 from ironcurtain.container.spec import SOCKET_NAMES, SOCKETS, ContainerSpec, Mount
 from ironcurtain.container.terminal import ContainerTerminal, waiting

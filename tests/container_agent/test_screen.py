@@ -8,8 +8,7 @@ from typing import Any
 from twisted.internet.defer import Deferred
 from twisted.internet.task import deferLater
 
-from ironcurtain.container import container as containers
-from ironcurtain.container import terminal
+from ironcurtain.container import screened, terminal
 from ironcurtain.container.errors import EngineUnavailable
 from ironcurtain.container_agent.screen import TASK_LIMIT
 from ironcurtain.errors import SessionError, UsageError
@@ -27,7 +26,7 @@ from tests.terminal.doubles import Eye
 class ScreenCase(ContainerTestCase):
     def setUp(self) -> None:
         super().setUp()
-        self.patch(containers, "READY_SECONDS", 60.0)
+        self.patch(screened, "READY_SECONDS", 60.0)
 
     async def begin(self, world: World | None = None, **request: Any) -> Session:
         """Start a session with a terminal, and attach to it."""
@@ -133,7 +132,7 @@ class LifeTests(ScreenCase):
 
 class FailureTests(ScreenCase):
     async def test_not_ready_in_time(self) -> None:
-        self.patch(containers, "READY_SECONDS", 0.0)
+        self.patch(screened, "READY_SECONDS", 0.0)
         error = await self.fails(self.begin())
         self.assertIn("the agent did not start: the container was not ready for attaching within 0 s", str(error))
         self.assertEqual(self.containers(), [])
