@@ -15,7 +15,7 @@ from ironcurtain.cli.output import home, print_lines
 if TYPE_CHECKING:
     from ironcurtain.escalation.forms import Form
     from ironcurtain.operations.model import EscalationView
-    from ironcurtain.view.form_dialogue import Act
+    from ironcurtain.view.forms import Act
 
 JSON_LIMIT = 1024 * 1024
 """Maximum number of bytes read from standard input."""
@@ -48,7 +48,7 @@ def answer(
     from ironcurtain.control.owners import Owners
     from ironcurtain.escalation import Outcome
     from ironcurtain.view.escalations import decided
-    from ironcurtain.view.form_dialogue import Act
+    from ironcurtain.view.forms import Act
 
     where = home()
 
@@ -107,7 +107,7 @@ def _asked(view: EscalationView, form: Form) -> tuple[Act, dict[str, Any]]:
     from ironcurtain.cli.run import blocking
     from ironcurtain.text.display import one_line
     from ironcurtain.view.escalations import whole_lines
-    from ironcurtain.view.form_dialogue import HELP, Act, FormDialogue
+    from ironcurtain.view.forms import HELP, Act, FormDialogue
 
     print_lines("\n".join([*whole_lines(view, time.time()), *([HELP] if form.fields else [])]))
     dialogue = FormDialogue(view.number, view.digest, form)

@@ -233,7 +233,7 @@ def last_turns(session: str) -> list[str]:
     from ironcurtain.cli.terminal.reports import history_lines
     from ironcurtain.session.history import read_turns
     from ironcurtain.text.columns import unstyled
-    from ironcurtain.view.signs import signs_for
+    from ironcurtain.view.look import signs_for
 
     turns = read_turns(home().session(session).history)[-TURNS_SHOWN:]
     width, signs = shutil.get_terminal_size().columns, signs_for(sys.stderr.encoding)

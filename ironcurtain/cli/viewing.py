@@ -13,7 +13,7 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from ironcurtain.cli.output import print_lines
-from ironcurtain.cli.terminal.standard import in_foreground
+from ironcurtain.cli.terminal.plain import in_foreground
 from ironcurtain.errors import IronCurtainError, Unavailable
 from ironcurtain.session.model import SessionInfo, State
 from ironcurtain.terminal.guard import Guard

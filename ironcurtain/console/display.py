@@ -11,6 +11,7 @@ from twisted.internet.task import LoopingCall
 from ironcurtain.console.layout import ClickTarget, Frame
 from ironcurtain.console.screen import Channel, ChannelScreen
 from ironcurtain.console.state import Shown
+from ironcurtain.view.look import NO_TITLE, TITLE_RESTORED, TITLE_SAVED, titled
 
 TICK_SECONDS = 1.0
 """Seconds between redraws, for the times on the screen."""
@@ -21,10 +22,6 @@ SEQUENCE_SECONDS = 0.125
 WHEEL_ROWS = 3
 """Rows that one step of a mouse wheel scrolls."""
 
-NO_TITLE = ("linux", "eterm-color")
-"""Terminals that display a title sequence as text."""
-
-_TITLE_SAVED, _TITLE_RESTORED = "\x1b[22;0t", "\x1b[23;0t"
 
 _WHEEL = {4: -WHEEL_ROWS, 5: WHEEL_ROWS}
 _NOT_PRESSED = frozenset(("focus in", "focus out", "begin paste", "end paste"))
@@ -192,19 +189,19 @@ class Attention:
     def begin(self) -> None:
         """Save the title that the terminal has."""
         if self._has_title:
-            self._screen.write(_TITLE_SAVED)
+            self._screen.write(TITLE_SAVED)
 
     def end(self) -> None:
         """Give it back."""
         if self._has_title:
-            self._screen.write(_TITLE_RESTORED)
+            self._screen.write(TITLE_RESTORED)
 
     def drawn(self, waiting: int) -> None:
         """A frame was drawn, in which so many calls wait."""
         if self.rings:
             self.rings = False
             self._screen.write("\a")
-        title = f"ironcurtain: {waiting} waiting" if waiting else "ironcurtain"
+        title = titled(f": {waiting} waiting" if waiting else "")
         if self._has_title and title != self._title:
             self._title = title
-            self._screen.write(f"\x1b]2;{title}\a")
+            self._screen.write(title)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from ironcurtain.console.state import ConsoleState, Effect, Question, Send, ShownEscalation
 from ironcurtain.escalation.model import Outcome
 from ironcurtain.text.line_editing import edited
-from ironcurtain.view.form_dialogue import Act, FormDialogue
+from ironcurtain.view.forms import Act, FormDialogue
 
 LINE_LIMIT = 4000
 """Maximum length in characters of a value."""

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field, replace
 from ironcurtain.escalation.decision_keys import Page
 from ironcurtain.shell.messages import ApprovalRequested, BudgetReached, ProposedStep
 from ironcurtain.shell.reversal import needs_own_decision
-from ironcurtain.shell_screen.frame import Frame
 from ironcurtain.shell_screen.panel import Panel
-from ironcurtain.shell_screen.question import Question
+from ironcurtain.shell_screen.question import Frame, Question
 from ironcurtain.text.columns import Line, Span, cells, clip, items, rows, shortened, unstyled
 from ironcurtain.text.display import elapsed
 from ironcurtain.view.steps import SCOPE, effect_line, inspected, listed, part_of, reason_line

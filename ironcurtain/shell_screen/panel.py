@@ -5,9 +5,8 @@ from __future__ import annotations
 from ironcurtain.escalation.decision_keys import DecisionKeys, Offer
 from ironcurtain.shell import messages
 from ironcurtain.shell.messages import ProposedStep
-from ironcurtain.shell_screen.frame import Frame
 from ironcurtain.shell_screen.input_line import InputLine
-from ironcurtain.shell_screen.question import Inspection, Question, shown_scope, shown_step
+from ironcurtain.shell_screen.question import Frame, Inspection, Question, shown_scope, shown_step
 from ironcurtain.view import step_record
 from ironcurtain.view.look import Look
 from ironcurtain.view.markdown import Markdown

@@ -1,4 +1,4 @@
-"""A question that is open, with the keys that it offers, and a step that is read in full."""
+"""A question that is open, with the keys that it offers; a step that is read in full; what a picture of them shows."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ironcurtain.escalation.decision_keys import Offer, Page
 from ironcurtain.shell.messages import ApprovalRequested, BudgetReached, ProposedStep
+from ironcurtain.text.columns import Line
 
 NOTES = frozenset("nc#")
 """Keys that begin a line for the agent, wherever something is asked."""
@@ -85,3 +86,28 @@ def shown_scope(request: ApprovalRequested) -> Hashable:
 
 def _unconditional(keys: str) -> dict[str, Collection[Hashable]]:
     return dict.fromkeys(keys, ())
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """
+    The live area.
+
+    :param lines: each fits its terminal; all of them leave one row free.
+    :param cursor: its column; it is in the last line.
+    :param question: the one that is on the screen.
+    :param whole: steps whose command is on the screen whole; ``cut`` those of which a part is missing.
+    :param scope_shown: whether what an approval for the session covers is on the screen whole.
+    :param first: index of the first step of the list, as ``last`` is of the last one.
+    :param page: of what is inspected.
+    """
+
+    lines: tuple[Line, ...] = ()
+    cursor: int = 0
+    question: Question | None = None
+    whole: tuple[ProposedStep, ...] = ()
+    cut: frozenset[int] = frozenset()
+    scope_shown: bool = False
+    first: int = 0
+    last: int = 0
+    page: Page | None = None

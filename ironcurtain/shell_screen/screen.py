@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ironcurtain.shell_screen.frame import Frame
 from ironcurtain.shell_screen.live import live
 from ironcurtain.shell_screen.panel import Panel
+from ironcurtain.shell_screen.question import Frame
 from ironcurtain.text.columns import Line, Span, cells, rows, unstyled
 from ironcurtain.view.step_record import Edge, Printed
 

@@ -8,7 +8,7 @@ from ironcurtain.session.events import EscalationRaised
 from ironcurtain.text.columns import Line, Span, brief_rows, cells, clip, cut, wrap
 from ironcurtain.text.display import left, one_line
 from ironcurtain.view.escalations import Question, approvals_words, question, tool_name, why
-from ironcurtain.view.signs import Signs
+from ironcurtain.view.look import Signs
 
 LINES = 14
 """Maximum number of lines for a call's arguments. With the rest of the banner it is about 20, which fits 80x24."""

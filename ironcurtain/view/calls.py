@@ -16,8 +16,8 @@ from ironcurtain.view.arguments import brief_json
 from ironcurtain.view.diffs import diff_lines
 from ironcurtain.view.escalations import tool_name
 from ironcurtain.view.events import unasked
+from ironcurtain.view.look import Signs
 from ironcurtain.view.outcomes import ended_words
-from ironcurtain.view.signs import Signs
 
 LEAST_ARGUMENTS = 8
 """Minimum number of columns for showing arguments."""

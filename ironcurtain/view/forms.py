@@ -1,11 +1,12 @@
-"""Render forms as lines, safe for a terminal, for every front end in which a person fills them in."""
+"""Forms as lines, safe for a terminal, and what each line of a person who fills one in means, for every front end."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from enum import Enum, auto
+from typing import Any, NamedTuple
 
-from ironcurtain.escalation.form_values import Choice, Field
+from ironcurtain.escalation.form_values import Choice, Field, FieldError
 from ironcurtain.escalation.forms import Filling, Form
 from ironcurtain.text.columns import wrap
 from ironcurtain.text.display import json_line, one_line, paragraphs
@@ -111,3 +112,77 @@ def _bounds(asked: Field) -> str:
     if asked.least is not None:
         return f", at least {asked.least:g}{unit}"
     return "" if asked.most is None else f", at most {asked.most:g}{unit}"
+
+
+HELP = "an empty line is the default, or nothing; /back: the field before; /decline or /cancel tell the server; /later"
+"""What can be entered in place of a value."""
+
+
+class Act(Enum):
+    """What is to be done after a line."""
+
+    GO_ON = auto()
+    SEND = auto()
+    DECLINE = auto()
+    CANCEL = auto()
+    LEAVE = auto()
+    """Nothing: the form waits on."""
+
+
+class Reply(NamedTuple):
+    """:ivar lines: to show, escaped."""
+
+    act: Act
+    lines: list[str]
+
+
+_COMMANDS = {"/decline": Act.DECLINE, "/cancel": Act.CANCEL, "/later": Act.LEAVE}
+
+
+class FormDialogue:
+    """
+    One person at one form.
+
+    :param digest: of the form that is shown.
+    """
+
+    def __init__(self, number: int, digest: str, form: Form) -> None:
+        self.number, self.digest = number, digest
+        self._filling = Filling(form)
+
+    @property
+    def values(self) -> dict[str, object]:
+        """What was entered so far."""
+        return self._filling.values
+
+    @property
+    def complete(self) -> bool:
+        """Whether only the confirmation is missing."""
+        return self._filling.current is None
+
+    @property
+    def prompt(self) -> str:
+        """What is asked next, on one line."""
+        return prompt_words(self._filling)
+
+    def begin(self) -> list[str]:
+        """:returns: the lines before the first field."""
+        return [HELP, self.prompt]
+
+    def enter(self, line: str) -> Reply:
+        """Take a line: a value, a command, or the confirmation."""
+        word = line.strip()
+        if line.startswith("/") and word in _COMMANDS:
+            return Reply(_COMMANDS[word], [])
+        if line.startswith("/") and word == "/back":
+            self._filling.back()
+            return Reply(Act.GO_ON, [self.prompt])
+        if self.complete:
+            return Reply(Act.SEND, []) if word.lower() == "yes" else Reply(Act.GO_ON, [self.prompt])
+        try:
+            self._filling.enter(line)
+        except FieldError as e:
+            return Reply(Act.GO_ON, [str(e), self.prompt])
+        if not self.complete:
+            return Reply(Act.GO_ON, [self.prompt])
+        return Reply(Act.GO_ON, [*filled_lines(self._filling), self.prompt])

@@ -1,4 +1,4 @@
-"""How the agent mode looks on a terminal: its signs, its colours, and text that is safe to show there."""
+"""How lines look on a terminal: the signs and colours that it has, its title, and text that is safe to show there."""
 
 from __future__ import annotations
 
@@ -8,7 +8,64 @@ from dataclasses import dataclass
 
 from ironcurtain.text.columns import Line, Style
 from ironcurtain.text.display import paragraphs, shorten
-from ironcurtain.view.signs import ASCII, UNICODE, Signs
+
+PROMPT = "> "
+"""Stands before what a person types, and typed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """Signs that a terminal may lack."""
+
+    top: str = "╭ "
+    side: str = "│ "
+    joint: str = "├ "
+    bottom: str = "╰ "
+    chosen: str = "▸ "
+    done: str = "✓"
+    failed: str = "✗"
+    left_out: str = "○"
+    """Also for a session that waits for its person."""
+
+    working: str = "●"
+    dot: str = " · "
+    rest: str = "…"
+    continued: str = "↵"
+    """Stands at the end of a row of a command that goes on in the next row without a line end."""
+
+    arrows: str = "↑↓"
+    item: str = "• "
+    """Before an item of a list."""
+
+
+UNICODE = Signs()
+ASCII = Signs("+ ", "| ", "+ ", "+ ", "> ", "ok", "x", "-", "*", ", ", "...", "\\", "j/k", "- ")
+
+
+def signs_for(encoding: str) -> Signs:
+    """:returns: the signs that an encoding has."""
+    try:
+        "".join(getattr(UNICODE, name) for name in UNICODE.__slots__).encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        return ASCII
+    return UNICODE
+
+
+def representable(text: str, encoding: str) -> str:
+    """:returns: the text with escapes for characters that an encoding lacks, so that nothing disappears."""
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        text = text.replace("…", "...")
+        return text.encode(encoding, "backslashreplace").decode(encoding)
+    return text
+
+
+NO_TITLE = ("linux", "eterm-color")
+"""Terminals that display a title sequence as text."""
+
+TITLE_SAVED, TITLE_RESTORED = "\x1b[22;0t", "\x1b[23;0t"
+"""What makes a terminal keep its title, and show that again."""
 
 TAB = "    "
 """Stands for a tab, whose width would depend on where it is."""
@@ -67,9 +124,12 @@ class Look:
         )
 
     def _representable(self, text: str) -> str:
-        if self.unicode or text.isascii():
-            return text
-        return text.replace("…", "...").encode("ascii", "backslashreplace").decode()
+        return representable(text, "utf-8" if self.unicode else "ascii")
+
+
+def titled(words: str) -> str:
+    """:returns: what makes a terminal show a title, which needs no escaping."""
+    return f"\x1b]2;ironcurtain{words}\a"
 
 
 def encoding_of(environ: Mapping[str, str]) -> str:

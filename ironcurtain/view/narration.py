@@ -20,7 +20,7 @@ from ironcurtain.text.display import elapsed, left, one_line, paragraphs
 from ironcurtain.view.calls import EXPLAINED, ToolsInUse
 from ironcurtain.view.escalations import approvals_words
 from ironcurtain.view.events import Severity, describe
-from ironcurtain.view.signs import PROMPT, UNICODE, Signs
+from ironcurtain.view.look import PROMPT, UNICODE, Signs
 from ironcurtain.view.speech import Speech, shown
 
 REMEMBERED = 200

@@ -10,7 +10,7 @@ from ironcurtain.session.events import EscalationRaised
 from ironcurtain.text.columns import cells, unstyled
 from ironcurtain.text.display import one_line, paragraphs
 from ironcurtain.view.banner import LINES, SCOPE_LINES, banner
-from ironcurtain.view.signs import ASCII, UNICODE
+from ironcurtain.view.look import ASCII, UNICODE
 from tests.view.strategies import arguments, harmful, nasty
 
 

@@ -10,8 +10,8 @@ from twisted.trial.unittest import SynchronousTestCase
 from ironcurtain.session import events
 from ironcurtain.text.columns import Span, unstyled
 from ironcurtain.view.banner import banner
+from ironcurtain.view.look import ASCII
 from ironcurtain.view.narration import Answers, Ask, Item, Narration, Say, WholeAnswer
-from ironcurtain.view.signs import ASCII
 from tests.view.strategies import harmful, nasty, session_events
 
 DONE = events.ToolFinished(call_id="a", status="success", duration_ms=3)

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.view.signs import ASCII, UNICODE, representable, signs_for
+from ironcurtain.view.look import ASCII, UNICODE, representable, signs_for
 
 
 class EncodingTests(SynchronousTestCase):

@@ -19,7 +19,7 @@ from ironcurtain.operations.api import SessionApi
 from ironcurtain.operations.operations import LOOK
 from ironcurtain.view.commands import Command
 from ironcurtain.view.escalations import LIST_LIMIT, whole_lines
-from ironcurtain.view.form_dialogue import Act, FormDialogue
+from ironcurtain.view.forms import Act, FormDialogue
 
 
 class Commands:

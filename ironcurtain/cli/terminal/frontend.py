@@ -21,11 +21,10 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from ironcurtain.cli.terminal.carrying_out import Commands
-from ironcurtain.cli.terminal.commands import Input, Message, parse
-from ironcurtain.cli.terminal.line_queue import LineQueue, Over
+from ironcurtain.cli.terminal.commands import Input, LineQueue, Message, Over, parse
+from ironcurtain.cli.terminal.plain import standard_surface
 from ironcurtain.cli.terminal.printer import Printer
 from ironcurtain.cli.terminal.sender import Delivered, Sender
-from ironcurtain.cli.terminal.standard import standard_surface
 from ironcurtain.cli.terminal.surface import Surface
 from ironcurtain.cli.undoing import Propose
 from ironcurtain.errors import IronCurtainError, SessionError

@@ -1,11 +1,11 @@
-"""A session on plain streams: pipes, files, or a terminal that can only print."""
+"""A session on the standard streams: a terminal, or plain ones such as pipes, files, and terminals that only print."""
 
 from __future__ import annotations
 
 import codecs
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TextIO
 
 from twisted.internet.interfaces import IReactorFDSet, IReadDescriptor
@@ -14,7 +14,7 @@ from zope.interface import implementer
 
 from ironcurtain.cli.terminal.surface import Listener, Surface
 from ironcurtain.text.columns import Line, unstyled
-from ironcurtain.view.signs import representable, signs_for
+from ironcurtain.view.look import representable, signs_for
 
 WIDTH = 80
 """Number of columns if the reader's width is unknown."""
@@ -128,3 +128,36 @@ class PlainSurface(Surface):
         if self._lines is not None:
             self._lines.stop()
             self._lines = None
+
+
+def standard_surface(
+    reactor: IReactorFDSet,
+    stdin: TextIO | None,
+    stdout: TextIO | None,
+    stderr: TextIO | None,
+    environ: Mapping[str, str],
+    now: Callable[[], float],
+) -> Surface:
+    """
+    :param now: returns seconds of the reactor's clock.
+    :returns: the terminal, if input and output are one that can be drawn on; else plain streams.
+    """
+    if stdin is not None and stdin.isatty() and not in_foreground(stdin.fileno()):
+        return PlainSurface(reactor, None, stdout, stderr, now)
+    if stdin is None or stderr is None or not (stdin.isatty() and stderr.isatty() and _can_redraw(environ)):
+        return PlainSurface(reactor, stdin, stdout, stderr, now)
+    from ironcurtain.cli.terminal.prompt import prompt_surface
+
+    return prompt_surface(stdin, stderr, environ, now)
+
+
+def _can_redraw(environ: Mapping[str, str]) -> bool:
+    return environ.get("TERM", "") not in ("", "dumb")
+
+
+def in_foreground(fd: int) -> bool:
+    """:returns: whether this process may read the terminal; a background job would be stopped."""
+    try:
+        return os.tcgetpgrp(fd) == os.getpgrp()
+    except OSError:  # it is not the controlling terminal
+        return True

@@ -42,17 +42,14 @@ from ironcurtain.cli.terminal.surface import Listener, Surface
 from ironcurtain.services.asyncio_bridge import from_asyncio
 from ironcurtain.terminal.provenance import KEY, Provenance
 from ironcurtain.text.columns import Line
+from ironcurtain.view.look import NO_TITLE, PROMPT, TITLE_RESTORED, TITLE_SAVED, representable, signs_for, titled
 from ironcurtain.view.narration import Live
-from ironcurtain.view.signs import PROMPT, representable, signs_for
 
 INPUT_LINES = 8
 """Maximum number of visible input lines; longer input scrolls."""
 
 RESIZE_SECONDS = 0.25
 """Seconds between checks of the terminal's size."""
-
-NO_TITLE = ("linux", "eterm-color")
-"""Terminals that display a title sequence as text."""
 
 STYLE = Style.from_dict(
     {
@@ -117,7 +114,7 @@ class PromptSurface(Surface):
     def open(self, listener: Listener, reads: bool) -> None:
         """Take over the terminal. Lines are always read, whatever ``reads`` says."""
         self._listener = listener
-        self._raw(self._title, "\x1b[22;0t")
+        self._raw(TITLE_SAVED)
         self._wakeup_fd = signal.set_wakeup_fd(-1)
         self._keep_wakeup_fd()
         self._running = from_asyncio(self._draw())
@@ -143,11 +140,11 @@ class PromptSurface(Surface):
     def bell(self, text: str) -> None:
         """Ring the bell, and show ``text`` in the title."""
         self._output.bell()
-        self._raw(self._title, f"\x1b]2;ironcurtain: {text}\x07")
+        self._raw(titled(f": {text}"))
 
     def calm(self) -> None:
         """Restore the title."""
-        self._raw(self._title, "\x1b]2;ironcurtain\x07")
+        self._raw(titled(""))
 
     def put_back(self, text: str) -> None:
         """Insert text at the beginning of the input line, and move the cursor to the end."""
@@ -166,7 +163,7 @@ class PromptSurface(Surface):
             await running
             self._keep_wakeup_fd()
             with suppress(OSError):  # the terminal may have disconnected
-                self._raw(self._title, "\x1b[23;0t")
+                self._raw(TITLE_RESTORED)
 
     async def _draw(self) -> None:
         await self._application.run_async(handle_sigint=False, set_exception_handler=False)
@@ -245,8 +242,9 @@ class PromptSurface(Surface):
         self._buffer.insert_text(event.data.replace("\r\n", "\n").replace("\r", "\n"))
         self._began = -math.inf
 
-    def _raw(self, wanted: bool, sequence: str) -> None:
-        if wanted:
+    def _raw(self, sequence: str) -> None:
+        """Write what is about the title."""
+        if self._title:
             self._output.write_raw(sequence)
             self._output.flush()
 

@@ -13,8 +13,8 @@ from ironcurtain.text.columns import Line, Span, cut
 from ironcurtain.text.display import shorten
 from ironcurtain.view.commands import CONVERSATION, Command, entries, help_lines
 from ironcurtain.view.escalations import WIDE, permission_rows
+from ironcurtain.view.look import Signs
 from ironcurtain.view.sessions import fact_lines, session_lines, used
-from ironcurtain.view.signs import Signs
 from ironcurtain.view.speech import shown
 
 LOG_LINES = 10

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from ironcurtain.text.columns import Line
+from ironcurtain.view.look import Signs
 from ironcurtain.view.narration import Live
-from ironcurtain.view.signs import Signs
 
 
 class Listener(Protocol):

@@ -18,8 +18,8 @@ from ironcurtain.session.agent_events import MessageQueued
 from ironcurtain.session.model import Reply, SessionInfo, SessionRequest, Turn, Usage
 from ironcurtain.session.snapshots import LeftPath, UndoReport
 from ironcurtain.text.columns import Line, unstyled
+from ironcurtain.view.look import ASCII
 from ironcurtain.view.narration import Live
-from ironcurtain.view.signs import ASCII
 
 INFO = SessionInfo(
     id="5a1e", number=7, kind="builtin", label="builtin: notes", state="ready", started_at="", workspace="/home/me"

@@ -10,11 +10,10 @@ from twisted.internet import reactor as installed
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase, TestCase
 
-from ironcurtain.cli.terminal.plain import PlainSurface
-from ironcurtain.cli.terminal.standard import standard_surface
+from ironcurtain.cli.terminal.plain import PlainSurface, standard_surface
 from ironcurtain.text.columns import Span
+from ironcurtain.view.look import ASCII, UNICODE
 from ironcurtain.view.narration import Live
-from ironcurtain.view.signs import ASCII, UNICODE
 
 reactor: Any = installed
 

@@ -20,8 +20,8 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import LoopingCall
 from twisted.trial.unittest import TestCase
 
+from ironcurtain.cli.terminal.plain import standard_surface
 from ironcurtain.cli.terminal.prompt import PromptSurface
-from ironcurtain.cli.terminal.standard import standard_surface
 from ironcurtain.text.columns import Span
 from ironcurtain.view.narration import Live
 

@@ -6,7 +6,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from ironcurtain.cli.terminal.reports import history_lines
 from ironcurtain.session.model import Turn, Usage
 from ironcurtain.text.columns import cells, unstyled
-from ironcurtain.view.signs import ASCII
+from ironcurtain.view.look import ASCII
 from tests.cli.terminal.frontends import FrontEndCase
 from tests.view.strategies import harmful, nasty
 
