@@ -11,7 +11,7 @@ from ironcurtain.console.state import ConsoleState, Section, Shown, ShownEscalat
 from ironcurtain.escalation.decision_keys import Page
 from ironcurtain.operations.model import EscalationView
 from ironcurtain.session.model import SessionInfo
-from ironcurtain.text.columns import Line, Span, cells, clip, cut, pad, wrap
+from ironcurtain.text.columns import Line, Span, cells, clip, cut, cut_left, items, pad, unstyled, wrap
 from ironcurtain.text.display import one_line
 from ironcurtain.view.escalations import tool_name
 from ironcurtain.view.sessions import session_lines
@@ -105,7 +105,7 @@ def frame(
     cursor = None
     if state.prompt is not None and rows > 1:
         at = rows - len(foot) + next(n for n, line in enumerate(foot) if line and line[0].style == "key")
-        cursor = (min(cells(_prompt(state.prompt, columns)), columns - 1), at)
+        cursor = (min(cells(unstyled(_prompt(state.prompt, columns))), columns - 1), at)
     return Frame(tuple(clip(line, columns) for line in lines), shown, tuple(lists.targets), cursor)
 
 
@@ -128,9 +128,12 @@ def _foot(state: ConsoleState, columns: int, rows: int, early: bool, scrolls: bo
     if state.prompt is not None and state.dialogue is not None:
         asked: list[Line] = [(Span(f" {part}", style),) for part in wrap(text, max(columns - 1, 1))]
         keys = _keys(("Enter next", "/back", "/decline", "/cancel", "Esc leave it"), columns)
-        return [*asked[-REMARK_LINES:], (Span(_prompt(state.prompt, columns), "key"),), *keys]
+        return [*asked[-REMARK_LINES:], _prompt(state.prompt, columns), *keys]
     if state.prompt is not None:
-        return [(Span(_prompt(state.prompt, columns), "key"),), *_keys(("Enter run", "Esc leave it"), columns)]
+        return [
+            _prompt(state.prompt, columns),
+            *_keys(("Enter run", "Esc leave it"), columns),
+        ]
     if state.question is not None:
         remark: list[Line] = [(Span(cut(f" {text}", columns), style),)] if text else []
         offered = ("y yes", "Esc no", *more, "/ command", *(["…"] if early else []))
@@ -191,20 +194,12 @@ def _asked_to_keep(escalation: EscalationView, what: str, columns: int) -> list[
     return [(Span(line, "warn"),) for line in lines]
 
 
-def _prompt(text: str, columns: int) -> str:
-    """:returns: the end of the input, if not all of it fits."""
-    while text and cells(text) > columns - 2:
-        text = text[1:]
-    return f" {text}"
+def _prompt(text: str, columns: int) -> Line:
+    return (Span(f" {cut_left(text, columns - 2, '')}", "key"),)
 
 
 def _keys(names: Sequence[str], columns: int) -> list[Line]:
-    lines: list[str] = [""]
-    for name in names:
-        if lines[-1] and len(lines[-1]) + len(name) + 2 > columns:
-            lines.append("")
-        lines[-1] += f"{' ' if not lines[-1] else '  '}{name}"
-    return [(Span(line, "dim"),) for line in lines]
+    return [(Span(" "), *line) for line in items([(Span(name, "dim"),) for name in names], columns - 1, "  ")]
 
 
 Body = tuple[list[Line], _Lists, Shown]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from ironcurtain.command_rules import Risk
@@ -84,16 +84,34 @@ def _cut(line: str, width: int, look: Look) -> Iterator[tuple[str, str]]:
 
 def effect_line(step: ProposedStep, look: Look) -> Line:
     """:returns: what a step that is asked about does, where, and whether that can be undone."""
-    dot = Span(look.signs.dot, "dim")
-    undo = () if step.undo == Reversal.READS else (dot, Span(undo_words(step.undo), "dim"))
-    return (_risk(step, look), *verdict_line(step, look)[3:], *undo)
+    undo = "" if step.undo == Reversal.READS else undo_words(step.undo)
+    return _dotted((_risk(step, look), _hidden(step), Span(undo, "dim")), look)
 
 
 def reason_line(step: ProposedStep, look: Look) -> Line:
     """:returns: why it is asked about, and what it is for."""
-    reason, purpose = look.brief(step.reason, BRIEF), look.brief(step.purpose, BRIEF)
-    asked = (Span(f"asked because {reason}", "dim"),) if reason else ()
-    return (*asked, *((Span(look.signs.dot * bool(asked) + purpose, "dim"),) if purpose else ()))
+    reason = f"asked because {look.brief(step.reason, BRIEF)}" if step.reason else ""
+    return _dotted((Span(reason, "dim"), Span(look.brief(step.purpose, BRIEF), "dim")), look)
+
+
+def risk_line(step: ProposedStep, look: Look) -> Line:
+    """:returns: the risk, the verdict if it is a denial, and what cannot be seen in the command."""
+    verdict = (_verdict(step, look),) if step.decision == "deny" else ()
+    return _dotted((_risk(step, look), *verdict, _hidden(step)), look)
+
+
+def verdict_line(step: ProposedStep, look: Look) -> Line:
+    """:returns: risk and verdict, and what cannot be seen in the command."""
+    return _dotted((_risk(step, look), _verdict(step, look), _hidden(step)), look)
+
+
+def _dotted(parts: Iterable[Span], look: Look) -> Line:
+    """:returns: the parts that are not empty, with dots between them."""
+    line: Line = ()
+    for part in parts:
+        if part.text:
+            line = (*line, Span(look.signs.dot, "dim"), part) if line else (part,)
+    return line
 
 
 def _risk(step: ProposedStep, look: Look) -> Span:
@@ -104,18 +122,14 @@ def _risk(step: ProposedStep, look: Look) -> Span:
     return Span(f"{risk}: {names}" if names else risk, style)
 
 
-def risk_line(step: ProposedStep, look: Look) -> Line:
-    """:returns: the risk, the verdict if it is a denial, and what cannot be seen in the command."""
-    line = verdict_line(step, look)
-    return line if step.decision == "deny" else (line[0], *line[3:])
+def _verdict(step: ProposedStep, look: Look) -> Span:
+    return Span(*_VERDICTS.get(step.decision, (look.brief(step.decision, 20), "warn")))
 
 
-def verdict_line(step: ProposedStep, look: Look) -> Line:
-    """:returns: risk and verdict, and what cannot be seen in the command."""
-    verdict, style = _VERDICTS.get(step.decision, (look.brief(step.decision, 20), "warn"))
-    dot = Span(look.signs.dot, "dim")
-    hidden = (dot, Span("hidden characters, shown as \\x..", "bad")) if _hides(step.command + step.diff) else ()
-    return (_risk(step, look), dot, Span(verdict, style), *hidden)
+def _hidden(step: ProposedStep) -> Span:
+    text = step.command + step.diff
+    is_hidden = has_hidden_text(text) or "\r" in text
+    return Span("hidden characters, shown as \\x..", "bad") if is_hidden else Span("")
 
 
 def listed(step: ProposedStep, first: Line, width: int, most: int, look: Look) -> tuple[list[Line], bool]:
@@ -127,7 +141,12 @@ def listed(step: ProposedStep, first: Line, width: int, most: int, look: Look) -
     :returns: its rows, and whether the command is whole in them.
     """
     room = width - sum(len(span.text) for span in first)
-    about = rows((*verdict_line(step, look), *_undo(step, look), *_purpose(step, look)), room)
+    # Whether it can be undone if an approval of the plan approves it; Enter shows why not.
+    asked = step.decision == "escalate" and step.undo != Reversal.READS
+    undo = undo_words(step.undo).partition(":")[0] if asked else ""
+    why = look.brief(step.reason if step.decision == "deny" and step.reason else step.purpose, BRIEF)
+    parts = (_risk(step, look), _verdict(step, look), _hidden(step), Span(undo, "dim"), Span(why, "dim"))
+    about = rows(_dotted(parts, look), room)
     about = shortened(about, PURPOSE_ROWS, (Span(look.signs.rest, "dim"),))
     shown, whole = part_of(step, room, max(min(LISTED_ROWS, most - len(about)), 1), look)
     return indented([*shown, *about][:most], first), whole and len(shown) <= most
@@ -161,18 +180,3 @@ def inspected(step: ProposedStep, request: ApprovalRequested | None, width: int,
         for part in look.text(text).split("\n") if text.strip() else ():
             lines += rows((Span(f"{label}: ", "dim"), Span(part)), width, 2)
     return lines
-
-
-def _purpose(step: ProposedStep, look: Look) -> Line:
-    text = look.brief(step.reason if step.decision == "deny" and step.reason else step.purpose, BRIEF)
-    return (Span(look.signs.dot, "dim"), Span(text, "dim")) if text else ()
-
-
-def _undo(step: ProposedStep, look: Look) -> Line:
-    """:returns: whether a step can be undone that an approval of the plan approves; Enter shows why not."""
-    asked = step.decision == "escalate" and step.undo != Reversal.READS
-    return (Span(look.signs.dot, "dim"), Span(undo_words(step.undo).partition(":")[0], "dim")) if asked else ()
-
-
-def _hides(command: str) -> bool:
-    return has_hidden_text(command) or "\r" in command
