@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ironcurtain.shell_screen.keymap import Key
+from ironcurtain.terminal.key_reader import Key
 from ironcurtain.text.columns import cells, fitting
 from ironcurtain.text.display import has_hidden_text, one_line
 from ironcurtain.text.line_editing import edited

@@ -11,9 +11,9 @@ from ironcurtain.escalation.decision_keys import Offer, Verdict, early
 from ironcurtain.shell.messages import Action, Approval, Instruct, Interrupt, Kill, MoreTokens, Note, ProposedStep
 from ironcurtain.shell.reversal import needs_own_decision
 from ironcurtain.shell_screen.input_line import InputLine
-from ironcurtain.shell_screen.keymap import Key, KeyReader
 from ironcurtain.shell_screen.panel import Panel
 from ironcurtain.shell_screen.question import MOVES, NOTES, PAGES, Inspection, Question, shown_step
+from ironcurtain.terminal.key_reader import Key, KeyReader
 from ironcurtain.terminal.keys import INTERRUPT, ForwardedInput, Keys
 from ironcurtain.text.display import one_line
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.shell_screen.input_line import InputLine
-from ironcurtain.shell_screen.keymap import ESCAPE_SECONDS, Key, KeyReader
+from ironcurtain.terminal.key_reader import ESCAPE_SECONDS, Key, KeyReader
 
 NAMES = {
     b"a": "a",
