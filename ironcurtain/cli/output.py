@@ -32,7 +32,7 @@ def settings(where: Home) -> Effective:
 
 def print_json(value: Any) -> None:
     """Print a value as JSON, indented, with times in ISO 8601."""
-    from ironcurtain.view.data import json_text
+    from ironcurtain.operations.json_text import json_text
 
     click.echo(json_text(value))
 

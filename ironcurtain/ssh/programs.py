@@ -19,13 +19,13 @@ from ironcurtain.escalation.forms import read_words
 from ironcurtain.home.session_paths import SessionPaths
 from ironcurtain.operations import Principal, Role
 from ironcurtain.operations.api import OversightApi
+from ironcurtain.operations.json_text import json_text
 from ironcurtain.operations.model import EscalationView, PermissionView
 from ironcurtain.session.model import SessionInfo
 from ironcurtain.ssh.channel import ChannelProgram, SessionChannel
 from ironcurtain.ssh.commands import Command, parse
 from ironcurtain.terminal.model import Mode
 from ironcurtain.text.display import ago, one_line, paragraphs, table
-from ironcurtain.view.data import json_text
 from ironcurtain.view.escalations import (
     decided,
     denied_all,

@@ -24,12 +24,12 @@ from ironcurtain.cli.terminal.carrying_out import Commands
 from ironcurtain.cli.terminal.commands import Input, LineQueue, Message, Over, parse
 from ironcurtain.cli.terminal.plain import standard_surface
 from ironcurtain.cli.terminal.printer import Printer
-from ironcurtain.cli.terminal.sender import Delivered, Sender
 from ironcurtain.cli.terminal.surface import Surface
 from ironcurtain.cli.undoing import Propose
 from ironcurtain.errors import IronCurtainError, SessionError
 from ironcurtain.home.session_paths import SessionPaths
 from ironcurtain.operations.api import SessionApi
+from ironcurtain.operations.sender import Delivered, Sender
 from ironcurtain.session import events
 from ironcurtain.session.model import OWNER_GONE, Reply, SessionInfo
 from ironcurtain.text.columns import Span

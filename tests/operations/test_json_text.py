@@ -4,8 +4,8 @@ import json
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from ironcurtain.operations.json_text import json_text
 from ironcurtain.operations.model import EscalationView, PermissionView
-from ironcurtain.view.data import json_text
 from tests.console.doubles import escalation, permission
 
 
