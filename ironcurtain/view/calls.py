@@ -12,21 +12,15 @@ from ironcurtain.session import events
 from ironcurtain.session.agent_events import AgentToolFinished, AgentToolStarted
 from ironcurtain.text.columns import Line, Span, cut
 from ironcurtain.text.display import elapsed, one_line, took
-from ironcurtain.view.arguments import brief_json
+from ironcurtain.view.arguments import NAME, brief_json
 from ironcurtain.view.diffs import diff_lines
 from ironcurtain.view.escalations import tool_name
-from ironcurtain.view.events import unasked
+from ironcurtain.view.events import TEXT_LIMIT, unasked
 from ironcurtain.view.look import Signs
 from ironcurtain.view.outcomes import ended_words
 
 LEAST_ARGUMENTS = 8
 """Minimum number of columns for showing arguments."""
-
-REASON_LIMIT = 300
-"""Maximum length in characters of a reason."""
-
-REPORTED_NAME_LIMIT = 40
-"""Maximum length in characters of the name of a tool that the agent's program reports."""
 
 DIFF_LINES = 30
 """Maximum number of lines of a diff in the conversation; ``ironcurtain observe`` and the workspace have all."""
@@ -71,7 +65,7 @@ class ToolsInUse:
     def began(self, event: events.ToolCallRaised | AgentToolStarted, at: float) -> None:
         """:param at: seconds since the epoch."""
         if isinstance(event, AgentToolStarted):
-            name, what = one_line(event.name, REPORTED_NAME_LIMIT), one_line(event.what)
+            name, what = one_line(event.name, NAME), one_line(event.what)
             self._running[ToolKey(True, event.tool_id)] = _Tool(name, what, at, bool(event.parent))
         else:
             name, what = tool_name(event.server, event.tool), brief_json(event.arguments)
@@ -144,9 +138,9 @@ class ToolsInUse:
 def _refusal(event: events.ToolDecision) -> str:
     match event.decision:
         case "deny":
-            reason = f": {one_line(event.reason, REASON_LIMIT)}" if event.reason else ""
+            reason = f": {one_line(event.reason, TEXT_LIMIT)}" if event.reason else ""
             return f"denied by {one_line(event.rule, 64)}{reason}"
         case "denied" | "expired" | "unattended" | "withdrawn" | "too-many":
-            return one_line(ended_words(event.decision, event.by or "a person"), REASON_LIMIT)
+            return one_line(ended_words(event.decision, event.by or "a person"), TEXT_LIMIT)
         case _:
             return ""

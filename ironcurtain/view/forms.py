@@ -10,9 +10,7 @@ from ironcurtain.escalation.form_values import Choice, Field, FieldError
 from ironcurtain.escalation.forms import Filling, Form
 from ironcurtain.text.columns import wrap
 from ironcurtain.text.display import json_line, one_line, paragraphs
-
-BRIEF = 200
-"""Maximum number of characters of a name, a title or a value where it is repeated."""
+from ironcurtain.view.arguments import BRIEF
 
 _MESSAGE, _INSIDE = "| ", "   "
 """What begins each row of a message, and of what belongs to a field."""

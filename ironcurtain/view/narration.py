@@ -19,17 +19,15 @@ from ironcurtain.text.columns import Line, Span, Style
 from ironcurtain.text.display import elapsed, left, one_line, paragraphs
 from ironcurtain.view.calls import EXPLAINED, ToolsInUse
 from ironcurtain.view.escalations import approvals_words
-from ironcurtain.view.events import Severity, describe
+from ironcurtain.view.events import TEXT_LIMIT, Severity, describe
 from ironcurtain.view.look import PROMPT, UNICODE, Signs
 from ironcurtain.view.speech import Speech, shown
 
 REMEMBERED = 200
 """Number of outcomes of escalations kept for late answers."""
 
-REMARK_LIMIT = 300
-"""Maximum length in characters of a reason or message in a remark; an error of a turn may have :data:`ERROR_LIMIT`."""
-
 ERROR_LIMIT = 1000
+"""Maximum length in characters of an error of a turn."""
 
 STATE_LIMIT = 40
 """Maximum length in characters of what an agent says that it does."""
@@ -231,7 +229,7 @@ class Narration:
             case events.CodeFinished():
                 self._turn.activity = "thinking"
                 if event.error:
-                    yield from self._failure("the code failed", event.error, REMARK_LIMIT)
+                    yield from self._failure("the code failed", event.error, TEXT_LIMIT)
             case _:
                 yield from self._remark(event)
 

@@ -7,13 +7,10 @@ from collections.abc import Mapping, Sequence
 from ironcurtain.operations.model import EscalationView
 from ironcurtain.text.columns import Style
 from ironcurtain.text.display import one_line
-from ironcurtain.view.escalations import approvals_words
+from ironcurtain.view.escalations import VALUE_LIMIT, approvals_words
 
 GONE = "gone"
 """The outcome of an escalation whose process is gone."""
-
-OUTCOME_LIMIT = 100
-"""Maximum length in characters of an outcome with the person's name."""
 
 _WORDS: Mapping[str, str] = {
     "expired": "expired, nobody decided in time",
@@ -35,7 +32,7 @@ def ended_words(outcome: str, by: str = "") -> str:
 def outcome_words(record: EscalationView) -> str:
     """:returns: what became of an escalation, after its number or name; escaped."""
     verb = {"expired": "", GONE: "is "}.get(record.outcome, "was ")
-    words = one_line(ended_words(record.outcome, record.by or "somebody"), OUTCOME_LIMIT)
+    words = one_line(ended_words(record.outcome, record.by or "somebody"), VALUE_LIMIT)
     return f"{verb}{words}{', and kept' if record.kept else ''}"
 
 
