@@ -16,7 +16,7 @@ from ironcurtain.operations.model import EscalationView
 from ironcurtain.session.model import SessionRequest
 from ironcurtain.text.columns import Style
 from ironcurtain.view.commands import Command
-from ironcurtain.view.outcomes import outcome_of_all
+from ironcurtain.view.escalations import outcome_of_all
 
 Change = Callable[[ConsoleState], ConsoleState]
 

@@ -17,11 +17,11 @@ from ironcurtain.view.escalations import (
     IN_FULL,
     NAME_LIMIT,
     approvals_words,
+    outcome_words,
     permission_rows,
     question,
     tool_name,
 )
-from ironcurtain.view.outcomes import outcome_words
 from ironcurtain.view.sessions import DIGEST, head_words
 
 REASON_LINES = 2

@@ -11,8 +11,7 @@ from ironcurtain.session.model import SessionInfo
 from ironcurtain.text.columns import Line, Span, Style, cells, cut, cut_left, pad
 from ironcurtain.text.display import left, one_line
 from ironcurtain.view.arguments import distinguishing
-from ironcurtain.view.escalations import NAME_LIMIT, tool_name
-from ironcurtain.view.outcomes import outcome_words
+from ironcurtain.view.escalations import NAME_LIMIT, outcome_words, tool_name
 from ironcurtain.view.sessions import age
 
 URGENT = 30.0

@@ -22,8 +22,8 @@ from ironcurtain.session.model import SessionInfo, Turn
 from ironcurtain.text.columns import Style
 from ironcurtain.text.display import one_line
 from ironcurtain.view.commands import Command
+from ironcurtain.view.escalations import GONE, outcome_words
 from ironcurtain.view.forms import FormDialogue
-from ironcurtain.view.outcomes import GONE, outcome_words
 from ironcurtain.view.sessions import head_words
 
 Row = TypeVar("Row")

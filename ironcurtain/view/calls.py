@@ -14,10 +14,9 @@ from ironcurtain.text.columns import Line, Span, cut
 from ironcurtain.text.display import elapsed, one_line, took
 from ironcurtain.view.arguments import NAME, brief_json
 from ironcurtain.view.diffs import diff_lines
-from ironcurtain.view.escalations import tool_name
+from ironcurtain.view.escalations import ended_words, tool_name
 from ironcurtain.view.events import TEXT_LIMIT, unasked
 from ironcurtain.view.look import Signs
-from ironcurtain.view.outcomes import ended_words
 
 LEAST_ARGUMENTS = 8
 """Minimum number of columns for showing arguments."""

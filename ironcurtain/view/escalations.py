@@ -1,8 +1,8 @@
-"""Render escalations and kept approvals as lines, safe for a terminal."""
+"""Escalations, what became of them, and kept approvals as lines, safe for a terminal."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -10,7 +10,7 @@ import msgspec
 from ironcurtain.operations.model import EscalationView, PermissionView
 from ironcurtain.policy.reversal import undo_words
 from ironcurtain.session.events import EscalationRaised
-from ironcurtain.text.columns import Line, Span, unstyled, wrap
+from ironcurtain.text.columns import Line, Span, Style, unstyled, wrap
 from ironcurtain.text.display import ago, json_line, one_line
 from ironcurtain.view.arguments import SHOWN, full_lines, is_complete, key_lines
 from ironcurtain.view.diffs import diff_lines
@@ -173,9 +173,8 @@ def _missing(view: EscalationView) -> str:
 
 
 def _heading(view: EscalationView, now: float, limit: int | None = NAME_LIMIT) -> str:
-    state = f"{ago(view.expires_at - now)} left"
-    if view.outcome:
-        state = f"{view.outcome}{f' by {one_line(view.by, NAME_LIMIT)}' if view.by else ''}"
+    over = one_line(ended_words(view.outcome, view.by), VALUE_LIMIT)
+    state = over if view.outcome else f"{ago(view.expires_at - now)} left"
     calls = f", {view.calls} equal calls" if view.calls > 1 else ""
     return f"{view.number}  {tool_name(view.server, view.tool, limit)}  ({state}{calls})"
 
@@ -240,3 +239,57 @@ def raised_event(view: EscalationView) -> EscalationRaised:
     """:returns: the event that raised an escalation, which a reader may have missed."""
     shared = set(EscalationRaised.__struct_fields__) & set(view.__struct_fields__)
     return EscalationRaised(call_id="", **{name: getattr(view, name) for name in shared})
+
+
+GONE = "gone"
+"""The outcome of an escalation whose process is gone."""
+
+_WORDS: Mapping[str, str] = {
+    "expired": "expired, nobody decided in time",
+    "withdrawn": "withdrawn, the call no longer waits",
+    "unattended": "refused, nobody was there to ask",
+    "too-many": "refused, too many questions wait already",
+    GONE: "gone, with the process it came from",
+}
+
+
+def ended_words(outcome: str, by: str = "") -> str:
+    """
+    :param by: who decided, if anybody did.
+    :returns: an outcome in words; not escaped.
+    """
+    return _WORDS.get(outcome, f"{outcome} by {by}" if by else outcome)
+
+
+def outcome_words(record: EscalationView) -> str:
+    """:returns: what became of an escalation, after its number or name; escaped."""
+    verb = {"expired": "", GONE: "is "}.get(record.outcome, "was ")
+    words = one_line(ended_words(record.outcome, record.by or "somebody"), VALUE_LIMIT)
+    return f"{verb}{words}{', and kept' if record.kept else ''}"
+
+
+def outcome_of_all(
+    outcome: str, good: bool, numbers: Sequence[int], results: Sequence[EscalationView | str]
+) -> tuple[str, Style]:
+    """
+    Summarise decisions that were made together.
+
+    :param good: whether the outcome lets something happen.
+    :param results: for each number the decided escalation, or the reason of the failure.
+    :returns: a summary, and its style.
+    """
+    failed = [(number, why) for number, why in zip(numbers, results, strict=True) if isinstance(why, str)]
+    style: Style = "good" if good else "bad"
+    match results:
+        case [str(why)]:
+            return why, "warn"
+        case [EscalationView(outcome="") as waiting]:
+            return f"escalation {waiting.number} {approvals_words(waiting)}", "warn"
+        case [EscalationView() as record]:
+            return f"escalation {record.number} {outcome_words(record)}", style
+    words = f"{len(numbers) - len(failed)} {outcome}"
+    if half := [record.number for record in results if isinstance(record, EscalationView) and not record.outcome]:
+        words += f", of which {', '.join(map(str, half))} need another person's approval, too"
+    if not failed:
+        return words, style
+    return f"{words}; {len(failed)} failed: {', '.join(f'{number} ({why})' for number, why in failed)}", "warn"

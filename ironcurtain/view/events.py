@@ -13,7 +13,7 @@ from enum import Enum
 from ironcurtain.session import agent_events, events
 from ironcurtain.text.columns import Line, Span, Style
 from ironcurtain.text.display import elapsed, one_line
-from ironcurtain.view.outcomes import ended_words
+from ironcurtain.view.escalations import ended_words
 
 TEXT_LIMIT = 300
 """Maximum length in characters of a line for a screen; a log has all of it."""

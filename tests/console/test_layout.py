@@ -14,7 +14,7 @@ from ironcurtain.console.rows import row
 from ironcurtain.console.state import ConsoleState, Section, key_of
 from ironcurtain.operations.model import EscalationView
 from ironcurtain.text.columns import cells, unstyled
-from ironcurtain.view.outcomes import outcome_of_all
+from ironcurtain.view.escalations import outcome_of_all
 from tests.console.doubles import NOW, escalation, session
 
 NASTY = "\x1b]0;owned\x07\u202e\u200b\x9b2J" + "漢" * 40 + "\n" * 5

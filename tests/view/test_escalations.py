@@ -63,7 +63,7 @@ class WordsTests(SynchronousTestCase):
 
     def test_what_became_of_it(self) -> None:
         self.assertEqual(shown(outcome="denied", by="ada\x07")[0], "7  git.push\\n  (denied by ada\\x07)")
-        self.assertEqual(shown(outcome="expired")[0], "7  git.push\\n  (expired)")
+        self.assertEqual(shown(outcome="expired")[0], "7  git.push\\n  (expired, nobody decided in time)")
         self.assertEqual(
             decided(msgspec.structs.replace(VIEW, outcome="approved")), "Approved: git.push\\n in session 3."
         )
