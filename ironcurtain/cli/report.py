@@ -32,10 +32,10 @@ def report(sessions: tuple[str, ...], since: str | None, form: str) -> None:
     Without SESSION, all sessions of the home are reported. HTML is one page without scripts: send it to a file. Exits
     with status 1 where 'audit verify' does.
     """
+    from ironcurtain.cli.session_report import as_html, as_text
     from ironcurtain.session.elsewhere import session_directory
     from ironcurtain.session.verification import verify_records
     from ironcurtain.text.quantities import read_age
-    from ironcurtain.view.report import as_html, as_text
 
     where = home()
     chosen = [session_directory(where, name) for name in dict.fromkeys(sessions)] if sessions else None

@@ -1,1 +1,1 @@
-"""Render escalations and arguments as lines of text, for all front ends."""
+"""Events, escalations, plans and steps as lines with meaning, for all front ends."""
