@@ -23,6 +23,9 @@ class Effects:
     :param writes: those that it makes, changes or deletes.
     :param wholes: of these, those that it deletes, moves or changes with all that is in them.
     :param reads_trees: whether it reads all files in the directories that it reads.
+    :param fills: directories in which it makes or changes files that its text does not name.
+    :param strays: whether these can also be files elsewhere, as links in an archive lead there.
+    :param lands: what it may write instead, with all that is in it: ``cp a b`` writes ``b/a`` if ``b`` is a directory.
     :param addresses: of the network.
     """
 
@@ -31,7 +34,15 @@ class Effects:
     writes: Words = ()
     wholes: Words = ()
     reads_trees: bool = False
+    fills: Words = ()
+    strays: bool = False
+    lands: Words = ()
     addresses: Words = ()
+
+    @property
+    def trees(self) -> Words:
+        """The directories that it reads, fills, moves or deletes with all that is in them."""
+        return (*self.wholes, *self.fills, *self.lands, *(self.reads if self.reads_trees else ()))
 
 
 UNKNOWN_EFFECTS = Effects(Risk.UNKNOWN)
@@ -57,3 +68,11 @@ def operands(words: Words) -> Words:
         elif slash >= 0:  # -f/x, or -cf/x
             found += [word.after(start) for start in range(2, max(slash, 2) + 1)]
     return tuple(found)
+
+
+def within(directory: Word, file: Word) -> Word:
+    """:returns: where a file gets to in a directory, by its own name; the directory itself for ``.`` and the like."""
+    name = file.pattern.rstrip("/").rpartition("/")[2]
+    if name in ("", ".", "..", "~"):
+        return directory
+    return Word(f"{directory.pattern.rstrip('/') or '/'}/{name}")

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 
-from ironcurtain.command_rules.effect import HERE, UNKNOWN_EFFECTS, Effects, operands
+from ironcurtain.command_rules.archives import ARCHIVES
+from ironcurtain.command_rules.effect import HERE, UNKNOWN_EFFECTS, Effects, operands, within
 from ironcurtain.command_rules.flags import parts
 from ironcurtain.command_rules.git import git
 from ironcurtain.command_rules.globs import ONE, STAR, tokens
@@ -130,7 +131,7 @@ def _by_use(use: Use, name: str, words: Words) -> Effects:
         Use.READ_TREES: lambda: _read(files, name, True),
         Use.WRITE: lambda: Effects(writes=files or (HERE,), wholes=files if _is_recursive(name, words) else ()),
         Use.COPY: lambda: _copy(files, name, words),
-        Use.MOVE: lambda: Effects(writes=files, wholes=files[:-1] if len(files) > 1 else files),
+        Use.MOVE: lambda: _move(files, words),
         Use.DELETE: lambda: Effects(Risk.DESTRUCTIVE, writes=files, wholes=files),
         Use.NETWORK: lambda: Effects(Risk.NETWORK, addresses=files),
         Use.PRIVILEGE: lambda: Effects(Risk.PRIVILEGE),
@@ -167,15 +168,47 @@ def _read(files: Words, name: str, trees: bool) -> Effects:
     return Effects(reads=files if said else (*files, HERE), reads_trees=trees)
 
 
-def _copy(files: Words, name: str, words: Words) -> Effects:
-    """What cp, ln and install do; with ``-t`` the directory can be any argument."""
-    has_target = any(re.match(r"-\w*t|--t", word.text) for word in words[1:])
-    if has_target:
+_TARGET = re.compile(r"-[a-zA-Z]*t|--t[a-z-]*")
+"""The option of cp, mv, ln and install after which the directory stands."""
+
+
+def _targets(files: Words, words: Words) -> tuple[Words, Words]:
+    """:returns: what is copied, and where to; with ``-t`` the directory can be any argument."""
+    if any(_TARGET.match(word.text) for word in words[1:]):
         attached = tuple(word.after(2) for word in words[1:] if re.match(r"-t.", word.text))
-        return Effects(reads=files, writes=(*files, *attached), reads_trees=_is_recursive(name, words))
-    return Effects(
-        reads=files[:-1], writes=files[-1:] if len(files) > 1 else (HERE,), reads_trees=_is_recursive(name, words)
-    )
+        after = tuple(word for option, word in pairwise(words) if _TARGET.fullmatch(option.text))
+        return files, (*attached, *after) or files
+    return files[:-1] if len(files) > 1 else files, files[-1:] if len(files) > 1 else (HERE,)
+
+
+_MOST_NAMED = 32
+"""Most sources whose names in their target are looked at; of more, all that is in the target counts."""
+
+
+def _lands(sources: Words, targets: Words) -> Words:
+    """:returns: where files get to in directories."""
+    if len(sources) > _MOST_NAMED:
+        return targets
+    return tuple(dict.fromkeys(within(target, source) for target in targets for source in sources))
+
+
+def _copy(files: Words, name: str, words: Words) -> Effects:
+    """What cp, ln and install do."""
+    sources, targets = _targets(files, words)
+    lands, recursive = _lands(sources, targets), _is_recursive(name, words)
+    fills: Words = ()
+    if recursive:
+        there = all(re.fullmatch(r"(?:\.\.?|~)?/?", target.text) for target in targets)
+        fills = lands if there else (*targets, *lands)  # one that is not there becomes the copy
+    writes = (*files, *targets) if sources == files else targets
+    return Effects(reads=sources, writes=writes, reads_trees=recursive, fills=fills, lands=lands)
+
+
+def _move(files: Words, words: Words) -> Effects:
+    if len(files) < 2:
+        return Effects(writes=files, wholes=files)
+    sources, targets = _targets(files, words)
+    return Effects(writes=files, wholes=sources, lands=_lands(sources, targets))
 
 
 _SED_ADDRESS = r"(?:\d+|\$|/(?:[^/\\]|\\.)*/)"
@@ -293,13 +326,6 @@ def _dd(words: Words) -> Effects:
     return Effects(Risk.DESTRUCTIVE, reads=values("if"), writes=values("of"))
 
 
-def _tar(words: Words) -> Effects:
-    files = operands(words)
-    if words[0].text.endswith("tar") and any(":" in word.text for word in words[1:]):  # an archive of another machine
-        return Effects(Risk.NETWORK, files, (*files, HERE), reads_trees=True, addresses=(Word(UNKNOWN),))
-    return Effects(reads=files, writes=(*files, HERE), reads_trees=True)
-
-
 def _second_is_written(words: Words) -> Effects:
     files = operands(words)
     return Effects(reads=files[:1], writes=files[1:])
@@ -317,6 +343,6 @@ _SPECIAL: dict[str, Callable[[Words], Effects]] = {
     "gsed": _sed,
     "uniq": _second_is_written,
     "xxd": _second_is_written,
-    **dict.fromkeys(names("tar bsdtar zip unzip gzip gunzip bzip2 bunzip2 xz unxz zstd"), _tar),
+    **ARCHIVES,
     **TRANSFERS,
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from ironcurtain.command_rules.effect import HERE, UNKNOWN_EFFECTS, Effects
 from ironcurtain.command_rules.flags import Parts, parts
@@ -24,6 +25,12 @@ _READS_CONTENT = names(
     "format-patch"
 )
 """Subcommands that show or take the contents of files that are not named, in the whole repository."""
+
+_CHANGES_FILES = names(
+    "clean reset checkout switch merge rebase stash restore cherry-pick revert apply am worktree pull bisect "
+    "read-tree rm"
+)
+"""Subcommands that make, change or delete files which are not named, in the whole repository."""
 
 _TAKES_FILES = names("add commit blame annotate")
 """Those of them that take nothing but the files that they name, or what is staged."""
@@ -82,7 +89,11 @@ def git(words: Words) -> Effects:
     dangerous = any(_RUNS.fullmatch(flag) for flag in found.flags - _harmless(name))
     if dangerous or any("::" in word.text for word in rest):
         return UNKNOWN_EFFECTS
-    return _subcommand(name, found, rest, words)
+    effects = _subcommand(name, found, rest, words)
+    if not (effects.writes and name in _CHANGES_FILES):
+        return effects
+    mark = next((index for index, word in enumerate(words) if word.text == "--"), 0)
+    return replace(effects, lands=words[mark + 1 :] if mark and name in ("checkout", "restore", "rm") else (HERE,))
 
 
 def _before_subcommand(words: Words) -> Words:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from ironcurtain.command_rules.effect import HERE, Effects, operands
+from ironcurtain.command_rules.effect import HERE, Effects, operands, within
 from ironcurtain.command_rules.risk import Risk
 from ironcurtain.commandline.model import UNKNOWN, Word, Words
 from ironcurtain.commandline.options import Options, Parsed, parse_options
@@ -70,7 +70,8 @@ def curl(words: Words) -> Effects:
         writes = (*writes, Word(UNKNOWN))
     other = _named(values, ("x", "proxy", "resolve", "connect-to", "unix-socket"))
     addresses = (*found, *_named(values, ("url",)), *(Word("\0") for _ in other))
-    return Effects(Risk.NETWORK, (*_named(values, _CURL_READS), *sent), writes, addresses=addresses)
+    reads = (*_named(values, _CURL_READS), *sent)
+    return Effects(Risk.NETWORK, reads, writes, lands=_saved(writes, addresses), addresses=addresses)
 
 
 def _sent_files(value: Word) -> Words:
@@ -87,8 +88,15 @@ def wget(words: Words) -> Effects:
     if strange:
         return Effects(Risk.UNKNOWN)
     named = any(name in ("O", "output-document") for name, _ in values)
-    writes = _named(values, _WGET_WRITES)
-    return Effects(Risk.NETWORK, _named(values, _WGET_READS), writes if named else (*writes, HERE), addresses=found)
+    writes = _named(values, _WGET_WRITES) + (() if named else (HERE,))
+    trees = any(re.fullmatch(r"-[a-zA-Z]*[rmpx].*|--(?:rec|mir|page|force-d).*", word.text) for word in words[1:])
+    reads, lands = _named(values, _WGET_READS), () if named else _saved(writes, found)
+    return Effects(Risk.NETWORK, reads, writes, fills=writes if trees else (), lands=lands, addresses=found)
+
+
+def _saved(directories: Words, addresses: Words) -> Words:
+    """:returns: where files of other machines get to, by their names there."""
+    return tuple(within(directory, address) for directory in directories for address in addresses)
 
 
 def ssh(words: Words) -> Effects:
@@ -112,7 +120,9 @@ def copies(words: Words) -> Effects:
     deletes = any(word.text.startswith(("--del", "--remove")) for word in words)
     risk = Risk.DESTRUCTIVE if deletes else Risk.NETWORK if remote else Risk.READ
     wholes = local if deletes else ()
-    return Effects(risk, local, local[-1:], wholes, True, remote)
+    target = local[-1:] if len(files) > 1 and files[-1] in local else ()
+    fills = (*target, *(within(each, file) for each in target for file in files[:-1]))
+    return Effects(risk, local, local[-1:], wholes, True, fills, addresses=remote)
 
 
 def sftp(words: Words) -> Effects:

@@ -70,7 +70,7 @@ def _names_its_files(step: ProposedStep) -> bool:
     if step.kind is not StepKind.COMMAND:
         return True
     found = (each for command in read_command(step.command).commands for each in effects(command))
-    return not any(each.writes and (each.wholes or each.reads_trees) for each in found)
+    return not any(each.writes and (each.wholes or each.fills or each.reads_trees) for each in found)
 
 
 def _obeys_files(step: ProposedStep) -> bool:

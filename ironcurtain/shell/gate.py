@@ -46,6 +46,9 @@ _HOME_CHANGED = re.compile(rf"(?<![$\w{{/.])(?:IRONCURTAIN_HOME|HOME|{VARIABLE})
 _BACKGROUND = re.compile(r"(?<![&>|])&(?![&>])")
 
 
+_STRAYS = "is not in its text: they can be any below its directory, and through links others"
+
+
 @dataclass(frozen=True, slots=True)
 class _Case:
     """One command as it was read."""
@@ -67,9 +70,9 @@ class _Case:
         yield from self.line.writes
 
     def trees(self) -> Iterator[Word]:
-        """:returns: the directories that it reads, moves or deletes with all that is in them."""
+        """:returns: the directories that it reads, fills, moves or deletes with all that is in them."""
         for each in (each for _, found in self.effects for each in found):
-            yield from (*each.wholes, *(each.reads if each.reads_trees else ()))
+            yield from each.trees
 
 
 class CommandGate:
@@ -201,8 +204,10 @@ class CommandGate:
                 if case.protected.reached(form) >= least:
                     return shown(form)
         for each in (each for _, found in case.effects for each in found):
-            for word in (*each.wholes, *(each.reads if least is Match.MAYBE and each.reads_trees else ())):
+            for word in each.wholes if least is Match.YES else each.trees:
                 for form in case.places.forms(word):
+                    if word in each.lands and case.protected.reached(form):
+                        return shown(form)
                     if (root := case.protected.held(form)) is not None:
                         return shown(root)
         return None
@@ -274,6 +279,10 @@ class CommandGate:
                 if word.text.startswith("/dev/"):
                     yield Opinion(Decision.ESCALATE, "structural-device", f"{word.text} is a device")
                 yield files.judge(word, writes=True)
+        for word in found.fills:
+            yield files.judge_within(word)
+        if found.strays and command is not None:
+            yield Opinion(Decision.ESCALATE, "structural-unseen", f"which files {command.name} writes {_STRAYS}")
         for word in found.reads:
             if is_network_file(word):
                 yield self._network.judge(Word.literal(word.text.split("/")[3]))
@@ -303,7 +312,7 @@ def _denied_path(case: _Case, least: Match) -> str | None:
         if any(_denies(glob, form) >= least for glob in case.denied):
             return shown(form)
     for form in (form for word in case.trees() for form in case.places.forms(word)) if least is Match.MAYBE else ():
-        if any(paths_hold(glob, form) for glob in case.denied):
+        if any(paths_hold(glob, form) or paths_overlap(glob, form) for glob in case.denied):
             return shown(form)
     return None
 

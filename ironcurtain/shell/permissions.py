@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ironcurtain.command_rules import Places
 from ironcurtain.command_rules.globs import paths_cover
@@ -93,6 +93,17 @@ class FilePermissions:
                 f"[approval.filesystem] does not list {path}: {action}",
             )
         return decided(self._mode, self._field, f"{action} {path}")
+
+    def judge_within(self, word: Word) -> Opinion:
+        """:param word: a directory in which a command makes or changes files that its text does not name."""
+        # Some may be deeper, and some hidden.
+        found = most_severe(self.judge(Word(f"{word.pattern}/{below}"), writes=True) for below in ("*/*", ".*"))
+        if found.decision is not Decision.ESCALATE or not word.known:
+            return found
+        path = shown(min(self._places.forms(word)))
+        return replace(
+            found, reason=f"its text does not name the files that it writes below {path}: hidden ones may be there"
+        )
 
 
 def _covers(glob: Names, path: Names, writes: bool) -> bool:

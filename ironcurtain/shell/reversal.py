@@ -48,4 +48,4 @@ def _is_unknown(name: str, each: Effects) -> bool:
     """git can run hooks, and its repository can begin above the directory that it is used in."""
     changes_repository = name == "git" and bool(each.writes)
     destroys_more = each.risk is Risk.DESTRUCTIVE and not each.writes
-    return each.risk in (Risk.UNKNOWN, Risk.PRIVILEGE) or changes_repository or destroys_more
+    return each.risk in (Risk.UNKNOWN, Risk.PRIVILEGE) or each.strays or changes_repository or destroys_more

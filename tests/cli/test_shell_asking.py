@@ -137,9 +137,7 @@ class PageTests(SynchronousTestCase):
     def test_what_an_agent_below_may_do_is_shown(self) -> None:
         step = ProposedStep(number=1, command="agent x", kind=StepKind.AGENT, arguments={"only": {"network": "deny"}})
         request = ApprovalRequested(plan_id="p1", step=step, number=1, digest="d")
-        self.assertIn(
-            'only: {"network":"deny"}', PagedQuestion(request, Look(dumb=True)).page(80, 40, 0.0)
-        )
+        self.assertIn('only: {"network":"deny"}', PagedQuestion(request, Look(dumb=True)).page(80, 40, 0.0))
 
     @given(
         st.lists(st.tuples(st.integers(5, 100), st.integers(1, 40), st.sampled_from(("", "", "", "a", "d", "x", "z")))),

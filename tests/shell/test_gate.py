@@ -151,7 +151,7 @@ class TableTests(SynchronousTestCase):
         )
         self.gate = gate({"default": "allow", "network": {"mode": "allow", "allow_hosts": ["api.github.com"]}})
         self.check(Decision.ALLOW, "approval.default", "curl https://api.github.com")
-        self.check(Decision.ESCALATE, "approval.network.allow_hosts", "curl https://x.example", "git pull")
+        self.check(Decision.ESCALATE, "approval.network.allow_hosts", "curl https://x.example", "git ls-remote")
 
     def test_what_is_unknown_is_asked(self) -> None:
         self.check(Decision.ESCALATE, "unknown-command", "unknown", "python3 x.py", "./x", "docker run x", "git x")
