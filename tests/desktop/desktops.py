@@ -77,6 +77,7 @@ class Desktop:
             "XDG_RUNTIME_DIR": self.top,
             "LC_ALL": "C.UTF-8",
             "GTK_A11Y": "atspi",
+            "GSK_RENDERER": "cairo",
             "GSETTINGS_BACKEND": "memory",
             MARK: self._mark,
         }
@@ -93,7 +94,7 @@ class Desktop:
         line = [*self._before, find(name) or name, *words]
         nothing = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
         process = subprocess.Popen(
-            line, env=self.environ, cwd=self.top, start_new_session=True, **{**nothing, **options}
+            line, cwd=self.top, start_new_session=True, **{"env": self.environ, **nothing, **options}
         )
         self._started.append(process)
         return process
@@ -142,13 +143,9 @@ class Desktop:
                 os.waitpid(pid, 0)
         shutil.rmtree(self.top, ignore_errors=True)
 
-
-class XDesktop(Desktop):
-    """One with X11, shown nowhere, and openbox."""
-
-    def show(self) -> None:
-        """Start a display."""
-        program("Xvfb"), program("openbox")
+    def start_x(self) -> str:
+        """:returns: the name of a display with X11, shown nowhere."""
+        program("Xvfb")
         reading, writing = os.pipe()
         with open(reading, "rb") as number:
             size = f"{SCREEN[0]}x{SCREEN[1]}x24"
@@ -158,7 +155,16 @@ class XDesktop(Desktop):
             line = number.readline().decode().strip()  # to its end, or it has nowhere to write that
         if not line:
             raise AssertionError(f"Xvfb ended with status {display.wait()}")
-        self.environ["DISPLAY"] = f":{line}"
+        return f":{line}"
+
+
+class XDesktop(Desktop):
+    """One with X11, shown nowhere, and openbox."""
+
+    def show(self) -> None:
+        """Start a display."""
+        program("openbox")
+        self.environ["DISPLAY"] = self.start_x()
         self.run("openbox")
 
 
@@ -209,7 +215,12 @@ class Server:
 
     def call(self, tool: str, **arguments: Any) -> Any:
         """:returns: the last part of the result of a call that succeeds."""
-        return json.loads(self.parts(tool, **arguments)[-1]["text"])
+        return self.value({"content": self.parts(tool, **arguments)})
+
+    @staticmethod
+    def value(result: Mapping[str, Any]) -> Any:
+        """:returns: the last part of a result."""
+        return json.loads(result["content"][-1]["text"])
 
     def refusal(self, tool: str, **arguments: Any) -> str:
         """:returns: why a call is refused."""

@@ -8,26 +8,42 @@ from typing import ClassVar
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from ironcurtain.servers.desktop.hands import PIECE
 from tests.desktop.desktops import BLACK, SECONDS, Desktop, Server, colours, wait_for
+from tests.desktop.gtk4 import choose_password
 from tests.programs import program
 
-_SETTINGS = "output HEADLESS-1 resolution 1000x700\nxwayland disable\ndefault_border none\n"
+_SETTINGS = "output * resolution 1000x700\nxwayland disable\ndefault_border none\n"
 
 
-class SwayDesktop(Desktop):
-    """One with sway, shown nowhere."""
+class HeadlessDesktop(Desktop):
+    """One with sway, shown nowhere, without a mouse or a keyboard."""
 
     def show(self) -> None:
         """Start a display."""
-        for name in ("sway", "grim", "wl-copy"):
+        self.start_sway("headless")
+
+    def start_sway(self, *backends: str) -> None:
+        """Start sway, with backends of wlroots."""
+        for name in ("sway", "grim", "wl-copy", "wtype"):
             program(name)
         with open(f"{self.top}/config", "w") as settings:
             settings.write(_SETTINGS)
-        self.environ |= {"WLR_BACKENDS": "headless", "WLR_RENDERER": "pixman", "WLR_LIBINPUT_NO_DEVICES": "1"}
-        self.run("sway", "--config", f"{self.top}/config")
+        of_sway = {"WLR_BACKENDS": ",".join(backends), "WLR_RENDERER": "pixman", "WLR_LIBINPUT_NO_DEVICES": "1"}
+        self.run("sway", "--config", f"{self.top}/config", env={**self.environ, **of_sway})
         (socket,) = wait_for(lambda: glob.glob(f"{self.top}/sway-ipc.*.sock"), "sway")
         wait_for(lambda: glob.glob(f"{self.top}/wayland-?"), "the display")
         self.environ |= {"SWAYSOCK": socket, "WAYLAND_DISPLAY": "wayland-1"}
+
+
+class SwayDesktop(HeadlessDesktop):
+    """One with sway in a window of X11, from which it has a mouse and a keyboard."""
+
+    def show(self) -> None:
+        """Start both displays."""
+        self.environ["DISPLAY"] = self.start_x()
+        self.start_sway("x11")
+        del self.environ["DISPLAY"]
 
     def sway(self, order: str) -> None:
         """Give sway an order."""
@@ -86,17 +102,75 @@ class SwayTests(SynchronousTestCase):
         move = {"app": "zenity", "action": "move", "bounds": [0, 0, 0, 0]}
         self.server.call("window", **move, window=corner["window"], title="Corner")
         self.desktop.sway(f"[con_id={window['window']}] floating enable, move absolute position 300 200")
-        window = self.server.window("zenity", "Key")
-        self.assertGreater(min(window["bounds"][:2]), 99)
+        field = self.server.element("zenity", "password text")
+        self.assertGreater(min(field["bounds"][:2]), 199)
+        self.server.call("set_value", **self.server.on(field, "zenity"), value="tiger")
         picture, about = self.server.parts("screenshot", app="screen")
-        self.assertEqual(colours(picture, about["text"], window["bounds"]), BLACK)
+        self.assertEqual(colours(picture, about["text"], field["bounds"]), BLACK)
+        self.assertGreater(len(colours(picture, about["text"], window["bounds"])), 1)
+
+    def test_element_is_clicked_where_tree_says_that_it_is(self) -> None:
+        dialog = self.dialog("--question", "--title", "Go", "--text", "x")
+        window = self.server.window("zenity", "Go")
+        self.desktop.sway(f"[con_id={window['window']}] floating enable, move absolute position 300 200")
+        window = self.server.window("zenity", "Go")
+        x, y, width, height = self.server.element("zenity", "push button", "Yes")["bounds"]
+        at = {"app": "zenity", "window": window["window"], "bounds": window["bounds"]}
+        self.server.call("click", **at, point=[x + width // 2, y + height // 2])
+        self.assertEqual(dialog.wait(10), 0)
+
+    def test_text_and_keys_reach_the_window_of_the_call(self) -> None:
+        dialog, editor = self.dialog("--entry", "--title", "Line"), self.desktop.run("mousepad", stdout=subprocess.PIPE)
+        self.addCleanup(self.end, editor)
+        line, text = self.server.window("zenity", "Line"), self.server.window("mousepad")
+        for words in ("-Grüße, 漢!", "One\ttwo\n", f"{'abcdefghij' * 5}\n"):
+            self.server.call("type", app="mousepad", window=text["window"], text=words)
+        written = "-Grüße, 漢!One\ttwo\n" + "abcdefghij" * 5 + "\n"
+        wait_for(lambda: self.server.element("mousepad", "text").get("value") == written, "the text")
+        for keys in ("Ctrl+a", "Shift+x", "Y", "-"):
+            self.server.call("key", app="mousepad", window=text["window"], keys=keys)
+        wait_for(lambda: self.server.element("mousepad", "text").get("value") == "XY-", "the keys")
+        self.server.call("type", app="zenity", window=line["window"], text="Müller\n")
+        self.assertEqual(dialog.communicate(timeout=10)[0].decode(), "Müller\n")
+
+    def test_window_that_takes_the_focus_gets_no_more_than_a_piece_of_text(self) -> None:
+        self.dialog("--entry", "--title", "Mine")
+        window = self.server.window("zenity", "Mine")
+        named = {"app": "zenity", "window": window["window"]}
+        asked = self.server.send("tools/call", name="type", arguments={**named, "text": "x" * 1000})
+        taker = self.dialog("--entry", "--title", "Taker")
+        result = self.server.answer(asked)
+        self.assertTrue(result["isError"], result)
+        self.assertRegex(result["content"][0]["text"], r"does not have the focus, but zenity .* of 1000 characters")
+        other = self.server.window("zenity", "Taker")
+        self.server.call("key", app="zenity", window=other["window"], keys="Enter")
+        self.assertLessEqual(len(taker.communicate(timeout=10)[0]), PIECE + 1)
+
+    def test_password_is_chosen_in_an_application_of_gtk_4(self) -> None:
+        choose_password(self, self.desktop, self.server)
 
     def test_status_names_what_is_missing(self) -> None:
         status = self.server.call("status")
         for sense in ("windows", "screenshot", "tree, press, set_value, select", "clipboard_read, clipboard_write"):
             self.assertEqual(status[sense], "available")
-        self.assertIn(status["key, type"], ("available", "unsupported: the program wtype is not installed"))
+        self.assertEqual(status["key, type"], "available")
 
     def test_clipboard_is_written_and_read(self) -> None:
         self.server.call("clipboard_write", text="copied ü")
         self.assertEqual(self.server.call("clipboard_read"), {"text": "copied ü"})
+
+
+class HeadlessTests(SynchronousTestCase):
+    def test_without_devices_text_is_typed_and_clicks_are_refused(self) -> None:
+        desktop = HeadlessDesktop(as_nobody=True)
+        self.addCleanup(desktop.close)
+        server = desktop.server()
+        self.addCleanup(server.close)
+        dialog = desktop.run("zenity", "--entry", stdout=subprocess.PIPE)
+        window = server.window("zenity")
+        x, y, width, height = window["bounds"]
+        at = {"app": "zenity", "window": window["window"]}
+        point = {"bounds": window["bounds"], "point": [x + width // 2, y + height // 2]}
+        self.assertIn("has no mouse", server.refusal("click", **at, **point))
+        server.call("type", **at, text="Grüße, all of it\n")
+        self.assertEqual(dialog.communicate(timeout=10)[0].decode(), "Grüße, all of it\n")

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.desktop.desktops import BLACK, SCREEN, Server, XDesktop, colours, wait_for
+from tests.desktop.gtk4 import choose_password
 from tests.programs import program
 
 TAKER = """
@@ -86,6 +87,9 @@ class SeeingTests(XCase):
             self.assertEqual(colours(picture, about["text"], field["bounds"]), BLACK)
         self.assertNotIn("tiger", str(self.server.call("tree", app="zenity")))
         self.assertEqual(self.server.call("windows", app="zenity")[0]["window"], window["window"])
+
+    def test_password_is_chosen_in_an_application_of_gtk_4(self) -> None:
+        choose_password(self, self.desktop, self.server)
 
     def test_picture_has_at_most_1024_pixels_and_says_its_scale(self) -> None:
         self.dialog("--info", "--text", "x")

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from ironcurtain.servers.desktop.bus import Bus, NoAnswer, session_address
 from ironcurtain.servers.desktop.model import Bounds, DesktopError, Unsupported, shown
+from ironcurtain.servers.desktop.placement import Frame
 
 PASSWORD = "password text"
 """Role of elements whose text is secret."""
@@ -32,9 +33,14 @@ VALUE_LIMIT = 4000
 CHILD_LIMIT = 500
 """Most children of one element that are asked for; lists can have a hundred thousand."""
 
+FRAME_LIMIT = 100
+"""Most windows of one application that are asked for."""
+
 _LAUNCHER = "org.a11y.Bus"
 _PREFIX = "/org/a11y/atspi/accessible/"
-_ROOT = f"{_PREFIX}root"
+ROOT = f"{_PREFIX}root"
+"""Path of an application's first element."""
+
 _SPI = "org.a11y.atspi."
 _PROPERTIES = "org.freedesktop.DBus.Properties"
 _REF = re.compile(r"([0-9]{1,9}\.[0-9]{1,9})(/[A-Za-z0-9_/]{1,200})")
@@ -63,8 +69,11 @@ _TELLING = frozenset(("EditableText", "Selection", "Table", "Text", "Value"))
 _NOWHERE = -(2**31)
 """Where elements are that are not shown."""
 
-_PRESSING = ("click", "press", "activate", "toggle", "open", "jump", "clickancestor", "doDefault")
-"""Names of actions, the best first."""
+_PRESSING = (
+    "click", "press", "activate", "toggle", "open", "jump", "select", "switch", "check", "uncheck", "cycle",
+    "expand or contract", "showmenu", "clickancestor", "dodefault",
+)  # fmt: skip
+"""Names of actions that a click carries out, the best first; others are done in no other way, such as cutting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +104,7 @@ class Element:
     An element as its application describes it.
 
     :param value: its text or number; ``None`` if it has none or it is secret.
+    :param bounds: on the screen; of one that is ``adrift`` in its window, whose place nobody tells.
     :param children: those that were read; ``more`` says how many were not.
     """
 
@@ -109,11 +119,18 @@ class Element:
     count: int
     children: list[Element] = field(default_factory=list)
     more: int = 0
+    adrift: bool = False
 
     @property
     def is_bare(self) -> bool:
         """Whether it only holds others."""
         return not (self.name or self.value or self.actions or self.interfaces & _TELLING)
+
+    @property
+    def pressing(self) -> int | None:
+        """Number of the action that a click carries out; ``None`` if there is none."""
+        lower = [action.casefold() for action in self.actions]
+        return next((lower.index(name) for name in _PRESSING if name in lower), None)
 
     def walk(self) -> Iterator[Element]:
         """:returns: this element and all that were read below it, parents first."""
@@ -141,7 +158,7 @@ class Accessibility:
 
     async def applications(self) -> dict[str, int]:
         """:returns: the connections of applications, and the ids of their processes."""
-        registry = Place("org.a11y.atspi.Registry", _ROOT)
+        registry = Place("org.a11y.atspi.Registry", ROOT)
         (children,) = await self._call(registry, "Accessible", "GetChildren", "a(so)")
         names = list(dict.fromkeys(str(bus) for bus, _ in children))
         pids = await asyncio.gather(*map(self._bus.process, names), return_exceptions=True)
@@ -215,12 +232,33 @@ class Accessibility:
             parent.more = parent.count
         return top
 
-    async def passwords(self, bus: str) -> list[Bounds]:
+    async def frames(self, bus: str) -> dict[Place, Frame]:
         """
-        :returns: where an application shows fields for passwords.
+        :returns: the windows that an application tells of, by their elements.
+        :raises DesktopError: it does not answer.
+        """
+        places = await self._children(await self.read(Place(bus, ROOT)), FRAME_LIMIT)
+        read = await asyncio.gather(*map(self.read, places), return_exceptions=True)
+        return frames_of(each for each in read if isinstance(each, Element))
+
+    async def frame_of(self, place: Place) -> Place:
+        """
+        :returns: the element of the window that an element is in.
+        :raises DesktopError: its application does not answer, or it is in none.
+        """
+        for _ in range(_DEEPEST):
+            parent = await self._parent(place)
+            if parent.path == ROOT:
+                return place
+            place = parent
+        raise DesktopError("this element is in no window")
+
+    async def passwords(self, bus: str) -> dict[Place, Bounds]:
+        """
+        :returns: the fields for passwords that an application shows, and where it says that they are.
         :raises DesktopError: it does not answer, or has too many elements to look through.
         """
-        root = Place(bus, _ROOT)
+        root = Place(bus, ROOT)
         try:
             (found,) = await self._call(
                 root, "Collection", "GetMatches", "a(so)", "(aiia{ss}iaiiasib)uib", _PASSWORD_FIELDS
@@ -231,9 +269,11 @@ class Accessibility:
             top = await self.tree(root, _SEARCHED_DEPTH, _SEARCHED)
             if any(each.more for each in top.walk()):
                 raise DesktopError("it has too many elements") from None
-            return [each.bounds for each in top.walk() if each.role == PASSWORD and each.bounds is not None]
-        places = await asyncio.gather(*(self._bounds(Place(str(its), str(path))) for its, path in found))
-        return [each for each in places if each is not None]
+            fields = (each for each in top.walk() if each.role == PASSWORD)
+            return {each.place: each.bounds for each in fields if each.bounds is not None}
+        places = [Place(str(its), str(path)) for its, path in found]
+        told = await asyncio.gather(*map(self._bounds, places))
+        return {place: bounds for place, bounds in zip(places, told, strict=True) if bounds is not None}
 
     async def _children(self, parent: Element, limit: int) -> list[Place]:
         if limit <= 0 or parent.count <= 0:
@@ -254,11 +294,9 @@ class Accessibility:
 
     async def press(self, element: Element) -> None:
         """:raises DesktopError: it has no action, or refuses it."""
-        lower = [action.casefold() for action in element.actions]
-        if not lower:
-            raise DesktopError("this element cannot be pressed; use click, or an element that has actions")
-        index = next((lower.index(name) for name in map(str.casefold, _PRESSING) if name in lower), 0)
-        (done,) = await self._call(element.place, "Action", "DoAction", "b", "i", [index])
+        if element.pressing is None:
+            raise DesktopError("this element cannot be pressed; use click, or an element with an action for that")
+        (done,) = await self._call(element.place, "Action", "DoAction", "b", "i", [element.pressing])
         if not done:
             raise DesktopError("the application did not carry out the action")
 
@@ -279,15 +317,18 @@ class Accessibility:
     async def select(self, element: Element) -> None:
         """:raises DesktopError: it is not in a list of what can be selected."""
         (index,) = await self._call(element.place, "Accessible", "GetIndexInParent", "i")
-        (parent,) = await self._call(
-            element.place, "", "Get", "v", "ss", [f"{_SPI}Accessible", "Parent"], interface=_PROPERTIES
-        )
-        bus, path = map(str, _plain(parent, "(so)"))
-        if bus != element.place.bus:
+        parent = await self._parent(element.place)
+        if parent.bus != element.place.bus:
             raise DesktopError("this element says that it is in a list of another application; nothing was done")
-        (done,) = await self._call(Place(bus, path), "Selection", "SelectChild", "b", "i", [index])
+        (done,) = await self._call(parent, "Selection", "SelectChild", "b", "i", [index])
         if not done:
             raise DesktopError("the application did not select it")
+
+    async def _parent(self, place: Place) -> Place:
+        body = [f"{_SPI}Accessible", "Parent"]
+        (parent,) = await self._call(place, "", "Get", "v", "ss", body, interface=_PROPERTIES)
+        bus, path = map(str, _plain(parent, "(so)"))
+        return Place(bus, path)
 
     async def _value(self, place: Place, has: frozenset[str]) -> str | None:
         if "Text" in has:
@@ -319,6 +360,11 @@ class Accessibility:
     ) -> list[Any]:
         target = (place.bus, place.path, interface or f"{_SPI}{name}")
         return await self._bus.call(target, member, returned, signature, body)
+
+
+def frames_of(found: Iterable[Element]) -> dict[Place, Frame]:
+    """:returns: what an application tells of its windows, by their elements."""
+    return {each.place: Frame(each.bounds, each.name) for each in found if each.bounds is not None}
 
 
 async def _nothing() -> None:

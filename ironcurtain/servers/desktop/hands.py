@@ -181,6 +181,7 @@ class Hands:
                     except DesktopError as e:
                         raise DesktopError(f"{e}; {start} of {len(text)} characters were typed before") from None
                     found.type(text[start : start + PIECE])
+                    _verify_typed(found, known, window, min(start + PIECE, len(text)), len(text))
                 await asyncio.sleep(0)
             return [text_part({"got": described(window), "characters": len(text)})]
 
@@ -229,6 +230,18 @@ def _verify_focus(found: Screen, known: Guard, window: Window) -> None:
         raise DesktopError(f"the window does not have the focus, but {other}")
     if found.is_taken(window.pid):
         raise DesktopError(_TAKEN)
+
+
+def _verify_typed(found: Screen, known: Guard, window: Window, count: int, whole: int) -> None:
+    """:raises DesktopError: the window is still there, and another one has taken the focus while text was typed."""
+    if not any(each.id == window.id for each in found.windows(known.app)):
+        return  # what was typed has closed it
+    try:
+        _verify_focus(found, known, window)
+    except DesktopError as e:
+        raise DesktopError(
+            f"{e}; of the {count} of {whole} characters that were typed, up to {PIECE} may have gone there"
+        ) from None
 
 
 def _point(given: list[Any]) -> tuple[int, int]:

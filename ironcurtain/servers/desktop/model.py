@@ -84,6 +84,7 @@ class Window:
 
     :param app: name of the application: see :func:`~ironcurtain.servers.desktop.processes.app_name`.
     :param title: as its program chose it; it may say anything.
+    :param content: its bounds without a shadow that its program draws in it; ``None``: it says nothing of one.
     """
 
     id: str
@@ -92,6 +93,7 @@ class Window:
     title: str
     bounds: Bounds
     focused: bool
+    content: Bounds | None = None
 
 
 def shown(text: str, limit: int = TEXT_LIMIT) -> str:

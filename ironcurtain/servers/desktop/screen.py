@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from typing import Protocol
 
 from ironcurtain.servers.desktop.keys import Chord
@@ -38,7 +38,8 @@ class Screen(Protocol):
 def screen(environ: Mapping[str, str]) -> Iterator[Screen]:
     """:raises Unsupported: there is none, or none that is supported."""
     if environ.get("SWAYSOCK"):
-        yield Sway()
+        with closing(Sway()) as sway:
+            yield sway
     elif environ.get("WAYLAND_DISPLAY"):
         raise Unsupported(
             "of the compositors of Wayland, only sway lets others see and operate its windows; tree, press,"

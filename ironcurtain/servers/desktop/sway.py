@@ -8,21 +8,49 @@ above windows without being one, such as panels and notifications.
 from __future__ import annotations
 
 import json
+import re
+import subprocess
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from ironcurtain.servers.desktop.keys import Chord
 from ironcurtain.servers.desktop.model import Bounds, DesktopError, Window, shown
-from ironcurtain.servers.desktop.programs import output
+from ironcurtain.servers.desktop.programs import installed, output
 
 _BUTTONS = {1: "button1", 2: "button2", 3: "button3", 4: "button4", 5: "button5", 6: "button6", 7: "button7"}
+NOTICE_SECONDS = 0.3
+"""How long applications may take to notice a keyboard, and what was typed on it before it goes."""
+
+_HOLD = "600000"
+"""Milliseconds for which ``wtype`` is the keyboard of a seat that has none; longer than any call."""
+
+_POINTER = 1
+"""Number of the capability of a seat with a mouse or its like (Wayland, ``wl_seat``)."""
+
+_LAST_KEY = ("-p", "VoidSymbol")
+"""One more key for the keyboard, which nobody presses: GTK 3 knows of no combination with the last one."""
+
+_ENDINGS = {"\n": ("-k", "Return"), "\t": ("-k", "Tab"), "": ()}
+"""What is no text to applications, but a key that does something."""
+
 _TREE_LIMIT = 16 * 1024 * 1024
 _PICTURE_LIMIT = 64 * 1024 * 1024
 
 
 class Sway:
     """The whole screen is the rectangle around all outputs; its corner is that of the picture, too."""
+
+    def __init__(self) -> None:
+        self._keyboard: subprocess.Popen[bytes] | None = None
+
+    def close(self) -> None:
+        """Take away the keyboard that was added to type, where there was none."""
+        if self._keyboard is not None:
+            time.sleep(NOTICE_SECONDS)
+            self._keyboard.kill()
+            self._keyboard.wait()
 
     @property
     def size(self) -> Bounds:
@@ -51,8 +79,7 @@ class Sway:
 
     def focused_process(self) -> int:
         """:returns: id of the process that gets what is typed; 0 if there is none."""
-        seats = json.loads(output(["swaymsg", "-r", "-t", "get_seats"], limit=_TREE_LIMIT))
-        focused = {seat.get("focus") for seat in seats}  # zero where something has it that is no window
+        focused = {seat.get("focus") for seat in self._seats()}  # zero where something has it that is no window
         return next((_pid(node) for node in _leaves(self._tree()) if focused == {node["id"]}), 0)
 
     def is_taken(self, pid: int) -> bool:
@@ -65,7 +92,15 @@ class Sway:
         yield
 
     def pointer(self, x: int, y: int) -> None:
-        """Move the pointer."""
+        """
+        Move the pointer.
+
+        :raises DesktopError: there is none, so that applications would not notice.
+        """
+        if not any(seat["capabilities"] & _POINTER for seat in self._seats()):
+            raise DesktopError(
+                "this seat of sway has no mouse, so that nothing can be clicked; use press, set_value or key"
+            )
         corner = self.size
         self._do(f"seat - cursor set {x - corner.x} {y - corner.y}")
 
@@ -78,7 +113,10 @@ class Sway:
         modifiers = [name.lower() for name in chord.modifiers]
         before = [word for name in modifiers for word in ("-M", name)]
         after = [word for name in reversed(modifiers) for word in ("-m", name)]
-        output(["wtype", *before, "-k", chord.symbol, *after])
+        if len(key := chord.symbol) == 1:  # by its name, a letter would always be a small one
+            self._keys([*before, key.upper() if "Shift" in chord.modifiers else key, *after])
+        else:
+            self._keys([*before, "-k", key, *after])
 
     def missing(self, text: str) -> str:
         """:returns: the characters that cannot be typed."""
@@ -86,7 +124,9 @@ class Sway:
 
     def type(self, text: str) -> None:
         """Type text."""
-        output(["wtype", "-"], stdin=text.encode())
+        for plain, ending in re.findall(r"([^\n\t]*)(\n|\t|\Z)", text):
+            if plain or ending:
+                self._keys(["-", *_ENDINGS[ending]], plain.encode())
 
     def picture(self) -> bytes:
         """:returns: the whole screen as a PNG file."""
@@ -105,6 +145,17 @@ class Sway:
         if action not in orders:
             raise DesktopError("sway has no minimised windows")
         self._do(f"[con_id={int(window.id)}] {orders[action]}")
+
+    def _keys(self, words: Sequence[str], stdin: bytes = b"") -> None:
+        devices = [each for seat in self._seats() for each in seat["devices"]]
+        if self._keyboard is None and not any(each.get("type") == "keyboard" for each in devices):
+            line, nothing = [installed("wtype"), "-s", _HOLD], subprocess.DEVNULL
+            self._keyboard = subprocess.Popen(line, stdin=nothing, stdout=nothing, stderr=nothing)
+            time.sleep(NOTICE_SECONDS)
+        output(["wtype", *words, *_LAST_KEY], stdin=stdin)
+
+    def _seats(self) -> Any:
+        return json.loads(output(["swaymsg", "-r", "-t", "get_seats"], limit=_TREE_LIMIT))
 
     def _tree(self) -> Any:
         return json.loads(output(["swaymsg", "-r", "-t", "get_tree"], limit=_TREE_LIMIT))

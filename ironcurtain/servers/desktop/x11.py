@@ -18,6 +18,9 @@ from ironcurtain.servers.desktop.model import Bounds, DesktopError, PermissionMi
 NAME_LIMIT = 1000
 """Most 32-bit units of a title that are asked for."""
 
+SHADOW = 200
+"""Most pixels of a shadow that a window draws itself."""
+
 _DEEPEST = 30
 """Most windows within each other that are looked through under a point."""
 
@@ -264,7 +267,8 @@ class X11:
         size, place = window.get_geometry(), window.translate_coords(self._root, 0, 0)
         pid = self._process(number)
         bounds = Bounds(-place.x, -place.y, size.width, size.height)
-        return Window(hex(number), app_of(pid), pid, self._title(window), bounds, number == active)
+        content = _without(bounds, self._property(window, "_GTK_FRAME_EXTENTS"))
+        return Window(hex(number), app_of(pid), pid, self._title(window), bounds, number == active, content)
 
     def _process(self, window: int) -> int:
         from Xlib.ext import res
@@ -296,6 +300,14 @@ class X11:
 
         message = event.ClientMessage(window=window, client_type=self._atom(kind), data=(32, data))
         self._root.send_event(message, event_mask=X.SubstructureRedirectMask | X.SubstructureNotifyMask)
+
+
+def _without(bounds: Bounds, rim: Sequence[int]) -> Bounds | None:
+    """:param rim: width of a shadow on the left, right, top and bottom (GTK), as the window says; or nothing."""
+    if len(rim) != 4 or not all(0 <= each <= SHADOW for each in rim):
+        return None
+    left, right, top, bottom = rim
+    return Bounds(bounds.x + left, bounds.y + top, bounds.width - left - right, bounds.height - top - bottom)
 
 
 def _keysym(character: str) -> int:
