@@ -14,6 +14,7 @@ from ironcurtain.cli.output import as_json, home, print_json, print_lines
 from ironcurtain.cli.undoing import readable
 from ironcurtain.session.elsewhere import session_directory
 from ironcurtain.text.display import one_line, readable_path
+from ironcurtain.text.quantities import counted
 
 if TYPE_CHECKING:
     from ironcurtain.project.changes import Change, Comparison
@@ -21,13 +22,14 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("session", default="last", shell_complete=all_sessions)
+@click.option("--all", "every", is_flag=True, help="Show installed packages, too, such as those in node_modules.")
 @as_json
-def diff(session: str, json_output: bool) -> None:
+def diff(session: str, every: bool, json_output: bool) -> None:
     """
     Show what changed in the workspace of SESSION since it first started.
 
     SESSION is a number, an id, or 'last' for the newest one. It may be running or ended. The output is a patch for
-    'git apply', with --json a list of the changed files. Files to review, because programs run or obey them on their
+    'git apply', without installed packages, with --json a list of all changed files. Files to review, because programs run or obey them on their
     own, are named on standard error.
     """
     with comparison_of(session) as comparison:
@@ -35,7 +37,9 @@ def diff(session: str, json_output: bool) -> None:
         if json_output:
             print_json(changes_as_json(changes))
         else:
-            print_patch(comparison, changes)
+            shown = [change for change in changes if every or not _is_installed(change)]
+            print_patch(comparison, shown)
+            _tell_of_packages(len(changes) - len(shown))
         _remarks(comparison, changes)
 
 
@@ -71,6 +75,18 @@ def print_patch(comparison: Comparison, changes: Iterable[Change]) -> None:
 
     for change in changes:
         _print(patch(change, comparison.before, comparison.after))
+
+
+def _is_installed(change: Change) -> bool:
+    from ironcurtain.project.tree import PACKAGES
+
+    return not PACKAGES.isdisjoint(change.path.split("/")[:-1])
+
+
+def _tell_of_packages(count: int) -> None:
+    if count:
+        files = counted(count, "file")
+        print_lines(f"Not shown: {files} of installed packages. To see them: ironcurtain diff --all", err=True)
 
 
 def _remarks(comparison: Comparison, changes: list[Change]) -> None:

@@ -43,6 +43,12 @@ class SuspectFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     building: bool = False
 
 
+MODULES = "node_modules"
+"""
+Where a package manager installs hundreds of packages with all their files: whatever runs one of them runs what the
+agent has put there, so that the names of single files say nothing.
+"""
+
 Content = Callable[[Change], bytes | None]
 
 
@@ -67,10 +73,12 @@ def findings(changes: Iterable[Change], before: Content, after: Content) -> list
         if change.after is None:
             continue
         reasons = list(_of(change, change.after, before, after))
-        found += reasons
+        packaged = [finding for rank, finding in reasons if _is_of_package(rank, finding)]
+        unnamed += packaged[:1]
+        found += [(rank, finding) for rank, finding in reasons if finding not in packaged]
         if not reasons and (why := _unnamed(change, change.after)):
             unnamed.append(_finding(change, why))
-        if not reasons and (why := tables()["builds"].reason(change.path)):
+        if not reasons and MODULES not in change.path.split("/") and (why := tables()["builds"].reason(change.path)):
             found.append((_Rank.BUILDING, _finding(change, why, building=True)))
     found += [(_Rank.UNNAMED, finding) for finding in _grouped(unnamed)]
     return [finding for _, finding in sorted(found, key=lambda ranked: ranked[0])]
@@ -82,6 +90,12 @@ def _of(change: Change, now: TreeEntry, before: Content, after: Content) -> Iter
     rank = _Rank.REPOSITORY if in_repository(change.path) else _Rank.GIT if git else _Rank.OTHER
     for reason in seen:
         yield rank, _finding(change, reason)
+
+
+def _is_of_package(rank: _Rank, finding: SuspectFile) -> bool:
+    """:returns: whether what is to be told of a file is told of its directory, if there are many."""
+    always = (_LINKS, _SPECIAL, _PRIVILEGES)
+    return rank is _Rank.OTHER and MODULES in finding.path.split("/")[:-1] and finding.reason not in always
 
 
 def _unnamed(change: Change, now: TreeEntry) -> str:
@@ -106,6 +120,8 @@ def _grouped(found: Sequence[SuspectFile]) -> Iterator[SuspectFile]:
             continue
         executable = sum(finding.reason == _EXECUTABLE for finding in within)
         reason = f"has {len(within)} new files that are hidden or executable ({executable} of these): look through it"
+        if others := sum(finding.reason not in (_EXECUTABLE, _HIDDEN) for finding in within):
+            reason = f"{reason}, or install it anew; {others} of them have names that some programs obey"
         yield SuspectFile(path=f"{directory}/", what="added", reason=reason)
 
 

@@ -25,9 +25,10 @@ from ironcurtain.servers.files.walk import DIRECTORY, OpenRoot, Place, directory
 ENTRIES_LIMIT = 200_000
 """Maximum number of files and directories (a large project with its packages; about 3 s)."""
 
-INSTALLED = frozenset(
-    (".gradle", ".tox", ".venv", "__pycache__", "build", "dist", "node_modules", "target", "vendor", "venv")
-)
+PACKAGES = frozenset((".tox", ".venv", "__pycache__", "node_modules", "venv"))
+"""Directories into which tools install packages, and which nobody keeps in a repository."""
+
+INSTALLED = PACKAGES | {".gradle", "build", "dist", "target", "vendor"}
 """Directories with files that tools generate; they are listed last."""
 
 _OPAQUE = re.compile(r"(?:objects/(?:[0-9a-f]{2}|pack)|lfs)\Z")

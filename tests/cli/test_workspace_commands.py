@@ -36,6 +36,17 @@ class DiffTests(WorkspaceCase):
         changed = [{"path": ".envrc", "what": "added"}, {"path": "made.txt", "what": "added"}]
         self.assertEqual(self.product.json("diff", "1"), changed)
 
+    def test_installed_packages_are_counted_unless_all_is_asked_for(self) -> None:
+        code = (
+            "filesystem.create_directory('node_modules/x')\nfilesystem.write_file('node_modules/x/index.js', 'evil\\n')"
+        )
+        script = self.product.script({"code": code}, DONE)
+        self.assertEqual(self.product.run("start", "--backend", script, "do it").returncode, 0)
+        done = self.product.run("diff")
+        self.assertEqual(done.stdout, "")
+        self.assertIn("Not shown: 1 file of installed packages", done.stderr)
+        self.assertIn("+evil\n", self.product.run("diff", "--all").stdout)
+
     def test_a_project_of_the_user_s_is_compared_with_what_it_was(self) -> None:
         (self.product.project / "made.txt").write_text("before\n")
         self.product.project.chmod(0o755)

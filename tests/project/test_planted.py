@@ -163,6 +163,20 @@ class PlantedTests(WorkspaceTestCase):
         self.assertEqual(len(reasons), 53)
         self.assertEqual(self.findings()[0].path, ".venv/lib/evil.pth")
 
+    def test_files_of_installed_modules_hide_none_of_the_project_s(self) -> None:
+        self.begin()
+        for number in range(50):
+            self.write(f"node_modules/{number}/package.json", '{"scripts": {"test": "x"}}')
+            self.write(f"node_modules/{number}/.travis.yml")
+            self.write(f"node_modules/{number}/Makefile")
+        self.write("package.json", '{"scripts": {"postinstall": "evil"}}')
+        (self.workspace / "node_modules/out").symlink_to("/etc")
+        self.write("node_modules/1/.git/hooks/pre-commit", mode=0o755)
+        found = self.findings()
+        shown = ["node_modules/1/.git/hooks/pre-commit", "node_modules/out", "package.json", "node_modules/"]
+        self.assertEqual([each.path for each in found], shown)
+        self.assertIn("100 of them have names that some programs obey", found[-1].reason)
+
 
 class TableTests(SynchronousTestCase):
     """The table of what tools run by themselves."""
