@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from twisted.internet.defer import Deferred
@@ -363,6 +364,6 @@ def check_account(account: Account, request: SessionRequest) -> None:
     workspace = request.workspace
     if workspace is not None and not account.may(WRITE | SEARCH, workspace.stat()):
         raise UsageError(
-            f"the agent runs as {account}, which cannot write to {workspace}: give it the directory (chown), or "
-            "name its owner as run_as in config.toml"
+            f"the agent runs as {account}, which cannot write to {workspace}: give it the directory (chown -R "
+            f"{account.uid}:{account.gid} {quote(str(workspace))}), or name its owner as run_as in config.toml"
         )

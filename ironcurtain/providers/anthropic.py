@@ -203,4 +203,10 @@ ANTHROPIC: Final = ModelProvider(
     bodies=_BODIES,
     error=_error,
     count=_count,
+    absent=(
+        *("GET /api/claude_code/policy_limits", "GET /api/claude_code/settings", "GET /api/claude_cli/bootstrap"),
+        *("GET /api/oauth/profile", "GET /api/oauth/usage", "GET /api/oauth/account/settings", "GET /v1/mcp_servers"),
+        *("GET /api/oauth/claude_cli/roles", "GET /api/directory/server-urls", "POST /api/event_logging/v2/batch"),
+        *("POST /api/eval/*", "GET /api/claude_code_penguin_mode", "GET /api/claude_code/organizations/*"),
+    ),
 )

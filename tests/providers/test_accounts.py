@@ -66,10 +66,14 @@ class HostTests(SynchronousTestCase):
             self.assertEqual(family(name), of)
 
     def test_what_is_absent_is_not_allowed_as_well(self) -> None:
-        for name in ("claude", "chatgpt", "google-login", "copilot"):
+        for name in ("anthropic", "claude", "chatgpt", "google-login", "copilot"):
             found = rule(name)
             for endpoint in found.absent:
                 self.assertIsNone(find(found.endpoints, endpoint.method, endpoint.path.replace("*", "x")))
+
+    def test_side_requests_of_claude_code_are_absent_with_a_key_and_a_login(self) -> None:
+        for name in ("anthropic", "claude"):
+            self.assertIsNotNone(find(rule(name).absent, "GET", "/api/claude_code/settings"))
 
     def test_names_of_models_select_providers_of_keys_only(self) -> None:
         for known in KNOWN_PROVIDERS.values():
