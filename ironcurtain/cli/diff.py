@@ -29,8 +29,8 @@ def diff(session: str, every: bool, json_output: bool) -> None:
     Show what changed in the workspace of SESSION since it first started.
 
     SESSION is a number, an id, or 'last' for the newest one. It may be running or ended. The output is a patch for
-    'git apply', without installed packages, with --json a list of all changed files. Files to review, because programs run or obey them on their
-    own, are named on standard error.
+    'git apply', without installed packages unless you ask for --all; with --json it is a list of all changed files.
+    Files to review, because programs run or obey them on their own, are named on standard error.
     """
     with comparison_of(session) as comparison:
         changes = comparison.changes()

@@ -119,9 +119,10 @@ def _grouped(found: Sequence[SuspectFile]) -> Iterator[SuspectFile]:
             yield from within
             continue
         executable = sum(finding.reason == _EXECUTABLE for finding in within)
-        reason = f"has {len(within)} new files that are hidden or executable ({executable} of these): look through it"
-        if others := sum(finding.reason not in (_EXECUTABLE, _HIDDEN) for finding in within):
-            reason = f"{reason}, or install it anew; {others} of them have names that some programs obey"
+        kinds, advice = f"hidden or executable ({executable} of these)", "look through it"
+        if any(finding.reason not in (_EXECUTABLE, _HIDDEN) for finding in within):
+            kinds, advice = f"{kinds}, or that programs obey by their names", "look through it, or install it anew"
+        reason = f"has {len(within)} new files that are {kinds}: {advice}"
         yield SuspectFile(path=f"{directory}/", what="added", reason=reason)
 
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+from collections.abc import Mapping
 from pathlib import Path
+from threading import Thread
+from typing import Any
 
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
@@ -12,14 +16,52 @@ from ironcurtain.process.accounts import Account
 from ironcurtain.providers.registry import family
 from ironcurtain.sandbox import bubblewrap
 from tests.container_agent.test_real_agents import CLAUDE, CODEX, PATIENCE, Agent, call, text
+from tests.container_agent.test_real_network import NAME, Registry, shell
 from tests.container_agent.worlds import UID
 from tests.model_stub.process import StubProcess
 from tests.product import Product
+from tests.programs import program
 
 PROGRAMS = Path(os.environ.get("IRONCURTAIN_TEST_NODE", "."), "node_modules", ".bin")
 
+FILES: Mapping[str, str] = {
+    ".gitignore": "node_modules\n",
+    "package.json": f'{{"scripts": {{"test": "node --test"}}, "dependencies": {{"{NAME}": "^1.0.0"}}}}',
+    "index.js": f'const trim = require("{NAME}");\nmodule.exports = (name) => "Hello " + trim(name);\n',
+    "test/greeting.test.js": """
+const assert = require("node:assert");
+require("node:test")("greets", () => assert.equal(require("../index.js")("  Ada"), "Hello, Ada trimmed"));
+""",
+}
+"""A project whose test fails, at first because nothing is installed."""
 
-class TurnTests(SynchronousTestCase):
+
+class WithoutDockerCase(SynchronousTestCase):
+    def play(self, agent: Agent, name: str, *replies: dict[str, Any]) -> None:
+        """Begin: the agent, a program of this machine, gets these answers of its model."""
+        if (reason := bubblewrap.available(Account(UID, UID).switched)) is not None:
+            raise SkipTest(reason)
+        if shutil.which(name, path=str(PROGRAMS)) is None:
+            raise SkipTest(f"{name} is not installed (IRONCURTAIN_TEST_NODE names no such directory)")
+        self.product = product = Product()
+        self.addCleanup(lambda: self.assertEqual(product.close(), []))
+        product.person.chmod(0o755)
+        product.environ |= {
+            agent.variable: agent.canary,
+            "PATH": f"{PROGRAMS.resolve()}:{product.environ['PATH']}",
+            "DOCKER_HOST": f"unix://{product.person}/nothing.sock",
+        }
+        self.stub = StubProcess(*replies, keys={family(agent.provider): agent.canary})
+        self.addCleanup(self.stub.close)
+        self.model = f'[providers.{agent.provider}]\nbase_url = "{self.stub.url}"\nca_file = "{self.stub.ca}"\n'
+
+    def allowed(self, kind: str) -> int:
+        """:returns: how many records of a kind there are of what was allowed."""
+        records = [record for record in self.product.audit() if record["kind"] == kind]
+        return len([record for record in records if record.get("decision") == "allow"])
+
+
+class TurnTests(WithoutDockerCase):
     """A conversation with a tool of the MCP proxy, and with a project that asks for a sandbox of the agent's own."""
 
     def test_claude_code(self) -> None:
@@ -28,30 +70,17 @@ class TurnTests(SynchronousTestCase):
     def test_codex(self) -> None:
         self.converse(CODEX, "codex")
 
-    def converse(self, agent: Agent, program: str) -> None:
-        if (reason := bubblewrap.available(Account(UID, UID).switched)) is not None:
-            raise SkipTest(reason)
-        if shutil.which(program, path=str(PROGRAMS)) is None:
-            raise SkipTest(f"{program} is not installed (IRONCURTAIN_TEST_NODE names no such directory)")
-        product = Product()
-        self.addCleanup(lambda: self.assertEqual(product.close(), []))
-        product.person.chmod(0o755)
-        product.environ |= {
-            agent.variable: agent.canary,
-            "PATH": f"{PROGRAMS.resolve()}:{product.environ['PATH']}",
-            "DOCKER_HOST": f"unix://{product.person}/nothing.sock",
-        }
-        replies = (
+    def converse(self, agent: Agent, name: str) -> None:
+        self.play(
+            agent,
+            name,
             call("filesystem__write_file", path="/workspace/hello.txt", content="hello\n"),
             text("All ", "done."),
             text("Two."),
         )
-        stub = StubProcess(*replies, keys={family(agent.provider): agent.canary})
-        self.addCleanup(stub.close)
+        product = self.product
         product.home.mkdir(mode=0o700)
-        (product.home / "config.toml").write_text(
-            f'[providers.{agent.provider}]\nbase_url = "{stub.url}"\nca_file = "{stub.ca}"\n'
-        )
+        (product.home / "config.toml").write_text(self.model)
         settings = product.project / ".claude" / "settings.json"
         settings.parent.mkdir()
         settings.write_text('{"sandbox": {"enabled": true}}')
@@ -61,5 +90,53 @@ class TurnTests(SynchronousTestCase):
         self.assertEqual((process.returncode, out), (0, "All done.\nTwo.\n"), err)
         self.assertIn("the agent runs in a sandbox of bubblewrap", err)
         self.assertEqual((product.project / "hello.txt").read_text(), "hello\n")
-        allowed = [record for record in product.audit() if record.get("decision") == "allow"]
-        self.assertEqual(len([record for record in allowed if record["kind"] == "model-request"]), 3)
+        self.assertEqual(self.allowed("model-request"), 3)
+
+
+class NewcomerTests(WithoutDockerCase):
+    """The way of somebody new: a fresh clone, what the README says, and a test that is green in the end."""
+
+    def test_a_fresh_clone_of_a_node_project_gets_a_green_test(self) -> None:
+        npm = program("npm")
+        self.play(
+            CLAUDE,
+            "claude",
+            shell("npm test 2>&1"),
+            shell("npm install 2>&1"),
+            shell("sed -i 's/Hello /Hello, /' index.js && npm test 2>&1"),
+            text("The test is green."),
+        )
+        product = self.product
+        product.environ["PATH"] += f":{Path(npm).parent}"
+        registry = Registry()
+        Thread(target=registry.serve_forever, daemon=True).start()
+        self.addCleanup(registry.server_close)
+        self.addCleanup(registry.shutdown)
+        clone = self.cloned()
+        self.assertEqual(product.run("init").returncode, 0)
+        settings = product.home / "config.toml"
+        model = settings.read_text().replace("[providers.anthropic]\n", self.model)
+        settings.write_text(f'{model}\n[registries.npm]\nurl = "{registry.url}"\n')
+        done = product.run("start", "--agent", CLAUDE.id, "--workspace", str(clone), "Fix the failing test")
+        self.assertEqual((done.returncode, done.stdout), (0, "The test is green.\n"), done.stderr)
+        failed, installed, green = (str(turn["results"]) for turn in self.stub.turns[1:])
+        self.assertIn("MODULE_NOT_FOUND", failed)
+        self.assertIn("added 1 package", installed)
+        self.assertIn("fail 0", green)
+        self.assertNotIn("refused", done.stderr)
+        self.assertIn(f"Fetched from package registries: {NAME} 1.0.0 (npm)", done.stderr)
+        diff = product.run("diff")
+        self.assertIn('+module.exports = (name) => "Hello, " + trim(name);', diff.stdout)
+        self.assertNotIn("node_modules/left", diff.stdout.replace(f'node_modules/{NAME}": ', ""))
+
+    def cloned(self) -> Path:
+        """:returns: a fresh clone of the project."""
+        origin, clone = self.product.person / "origin", self.product.person / "greeter"
+        for name, content in FILES.items():
+            (origin / name).parent.mkdir(parents=True, exist_ok=True)
+            (origin / name).write_text(content)
+        git = ["git", "-c", "user.name=Ada", "-c", "user.email=ada@example.com"]
+        for line in (["init", "-q"], ["add", "."], ["commit", "-qm", "Begin"], ["clone", "-q", ".", str(clone)]):
+            subprocess.run([*git, *line], cwd=origin, env=self.product.environ, check=True)
+        subprocess.run(["chown", "-R", f"{UID}:{UID}", clone] if os.geteuid() == 0 else ["true"], check=True)
+        return clone

@@ -175,7 +175,8 @@ class PlantedTests(WorkspaceTestCase):
         found = self.findings()
         shown = ["node_modules/1/.git/hooks/pre-commit", "node_modules/out", "package.json", "node_modules/"]
         self.assertEqual([each.path for each in found], shown)
-        self.assertIn("100 of them have names that some programs obey", found[-1].reason)
+        self.assertIn("has 100 new files", found[-1].reason)
+        self.assertIn("install it anew", found[-1].reason)
 
 
 class TableTests(SynchronousTestCase):
