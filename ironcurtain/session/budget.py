@@ -142,11 +142,13 @@ class Accounting:
         self._tokens_counted = counted
         self.turn = Usage()
         """Usage of the current turn so far."""
+        self.turn_counted = 0.0
+        """The tokens of the budget that it counts for."""
         self._counted = 0.0
 
     def begin(self) -> None:
         """Start a turn."""
-        self.turn, self._counted = Usage(), self._seconds()
+        self.turn, self.turn_counted, self._counted = Usage(), 0.0, self._seconds()
 
     def require(self) -> None:
         """:raises SessionError: a limit of the budget is reached."""
@@ -176,6 +178,7 @@ class Accounting:
         """
         self._spend(Dimension.STEPS, 1)
         self._spend(Dimension.TOKENS, tokens)
+        self.turn_counted += tokens
         self._time()
         self._emit(events.StepFinished(step=number, input_tokens=0, output_tokens=0, cost=None))
 
@@ -183,13 +186,31 @@ class Accounting:
         """Count the usage of a model request that is no step: it failed, or the auto-approver made it."""
         self._count(tokens, self._cost_of(tokens))
 
+    def below(self, usage: Usage, counted: float) -> None:
+        """
+        Count what another session used for this one.
+
+        :param counted: tokens of the budget.
+        """
+        self._add(usage, counted)
+
+    def left(self, dimension: Dimension) -> float | None:
+        """:returns: how much may still be used; ``None``: there is no limit."""
+        limit = self.budget.limits.of(dimension)
+        return None if limit is None else max(limit - self.budget.used[dimension], 0.0)
+
     def _count(self, tokens: Tokens, cost: float | None) -> None:
-        self._spend(Dimension.TOKENS, self._tokens_counted(tokens))
-        self._spend(Dimension.COST, cost or 0.0)
-        known = None if cost is None and self.turn.cost is None else (self.turn.cost or 0.0) + (cost or 0.0)
+        usage = Usage(input_tokens=tokens.prompt_tokens, output_tokens=tokens.output_tokens, cost=cost)
+        self._add(usage, self._tokens_counted(tokens))
+
+    def _add(self, usage: Usage, counted: float) -> None:
+        self._spend(Dimension.TOKENS, counted)
+        self._spend(Dimension.COST, usage.cost or 0.0)
+        self.turn_counted += counted
+        known = None if usage.cost is None and self.turn.cost is None else (self.turn.cost or 0.0) + (usage.cost or 0.0)
         self.turn = Usage(
-            input_tokens=self.turn.input_tokens + tokens.prompt_tokens,
-            output_tokens=self.turn.output_tokens + tokens.output_tokens,
+            input_tokens=self.turn.input_tokens + usage.input_tokens,
+            output_tokens=self.turn.output_tokens + usage.output_tokens,
             cost=known,
         )
         self._time()

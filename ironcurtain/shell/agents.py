@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from ironcurtain.command_rules import Risk
-from ironcurtain.errors import Unavailable
+from ironcurtain.errors import Unavailable, UsageError
 from ironcurtain.llm.model import ToolSpec, ToolUse
 from ironcurtain.mcp_proxy.admission import CallAdmission, OpenCall
 from ironcurtain.mcp_proxy.catalogue import ToolDefinition
@@ -26,6 +26,7 @@ from ironcurtain.shell.messages import Message, ProposedStep, StepKind, StepOutc
 from ironcurtain.shell.model import SERVER
 from ironcurtain.shell.narrowing import NarrowedGate
 from ironcurtain.shell.protocol import checked_instruction
+from ironcurtain.shell.session_budget import SessionBudget
 from ironcurtain.shell.tools import JudgedStep, StepRun, finished_by, purpose_of, text_argument
 from ironcurtain.traces.context import TraceContext
 
@@ -67,6 +68,7 @@ class AgentHand:
     :param trace: its place in a trace.
     :param options: of ``ironcurtain shell``, for children on this machine.
     :param environ: ours.
+    :param budget: of the session, to which children add.
     """
 
     reactor: CommandReactor
@@ -80,6 +82,7 @@ class AgentHand:
     trace: TraceContext
     options: Sequence[str]
     environ: Mapping[str, str]
+    budget: SessionBudget
     kind: StepKind = StepKind.AGENT
     _child: ChildRun | None = field(default=None, init=False)
 
@@ -151,20 +154,21 @@ class AgentHand:
     async def run(self, call: OpenCall, judged: JudgedStep, how: StepRun) -> CommandResult:
         """Start the child, and wait for its end. Its whole answer is data."""
         arguments = judged.step.arguments
-        start = child_start(
-            arguments["task"], arguments["host"], self._policies(arguments), self.trace, self.options, self.environ
-        )
-        child = self._child = ChildRun(self.reactor, self.admission, judged.step, how)
+        host, child = arguments["host"], ChildRun(self.reactor, self.admission, judged.step, how)
         try:
+            policies = self.budget.narrowed(self._policies(arguments))
+            start = child_start(arguments["task"], host, policies, self.trace, self.options, self.environ)
+            self._child = child
             status = await child.run(start)
-        except Unavailable as e:
+        except (Unavailable, UsageError) as e:
             self.admission.close(call, "error", error=str(e))
             return CommandResult(StepOutcome.FAILED, None, b"", reason=str(e))
         finally:
             self._child = None
         done = child.report.done
         outcome = child.stopped or (StepOutcome.FAILED if done is None or done.error else StepOutcome.DONE)
-        said = (child.report.text(), child.errors if done is None else "")
+        used = self.budget.below(done, f"the agent on {host}" if host else "the agent below")
+        said = (child.report.text(used), child.errors if done is None else "")
         data = "\n".join(part for part in said if part).encode("utf-8", "replace").replace(b"\n", b"\r\n")
         self.admission.close(call, STATUSES.get(outcome, "error"), data)
         reason = f"no end within {how.seconds:g} s" if outcome is StepOutcome.TIMED_OUT else ""

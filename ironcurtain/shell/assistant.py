@@ -128,13 +128,16 @@ class Assistant:
             unsaid, self._notes = self._notes, []
             if unsaid:
                 self._tell(Notice(text=f"the model was not told: {' / '.join(unsaid)}"))
-        usage = self._requests.usage
+        usage, below = self._requests.usage, self._requests.budget.turn_below
         done = InstructionDone(
             text=text,
             error=error,
             usage_known=usage.token_tracking_available,
             tokens_in=usage.input_tokens,
             tokens_out=usage.output_tokens,
+            below_in=below.input_tokens,
+            below_out=below.output_tokens,
+            counted=self._requests.accounting.turn_counted,
             cost=usage.cost,
             model=self._requests.model,
         )

@@ -202,10 +202,12 @@ class ChildReport:
                 return f"{message.error or message.text}\n"
         return ""
 
-    def text(self) -> str:
-        """:returns: what became of the task, for the model above."""
+    def text(self, used: str) -> str:
+        """
+        :param used: what it used, in words.
+        :returns: what became of the task, for the model above.
+        """
         done = self.done or InstructionDone(error="it ended without an answer")
         answer = f"error: {done.error}\n{done.text}" if done.error else done.text
-        used = f"tokens: {done.tokens_in} in, {done.tokens_out} out" if done.tokens_in or done.tokens_out else ""
         more = f"({counted(self._more, 'further step')})" if self._more else ""
         return "\n".join(part for part in (*self._steps, more, answer, used) if part)

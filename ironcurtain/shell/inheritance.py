@@ -1,5 +1,5 @@
 """
-What the agents above one may do, as a variable of the environment has it, which ssh takes to other machines.
+What the agents above one may do and use, as a variable of the environment has it, which ssh takes to other machines.
 
 OpenSSH passes on variables with names like this one where ``SendEnv LC_*`` and ``AcceptEnv LC_*`` are set, as Debian,
 Ubuntu and Fedora do. What it says only narrows, so that nobody gains by writing one. On one machine, the processes say
@@ -37,19 +37,28 @@ class AgentPolicies(msgspec.Struct, frozen=True):
 
     :param tables: ``[approval]`` of each; equal ones once.
     :param depth: how many agents these are.
+    :param tokens: that are left for all below them, as is ``cost`` in US dollars; ``None``: there is no limit.
     """
 
     tables: tuple[dict[str, Any], ...] = ()
     depth: int = 0
+    tokens: float | None = None
+    cost: float | None = None
 
     def joined(self, tables: Mapping[str, Any]) -> AgentPolicies:
         """:returns: with one more agent, which has these tables."""
-        return AgentPolicies(self.merged(AgentPolicies((dict(tables),))).tables, self.depth + 1)
+        return msgspec.structs.replace(self.merged(AgentPolicies((dict(tables),))), depth=self.depth + 1)
 
     def merged(self, other: AgentPolicies) -> AgentPolicies:
         """:returns: the tables of both, which may be the same agents."""
         more = tuple(tables for tables in other.tables if tables not in self.tables)
-        return AgentPolicies((*self.tables, *more), max(self.depth, other.depth))
+        tokens, cost = least(self.tokens, other.tokens), least(self.cost, other.cost)
+        return AgentPolicies((*self.tables, *more), max(self.depth, other.depth), tokens, cost)
+
+
+def least(*limits: float | None) -> float | None:
+    """:returns: the lowest of some limits; ``None``: there is none."""
+    return min((limit for limit in limits if limit is not None), default=None)
 
 
 def policies_in(environ: Mapping[str, str]) -> AgentPolicies:

@@ -38,6 +38,7 @@ from ironcurtain.shell.context import Prompt, ShellState, prompt, result
 from ironcurtain.shell.edits import EditHand
 from ironcurtain.shell.execution import CommandRunner
 from ironcurtain.shell.gate import CommandGate
+from ironcurtain.shell.inheritance import least
 from ironcurtain.shell.judge import HookedJudge
 from ironcurtain.shell.messages import Message, Notice, StepCompleted
 from ironcurtain.shell.model import ConfirmMode, PlanParts
@@ -192,6 +193,7 @@ class _Making:
         judge = HookedJudge(gate, hooks, asked, agent.tell)
         self._tools.tell = agent.tell
         calls = ToolHand(self._tools, self._reactor, own.output_bytes, gate.narrows, admission)
+        budget = SessionBudget(self._accounting(agent.tell), core.request.terminal is not None, agent.tell)
         agents = AgentHand(
             self._reactor,
             admission,
@@ -204,6 +206,7 @@ class _Making:
             self._trace,
             self._child_options(),
             self._environ,
+            budget,
         )
         edits = EditHand(admission, gate, hooks, asked, agent.tell, self._home, self._protected)
         undo = self._settings.undo
@@ -233,7 +236,7 @@ class _Making:
         requests = ModelRequests(
             self._choose,
             ContextWindow(lambda text: count_tokens(text, self._model), lambda: self._context(agent.tell)),
-            SessionBudget(self._accounting(agent.tell), core.request.terminal is not None, agent.tell),
+            budget,
             self._settings.model.max_tokens,
             self._trace.traceparent if self._settings.telemetry.share_with_backend else "",
             agent.tell,
@@ -320,7 +323,11 @@ class _Making:
         most = float(self._settings.shell.max_tokens_per_session)
         tokens = most if limits.tokens is None else min(limits.tokens, most)
         setting = TOKENS_SETTING if tokens == most else limits.tokens_setting
-        return BudgetMeter(BudgetLimits(limits.steps, limits.seconds, tokens, limits.cost, setting))
+        above = self._policies
+        if above.tokens is not None and above.tokens < tokens:
+            tokens, setting = above.tokens, f"{TOKENS_SETTING} of the agent that started this one"
+        cost = least(limits.cost, above.cost)
+        return BudgetMeter(BudgetLimits(limits.steps, limits.seconds, tokens, cost, setting))
 
     def _accounting(self, tell: Callable[[Message], None]) -> Accounting:
         def emit(event: events.SessionEvent) -> None:

@@ -214,7 +214,9 @@ class InstructionDone(_Message, frozen=True, tag="done"):
 
     :param text: the model's last words.
     :param error: why there is no answer; empty if there is one.
-    :param usage_known: whether the model said how many tokens it used; if not, the numbers say nothing.
+    :param usage_known: whether the model, and agents below, said how many tokens they used; if not, some are missing.
+    :param below_in: those of ``tokens_in`` that agents below used, as ``below_out`` of ``tokens_out``.
+    :param counted: for how many tokens of a limit they count: those that a provider had cached count for less.
     """
 
     text: str = ""
@@ -222,6 +224,9 @@ class InstructionDone(_Message, frozen=True, tag="done"):
     usage_known: bool = True
     tokens_in: int = 0
     tokens_out: int = 0
+    below_in: int = 0
+    below_out: int = 0
+    counted: float = 0.0
     cost: float | None = None
     model: str = ""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-import msgspec
 from twisted.internet.defer import Deferred
 
 from ironcurtain.errors import SessionError
@@ -60,7 +59,7 @@ class ModelRequests:
         self._formed: Callable[[ToolUse], None] = lambda use: None
         self._shown_text = ShownText()
         self.model = ""
-        self.unreached, self._usage_known = False, True
+        self.unreached = False
 
     @property
     def accounting(self) -> Accounting:
@@ -70,12 +69,12 @@ class ModelRequests:
     @property
     def usage(self) -> Usage:
         """What the last instruction used so far."""
-        return msgspec.structs.replace(self.accounting.turn, token_tracking_available=self._usage_known)
+        return self.budget.usage
 
     def begin(self) -> None:
         """An instruction begins."""
-        self.unreached, self._usage_known = False, True
-        self.accounting.begin()
+        self.unreached = False
+        self.budget.begin()
 
     async def ask(self, number: int, tools: tuple[ToolSpec, ...], formed: Callable[[ToolUse], None]) -> ModelReply:
         """
@@ -102,7 +101,7 @@ class ModelRequests:
         if reply.usage != TokenUsage():
             self.accounting.step(number, reply.usage)
         else:  # what it used is estimated, for the budget only
-            self._usage_known = False
+            self.budget.known = False
             self.accounting.unreported(number, self.window.tokens)
         return reply
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+import msgspec
 from twisted.internet.defer import Deferred
 
 from ironcurtain.errors import SessionError, UsageError
 from ironcurtain.session.budget import Accounting, Dimension
-from ironcurtain.shell.messages import BudgetReached, Message
+from ironcurtain.session.model import Usage
+from ironcurtain.shell.inheritance import AgentPolicies
+from ironcurtain.shell.messages import BudgetReached, InstructionDone, Message, Notice
 
 TOKENS_SETTING: Final = "shell.max_tokens_per_session"
 """The setting whose limit a person may exceed."""
@@ -23,12 +26,63 @@ class SessionBudget:
     :param accounting: of the session.
     :param asks: whether there is a person in the terminal who can be asked at the limit; else the instruction ends.
     :param tell: gets messages for front ends.
+    :ivar known: whether all that the last instruction used is known.
+    :ivar turn_below: what agents below used of it.
     """
 
     def __init__(self, accounting: Accounting, asks: bool, tell: Callable[[Message], None]) -> None:
         self.accounting, self._asks, self._tell = accounting, asks, tell
         self._more = (accounting.budget.limits.tokens or 0) * MORE
         self._answer: Deferred[bool] | None = None
+        self.known = True
+        self.turn_below = Usage()
+
+    def begin(self) -> None:
+        """An instruction begins."""
+        self.known, self.turn_below = True, Usage()
+        self.accounting.begin()
+
+    @property
+    def usage(self) -> Usage:
+        """What the last instruction used so far."""
+        return msgspec.structs.replace(self.accounting.turn, token_tracking_available=self.known)
+
+    def narrowed(self, policies: AgentPolicies) -> AgentPolicies:
+        """
+        :returns: what agents below may do and use: no more than is left.
+        :raises UsageError: nothing is left.
+        """
+        left = {each: self.accounting.left(each) for each in (Dimension.TOKENS, Dimension.COST)}
+        if 0 in left.values():
+            raise UsageError("nothing of the budget is left for another agent")
+        return policies.merged(AgentPolicies(tokens=left[Dimension.TOKENS], cost=left[Dimension.COST]))
+
+    def below(self, done: InstructionDone | None, name: str) -> str:
+        """
+        Count what an agent below used. It is believed, but never used less than nothing.
+
+        :param done: how it ended; ``None``: it did not say.
+        :param name: of the agent.
+        :returns: that, in words.
+        """
+        done = done or InstructionDone(usage_known=False)
+        tokens_in, tokens_out = max(done.tokens_in, 0), max(done.tokens_out, 0)
+        cost = None if done.cost is None else max(done.cost, 0.0)
+        counted = done.counted if done.counted > 0 else tokens_in + tokens_out
+        usage = Usage(input_tokens=tokens_in, output_tokens=tokens_out, cost=cost)
+        self.accounting.below(usage, counted)
+        before = self.turn_below
+        self.turn_below = Usage(
+            input_tokens=before.input_tokens + tokens_in, output_tokens=before.output_tokens + tokens_out
+        )
+        words = f"tokens: {tokens_in:,} in, {tokens_out:,} out" if tokens_in or tokens_out else ""
+        words += f", ${cost:.4f}" if words and cost is not None else ""
+        if done.usage_known and (words or done.error):
+            return words
+        self.known = False
+        many = "all that it used" if words else "how many tokens it used"
+        self._tell(Notice(text=f"{name} did not say {many}: that is missing in the budget of this session"))
+        return words or "tokens: not known"
 
     async def require(self) -> None:
         """

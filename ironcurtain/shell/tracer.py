@@ -107,7 +107,8 @@ class Tracer:
 
     def _finish(self, current: _Current, done: InstructionDone) -> None:
         self._model = done.model
-        tokens = (done.tokens_in, done.tokens_out)
+        # Agents below write their own spans.
+        tokens = (done.tokens_in - done.below_in, done.tokens_out - done.below_out)
         self._tokens = (self._tokens[0] + tokens[0], self._tokens[1] + tokens[1])
         span_id = self._new_id(SPAN_BYTES)
         self._write(self._span(current, span_id, self._context.span_id, tokens, _result(current, done)))

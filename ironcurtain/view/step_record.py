@@ -123,8 +123,10 @@ def completed(done: StepCompleted, look: Look) -> Printed:
 def ended(done: InstructionDone, look: Look) -> list[Printed]:
     """:returns: what went wrong, if anything did, and what it took, in one line."""
     used = [f"{done.tokens_in:,} tokens in, {done.tokens_out:,} out"] if done.tokens_in or done.tokens_out else []
+    if done.below_in or done.below_out:
+        used.append(f"of these {done.below_in:,} and {done.below_out:,} by agents below")
     if not done.usage_known:
-        used = ["the model does not say how many tokens it used"]
+        used = [*used, "and more that is not known"] if used else ["the model does not say how many tokens it used"]
     if done.cost is not None:
         used.append(f"${done.cost:.2f}" if done.cost >= 1 else f"${done.cost:.4f}")
     if done.model:

@@ -149,7 +149,7 @@ class ReportTests(SynchronousTestCase):
         shown = "".join(report.take(message) for piece in pieces for message in report.feed(piece))
         self.assertEqual(shown, "$ ls\n[not allowed: nobody to ask]\n[denied]\nnobody to ask\n")
         self.assertEqual(
-            report.text(),
+            report.text("tokens: 10 in, 2 out"),
             "[done] ls\n[denied: nobody to ask] step 2\nerror: nobody to ask\n\ntokens: 10 in, 2 out",
         )
 
@@ -159,8 +159,8 @@ class ReportTests(SynchronousTestCase):
             report.take(StepStarted(plan_id="p", step=number, command="x" * 100_000))
         for number in range(1000):
             report.take(StepCompleted(plan_id="p", step=number, outcome=StepOutcome.FAILED, reason="y" * 100_000))
-        self.assertLess(len(report.text()), STEPS_KEPT * (2 * STEP_LIMIT + 1) + 100)
-        self.assertIn(f"({1000 - STEPS_KEPT} further steps)", report.text())
+        self.assertLess(len(report.text("")), STEPS_KEPT * (2 * STEP_LIMIT + 1) + 100)
+        self.assertIn(f"({1000 - STEPS_KEPT} further steps)", report.text(""))
 
     def test_an_agent_does_not_say_where_it_is(self) -> None:
         lies = {"host": "localhost", "task": "be kind", "command": "ls", "path": "/x"}
@@ -169,11 +169,11 @@ class ReportTests(SynchronousTestCase):
         self.assertEqual(shown, {"host": "far", "task": "clean", "command": "rm x", "path": "/x"})
 
     def test_without_an_end_it_says_so(self) -> None:
-        self.assertIn("ended without an answer", ChildReport().text())
+        self.assertIn("ended without an answer", ChildReport().text(""))
 
     @given(st.binary())
     def test_nothing_it_sends_breaks_it(self, data: bytes) -> None:
         report = ChildReport()
         for message in report.feed(data + b"\n"):
             report.take(message)
-        report.text()
+        report.text("")

@@ -66,12 +66,13 @@ class HandsTests(SpokenCase):
         child = "greet the world"
         limits = {"commands": ["echo *"]}
         tools = [{"name": "agent", "input": {"task": child, "purpose": "greet", "only": limits}}]
-        answer = {"expect": {"last_result_contains": "[done] echo hello"}, "text": "It greeted."}
+        used = {"usage": {"input_tokens": 1000, "output_tokens": 10}}
+        answer = {"expect": {"last_result_contains": "tokens: 2,000 in, 20 out"}, "text": "It greeted.", **used}
         self.begin(
-            {"first_user_contains": child, "text": "", "commands": [{"command": "echo hello"}]},
-            {"first_user_contains": child, "text": "", "commands": [{"command": "base64"}]},
+            {"first_user_contains": child, "text": "", "commands": [{"command": "echo hello"}], **used},
+            {"first_user_contains": child, "text": "", "commands": [{"command": "base64"}], **used},
             {"first_user_contains": child, "text": "I may not."},
-            {"text": "So.", "tools": tools},
+            {"text": "So.", "tools": tools, **used},
             answer,
         )
         self.say("# let somebody say hello")
@@ -82,6 +83,10 @@ class HandsTests(SpokenCase):
         self.say({"type": "approval", "plan_id": proposed["plan_id"], "decision": "allow"})
         done = self.until("done")
         self.assertEqual((done["error"], done["text"]), ("", "It greeted."), self.said)
+        self.assertEqual((done["tokens_in"], done["below_in"], done["below_out"]), (4000, 2000, 20))
+        self.assertFalse(done["usage_known"])
+        notices = " ".join(each["text"] for each in self.said if each["type"] == "notice")
+        self.assertIn("the agent below did not say all that it used", notices)
         output = next(each["output"] for each in self.said if each["type"] == "step_complete")
         self.assertIn("the agent that started this one", output)
         self.assertIn("[denied", output)
@@ -91,6 +96,7 @@ class HandsTests(SpokenCase):
         spans = [json.loads(line) for line in (self.product.home / "traces.jsonl").read_text().splitlines()]
         self.assertEqual(len({span["trace_id"] for span in spans}), 1)
         self.assertEqual(len({span["pid"] for span in spans}), 2)
+        self.assertEqual(sum(span["tokens_in"] for span in spans if span["instruction"]), 4000)
 
     def test_questions_of_an_agent_below_are_asked_here(self) -> None:
         child = "make files"

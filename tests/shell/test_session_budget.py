@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from ironcurtain.errors import UsageError
+import msgspec
+
+from ironcurtain.errors import SessionError, UsageError
 from ironcurtain.llm.model import TokenUsage
-from ironcurtain.session.budget import BudgetLimits
+from ironcurtain.session.budget import Accounting, BudgetLimits, BudgetMeter
 from ironcurtain.session.events import BudgetExhausted
 from ironcurtain.shell.assistant import CANCELLED
-from ironcurtain.shell.messages import BudgetReached, Interrupt, MoreTokens
-from ironcurtain.shell.session_budget import TOKENS_SETTING
+from ironcurtain.shell.inheritance import AgentPolicies
+from ironcurtain.shell.messages import BudgetReached, InstructionDone, Interrupt, MoreTokens
+from ironcurtain.shell.session_budget import TOKENS_SETTING, SessionBudget
 from tests.shell.assistant import AssistantTestCase
 
 
@@ -92,3 +95,49 @@ class BudgetTests(AssistantTestCase):
         self.assertEqual((done.usage_known, self.assistant.usage().token_tracking_available), (False, False))
         self.instruct()
         self.assertIsInstance(self.told[-1], BudgetReached)
+
+
+class BelowTests(AssistantTestCase):
+    """What agents below use counts here, and they may use no more than is left."""
+
+    def budget(self, **limits: float) -> SessionBudget:
+        accounting = Accounting(
+            BudgetMeter(BudgetLimits(**limits)), lambda tokens: None, self.events.append, self.clock.seconds
+        )
+        return SessionBudget(accounting, False, self.told.append)
+
+    def test_tokens_and_money_count_in_the_limits_of_the_agent_above(self) -> None:
+        budget = self.budget(tokens=1000, cost=1.0)
+        said = InstructionDone(tokens_in=600, tokens_out=50, counted=200, cost=0.25)
+        self.assertEqual(budget.below(said, "it"), "tokens: 600 in, 50 out, $0.2500")
+        left = budget.narrowed(AgentPolicies(({"x": 1},), 2, tokens=900, cost=0.5))
+        self.assertEqual(left, AgentPolicies(({"x": 1},), 2, tokens=800, cost=0.5))
+        self.assertEqual((budget.usage.input_tokens, budget.usage.output_tokens, budget.usage.cost), (600, 50, 0.25))
+        self.assertEqual(budget.turn_below.input_tokens, 600)
+        budget.below(msgspec.structs.replace(said, counted=0.0), "it")
+        self.assertEqual(budget.narrowed(AgentPolicies()).tokens, 150)
+        budget.below(said, "it")
+        self.assertIsInstance(self.events[-1], BudgetExhausted)
+        self.assertRaises(SessionError, budget.accounting.require)
+        with self.assertRaisesRegex(UsageError, "nothing of the budget is left"):
+            budget.narrowed(AgentPolicies())
+
+    def test_without_limits_there_are_none_below(self) -> None:
+        self.assertEqual(self.budget().narrowed(AgentPolicies()), AgentPolicies())
+
+    def test_what_is_not_known_is_said(self) -> None:
+        for done in (None, InstructionDone(text="So."), InstructionDone(usage_known=False)):
+            budget = self.budget(tokens=1000)
+            self.assertEqual(budget.below(done, "the agent on far"), "tokens: not known")
+            self.assertIn("the agent on far did not say how many tokens it used", self.told[-1].text)  # type: ignore[union-attr]
+            self.assertFalse(budget.usage.token_tracking_available)
+        budget.begin()
+        self.assertTrue(budget.usage.token_tracking_available)
+        budget.below(InstructionDone(tokens_in=10, usage_known=False), "it")
+        self.assertIn("all that it used", self.told[-1].text)  # type: ignore[union-attr]
+        self.assertEqual(budget.usage.input_tokens, 10)
+
+    def test_none_gives_tokens_back(self) -> None:
+        budget = self.budget(tokens=1000, cost=1.0)
+        budget.below(InstructionDone(tokens_in=-500, tokens_out=10, counted=-1e9, cost=-5.0), "it")
+        self.assertEqual(budget.narrowed(AgentPolicies()), AgentPolicies(tokens=990, cost=1.0))
