@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Mapping
-from pathlib import PurePath
+from collections.abc import Iterator, Mapping, Sequence
 
 from ironcurtain.errors import Unavailable
 from ironcurtain.files.links import link_chain
@@ -34,10 +33,7 @@ def host_path(search: str | None = None, workspace: str = "") -> str:
     :param workspace: real path of one more directory where an agent writes; empty: there is none.
     :returns: the ``PATH`` without relative directories, those in a workspace, and those that other accounts may change.
     """
-    if search is None:
-        search = os.environ.get("PATH", os.defpath)
-    apart = {*_workspaces, *filter(None, (workspace,))}
-    return os.pathsep.join(entry for entry in search.split(os.pathsep) if _is_safe(entry, apart, directory=True))
+    return os.pathsep.join(_safe_entries(search, {*_workspaces, *filter(None, (workspace,))}))
 
 
 def host_program(name: str, search: str | None = None, workspace: str = "") -> str | None:
@@ -49,7 +45,7 @@ def host_program(name: str, search: str | None = None, workspace: str = "") -> s
     :returns: its absolute path; ``None`` if there is none that only this account or root may change.
     """
     apart = {*_workspaces, *filter(None, (workspace,))}
-    for directory in filter(None, host_path(search, workspace).split(os.pathsep)):
+    for directory in _safe_entries(search, apart):
         path = os.path.join(directory, name)
         if os.path.isfile(path) and os.access(path, os.X_OK) and _is_safe(path, apart):
             return path
@@ -76,6 +72,11 @@ def host_environment(environ: Mapping[str, str], workspace: str = "") -> dict[st
     return {**environ, "PATH": host_path(environ.get("PATH", os.defpath), workspace)}
 
 
+def _safe_entries(search: str | None, apart: set[str]) -> Iterator[str]:
+    entries = (os.environ.get("PATH", os.defpath) if search is None else search).split(os.pathsep)
+    return (entry for entry in entries if _is_safe(entry, apart, directory=True))
+
+
 def _is_safe(path: str, workspaces: set[str], directory: bool = False) -> bool:
     """:param directory: whether it is one, in which nobody else may make a file."""
     if not os.path.isabs(path):
@@ -86,18 +87,26 @@ def _is_safe(path: str, workspaces: set[str], directory: bool = False) -> bool:
         return False
     if any(f"{place}/".startswith(f"{each.rstrip('/')}/") for each in workspaces for place in places):
         return False
-    above = dict.fromkeys(parent for place in places for parent in PurePath(place).parents)
-    return _is_ours(path, directory) and all(_is_ours(str(parent), False) for parent in above)
+    ours = (0, os.geteuid(), os.stat("/").st_uid)  # in a user namespace, root's own number is another one
+    above = dict.fromkeys(parent for place in places for parent in _above(place))
+    return _is_ours(path, directory, ours) and all(_is_ours(parent, False, ours) for parent in above)
 
 
-def _is_ours(path: str, is_target: bool) -> bool:
+def _above(path: str) -> Iterator[str]:
+    """:returns: the directories above an absolute path, as it is written. Sessions wait for hundreds of these."""
+    while path.strip("/"):
+        path = path.rstrip("/").rpartition("/")[0] or "/"
+        yield path
+
+
+def _is_ours(path: str, is_target: bool, ours: Sequence[int]) -> bool:
     """
     :param is_target: whether others may not even make files of their own in it, as they may in ``/tmp``.
+    :param ours: the uids of root and this account.
     :returns: whether only root and this account may change it; true if it does not exist.
     """
     try:
         status = os.stat(path)
-        ours = {0, os.geteuid(), os.stat("/").st_uid}  # in a user namespace, root's own number is another one
     except OSError:
         return True
     shared = status.st_mode & _OTHERS and (is_target or not status.st_mode & stat.S_ISVTX)

@@ -14,12 +14,12 @@ import resource
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePath
+from pathlib import Path
 
 from ironcurtain.process.accounts import Account
 from ironcurtain.process.search_path import required_program
 from ironcurtain.sandbox import hold
-from ironcurtain.sandbox.spec import MEBIBYTE, Access, Sandbox, SandboxLimits
+from ironcurtain.sandbox.spec import MEBIBYTE, Access, Sandbox, SandboxLimits, directories_above, is_below
 from ironcurtain.sandbox.system_paths import CERTIFICATES, SETTINGS, SYSTEM, is_system
 
 FILTER_DESCRIPTOR = 3
@@ -163,8 +163,9 @@ def _inner(sandbox: Sandbox, processes: Sequence[str], source: Callable[[str], s
     line += [*_temporary("/tmp", sandbox), "--perms", "0755", "--dir", "/etc"]
     for path in system_paths(sandbox):
         line += _system(path) if path not in own else []
+    there = _there(sandbox)
     for path, access in sandbox.mounts():
-        line += [*_above(path, sandbox), *_mount(path, access, sandbox, source)]
+        line += [*_above(path, sandbox, there), *_mount(path, access, sandbox, source)]
     return line
 
 
@@ -195,8 +196,9 @@ def _outer(program: Bubblewrap, sandbox: Sandbox, passed_on: Mapping[str, str]) 
         line += _system(path)
     for path in (program.path, *program.needs):
         line += [] if is_system(path) else ["--ro-bind", path, path]
+    there = _there(sandbox)
     for path in sandbox.outermost():
-        line += [*_above(path, sandbox), "--bind", path, path] if path not in passed_on else []
+        line += [*_above(path, sandbox, there), "--bind", path, path] if path not in passed_on else []
     for each in sandbox.bound:
         line += ["--bind", each.source, passed_on[each.target]]
     return line
@@ -223,23 +225,26 @@ def _limited(limits: SandboxLimits, account: Account | None) -> list[str]:
     ]
 
 
-def _above(path: str, sandbox: Sandbox) -> list[str]:
+def _there(sandbox: Sandbox) -> tuple[str, ...]:
+    """:returns: what need not be made, with everything below it."""
+    given = (place for place, access in sandbox.mounts() if access in (Access.READ, Access.WRITE))
+    return (*SYSTEM, "/proc", "/dev", *given)
+
+
+def _above(path: str, sandbox: Sandbox, there: Sequence[str]) -> list[str]:
     """
+    :param there: see :func:`_there`.
     :returns: options that create the directories above a path, which otherwise have the same permissions as outside.
     """
     if sandbox.account is None:
         return []
-    there = (
-        *SYSTEM,
-        "/proc",
-        "/dev",
-        *(place for place, access in sandbox.mounts() if access in (Access.READ, Access.WRITE)),
-    )
-    above = [parent for parent in PurePath(path).parents if not any(map(parent.is_relative_to, there))]
-    empty = {PurePath("/"), PurePath("/tmp"), PurePath(sandbox.home)}
-    return [
-        word for parent in reversed(above) if parent not in empty for word in ("--perms", "0755", "--dir", str(parent))
+    empty = {"/", "/tmp", sandbox.home}
+    above = [
+        each
+        for each in directories_above(path)
+        if each not in empty and not any(is_below(each, place) for place in there)
     ]
+    return [word for parent in reversed(above) for word in ("--perms", "0755", "--dir", parent)]
 
 
 def _mount(path: str, access: Access, sandbox: Sandbox, source: Callable[[str], str]) -> list[str]:

@@ -11,25 +11,30 @@ anything fails, it kills bubblewrap.
 ``python -I -S hold.py DESCRIPTOR LISTENERS PROCESS CONTAINER`` enters the namespace of a container, by the ids of its
 first process and of itself.
 
-It is run by its path, without the rest of the package.
+It is run by its path, without the rest of the package. A session waits for it, so it imports only what is part of the
+interpreter.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
-import signal
 import sys
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import socket
+    from _socket import socket as Socket
 
 NEW_USER, NEW_NETWORK = 0x10000000, 0x40000000
 """``CLONE_NEWUSER`` and ``CLONE_NEWNET``, of setns(2)."""
 
 OWNER_OF_NAMESPACE = 0xB701
 """``NS_GET_USERNS``, of ioctl_ns(2)."""
+
+DIE_WITH_PARENT = 1
+"""``PR_SET_PDEATHSIG``, of prctl(2)."""
+
+SIGKILL = 9
+"""signal(7)"""
 
 FREE_BIND = 15
 """``IP_FREEBIND``, of ip(7): bubblewrap may not have set up loopback yet."""
@@ -57,24 +62,24 @@ def main() -> None:
 
 
 def _join(handover: int, listeners: list[str], process: str, container: str) -> None:
-    import socket
+    from _socket import socket as Socket
 
-    with socket.socket(fileno=handover) as outside:
-        try:
-            directory = os.open(f"/proc/{process}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            # What is opened below it is this process's, or nothing, also if the id belongs to another one by now.
-            with open(os.open("cgroup", os.O_RDONLY | os.O_CLOEXEC, dir_fd=directory)) as groups:
-                if container not in groups.read():
-                    raise OSError(f"process {process} is not the container's")
-            enter(directory)
-            made = [_listening(listener, number) for number, listener in enumerate(listeners, 1)]
-            socket.send_fds(outside, [b"."], [each.fileno() for each in made])
-        except Exception as e:
-            with contextlib.suppress(OSError):  # nobody may be there to hear it
-                outside.send(FAILED + str(e).encode(errors="replace"))
+    outside = Socket(fileno=handover)
+    try:
+        directory = os.open(f"/proc/{process}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        # What is opened below it is this process's, or nothing, also if the id belongs to another one by now.
+        with open(os.open("cgroup", os.O_RDONLY | os.O_CLOEXEC, dir_fd=directory)) as groups:
+            if container not in groups.read():
+                raise OSError(f"process {process} is not the container's")
+        enter(directory)
+        _hand_out(outside, listeners)
+    except Exception as e:
+        _say(outside, str(e))
 
 
 def _start(handover: int, listeners: list[str], line: list[str]) -> None:
+    if not _has_parent(handover):
+        sys.exit(1)
     bubblewrap = os.getpid()
     info_reader, info_writer = os.pipe()
     go_reader, go_writer = os.pipe()
@@ -88,40 +93,64 @@ def _start(handover: int, listeners: list[str], line: list[str]) -> None:
     os.execv(line[0], [line[0], "--info-fd", str(info_writer), "--block-fd", str(go_reader), *line[1:]])
 
 
+def _has_parent(handover: int) -> bool:
+    """
+    Die with whoever started this, also before bubblewrap asks for it.
+
+    :returns: whether that process is still there: it holds the other end of the socket.
+    """
+    import select
+
+    _call("prctl", DIE_WITH_PARENT, SIGKILL)
+    waiting = select.poll()
+    waiting.register(handover, 0)
+    return not waiting.poll(0)
+
+
 def _enter(bubblewrap: int, info: int, go: int, handover: int, listeners: list[str]) -> int:
     """:returns: the exit status."""
     # Imported while bubblewrap starts.
-    import socket
+    from _socket import socket as Socket
 
-    with socket.socket(fileno=handover) as outside:
-        if not (child := _child(info)):
-            return 1  # bubblewrap ended, and has said why
-        if sys.platform != "linux":
-            return 1
-        try:
-            held = os.pidfd_open(child)
-        except ProcessLookupError:
-            return 1
-        try:
-            enter(os.open(f"/proc/{child}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
-            made = [_listening(listener, number) for number, listener in enumerate(listeners, 1)]
-            socket.send_fds(outside, [b"."], [each.fileno() for each in made])
-        except Exception as e:
-            _kill(held)  # before the pipe is closed, which lets the program go, too
-            if os.getppid() == bubblewrap:
-                os.kill(bubblewrap, signal.SIGKILL)
-            if not isinstance(e, FileNotFoundError):  # else bubblewrap ended by itself
-                said = f"its network could not be made: {e}"
-                with contextlib.suppress(OSError):  # nobody may be there to hear it
-                    outside.send(FAILED + said.encode(errors="replace"))
-                with contextlib.suppress(OSError):
-                    print(f"IronCurtain: {said}", file=sys.stderr, flush=True)
-            return 1
-    with contextlib.suppress(BrokenPipeError):  # bubblewrap ended
+    outside = Socket(fileno=handover)
+    if not (child := _child(info)):
+        return 1  # bubblewrap ended, and has said why
+    if sys.platform != "linux":
+        return 1
+    try:
+        held = os.pidfd_open(child)
+    except ProcessLookupError:
+        return 1
+    try:
+        enter(os.open(f"/proc/{child}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+        _hand_out(outside, listeners)
+    except Exception as e:
+        _kill(held)  # before the pipe is closed, which lets the program go, too
+        if os.getppid() == bubblewrap:
+            os.kill(bubblewrap, SIGKILL)
+        if not isinstance(e, FileNotFoundError):  # else bubblewrap ended by itself
+            _say(outside, f"its network could not be made: {e}")
+        return 1
+    outside.close()
+    try:
         os.write(go, b".")
+    except BrokenPipeError:  # bubblewrap ended
+        pass
     os.closerange(0, 3)  # whoever reads what the program prints waits for its end only
     _watch(held, bubblewrap)
     return 0
+
+
+def _say(outside: Socket, why: str) -> None:
+    for say in (lambda: outside.send(FAILED + why.encode(errors="replace")), lambda: os.write(2, _line(why))):
+        try:
+            say()
+        except OSError:  # nobody may be there to hear it
+            pass
+
+
+def _line(why: str) -> bytes:
+    return f"IronCurtain: {why}\n".encode(errors="replace")
 
 
 def _watch(held: int, bubblewrap: int) -> None:
@@ -139,9 +168,12 @@ def _watch(held: int, bubblewrap: int) -> None:
 
 
 def _kill(held: int) -> None:
-    if sys.platform == "linux":
-        with contextlib.suppress(ProcessLookupError):
-            signal.pidfd_send_signal(held, signal.SIGKILL)
+    from _signal import pidfd_send_signal  # type: ignore[import-not-found]
+
+    try:
+        pidfd_send_signal(held, SIGKILL)
+    except ProcessLookupError:
+        pass
 
 
 def _child(info: int) -> int:
@@ -175,40 +207,58 @@ def enter(process: int) -> None:
 
 
 def _set_namespace(descriptor: int, kind: int) -> None:
-    import ctypes
+    if _call("setns", descriptor, kind) == 0:
+        return
+    import ctypes  # which takes longer to import than all else here, but tells why
 
     library = ctypes.CDLL(None, use_errno=True)
     if library.setns(descriptor, kind):
         raise OSError(ctypes.get_errno(), f"setns: {os.strerror(ctypes.get_errno())}")
 
 
-def _listening(listener: str, number: int) -> socket.socket:
-    import socket
+def _call(function: str, *arguments: int) -> int:
+    """:returns: what a function of the C library returns."""
+    import _ctypes
+
+    result: int = _ctypes.call_function(_ctypes.dlsym(_ctypes.dlopen(None, 0), function), arguments)  # type: ignore[arg-type]
+    return result
+
+
+def _hand_out(outside: Socket, listeners: list[str]) -> None:
+    from _socket import SCM_RIGHTS, SOL_SOCKET
+
+    made = [_listening(listener, number) for number, listener in enumerate(listeners, 1)]
+    numbers = b"".join(each.fileno().to_bytes(4, sys.byteorder) for each in made)
+    outside.sendmsg([b"."], [(SOL_SOCKET, SCM_RIGHTS, numbers)])
+
+
+def _listening(listener: str, number: int) -> Socket:
+    import _socket as network
 
     address, port, kind = listener.split("/")
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    made = socket.socket(family, socket.SOCK_STREAM if kind == "tcp" else socket.SOCK_DGRAM)
+    family = network.AF_INET6 if ":" in address else network.AF_INET
+    made = network.socket(family, network.SOCK_STREAM if kind == "tcp" else network.SOCK_DGRAM)
     if not address.startswith("127.") and address != "::1":
         _give(made, address, number)
-    made.setsockopt(socket.IPPROTO_IP, FREE_BIND, 1)
+    made.setsockopt(network.IPPROTO_IP, FREE_BIND, 1)
     made.bind((address, int(port)))
     if kind == "tcp":
         made.listen(BACKLOG)
     return made
 
 
-def _give(made: socket.socket, address: str, number: int) -> None:
+def _give(made: Socket, address: str, number: int) -> None:
     """Give loopback a further address (netdevice(7))."""
+    import _socket as network
     import fcntl
-    import socket
     import struct
 
-    packed = socket.inet_pton(made.family, address)
-    if made.family == socket.AF_INET6:
-        asked = struct.pack("=16sIi", packed, 128, socket.if_nametoindex("lo"))
+    packed = network.inet_pton(made.family, address)
+    if made.family == network.AF_INET6:
+        asked = struct.pack("=16sIi", packed, 128, network.if_nametoindex("lo"))
     else:
-        asked = struct.pack("=16sHH4s16x", f"lo:{number}".encode(), socket.AF_INET, 0, packed)
-    fcntl.ioctl(made, GIVE_ADDRESS, asked)
+        asked = struct.pack("=16sHH4s16x", f"lo:{number}".encode(), network.AF_INET, 0, packed)
+    fcntl.ioctl(made.fileno(), GIVE_ADDRESS, asked)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from pathlib import PurePath
 
 from ironcurtain.process.accounts import Account
 
@@ -133,7 +132,7 @@ class Sandbox:
         ):
             found |= {path.rstrip("/") or "/": access for path in paths}
         always = {each.target for each in self.bound}
-        for path, access in sorted(found.items(), key=lambda item: len(PurePath(item[0]).parts)):
+        for path, access in sorted(found.items(), key=lambda item: len(list(directories_above(item[0])))):
             if access is Access.EMPTY or path in always or _around(path, found) is not access:
                 yield path, access
 
@@ -153,18 +152,26 @@ class Sandbox:
     def outermost(self) -> tuple[str, ...]:
         """:returns: the paths that it may read or write, without those below another."""
         places = [path for path, access in self.mounts() if access in (Access.READ, Access.WRITE)]
-        return tuple(
-            path
-            for path in places
-            if not any(path != other and PurePath(path).is_relative_to(other) for other in places)
-        )
+        return tuple(path for path in places if not any(path != other and is_below(path, other) for other in places))
 
     def reaches(self, path: str) -> bool:
         """:returns: whether a path is one of the given ones, or below one; system directories do not count."""
         given = (place for place, access in self.mounts() if access is not Access.EMPTY)
-        return any(PurePath(path).is_relative_to(place) for place in given)
+        return any(is_below(path, place) for place in given)
+
+
+def directories_above(path: str) -> Iterator[str]:
+    """:returns: the directories above an absolute path, the nearest one first."""
+    while path != "/":
+        path = path.rpartition("/")[0] or "/"
+        yield path
+
+
+def is_below(path: str, place: str) -> bool:
+    """:returns: whether an absolute path is another one, or below it. Sessions wait for hundreds of these questions."""
+    return path == place or path.startswith(place if place == "/" else f"{place}/")
 
 
 def _around(path: str, given: Mapping[str, Access]) -> Access | None:
     """:returns: the access to the nearest given path above a path."""
-    return next((given[str(above)] for above in PurePath(path).parents if str(above) in given), None)
+    return next((given[above] for above in directories_above(path) if above in given), None)

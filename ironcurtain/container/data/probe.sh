@@ -3,6 +3,7 @@
 
 while IFS=: read -r name value; do
   case $name in Uid | Gid | Groups | Cap* | NoNewPrivs | Seccomp) printf 'status %s %s\n' "$name" "$value" ;; esac
+  [ "$name" != Seccomp ] || break
 done </proc/self/status
 
 while IFS= read -r line; do printf 'mount %s\n' "$line"; done </proc/self/mountinfo
@@ -39,6 +40,7 @@ printf 'namespaces %s\n' "$answer"
 
 # Some Engines show sockets of their machine, but nothing can connect to them.
 if ! command -v socat >/dev/null; then answer=unknown
+elif [ ! -S "$1/mitm-proxy.sock" ]; then answer=no
 elif socat -u OPEN:/dev/null "UNIX-CONNECT:$1/mitm-proxy.sock" 2>/dev/null; then answer=yes
 else answer=no
 fi

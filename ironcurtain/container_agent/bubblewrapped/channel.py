@@ -5,8 +5,8 @@ runs. The agent has the same account, and could answer in its place: what comes 
 
 from __future__ import annotations
 
-import json
 import os
+import re
 import socket
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -23,10 +23,13 @@ from ironcurtain.container.errors import ContainerDied
 from ironcurtain.container.execution import Sink
 from ironcurtain.container_agent.bubblewrapped.first_program import MESSAGE_LIMIT
 from ironcurtain.container_agent.bubblewrapped.pipes import PipeReader, PipeWriter
+from ironcurtain.errors import UsageError
 from ironcurtain.platform.files import nameless_file
 
 MESSAGES = 100
 """Most messages that are taken at once, so that a flood does not hold up the reactor."""
+
+_NUMBER = re.compile(r"[0-9]{1,18}")
 
 NOBODY = os.devnull
 """The input of a program without any."""
@@ -46,9 +49,15 @@ class Order:
     directory: str
 
     def encoded(self, terminal: bool) -> bytes:
-        """:param terminal: whether its standard streams are a terminal, which becomes its own."""
-        order = {"argv": list(self.argv), "environment": dict(self.environment), "directory": self.directory}
-        return json.dumps({**order, "terminal": terminal}).encode()
+        """
+        :param terminal: whether its standard streams are a terminal, which becomes its own.
+        :raises UsageError: a text in it cannot be given to a program.
+        """
+        variables = [f"{name}={value}" for name, value in self.environment.items()]
+        parts = ["terminal" if terminal else "", self.directory, str(len(self.argv)), *self.argv, *variables]
+        if any("\0" in part for part in parts):
+            raise UsageError("no program can be started with a zero byte in its command or environment")
+        return b"".join(os.fsencode(part) + b"\0" for part in parts)
 
 
 @implementer(IReadDescriptor)
@@ -79,11 +88,11 @@ class Channel:
         :returns: fires with its exit status; fails with :class:`ContainerDied` if the sandbox ends.
         """
         self._number += 1
-        described = nameless_file()
+        encoded, described = order.encoded(terminal), nameless_file()
         with os.fdopen(described, "r+b") as file:
-            file.write(order.encoded(terminal))
+            file.write(encoded)
             file.seek(0)
-            self._send({"run": self._number}, [described, *streams])
+            self._send(f"run {self._number}", [described, *streams])
         ended: Deferred[int] = Deferred()
         if self._dead is not None:
             ended.errback(self._dead)
@@ -98,11 +107,11 @@ class Channel:
         :param grace: seconds between SIGTERM and SIGKILL.
         :returns: fires once they are gone; fails with :class:`ContainerDied` if the sandbox ends.
         """
-        return self._ask("gone", {"end": grace})
+        return self._ask("gone", f"end {grace}")
 
     def count(self) -> Deferred[int]:
         """:returns: fires with the number of processes and threads inside."""
-        return self._ask("count", {"count": True})
+        return self._ask("count", "count")
 
     def close(self, why: ContainerDied) -> None:
         """The sandbox has ended. Can be called twice."""
@@ -137,25 +146,24 @@ class Channel:
             if not said:  # its end is noticed elsewhere
                 self._reactor.removeReader(self)
                 return
-            with suppress(ValueError, RecursionError):
-                if isinstance(answer := json.loads(said), dict):
-                    self._take(answer)
+            self._take(said.decode("ascii", "replace").split(" "))
 
     def connectionLost(self, reason: Failure) -> None:
         """For the reactor: it stops."""
 
-    def _take(self, answer: dict[str, Any]) -> None:
-        if answer.get("ready") and not self.ready.called:
-            self.takes_requests = True
-            self.ready.callback(None)
-        for what, waiting in self._asked.items():
-            if isinstance(number := answer.get(what), int) and waiting:
-                waiting.pop(0).callback(number)
-        match answer:
-            case {"ended": int(number), "status": int(status)} if number in self._running:
+    def _take(self, words: Sequence[str]) -> None:
+        name, *values = words
+        numbers = [int(value) for value in values if _NUMBER.fullmatch(value)]
+        match name, numbers:
+            case "ready", [] if not self.ready.called:
+                self.takes_requests = True
+                self.ready.callback(None)
+            case "ended", [number, status] if number in self._running:
                 self._running.pop(number).callback(status & 0xFF)
+            case what, [number] if waiting := self._asked.get(what):
+                waiting.pop(0).callback(number)
 
-    def _ask(self, what: str, request: Mapping[str, Any]) -> Deferred[Any]:
+    def _ask(self, what: str, request: str) -> Deferred[Any]:
         asked: Deferred[Any] = Deferred()
         self._send(request, [])
         if self._dead is not None:
@@ -164,9 +172,9 @@ class Channel:
             self._asked[what].append(asked)
         return asked
 
-    def _send(self, request: Mapping[str, Any], descriptors: Sequence[int]) -> None:
+    def _send(self, request: str, descriptors: Sequence[int]) -> None:
         with suppress(OSError):  # it has ended, or does not take requests any more, which its owner ends
-            socket.send_fds(self._ours, [json.dumps(request).encode()], list(descriptors))
+            socket.send_fds(self._ours, [request.encode()], list(descriptors))
 
 
 class PipedProgram:

@@ -5,26 +5,29 @@ It starts other programs inside, one for each request that comes by the socket o
 and can end all of them. So a sandbox lasts as long as a session, and with it what an agent leaves running. It is run by
 its path, without the rest of the package.
 
-A request is one message. ``{"run": NUMBER}`` brings four descriptors: a file that describes the program
-(``argv``, ``environment``, ``directory``, ``terminal``), and its standard streams. ``{"end": SECONDS}`` ends all other
-processes, with SIGTERM first; ``{"count": true}`` counts processes and threads. Answers are ``{"ready": true}``,
-``{"ended": NUMBER, "status": STATUS}``, ``{"gone": true}`` and ``{"count": NUMBER}``.
+A request is one message of words. ``run NUMBER`` brings four descriptors: a file that describes the program, and its
+standard streams. That file has parts that end with a zero byte: ``terminal`` or nothing, the directory, the number of
+words of the command, these words, and the environment as ``NAME=VALUE``. ``end SECONDS`` ends all other processes, with
+SIGTERM first; ``count`` counts processes and threads. Answers are ``ready``, ``ended NUMBER STATUS``, ``gone 1`` and
+``count NUMBER``.
+
+A session waits until it runs. So it imports only what is part of the interpreter: ``json``, ``signal``, ``socket`` and
+``typing`` alone took as long as everything else.
 """
 
 from __future__ import annotations
 
-import contextlib
-import json
 import os
 import select
-import signal
 import sys
 import time
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from _signal import set_wakeup_fd, signal  # type: ignore[import-not-found]
+from _socket import CMSG_SPACE, SCM_RIGHTS, SOL_SOCKET
+from _socket import socket as Socket
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import socket
+    from collections.abc import Iterator
 
 MESSAGE_LIMIT = 1000
 """Maximum size in bytes of a message."""
@@ -35,19 +38,22 @@ POLL_SECONDS = 0.02
 CANNOT_RUN, NOT_FOUND = 126, 127
 """Exit statuses of a program that cannot be executed, or does not exist."""
 
+DEFAULT, SIGKILL, SIGPIPE, SIGTERM, SIGCHLD, SIGCONT, SIGXFSZ = 0, 9, 13, 15, 17, 18, 25
+"""``SIG_DFL``, and signals of Linux (signal(7))."""
+
+_INT = 4
+"""Size in bytes of a descriptor's number."""
+
 
 def main() -> None:
     """Serve requests until the other side is gone."""
-    import socket
-
-    with socket.socket(fileno=int(sys.argv[1])) as channel:
-        FirstProgram(channel).serve()
+    FirstProgram(Socket(fileno=int(sys.argv[1]))).serve()
 
 
 class FirstProgram:
     """:param channel: a socket of packets."""
 
-    def __init__(self, channel: socket.socket) -> None:
+    def __init__(self, channel: Socket) -> None:
         self._channel = channel
         self._running: dict[int, int] = {}
         self._kill_at = 0.0
@@ -56,18 +62,20 @@ class FirstProgram:
         self._wake, wake_writer = os.pipe()
         for descriptor in (self._wake, wake_writer):
             os.set_blocking(descriptor, False)
-        signal.signal(signal.SIGCHLD, lambda number, frame: None)
-        signal.set_wakeup_fd(wake_writer, warn_on_full_buffer=False)
+        signal(SIGCHLD, lambda number, frame: None)
+        set_wakeup_fd(wake_writer, warn_on_full_buffer=False)
 
     def serve(self) -> None:
         """Serve requests until the other side is gone."""
-        self._tell(ready=True)
+        self._tell("ready")
         while True:
             waited = (self._channel.fileno(), self._wake)
             readable, _, _ = select.select(waited, (), (), POLL_SECONDS if self._ending else None)
             if self._wake in readable:
-                with contextlib.suppress(BlockingIOError):
+                try:
                     os.read(self._wake, MESSAGE_LIMIT)
+                except BlockingIOError:
+                    pass
             self._reap()
             if self._ending:
                 self._end()
@@ -76,32 +84,32 @@ class FirstProgram:
 
     def _take(self) -> bool:
         """:returns: whether the other side is there."""
-        import socket
-
-        said, descriptors, _, _ = socket.recv_fds(self._channel, MESSAGE_LIMIT, 4)
+        said, ancillary, _, _ = self._channel.recvmsg(MESSAGE_LIMIT, CMSG_SPACE(4 * _INT))
         if not said:
             return False
-        request = json.loads(said)
-        if "run" in request:
-            self._run(request["run"], descriptors)
-        elif "count" in request:
-            self._tell(count=sum(threads for _, _, threads in _processes()))
-        elif "end" in request:
-            self._ending, self._kill_at = True, time.monotonic() + request["end"]
-            self._signal_all(signal.SIGTERM)
-            self._signal_all(signal.SIGCONT)
+        word, _, value = said.decode().partition(" ")
+        if word == "run":
+            self._run(int(value), _descriptors(ancillary))
+        elif word == "count":
+            self._tell("count", sum(threads for _, _, threads in _processes()))
+        elif word == "end":
+            self._ending, self._kill_at = True, time.monotonic() + float(value)
+            self._signal_all(SIGTERM)
+            self._signal_all(SIGCONT)
         return True
 
     def _run(self, number: int, descriptors: list[int]) -> None:
         described, *streams = descriptors
         with open(described, "rb") as file:
-            order = json.load(file)
+            order = file.read().split(b"\0")[:-1]
         try:
             pid = os.fork()
         except OSError as e:
-            with contextlib.suppress(OSError):
+            try:
                 os.write(streams[2], f"no process can be started: {e.strerror}\n".encode())
-            self._tell(ended=number, status=CANNOT_RUN)
+            except OSError:
+                pass
+            self._tell("ended", number, CANNOT_RUN)
             pid = -1
         if pid == 0:
             _become(order, streams)
@@ -111,56 +119,66 @@ class FirstProgram:
             os.close(descriptor)
 
     def _reap(self) -> None:
-        with contextlib.suppress(ChildProcessError):
+        try:
             while (ended := os.waitpid(-1, os.WNOHANG))[0]:
                 pid, status = ended
                 code = os.waitstatus_to_exitcode(status)
                 if (number := self._running.pop(pid, None)) is not None:
-                    self._tell(ended=number, status=code if code >= 0 else 128 - code)
+                    self._tell("ended", number, code if code >= 0 else 128 - code)
+        except ChildProcessError:
+            pass
 
     def _end(self) -> None:
         if not any(pid not in self._kept for pid, _, _ in _processes()):
             self._ending = False
             self._reap()
-            self._tell(gone=True)
+            self._tell("gone", 1)
         elif time.monotonic() >= self._kill_at:
-            self._signal_all(signal.SIGKILL)
+            self._signal_all(SIGKILL)
 
     def _signal_all(self, number: int) -> None:
-        if len(self._kept) == 2:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(-1, number)  # at once, so that nothing multiplies meanwhile; all but the init and this process
-            return
-        for pid, _, _ in list(_processes()):
-            if pid not in self._kept:
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.kill(pid, number)
+        # All but the init and this process at once, so that nothing multiplies meanwhile, where there are no others.
+        only = len(self._kept) == 2
+        for pid in [-1] if only else [pid for pid, _, _ in _processes() if pid not in self._kept]:
+            try:
+                os.kill(pid, number)
+            except (ProcessLookupError, PermissionError):
+                pass
 
-    def _tell(self, **answer: Any) -> None:
-        self._channel.send(json.dumps(answer).encode())
+    def _tell(self, *words: object) -> None:
+        self._channel.send(" ".join(map(str, words)).encode())
 
 
-def _become(order: dict[str, Any], streams: list[int]) -> None:
+def _descriptors(ancillary: list[tuple[int, int, bytes]]) -> list[int]:
+    data = b"".join(data for level, kind, data in ancillary if (level, kind) == (SOL_SOCKET, SCM_RIGHTS))
+    return [int.from_bytes(data[at : at + _INT], sys.byteorder) for at in range(0, len(data), _INT)]
+
+
+def _become(order: list[bytes], streams: list[int]) -> None:
     """Turn a forked process into a program. Does not return."""
-    status = CANNOT_RUN
+    status, program = CANNOT_RUN, ""
     try:
-        if order["terminal"]:
+        terminal, directory, words, *rest = order
+        argv = rest[: int(words)]
+        program = os.fsdecode(argv[0])
+        environment = dict(each.split(b"=", 1) for each in rest[int(words) :])
+        if terminal:
             os.login_tty(streams[0])
         else:
             os.setsid()
             for number, descriptor in enumerate(streams):
                 os.dup2(descriptor, number)
         os.closerange(3, os.sysconf("SC_OPEN_MAX"))
-        signal.set_wakeup_fd(-1)
-        for number in (signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ):
-            signal.signal(number, signal.SIG_DFL)
-        os.chdir(order["directory"])
-        os.execvpe(order["argv"][0], order["argv"], order["environment"])
+        set_wakeup_fd(-1)
+        for number in (SIGCHLD, SIGPIPE, SIGXFSZ):
+            signal(number, DEFAULT)
+        os.chdir(directory)
+        os.execvpe(argv[0], argv, environment)
     except FileNotFoundError as e:
         status = NOT_FOUND
-        os.write(2, f"{order['argv'][0]}: {e.strerror}\n".encode())
+        os.write(2, f"{program}: {e.strerror}\n".encode())
     except OSError as e:
-        os.write(2, f"{order['argv'][0]}: {e.strerror}\n".encode())
+        os.write(2, f"{program}: {e.strerror}\n".encode())
     finally:
         os._exit(status)
 
@@ -178,11 +196,15 @@ def _line_of(pid: int) -> set[int]:
 def _processes() -> Iterator[tuple[int, str, int]]:
     """:returns: the id, the state and the number of threads of each process, without those that have ended."""
     for name in os.listdir("/proc"):
-        if name.isdigit():
-            with contextlib.suppress(OSError), open(f"/proc/{name}/stat", "rb") as file:
+        if not name.isdigit():
+            continue
+        try:
+            with open(f"/proc/{name}/stat", "rb") as file:
                 fields = file.read().rpartition(b")")[2].split()
-                if fields[0] not in (b"Z", b"X"):
-                    yield int(name), fields[0].decode(), int(fields[17])
+        except OSError:
+            continue
+        if fields[0] not in (b"Z", b"X"):
+            yield int(name), fields[0].decode(), int(fields[17])
 
 
 if __name__ == "__main__":

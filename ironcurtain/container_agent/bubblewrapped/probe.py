@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from pathlib import PurePath
 from typing import Protocol
 
 from ironcurtain.container.container import ProgramEnded
@@ -25,7 +24,7 @@ from ironcurtain.container.probe import OUTPUT_LIMIT, judge_sockets, look_inside
 from ironcurtain.container.spec import SOCKETS
 from ironcurtain.process.bounded import Kept
 from ironcurtain.sandbox.bubblewrap_options import system_paths
-from ironcurtain.sandbox.spec import Access, Sandbox
+from ironcurtain.sandbox.spec import Access, Sandbox, directories_above, is_below
 
 OVERFLOW = "65534"
 """How a group that has no number in a namespace of accounts is shown there (user_namespaces(7))."""
@@ -76,7 +75,7 @@ def judge(report: ProbeReport, sandbox: Sandbox) -> tuple[ProbeFinding, ...]:
 
 def _proxy_of(sandbox: Sandbox) -> str:
     """:returns: the MCP proxy's socket, outside."""
-    return next(each.source for each in sandbox.bound if PurePath(each.target).is_relative_to(SOCKETS))
+    return next(each.source for each in sandbox.bound if is_below(each.target, SOCKETS))
 
 
 def _mounts(report: ProbeReport, sandbox: Sandbox) -> Iterator[str]:
@@ -85,7 +84,8 @@ def _mounts(report: ProbeReport, sandbox: Sandbox) -> Iterator[str]:
     there = {mount.target for mount in report.mounts}
     for mount in report.mounts:
         if mount.read_only:
-            if mount.target not in IN_MEMORY and not _is_below(mount.target, visible) and mount.target not in DEVICES:
+            known = mount.target in IN_MEMORY or mount.target in DEVICES
+            if not known and not any(is_below(mount.target, place) for place in visible):
                 yield f"there is an unexpected mount at {mount.target}"
         elif not _may_be_written(mount, given):
             yield f"{mount.target} is writable"
@@ -99,9 +99,5 @@ def _may_be_written(mount: MountPoint, given: dict[str, Access]) -> bool:
         return True
     if mount.target in IN_MEMORY:
         return mount.target not in ("/", "/dev") and mount.file_system == IN_MEMORY[mount.target]
-    above = (str(path) for path in (PurePath(mount.target), *PurePath(mount.target).parents))
+    above = (mount.target, *directories_above(mount.target))
     return next((given[path] for path in above if path in given), Access.READ) is not Access.READ
-
-
-def _is_below(path: str, places: list[str]) -> bool:
-    return any(PurePath(path).is_relative_to(place) for place in places)
