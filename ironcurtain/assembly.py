@@ -51,7 +51,7 @@ from ironcurtain.view.events import describe
 if TYPE_CHECKING:
     from ironcurtain.agents.registry import AgentRegistry
     from ironcurtain.container.engine import Engine
-    from ironcurtain.container.images import AgentImages
+    from ironcurtain.container.project_images import ProjectImages
     from ironcurtain.fleet.service import FleetService
     from ironcurtain.mcp_proxy.proxy import McpProxy
     from ironcurtain.session.project import ProjectPart
@@ -307,7 +307,7 @@ class Kinds(Mapping[str, SessionKind[Any]]):
         made = ContainerKind(
             self._agents.find(name),
             lambda: self._engine,
-            lambda image, progress: self._images.ensure(image, progress),
+            lambda: self._images,
             self.services,
             self._reactor,
             self._environ,
@@ -349,15 +349,10 @@ class Kinds(Mapping[str, SessionKind[Any]]):
         return Engine.find(self._reactor, self._environ)
 
     @cached_property
-    def _images(self) -> AgentImages:
-        from ironcurtain.container.image_choices import find_choices, load_recipes
-        from ironcurtain.container.images import AgentImages
+    def _images(self) -> ProjectImages:
+        from ironcurtain.container.project_images import ProjectImages
 
-        return AgentImages(
-            self._engine,
-            load_recipes(self.services.home),
-            find_choices(self._environ, self.services.settings.container),
-        )
+        return ProjectImages(self._engine, self.services.home, self.services.settings.container, self._environ)
 
     def _tools(self, core: Core) -> McpProxy:
         return make_proxy(core, self._reactor, self._environ)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,11 +13,13 @@ import click
 from ironcurtain.audit.chain import timestamp
 from ironcurtain.cli.completion import in_containers
 from ironcurtain.cli.output import as_json, home, print_json, print_lines, print_table, settings
+from ironcurtain.cli.paths import UserPath
 from ironcurtain.text.display import ago, one_line
 
 if TYPE_CHECKING:
     from ironcurtain.container.image_update import Move
-    from ironcurtain.container.images import AgentImages
+    from ironcurtain.container.images import AgentImage, AgentImages
+    from ironcurtain.container.published_images import PublishedImages
 
 MEGABYTE = 1_000_000
 """In the Engine's units."""
@@ -64,7 +67,10 @@ def list_(json_output: bool) -> None:
     """
     from ironcurtain.cli.run import run
 
-    found = run(lambda reactor: _images(reactor).states())
+    async def main(reactor: Any) -> list[AgentImage]:
+        return [*await _images(reactor).states(), *await _published_states(reactor)]
+
+    found = run(main)
     if json_output:
         print_json([{**asdict(each), "created": timestamp(each.created) if each.created else None} for each in found])
         return
@@ -72,10 +78,10 @@ def list_(json_output: bool) -> None:
     rows = [
         (
             image.agent,
-            image.state,
+            f"{image.state}: {one_line(image.project)}" if image.project else image.state,
             image.version,
-            f"{image.size / MEGABYTE:.0f} MB" if image.reference else "",
-            ago(now - image.created) if image.reference else "",
+            f"{image.size / MEGABYTE:.0f} MB" if image.size else "",
+            ago(now - image.created) if image.created else "",
             image.reference,
         )
         for image in found
@@ -84,6 +90,60 @@ def list_(json_output: bool) -> None:
     for image in found:
         if image.problem:
             print_lines(f"{image.agent}: {one_line(image.problem, PROBLEM_LIMIT)}", err=True)
+
+
+@images.command()
+@click.argument("references", metavar="[NAME@sha256:DIGEST]...", nargs=-1)
+def pull(references: tuple[str, ...]) -> None:
+    """
+    Pull published images of agents, or all that config.toml names.
+
+    An agent of config.toml's "image" runs in it, and none is built. Other images are only pulled and recorded.
+    """
+    from ironcurtain.cli.run import run
+
+    wanted = references or _configured()
+    if not wanted:
+        raise click.UsageError("config.toml names no published image: give NAME@sha256:DIGEST")
+
+    async def main(reactor: Any) -> None:
+        published = _published(reactor)
+        for reference in wanted:
+            image = await published.pull(reference)
+            click.echo(f"{image.agent} {image.version}: {image.reference}")
+
+    run(main)
+
+
+@images.command()
+@click.argument("name")
+def digest(name: str) -> None:
+    """
+    Show which content the tag NAME of an image stands for now, as config.toml's "image" takes it.
+    """
+    from ironcurtain.cli.run import run
+
+    click.echo(run(lambda reactor: _published(reactor).pinned(name)))
+
+
+@images.command()
+@click.argument("directory", type=UserPath(), default=".")
+@click.option("--agree/--refuse", default=None, help="Answer at once, instead of being asked.")
+def project(directory: Path, agree: bool | None) -> None:
+    """
+    Show what the project in DIRECTORY says about its containers, and decide whether it is used.
+
+    It says so in a devcontainer.json, or in the Dockerfile that config.toml names. Your answer holds until any of it
+    changes.
+    """
+    from ironcurtain.cli.project_box import decide, find
+
+    boxes, path = find(directory)
+    proposal = boxes.propose(path)
+    if proposal is None:
+        click.echo("The project says nothing about its containers, or config.toml does not ask it.")
+        return
+    decide(boxes, path, proposal, agree)
 
 
 @images.command()
@@ -155,6 +215,36 @@ def _images(reactor: Any) -> AgentImages:
     where = home()
     choices = find_choices(os.environ, settings(where).settings.container)
     return AgentImages(Engine.find(reactor, os.environ), load_recipes(where), choices)
+
+
+def _published(reactor: Any) -> PublishedImages:
+    from ironcurtain.container.engine import Engine
+    from ironcurtain.container.image_choices import load_recipes
+    from ironcurtain.container.published_images import PublishedImages
+
+    return PublishedImages(Engine.find(reactor, os.environ), home(), load_recipes(home()).agents)
+
+
+def _configured() -> tuple[str, ...]:
+    """:returns: the published images that the settings name, for all projects."""
+    container = settings(home()).settings.container
+    named = [*container.images, *(image for each in container.projects.values() for image in each.images)]
+    return tuple(dict.fromkeys(named))
+
+
+async def _published_states(reactor: Any) -> list[AgentImage]:
+    """:returns: the published images that were pulled, or that the settings name."""
+    from ironcurtain.container.images import AgentImage
+
+    published = _published(reactor)
+    known, found = published.known(), list[AgentImage]()
+    for reference in dict.fromkeys([*known, *_configured()]):
+        image = await published.have(reference)
+        of = image or known.get(reference)
+        state, agent, version = "pulled" if image else "not pulled", of.agent if of else "", of.version if of else ""
+        size, when = (image.size, int(image.pulled)) if image else (0, 0)
+        found.append(AgentImage(agent, state, version, reference, size, when))
+    return found
 
 
 def _progress(line: str) -> None:

@@ -158,6 +158,10 @@ def start(
     if pty and host is None:
         check_screen(chosen)
     print_lines(f"Agent: {chosen} ({why})" if chosen else f"Agent: {why}", err=True)
+    if place is not None and host is None and chosen != BUILT_IN:
+        from ironcurtain.cli.project_box import ask_first
+
+        ask_first(place, sandbox or "")
     if resume is not None and task is None and not pty:
         for line in last_turns(session):
             print_lines(line, err=True)

@@ -103,17 +103,19 @@ class EngineClient:
         content_type: str = "application/json",
         upgrade: bool = False,
         seconds: float = CALL_SECONDS,
+        headers: Mapping[str, str] | None = None,
     ) -> EngineStream:
         """
         Make a call with a streamed response.
 
         :param upgrade: whether the connection becomes a raw stream in both directions.
         :param seconds: time limit for the response's head.
+        :param headers: further ones of the request.
         :returns: an open connection; the caller has to :meth:`EngineStream.abort` it.
         """
         version = (self._client or await self.negotiate()).api_version
         target = f"/v{version}{path}" + (f"?{urlencode(query)}" if query else "")
-        stream = EngineStream(target, body, content_type, upgrade, receive, self.address)
+        stream = EngineStream(target, body, content_type, upgrade, receive, self.address, headers or {})
         endpoint = UNIXClientEndpoint(self.clock, self._socket, timeout=CONNECT_SECONDS)
         try:
             await connectProtocol(endpoint, stream)
@@ -137,12 +139,14 @@ class EngineClient:
         *,
         content_type: str = "application/json",
         silence: float | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         """
         Make a call with a streamed response, and wait for its end.
 
         :param take: called with the response's bytes.
         :param silence: time limit in seconds without a byte; ``None``: no limit once the head has arrived.
+        :param headers: further ones of the request.
         """
         timer: IDelayedCall | None = None
 
@@ -152,7 +156,9 @@ class EngineClient:
             take(data)
 
         seconds = CALL_SECONDS if silence is None else silence
-        stream = await self.stream(path, query, body, taken, content_type=content_type, seconds=seconds)
+        stream = await self.stream(
+            path, query, body, taken, content_type=content_type, seconds=seconds, headers=headers
+        )
         timer = None if silence is None else self.clock.callLater(silence, stream.abort)
         try:
             await stream.ended

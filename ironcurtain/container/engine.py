@@ -11,19 +11,16 @@ from urllib.parse import quote
 
 import msgspec
 
+from ironcurtain.container.build_report import BuildReport
 from ironcurtain.container.client import CALL_SECONDS, EngineClient
 from ironcurtain.container.errors import EngineError, EngineUnavailable
 from ironcurtain.container.streams import EngineStream, Receiver
 from ironcurtain.errors import IronCurtainError
-from ironcurtain.jsonrpc.framing import Framer, TooLong
 
 USUAL_SOCKET = "/var/run/docker.sock"
 
 BUILD_SILENCE_SECONDS = 600.0
 """Time limit in seconds for silence during a build (one download of a few hundred MB is silent)."""
-
-LINE_LIMIT = 1024 * 1024
-"""Maximum size in bytes of one message of a build."""
 
 DETACH_KEYS = b",".join((b"\xff", b"\xfe") * 8)
 """
@@ -318,6 +315,27 @@ class Engine:
         """Remove an image's name, and with its last name the image. Refused (409) while a container uses it."""
         await self._client.call(lambda docker: docker.remove_image(name))
 
+    async def pull_image(self, name: str) -> None:
+        """
+        Pull an image from its registry, with the login that the person has for it with ``docker login``.
+
+        :param name: with a tag or a digest; else its tag is ``latest``.
+        :raises EngineError: it cannot be pulled.
+        """
+        header = await self._client.call(lambda docker: docker.registry_login(name))
+        query = {"fromImage": name if has_version(name) else f"{name}:latest"}
+        report, headers = BuildReport(lambda line: None), {"X-Registry-Auth": header} if header else {}
+        await self._client.read(
+            "/images/create", query, b"", report.feed, silence=BUILD_SILENCE_SECONDS, headers=headers
+        )
+        if report.error:
+            raise EngineError(500, report.error)
+
+    async def digest_of(self, name: str) -> str:
+        """:returns: the digest of an image in its registry, which names its content."""
+        found = await self._client.call(lambda docker: docker.inspect_distribution(name))
+        return str(found["Descriptor"]["digest"])
+
     async def build_image(
         self,
         context: bytes,
@@ -327,6 +345,7 @@ class Engine:
         arguments: Mapping[str, str],
         network: str,
         progress: Callable[[str], None],
+        target: str = "",
     ) -> str:
         """
         Build an image.
@@ -335,6 +354,7 @@ class Engine:
         :param arguments: values of the Dockerfile's ``ARG`` lines.
         :param network: network of the steps: ``default``, ``host`` or ``none``.
         :param progress: called with each line that the build prints.
+        :param target: the stage that becomes the image; empty: the last one.
         :returns: the image's id.
         :raises EngineError: a step failed; the message is the build's error.
         """
@@ -343,10 +363,11 @@ class Engine:
             "labels": msgspec.json.encode(labels),
             "buildargs": msgspec.json.encode(arguments),
             "networkmode": network,
+            "target": target,
             "rm": "true",
             "forcerm": "true",
         }
-        report, content_type = _BuildReport(progress), "application/x-tar"
+        report, content_type = BuildReport(progress), "application/x-tar"
         await self._client.read(
             "/build", query, context, report.feed, content_type=content_type, silence=BUILD_SILENCE_SECONDS
         )
@@ -355,35 +376,9 @@ class Engine:
         return report.image
 
 
-class _Message(msgspec.Struct):
-    stream: str = ""
-    status: str = ""
-    error: str = ""
-    aux: dict[str, Any] = {}
-
-
-class _BuildReport:
-    """The output of a build."""
-
-    def __init__(self, progress: Callable[[str], None]) -> None:
-        self._progress, self._framer = progress, Framer(LINE_LIMIT)
-        self.image = self.error = ""
-
-    def feed(self, data: bytes) -> None:
-        for line in self._framer.feed(data):
-            if not isinstance(line, TooLong):
-                self._take(line)
-
-    def _take(self, line: bytes) -> None:
-        try:
-            message = msgspec.json.decode(line, type=_Message)
-        except msgspec.DecodeError:
-            return  # not a message of a build
-        self.error = message.error or self.error
-        self.image = str(message.aux.get("ID", self.image))
-        for text in (message.stream + message.status).splitlines():
-            if text.strip():
-                self._progress(text)
+def has_version(name: str) -> bool:
+    """:returns: whether a reference to an image has a tag or a digest."""
+    return "@" in name or ":" in name.rpartition("/")[2]
 
 
 def _with_labels(labels: Mapping[str, str]) -> dict[str, list[str]]:

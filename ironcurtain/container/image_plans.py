@@ -7,8 +7,9 @@ import io
 import re
 import tarfile
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from ironcurtain.container.dockerfiles import Needs, marked_stages
 from ironcurtain.container.versions import BASE, ImageProgram
 from ironcurtain.errors import ConfigurationError, UsageError
 
@@ -17,6 +18,9 @@ _ARGUMENT = re.compile(r"^ARG\s+(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?:=(?P<default>
 
 DOWNLOADER = "downloader"
 """Image that downloads programs while others are built."""
+
+PROJECT = "project"
+"""Image that a project's Dockerfile describes, on which a base image stands."""
 
 QUESTION = "question"
 """Image that is built to find the newest release of a program, and not kept."""
@@ -29,6 +33,15 @@ PREFIX = "ironcurtain/"
 
 NAME_LABEL, CONTENT_LABEL, VERSION_LABEL = "ironcurtain.image", "ironcurtain.content", "ironcurtain.version"
 """Labels of an image: its name, the digest of its content, the release of its program."""
+
+PROJECT_LABEL = "ironcurtain.project"
+"""Label of an image that was built for one project: its path."""
+
+BUILD_LABEL = "ironcurtain.build"
+"""
+Label of temporary images, which are removed when a build ends. Its value begins with the name of the image that was
+built.
+"""
 
 DOCKERFILE = "Dockerfile"
 
@@ -49,6 +62,7 @@ LANGUAGES: Mapping[str, tuple[str, ...]] = {
 """The packages of Debian that a preset adds to the base image."""
 
 _DOWNLOADER = "DOWNLOADER"
+_STAGE_MARK = f"ARG BUILD\nLABEL {BUILD_LABEL}=${{BUILD}}\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +75,46 @@ class PackageImage:
 
     files: Folder
     version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """
+    A Dockerfile of a project, read.
+
+    :param path: its path, for people.
+    :param files: the Dockerfile and what it copies.
+    :param network: what its steps can reach.
+    """
+
+    path: str
+    files: Folder
+    needs: Needs
+    network: str
+    arguments: Mapping[str, str] = field(default_factory=dict)
+    target: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """
+    What the image of an agent stands on.
+
+    :param source: an image; empty: there is a recipe, or the usual one is used.
+    :param languages: presets of packages.
+    :param published: references to finished images, each of one agent.
+    :param environment: variables for the agent's programs.
+    :param project: the path of the project whose own image this is; empty: it is that of all.
+    :param words: what is used and what is not, in sentences.
+    """
+
+    source: str = ""
+    recipe: Recipe | None = None
+    languages: tuple[str, ...] = ()
+    published: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    project: str = ""
+    words: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +141,9 @@ class ImagePlan:
     :param arguments: build arguments.
     :param version: version of its program, for people.
     :param content: digest of everything that determines its content.
+    :param network: what the steps of its build can reach; empty: as this machine's settings say.
+    :param target: the stage that becomes the image; empty: the last one.
+    :param project: path of the only project that uses it; empty: all do.
     """
 
     name: str
@@ -95,6 +152,9 @@ class ImagePlan:
     arguments: Mapping[str, str]
     version: str
     content: str
+    network: str = ""
+    target: str = ""
+    project: str = ""
 
     @property
     def reference(self) -> str:
@@ -109,7 +169,14 @@ class ImagePlan:
     @property
     def labels(self) -> dict[str, str]:
         """The image's labels."""
-        return {NAME_LABEL: self.name, CONTENT_LABEL: self.content, VERSION_LABEL: self.version}
+        labels = {NAME_LABEL: self.name, CONTENT_LABEL: self.content, VERSION_LABEL: self.version}
+        return labels | ({PROJECT_LABEL: self.project} if self.project else {})
+
+    def of(self, project: str) -> ImagePlan:
+        """:returns: the same image, but as that of one project only; an empty path: of all."""
+        if not project:
+            return self
+        return replace(self, project=project, content=content([], {"content": self.content, "project": project}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +229,19 @@ class Recipes:
         values = {**given, "source": source.id, "architecture": source.architecture}
         given["BASE"] = source.name
         return ImagePlan(BASE, self._repository(BASE), files, given, program.version, content([files], values))
+
+    def project(self, recipe: Recipe, sources: Iterable[SourceImage]) -> ImagePlan:
+        """
+        :param sources: the images that its stages stand on.
+        :returns: the image that a project's Dockerfile describes.
+        """
+        values = {f"argument {name}": value for name, value in recipe.arguments.items()}
+        values |= {f"image {image.name}": image.id for image in sources} | {"target": recipe.target}
+        digest = content([recipe.files], values)
+        stages = marked_stages(recipe.files[DOCKERFILE].decode(), _STAGE_MARK, recipe.target)
+        files = {**recipe.files, DOCKERFILE: stages.encode()}
+        name = self._repository(PROJECT)
+        return ImagePlan(PROJECT, name, files, recipe.arguments, "", digest, recipe.network, recipe.target)
 
     def downloader(self, base: ImagePlan, certificates: bytes) -> ImagePlan:
         """:returns: the downloader image."""

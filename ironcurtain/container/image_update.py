@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from ironcurtain.container.engine import Engine
+from ironcurtain.container.image_builder import Builder, BuildFailed, Progress
 from ironcurtain.container.image_choices import Choices
 from ironcurtain.container.image_plans import PREFIX, QUESTION, Recipes
-from ironcurtain.container.images import AgentImages, Builder, BuildFailed, Progress
+from ironcurtain.container.images import AgentImages
 from ironcurtain.container.versions import BASE, ImageProgram, NoRelease, Release, moved, question, read_answer
 
 

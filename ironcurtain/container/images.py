@@ -6,182 +6,33 @@ A build reports progress, and its last output if it fails. It leaves nothing beh
 
 from __future__ import annotations
 
-import re
-import secrets
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from twisted.internet.defer import DeferredLock
 
 from ironcurtain.container.engine import Engine
 from ironcurtain.container.errors import EngineError
+from ironcurtain.container.image_builder import Builder, Progress
 from ironcurtain.container.image_choices import Choices
 from ironcurtain.container.image_plans import (
-    CONTENT_LABEL,
-    DOCKERFILE,
+    BUILD_LABEL,
     DOWNLOADER,
     NAME_LABEL,
-    PREFIX,
+    PROJECT_LABEL,
     VERSION_LABEL,
+    Box,
     ImagePlan,
     Recipes,
     SourceImage,
-    archive,
-    arguments,
 )
 from ironcurtain.container.versions import BASE, NoRelease
-from ironcurtain.errors import Unavailable
-
-BUILD_LABEL = "ironcurtain.build"
-"""
-Label of temporary images, which are removed when a build ends. Its value begins with the name of the image that was
-built.
-"""
-
-TAIL_LINES = 12
-"""Number of the last lines of a build that are shown if it fails."""
-
-Progress = Callable[[str], None]
-"""Called with sentences about the progress, for people."""
-
-STEP_CHARACTERS = 100
-"""Maximum length in characters of a step's description."""
-
-_STEP = re.compile(r"Step (?P<number>\d+/\d+) : (?P<words>.*)")
-_SLOW = ("COPY ", "FROM ", "RUN ")
-_NOISE = re.compile(r" ---> |Removing intermediate container |Successfully ")
-
 
 LEFTOVER_SECONDS = 3600
 """Age in seconds at which temporary images are assumed to belong to a build that was killed."""
-
-
-class BuildFailed(Unavailable):
-    """
-    An image could not be built. Nothing of it is left.
-
-    :param name: the image's name.
-    :param said: the last lines of the build.
-    """
-
-    code = "BUILD_FAILED"
-
-    def __init__(self, name: str, why: str, said: tuple[str, ...]) -> None:
-        super().__init__("\n  ".join([f"the image {name} could not be built: {why}", *said]))
-        self.name, self.said = name, said
-
-
-class Builder:
-    """
-    Builds images on one Engine.
-
-    :param choices: this machine's settings.
-    """
-
-    def __init__(self, engine: Engine, choices: Choices) -> None:
-        self._engine, self._choices = engine, choices
-
-    async def find(self, reference: str) -> dict[str, Any] | None:
-        """:returns: the Engine's description of an image; ``None`` if there is none of this name."""
-        try:
-            return await self._engine.inspect_image(reference)
-        except EngineError as e:
-            if e.status == 404:
-                return None
-            raise
-
-    async def source(self, name: str) -> SourceImage | None:
-        """:returns: the parent image as the Engine has it; ``None`` if it is missing."""
-        found = await self.find(name)
-        return None if found is None else SourceImage(name, str(found["Id"]), str(found["Architecture"]))
-
-    async def fetch(self, name: str, progress: Progress) -> SourceImage:
-        """
-        Pull the parent image if it is missing.
-
-        :raises BuildFailed: it cannot be pulled.
-        """
-        if (found := await self.source(name)) is not None:
-            return found
-        progress(f"Fetching the image {name}.")
-        # A build with only a FROM line makes the Engine pull the image, and gives it another name.
-        temporary = f"{PREFIX}fetched:{secrets.token_hex(8)}"
-        await self.run(name, temporary, {DOCKERFILE: f"FROM {name}\n".encode()}, {}, {}, progress)
-        await self._engine.remove_image(temporary)
-        if (found := await self.source(name)) is None:
-            raise BuildFailed(name, "it was removed right after the download", ())
-        return found
-
-    async def has(self, plan: ImagePlan) -> bool:
-        """:returns: whether an image exists as planned."""
-        found = await self.find(plan.reference)
-        return found is not None and (found["Config"].get("Labels") or {}).get(CONTENT_LABEL) == plan.content
-
-    async def build(self, plan: ImagePlan, given: Mapping[str, str], progress: Progress) -> None:
-        """
-        Build an image.
-
-        :param given: arguments besides those of the plan, which do not affect its content.
-        :raises BuildFailed: a step failed.
-        """
-        progress(f"Building the image {plan.reference}.")
-        await self.run(plan.name, plan.reference, plan.files, {**plan.arguments, **given}, plan.labels, progress)
-
-    async def run(
-        self,
-        name: str,
-        tag: str,
-        files: Mapping[str, bytes],
-        given: Mapping[str, str],
-        labels: Mapping[str, str],
-        progress: Progress,
-    ) -> tuple[str, ...]:
-        """
-        Build, even if the image exists.
-
-        :param given: arguments; those that the Dockerfile does not declare are left out.
-        :returns: the last lines of output of its steps.
-        :raises BuildFailed: a step failed.
-        """
-        mark = f"{tag}-{secrets.token_hex(8)}"
-        values = {"NPM_CONFIG_REGISTRY": self._choices.registry, "BUILD": mark, **given}
-        asked = arguments(files[DOCKERFILE])
-        report = _Report(name, progress)
-        try:
-            await self._engine.build_image(
-                archive(files),
-                tag=tag,
-                labels=labels,
-                arguments={key: value for key, value in values.items() if key in asked and value},
-                network=self._choices.network,
-                progress=report,
-            )
-        except EngineError as e:
-            raise BuildFailed(name, e.message, tuple(report.said)) from e
-        finally:
-            await self._discard(mark)
-        return tuple(report.said)
-
-    async def _discard(self, mark: str) -> None:
-        for image in await self._engine.list_images({BUILD_LABEL: mark}):
-            with suppress(EngineError):  # it may be gone already, or in use by another build
-                await self._engine.remove_image(image["Id"])
-
-
-class _Report:
-    def __init__(self, name: str, progress: Progress) -> None:
-        self._name, self._progress = name, progress
-        self.said: deque[str] = deque(maxlen=TAIL_LINES)
-
-    def __call__(self, line: str) -> None:
-        if step := _STEP.fullmatch(line):
-            if step["words"].startswith(_SLOW):
-                self._progress(f"{self._name} {step['number']}: {' '.join(step['words'].split())[:STEP_CHARACTERS]}")
-        elif not _NOISE.match(line):
-            self.said.append(line)
 
 
 CURRENT, OLD, MISSING, NO_RELEASE, BROKEN = "current", "old", "missing", "no release", "broken"
@@ -190,18 +41,23 @@ States of an agent's image: up to date; outdated; missing; not buildable before 
 unusable.
 """
 
+PROJECTS = "for a project"
+"""State of an image that one project has for itself."""
+
 
 @dataclass(frozen=True, slots=True)
 class AgentImage:
     """
     The image of one agent.
 
-    :param state: :data:`CURRENT`, :data:`OLD`, :data:`MISSING`, :data:`NO_RELEASE` or :data:`BROKEN`.
+    :param state: :data:`CURRENT`, :data:`OLD`, :data:`MISSING`, :data:`NO_RELEASE`, :data:`BROKEN` or
+        :data:`PROJECTS`.
     :param version: version of the agent in the existing image, else in the one that would be built; may be empty.
     :param reference: the existing image; empty if there is none.
     :param size: in bytes, including layers shared with others.
     :param created: when, in seconds since the epoch.
     :param problem: why it cannot be used.
+    :param project: path of the only project that uses it; empty: all do.
     """
 
     agent: str
@@ -211,6 +67,7 @@ class AgentImage:
     size: int = 0
     created: int = 0
     problem: str = ""
+    project: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,25 +92,27 @@ class AgentImages:
     def __init__(self, engine: Engine, recipes: Recipes, choices: Choices) -> None:
         self._engine, self._recipes, self._choices = engine, recipes, choices
         self._builder = Builder(engine, choices)
+        self._usual = Box(choices.source, languages=choices.languages)
         self._source = choices.source or recipes.default_source
         self._one_at_a_time = DeferredLock()
 
-    async def ensure(self, agent: str, progress: Progress) -> str:
+    async def ensure(self, agent: str, progress: Progress, box: Box | None = None) -> str:
         """
         Build an agent's image unless it is up to date.
 
         If several callers ask at the same time, one builds and the others wait.
 
+        :param box: what it stands on; ``None``: what this machine's settings say for all projects.
         :returns: its reference.
         :raises UsageError: there is no such agent.
         :raises NoRelease: no release of it is chosen for this architecture.
         :raises BuildFailed: a step failed.
         """
         self._recipes.check(agent)
+        box = box or self._usual
         async with self._one_at_a_time:
-            source = await self._builder.fetch(self._source, progress)
-            base = self._recipes.base(source, self._choices.languages)
-            plan = self._recipes.agent(agent, base, source.architecture)
+            source, base = await self._base(box, progress)
+            plan = self._recipes.agent(agent, base, source.architecture).of(box.project)
             if not await self._builder.has(plan):
                 given = {"DOWNLOADER": await self._downloader(base, progress)} if plan.downloads else {}
                 await self._have(base, progress)
@@ -268,14 +127,19 @@ class AgentImages:
         :raises BuildFailed: a step failed.
         """
         async with self._one_at_a_time:
-            source = await self._builder.fetch(self._source, progress)
-            return await self._downloader(self._recipes.base(source, self._choices.languages), progress)
+            return await self._downloader((await self._base(self._usual, progress))[1], progress)
 
     async def states(self) -> list[AgentImage]:
         """:returns: each agent's image: the current one, else the newest, if there is any."""
-        there = await self._ours()
+        everything = await self._ours()
+        there = [image for image in everything if PROJECT_LABEL not in image["Labels"]]
         current = self._current(await self._builder.source(self._source))
         found = [self._state(agent, current.get(agent), there) for agent in self._recipes.agents]
+        found += [
+            self._described(image, PROJECTS)
+            for image in everything
+            if PROJECT_LABEL in image["Labels"] and image["Labels"][NAME_LABEL] in self._recipes.agents
+        ]
         broken = [AgentImage(agent, BROKEN, "", problem=why) for agent, why in self._recipes.broken.items()]
         return sorted([*found, *broken], key=lambda image: image.agent)
 
@@ -283,18 +147,34 @@ class AgentImages:
         """
         Remove images that would not be used again, and temporary images of builds that were killed.
 
-        If the parent image is missing, the current images are unknown: then the newest of each name stay.
+        If the parent image is missing, the current images are unknown: then the newest of each name stay. Of those of a
+        project that is still there, the newest of each name always stay.
         """
         there = await self._ours()
         current = self._current(await self._builder.source(self._source))
-        newest = {image["Labels"][NAME_LABEL]: self._names(image)[0] for image in reversed(there)}
-        kept = {plan.reference for plan in current.values()} if current else set(newest.values())
+        newest = {
+            (image["Labels"].get(PROJECT_LABEL, ""), image["Labels"][NAME_LABEL]): self._names(image)[0]
+            for image in reversed(there)
+        }
+        kept = {plan.reference for plan in current.values()}
+        kept |= {name for (of, _), name in newest.items() if (Path(of).is_dir() if of else not current)}
         names = [name for image in there for name in self._names(image) if name not in kept]
         removed: list[str] = []
         in_use: list[str] = []
         for name in (*names, *await self._leftovers()):
             (removed if await self._remove(name) else in_use).append(name)
         return Pruned(tuple(removed), tuple(in_use))
+
+    async def _base(self, box: Box, progress: Progress) -> tuple[SourceImage, ImagePlan]:
+        """:returns: the image that a base image stands on, which is there, and that base image as planned."""
+        if box.recipe is None:
+            source = await self._builder.fetch(box.source or self._recipes.default_source, progress)
+        else:
+            plain = [name for name in box.recipe.needs.images if "$" not in name]
+            sources = [await self._builder.fetch(name, progress) for name in plain]
+            await self._have(plan := self._recipes.project(box.recipe, sources).of(box.project), progress)
+            source = await self._builder.fetch(plan.reference, progress)
+        return source, self._recipes.base(source, box.languages).of(box.project)
 
     async def _downloader(self, base: ImagePlan, progress: Progress) -> str:
         downloader = self._recipes.downloader(base, self._choices.certificates)
@@ -347,9 +227,12 @@ class AgentImages:
         if image is None and not images:
             lacking = any(not program.version for program in self._recipes.needed(agent))
             return AgentImage(agent, NO_RELEASE if lacking else MISSING, self._recipes.version(agent))
-        image = image or images[0]
-        version, created = str(image["Labels"].get(VERSION_LABEL, "")), int(image["Created"])
-        return AgentImage(agent, state, version, self._names(image)[0], int(image["Size"]), created)
+        return self._described(image or images[0], state)
+
+    def _described(self, image: Mapping[str, Any], state: str) -> AgentImage:
+        labels, size, created = image["Labels"], int(image["Size"]), int(image["Created"])
+        version, project = str(labels.get(VERSION_LABEL, "")), str(labels.get(PROJECT_LABEL, ""))
+        return AgentImage(labels[NAME_LABEL], state, version, self._names(image)[0], size, created, project=project)
 
     def _names(self, image: Mapping[str, Any]) -> list[str]:
         return [name for name in image.get("RepoTags") or () if name.startswith(self._recipes.prefix)]

@@ -8,8 +8,9 @@ zero bytes, four bytes of length, and the content.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import msgspec
 from twisted.internet.defer import Deferred
@@ -47,6 +48,7 @@ class EngineStream(Protocol):
     :param upgrade: whether the connection becomes a raw stream in both directions after the response's head.
     :param receive: called with the response's body, or the raw bytes.
     :param address: address of the Engine, for messages.
+    :param headers: further ones of the request.
     :ivar opened: fires when the Engine accepts; fails with :class:`EngineError` if it refuses, and with
         :class:`EngineUnavailable` if it goes away. Cancelling it closes the connection.
     :ivar ended: fires when the connection has ended and the last byte was taken.
@@ -57,11 +59,19 @@ class EngineStream(Protocol):
     transport: EngineTransport
 
     def __init__(
-        self, target: str, body: bytes, content_type: str, upgrade: bool, receive: Receiver, address: str
+        self,
+        target: str,
+        body: bytes,
+        content_type: str,
+        upgrade: bool,
+        receive: Receiver,
+        address: str,
+        headers: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         connection = "Connection: Upgrade\r\nUpgrade: tcp" if upgrade else "Connection: close"
+        further = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         self._request = (
-            f"POST {target} HTTP/1.1\r\nHost: docker\r\n{connection}\r\n"
+            f"POST {target} HTTP/1.1\r\nHost: docker\r\n{connection}\r\n{further}"
             f"Content-Type: {content_type}\r\nContent-Length: {len(body)}\r\n\r\n"
         ).encode() + body
         self._receive, self._address = receive, address

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from shlex import quote
-from typing import Any
+from typing import Any, Protocol
 
 from twisted.internet.defer import Deferred
 
@@ -26,6 +26,7 @@ from ironcurtain.audit.chain import read_record
 from ironcurtain.container.container import Container
 from ironcurtain.container.engine import Engine
 from ironcurtain.container.errors import ContainerDied
+from ironcurtain.container.image_plans import Box
 from ironcurtain.container.own_path import agent_directory, obstacle
 from ironcurtain.container.proxy_listener import ProxyListener
 from ironcurtain.container.screened import ScreenedContainer
@@ -47,6 +48,7 @@ from ironcurtain.container_agent.proxies import Proxies, Spent, Traffic, known_p
 from ironcurtain.container_agent.screen import OnEnd, ScreenAgent, ScreenMaking
 from ironcurtain.container_agent.surroundings import Surroundings, workspace_names
 from ironcurtain.errors import ConfigurationError, UsageError
+from ironcurtain.home.container_section import ContainerSettings
 from ironcurtain.home.sections import Provider
 from ironcurtain.http.host_patterns import HostPatterns
 from ironcurtain.mcp_proxy.proxy import McpProxy
@@ -77,8 +79,15 @@ AGENT = "the agent"
 CUT_OFF_SHOWN = 2000
 """Maximum length in characters of a message that was cut off, where the agent is told of it."""
 
-EnsureImage = Callable[[str, Callable[[str], None]], Awaitable[str]]
-"""Returns a reference to an agent's image, building it if necessary; reports progress."""
+
+class Images(Protocol):
+    """The images of agents."""
+
+    def choose(self, workspace: str, settings: ContainerSettings) -> Box:
+        """:returns: what the images for a workspace stand on, by its real path."""
+
+    async def ensure(self, agent: str, progress: Callable[[str], None], box: Box) -> str:
+        """:returns: a reference to an agent's image, which is built if necessary."""
 
 
 class ContainerKind:
@@ -86,7 +95,7 @@ class ContainerKind:
     Creates the parts of a session with one agent.
 
     :param engine: finds the Docker Engine.
-    :param ensure_image: returns the image.
+    :param images: finds the agents' images.
     :param environ: the environment of this process, for keys.
     :param screens: screen models of agents in terminals; shared by all kinds.
     """
@@ -95,13 +104,13 @@ class ContainerKind:
         self,
         adapter: Adapter,
         engine: Callable[[], Engine],
-        ensure_image: EnsureImage,
+        images: Callable[[], Images],
         services: Services,
         reactor: Any,
         environ: Mapping[str, str],
         screens: Screens,
     ) -> None:
-        self._adapter, self._engine, self._ensure_image = adapter, engine, ensure_image
+        self._adapter, self._engine, self._images = adapter, engine, images
         self._given = Surroundings(adapter, environ)
         self._services, self._reactor, self._environ, self._screens = services, reactor, environ, screens
         self._way = SocketWay(services.settings.agents.sockets)
@@ -298,7 +307,10 @@ class ContainerKind:
         clearing = Deferred.fromCoroutine(self._clear(core, engine))
         if core.request.resume:
             await clearing  # a container that a crash left has the same name
-        image, processors = await self._image_and_processors(core, engine)
+        box = self._images().choose(str(core.workspace.resolve()), core.services.settings.container)
+        for sentence in box.words:
+            core.emit(events.Notice(text=sentence))
+        image, processors = await self._image_and_processors(core, engine, box)
         around, further = self._given.make(core, proxies.authority)
         return describe(
             session_id=core.id,
@@ -306,7 +318,7 @@ class ContainerKind:
             command=command,
             tty=tty,
             account=core.account,
-            environment={**around, **environment},
+            environment={**box.environment, **around, **environment},
             workspace=core.workspace.resolve(),
             places=workspace_names(core),
             further=(*further, Mount(str(core.paths.orientation / BUNDLE_NAME), SYSTEM_BUNDLE)),
@@ -318,10 +330,12 @@ class ContainerKind:
             owner=identify(),
         )
 
-    async def _image_and_processors(self, core: Core, engine: Engine) -> tuple[str, float]:
+    async def _image_and_processors(self, core: Core, engine: Engine, box: Box) -> tuple[str, float]:
         asking = Deferred.fromCoroutine(engine.processors())
         try:
-            image = await self._ensure_image(self._adapter.image, lambda line: core.emit(events.Progress(text=line)))
+            image = await self._images().ensure(
+                self._adapter.image, lambda line: core.emit(events.Progress(text=line)), box
+            )
         except BaseException:
             asking.addErrback(lambda _: None)  # nobody waits for it any longer
             asking.cancel()

@@ -60,7 +60,13 @@ NO_LITERAL_TOKEN = (
 )
 """The error for an unusable ``token`` of an account."""
 
-_OF_FILE = ("accounts.", "providers.", "prices.", *(f"registries.{name}." for name in REGISTRIES))
+_OF_FILE = (
+    "accounts.",
+    "container.projects.",
+    "providers.",
+    "prices.",
+    *(f"registries.{name}." for name in REGISTRIES),
+)
 """Tables whose members the environment does not override."""
 
 BUILT_IN_AGENT = "builtin"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from docker import APIClient
+from docker import APIClient, auth
 from docker.errors import InvalidVersion
 
 OLDEST, NEWEST = (1, 41), (1, 47)
@@ -36,6 +36,12 @@ class DockerClient(APIClient):
     def send(self, request: Any, **kwargs: Any) -> Any:
         """Send one request; see :meth:`requests.Session.send`."""
         return super().send(request, **{**kwargs, "timeout": (CONNECT_SECONDS, kwargs["timeout"])})
+
+    def registry_login(self, image: str) -> str:
+        """:returns: the value of ``X-Registry-Auth`` for an image, from the person's logins; empty: there is none."""
+        registry, _ = auth.resolve_repository_name(image)
+        header: bytes | str | None = auth.get_config_header(self, registry)
+        return header.decode() if isinstance(header, bytes) else header or ""
 
 
 def connect(address: str, first: float, seconds: float) -> DockerClient:

@@ -38,12 +38,34 @@ class WithoutEngineTests(SynchronousTestCase):
         self.assertEqual(done.returncode, 78)
         self.assertNotIn("secret", done.stderr)
 
+    def test_a_published_image_needs_its_digest(self) -> None:
+        done = self.product.run("images", "pull", "registry.example/team/agent:1")
+        self.assertEqual(done.returncode, 64)
+        self.assertIn("ironcurtain images digest registry.example/team/agent:1", done.stderr)
+
+    def test_a_person_decides_about_a_project_until_it_changes(self) -> None:
+        project = self.product.person / "project"
+        (project / ".devcontainer.json").symlink_to("devcontainer.json")
+        done = self.product.run("images", "project", str(project))
+        self.assertIn("links are not followed", done.stderr)
+        (project / ".devcontainer.json").unlink()
+        file = project / ".devcontainer.json"
+        file.write_text('{"image": "node:22", "postCreateCommand": "npm ci", "privileged": true}')
+        done = self.product.run("images", "project", "--agree", str(project))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for words in ("image: node:22", "postCreateCommand is not run: npm ci", "privileged has no effect"):
+            self.assertIn(words, done.stderr)
+        self.assertIn("Used.", self.product.run("images", "project", str(project)).stderr)
+        file.write_text('{"image": "other"}')
+        self.assertEqual(self.product.run("images", "project", str(project)).returncode, 130)  # nobody answers
+
 
 class WithEngineTests(SynchronousTestCase):
     def setUp(self) -> None:
+        environment = agent_images.environment()  # before the product, whose processes are counted
         self.product = Product()
         self.addCleanup(lambda: self.assertEqual(self.product.close(), []))
-        self.product.environ.update(agent_images.environment())
+        self.product.environ.update(environment)
 
     def test_list(self) -> None:
         found = {image["agent"]: image for image in self.product.json("images", "list")}

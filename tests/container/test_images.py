@@ -10,10 +10,11 @@ from urllib.parse import quote
 from twisted.internet.defer import CancelledError, Deferred, gatherResults
 from twisted.internet.task import Clock
 
+from ironcurtain.container.image_builder import BuildFailed
 from ironcurtain.container.image_choices import Choices, shipped_folders
 from ironcurtain.container.image_plans import Recipes, archive
 from ironcurtain.container.image_update import Updates
-from ironcurtain.container.images import CURRENT, LEFTOVER_SECONDS, MISSING, NO_RELEASE, OLD, AgentImages, BuildFailed
+from ironcurtain.container.images import CURRENT, LEFTOVER_SECONDS, MISSING, NO_RELEASE, OLD, AgentImages
 from ironcurtain.container.spec import ContainerSpec
 from ironcurtain.container.versions import ImageProgram, NoRelease, Release, moved
 from ironcurtain.errors import UsageError

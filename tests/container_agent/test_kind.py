@@ -11,11 +11,12 @@ from twisted.python.failure import Failure
 from twisted.trial.unittest import TestCase
 
 from ironcurtain.container.engine import Engine
+from ironcurtain.container.image_plans import Box
 from ironcurtain.container_agent.kind import ContainerKind
 from ironcurtain.errors import Unavailable
 from ironcurtain.terminal.screen import Screens
 from tests.audit.doubles import scratch
-from tests.container_agent.worlds import ScriptAgent
+from tests.container_agent.worlds import ScriptAgent, SmallImages
 from tests.session.doubles import World, request
 
 
@@ -47,16 +48,17 @@ class ImageTests(TestCase):
         core = world.agents[-1].core
         assert core is not None
 
-        async def no_image(name: str, progress: Callable[[str], None]) -> str:
-            await silent.asked
-            raise Unavailable("no image")
+        class NoImages(SmallImages):
+            async def ensure(self, agent: str, progress: Callable[[str], None], box: Box) -> str:
+                await silent.asked
+                raise Unavailable("no image")
 
         engine = Engine(reactor, path)
         kind = ContainerKind(
-            ScriptAgent(), lambda: engine, no_image, world.services, reactor, {}, Screens(cast(Any, reactor))
+            ScriptAgent(), lambda: engine, NoImages, world.services, reactor, {}, Screens(cast(Any, reactor))
         )
         self.addCleanup(engine.close)
-        looking = Deferred.fromCoroutine(kind._image_and_processors(core, engine))
+        looking = Deferred.fromCoroutine(kind._image_and_processors(core, engine, Box()))
         await self.assertFailure(looking, Unavailable)
         assert silent.transport is not None
         silent.transport.loseConnection()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -21,10 +21,12 @@ from ironcurtain.agents.adapter import Facts, File, Shareable
 from ironcurtain.agents.outcome import AgentAnswer, TurnFailed, TurnOutcome
 from ironcurtain.agents.streams.dialogue import WholeOutput
 from ironcurtain.container.engine import Engine
+from ironcurtain.container.image_plans import Box
 from ironcurtain.container_agent.kind import ContainerKind
 from ironcurtain.errors import IronCurtainError
 from ironcurtain.escalation import closing_numbers
 from ironcurtain.escalation.watcher import DirectoryWatcher
+from ironcurtain.home.container_section import ContainerSettings
 from ironcurtain.home.layout import Home
 from ironcurtain.home.sections import Resources
 from ironcurtain.home.settings import Settings
@@ -93,8 +95,23 @@ class ScriptAgent:
         return AgentAnswer(outcome.stdout.decode())
 
 
+class SmallImages:
+    """One small image for all agents and projects."""
+
+    def choose(self, workspace: str, settings: ContainerSettings) -> Box:
+        """:returns: nothing in particular."""
+        return Box()
+
+    async def ensure(self, agent: str, progress: Callable[[str], None], box: Box) -> str:
+        """:returns: the image."""
+        progress("looking for the image")
+        return engine.image()
+
+
 class World:
     """One process with a home of its own."""
+
+    images_class = SmallImages
 
     def __init__(self, home: Home, settings: Settings, environ: Mapping[str, str]) -> None:
         self.home, self.adapter = home, ScriptAgent()
@@ -116,7 +133,10 @@ class World:
             choose_account=lambda workspace: self.account,
         )
         screens = Screens(reactor)
-        kind = ContainerKind(self.adapter, lambda: self.engine, self._image, self.services, reactor, environ, screens)
+        images = self.images_class()
+        kind = ContainerKind(
+            self.adapter, lambda: self.engine, lambda: images, self.services, reactor, environ, screens
+        )
         self.kind = SessionKind(
             "script",
             kind.make_tools,
@@ -128,10 +148,6 @@ class World:
             directory=kind.directory,
         )
         self.manager = SessionManager({"script": self.kind}, self.services, lambda request: request.workspace or Path())
-
-    async def _image(self, name: str, progress: Any) -> str:
-        progress("looking for the image")
-        return engine.image()
 
     async def stop(self) -> None:
         """End all sessions."""

@@ -1,0 +1,130 @@
+"""What a Dockerfile of a project takes: images, files of its context, and files of other machines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+import msgspec
+
+_INSTRUCTION = re.compile(r"\s*(?P<name>[A-Za-z]+)\s+(?P<words>.*)", re.DOTALL)
+_REMOTE = re.compile(r"(?:https?|ftp|git|ssh)://|git@", re.IGNORECASE)
+_FLAG = re.compile(r"--[a-z-]+(?:=\S*)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """
+    :param images: the images that its stages stand on, in order.
+    :param stages: the names of its stages, each empty where it has none.
+    :param files: patterns of the files that it copies from its context; ``*`` alone is all of them.
+    :param remote: what it fetches, or may fetch, from other machines by ADD.
+    """
+
+    images: tuple[str, ...]
+    stages: tuple[str, ...]
+    files: tuple[str, ...]
+    remote: tuple[str, ...]
+
+    def takes(self, path: str) -> bool:
+        """:returns: whether it copies a file, by its path below the context."""
+        parts = path.split("/")
+        return any(_fits(parts, pattern) for pattern in self.files)
+
+    def may_take_below(self, directory: str) -> bool:
+        """:returns: whether it copies anything below a directory of the context."""
+        parts = directory.split("/")
+        return any(_fits(parts, pattern) or _fits(parts, pattern, above=True) for pattern in self.files)
+
+
+def read_needs(dockerfile: str) -> Needs:
+    """:returns: what a Dockerfile takes. What it does not show is missing in its build, which then fails."""
+    images, stages, files, remote = list[str](), list[str](), list[str](), list[str]()
+    for name, words in _instructions(dockerfile):
+        if name == "FROM":
+            image, *rest = _words(words)[1] or [""]
+            stages.append(rest[1] if len(rest) > 1 and rest[0].upper() == "AS" else "")
+            if image.lower() not in ("scratch", *map(str.lower, stages[:-1])):
+                images.append(image)
+        elif name in ("COPY", "ADD"):
+            flags, sources = _words(words)
+            if any(flag.startswith("--from=") for flag in flags):
+                continue
+            for source in sources[:-1]:
+                fetched = name == "ADD" and (_REMOTE.match(source) or "$" in source)
+                (remote if fetched else files).append(source if fetched else _pattern(source))
+    return Needs(tuple(images), tuple(stages), tuple(dict.fromkeys(files)), tuple(remote))
+
+
+def marked_stages(dockerfile: str, mark: str, target: str) -> str:
+    """
+    :param mark: lines that go to the end of all stages but the one that becomes the image.
+    :param target: that stage; empty: the last one.
+    :returns: a Dockerfile whose other stages can be found, since the Engine keeps them without a name.
+    """
+    kept, started, stage = list[str](), False, ""
+    for line in _logical(dockerfile):
+        words = line.split()
+        if words and words[0].upper() == "FROM":
+            if started and not (target and stage.lower() == target.lower()):
+                kept.append(mark)
+            started, (_, rest) = True, _words(line.strip()[5:])
+            stage = rest[2] if len(rest) > 2 and rest[1].upper() == "AS" else ""
+        kept.append(line)
+    return "".join(kept)
+
+
+def _instructions(text: str) -> Iterator[tuple[str, str]]:
+    for line in _logical(text):
+        whole = "".join(part for part in re.sub(r"\\[ \t]*\n", "\n", line).splitlines(True) if not _is_comment(part))
+        if found := _INSTRUCTION.fullmatch(whole.rstrip()):
+            yield found["name"].upper(), found["words"].replace("\n", " ")
+
+
+def _logical(text: str) -> Iterator[str]:
+    """:returns: the lines of a Dockerfile, each with those that continue it."""
+    line = ""
+    for part in text.splitlines(True):
+        line += part
+        if _is_comment(part) and line != part:
+            continue
+        if re.search(r"\\[ \t]*$", part.rstrip("\r\n")) and not _is_comment(part):
+            continue
+        yield line if line.endswith("\n") else f"{line}\n"
+        line = ""
+    if line:
+        yield f"{line}\n"
+
+
+def _is_comment(line: str) -> bool:
+    return line.lstrip().startswith("#")
+
+
+def _words(text: str) -> tuple[list[str], list[str]]:
+    """:returns: the flags in front, and the words behind them, which may be a JSON list."""
+    flags = list[str]()
+    text = text.strip()
+    while found := _FLAG.match(text):
+        flags.append(found[0])
+        text = text[found.end() :].lstrip()
+    if text.startswith("["):
+        try:
+            return flags, msgspec.json.decode(text, type=list[str])
+        except msgspec.DecodeError:
+            pass
+    return flags, text.split()
+
+
+def _pattern(source: str) -> str:
+    parts = [part for part in source.strip("\"'").split("/") if part not in ("", ".")]
+    return "*" if not parts or "$" in source or ".." in parts else "/".join(parts)
+
+
+def _fits(parts: list[str], pattern: str, *, above: bool = False) -> bool:
+    """:param above: whether the path may be a directory above what fits."""
+    wanted = pattern.split("/")
+    if pattern == "*" or above:
+        return all(map(fnmatchcase, parts, wanted))
+    return len(parts) >= len(wanted) and all(map(fnmatchcase, parts, wanted))

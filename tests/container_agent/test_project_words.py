@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from ironcurtain.container.image_plans import Box
+from ironcurtain.home.container_section import ContainerSettings
+from ironcurtain.session import events
+from tests.container_agent.worlds import ContainerTestCase, SmallImages, World
+
+
+class WordyImages(SmallImages):
+    """Images for projects that set variables."""
+
+    def choose(self, workspace: str, settings: ContainerSettings) -> Box:
+        """:returns: what a devcontainer.json can say."""
+        return Box(environment={"OF_PROJECT": workspace, "HOME": "/evil"}, words=("FILE is used",))
+
+
+class WordyWorld(World):
+    """One whose projects do."""
+
+    images_class = WordyImages
+
+
+class ProjectWordsTests(ContainerTestCase):
+    world_class = WordyWorld
+
+    async def test_a_project_sets_variables_but_none_of_ours_and_is_named(self) -> None:
+        session = await self.start()
+        said = await self.say(session, 'echo "$OF_PROJECT $HOME"')
+        self.assertEqual(said, f"{Path(session.info.workspace).resolve()} /home/agent\n")
+        self.assertIn("FILE is used", [notice.text for notice in self.seen(session, events.Notice)])
