@@ -127,7 +127,7 @@ class NewcomerTests(WithoutDockerCase):
         self.assertIn(f"Fetched from package registries: {NAME} 1.0.0 (npm)", done.stderr)
         diff = product.run("diff")
         self.assertIn('+module.exports = (name) => "Hello, " + trim(name);', diff.stdout)
-        self.assertNotIn("node_modules/left", diff.stdout.replace(f'node_modules/{NAME}": ', ""))
+        self.assertNotIn(f"b/node_modules/{NAME}", diff.stdout)
 
     def cloned(self) -> Path:
         """:returns: a fresh clone of the project."""
