@@ -23,6 +23,7 @@ from ironcurtain.escalation import closing_numbers
 from ironcurtain.escalation.watcher import DirectoryWatcher
 from ironcurtain.files.locks import FileLock
 from ironcurtain.fleet.trust_file import TrustFile
+from ironcurtain.fleet.watcher_tasks import WatcherTasks
 from ironcurtain.home.layout import Home, person_home
 from ironcurtain.home.sections import Ssh
 from ironcurtain.home.settings import Settings
@@ -128,7 +129,8 @@ class Application:
         """
         made = cls(reactor, home, environ, home.daemon_socket, home.daemon_lock)
         made._systemd, made._ssh = systemd, ssh(made.manager.services.settings.ssh)
-        made._watchers = Watchers(reactor, home, environ, WatcherRuns(made.operations, reactor))
+        runs = WatcherTasks(home, WatcherRuns(made.operations, reactor), reactor, time.time)
+        made._watchers = Watchers(reactor, home, environ, runs)
         return made
 
     @classmethod

@@ -30,6 +30,7 @@ from ironcurtain.home.layout import Home, find_home
 from ironcurtain.home.sections import Ssh
 from ironcurtain.home.user_paths import absolute_path, check_file_names
 from ironcurtain.services.systemd import Systemd
+from ironcurtain.session.model import DAEMON_STOPS
 from ironcurtain.ssh.addresses import check, check_address
 
 STOP_SECONDS = 60.0
@@ -218,7 +219,7 @@ class Daemon(Service):
         late = self._reactor.callLater(STOP_SECONDS, self._give_up, f"it takes more than {STOP_SECONDS:g} seconds")
         if self._starting is not None:
             self._starting.cancel()
-        stopping = Deferred.fromCoroutine(self._application.stop("the daemon stops"))
+        stopping = Deferred.fromCoroutine(self._application.stop(DAEMON_STOPS))
         stopping.addErrback(lambda failure: self.log.failure("the daemon did not stop cleanly", failure))
         stopping.addCallback(self._has_stopped, late)
         return self._stopped

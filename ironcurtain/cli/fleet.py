@@ -192,7 +192,8 @@ def status(json_output: bool) -> None:
     )
     if tasks:
         print_lines("")
-        print_table(("TASK", "STATE", "SESSION", "NEEDS", "WHAT"), [_task_row(task) for task in tasks])
+        lost = {each.member.host for each in known.members if each.lost}
+        print_table(("TASK", "STATE", "SESSION", "NEEDS", "WHAT"), [_task_row(task, lost) for task in tasks])
 
 
 @fleet.command("take-back")
@@ -211,10 +212,11 @@ def take_back(task: str) -> None:
     print_lines(f"Task {task} starts nowhere.")
 
 
-def _task_row(task: Task) -> tuple[str, ...]:
+def _task_row(task: Task, lost: set[str]) -> tuple[str, ...]:
     where = f"{task.host}/{task.started.session}" if task.started.session else task.host
+    state = "lost" if task.running and task.host in lost else f"{task.state}{' again' if task.lost else ''}"
     what = f"failed: {task.started.why}" if task.started.why else task.body.task
-    return task.id, task.state, where, one_line(",".join((task.agent, *task.labels)), 40), one_line(what, 60)
+    return task.id, state, where, one_line(",".join((task.agent, *task.labels)), 40), one_line(what, 60)
 
 
 def _row(known: KnownMember) -> tuple[str, ...]:

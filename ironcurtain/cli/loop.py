@@ -95,6 +95,10 @@ class Duration(click.ParamType["float"]):
     help="Wait until a limit of the agent's account ends, instead of failing; needs --agent, and no terminal.",
 )
 @click.option("--workspace", type=UserPath(), help="The directory to work in (default: this one).")
+@click.option("--on", "host", metavar="HOST", help="Run it on another machine of the fleet, or on 'any' with room.")
+@click.option("--label", "labels", multiple=True, help="As --on any, on a machine that has this label. Repeated: all.")
+@click.option("--repo", metavar="URL", help="With --on: clone this repository there, to work in.")
+@click.option("--restart", is_flag=True, help="With --on any: start it again elsewhere if its machine is lost.")
 @click.option("--json", "json_output", is_flag=True, help="With 'config': print JSON, for programs.")
 @click.pass_context
 def loop(ctx: click.Context, /, action: str | None, json_output: bool, **given: Any) -> None:
@@ -121,6 +125,9 @@ def loop(ctx: click.Context, /, action: str | None, json_output: bool, **given: 
     An iteration that shows nothing and gets no keys for 30 s is ended, and the next one begins: --idle-timeout.
 
     View it from another terminal with: ironcurtain attach N. If kill -9 leaves your terminal garbled, type: reset
+
+    With --on or --label, in a fleet, another machine runs it once it has room, and this command ends at once. It needs
+    --agent. The prompt, the settings and this machine's [budget] travel there; that machine's limits count as well.
 
     Exit status: 0 LOOP_COMPLETE was printed, 3 a limit was reached, 4 too many failures, 64 wrong usage, 78 an
     error in ralph.yml, 130 and 143 interrupted.
@@ -157,13 +164,21 @@ def loop(ctx: click.Context, /, action: str | None, json_output: bool, **given: 
         raise UsageError("--max-cost needs --agent: the cost of a command of this machine is unknown")
     if settings.loop.wait_for_limits and not settings.loop.agent:
         raise UsageError("--wait-for-limits needs --agent: the account of a command of this machine is unknown")
-    from ironcurtain.cli.looping import Looping
     from ironcurtain.loop.kind import LoopOptions
 
     explicit = given["idle_timeout"] is not None or (earlier is not None and earlier.options["loop"]["idle_always"])
     options = LoopOptions(
         settings=values_of(settings), mode=mode, idle_seconds=cli.idle_timeout_secs, idle_always=explicit
     )
+    if given["host"] is not None or given["labels"]:
+        from ironcurtain.cli.loop_placement import give_loop
+
+        give_loop(home(), options, place, given)
+        return
+    if given["repo"] or given["restart"]:
+        raise UsageError("--repo and --restart need --on or --label")
+    from ironcurtain.cli.looping import Looping
+
     raise SystemExit(Looping(home(), options, place, earlier.id if earlier else "").run())
 
 

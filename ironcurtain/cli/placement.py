@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +15,7 @@ from ironcurtain.operations.principal import owner
 
 if TYPE_CHECKING:
     from ironcurtain.control.client import ControlClient
+    from ironcurtain.fleet.tasks import Body
     from ironcurtain.home.layout import Home
     from ironcurtain.session.model import SessionInfo, SessionRequest
 
@@ -46,28 +45,22 @@ async def started_on(
     return daemon, info
 
 
-def give(where: Home, agent: str, task: str, options: Mapping[str, Any], labels: tuple[str, ...]) -> None:
+def give(where: Home, agent: str, body: Body, labels: tuple[str, ...], on: str) -> None:
     """
-    Keep a task, which the daemon offers to other hosts.
+    Keep a task, which the daemon offers to other hosts; the parameters are those of
+    :class:`~ironcurtain.fleet.tasks.Task`.
 
-    :param labels: that the host has to have.
     :raises NotFound: no daemon runs here as a member of a fleet.
     """
     from ironcurtain.fleet.reach import require_member
     from ironcurtain.fleet.task_files import TaskFiles
-    from ironcurtain.fleet.tasks import ID_BYTES, Body, Task
+    from ironcurtain.fleet.tasks import new_task
 
     require_member(where)
-    given = Task(
-        id=secrets.token_hex(ID_BYTES),
-        person=owner().name,
-        agent=agent,
-        labels=labels,
-        body=Body(task=task, options=dict(options)),
-        at=time.time(),
-    )
+    given = new_task(owner().name, agent, body, labels, on, at=time.time())
     TaskFiles(where).add(given)
-    print_lines(f"Task {given.id} waits for a machine with room: 'ironcurtain fleet status' shows it.", err=True)
+    where_to = on or "a machine with room"
+    print_lines(f"Task {given.id} waits for {where_to}: 'ironcurtain fleet status' shows it.", err=True)
     print_lines(f"To take it back: ironcurtain fleet take-back {given.id}", err=True)
 
 

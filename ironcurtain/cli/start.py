@@ -13,6 +13,7 @@ from ironcurtain.cli.backends import BackendOption
 from ironcurtain.cli.completion import agents, all_sessions
 from ironcurtain.cli.output import home, print_lines, print_table, settings
 from ironcurtain.cli.paths import UserPath
+from ironcurtain.home.host_numbers import ANY_HOST
 from ironcurtain.home.user_paths import absolute_path
 
 BUILT_IN = "builtin"
@@ -30,9 +31,6 @@ _OTHERS = {
     "mcp-proxy": "served MCP clients, and has no agent to resume",
 }
 """Kinds of sessions that this command does not start."""
-
-ANY = "any"
-"""As the name of a host: whichever has room."""
 
 
 @click.command(context_settings={"allow_extra_args": True})
@@ -58,6 +56,9 @@ ANY = "any"
 @click.option("--repo", metavar="URL", help="Clone this repository (https or ssh) into a new directory first.")
 @click.option("--on", "host", metavar="HOST", help="Run it on another machine of the fleet, or on 'any' with room.")
 @click.option("--label", "labels", multiple=True, help="As --on any, on a machine that has this label. Repeated: all.")
+@click.option(
+    "--restart", is_flag=True, help="With --on any: start it again elsewhere if its machine is lost; needs --repo."
+)
 @click.option("--stdin/--no-stdin", default=None, help="Wait for piped input without a time limit; or do not read it.")
 @click.option("--json", "json_output", is_flag=True, help="Print the answer, its usage and the session as JSON.")
 @click.option("--policy", type=UserPath(), help="The policy (default: policy.toml in the home).")
@@ -84,6 +85,7 @@ def start(
     repo: str | None,
     host: str | None,
     labels: tuple[str, ...],
+    restart: bool,
     stdin: bool | None,
     json_output: bool,
     policy: Path | None,
@@ -141,11 +143,13 @@ def start(
     }
     options = {name: value for name, value in given.items() if value}
     check_task(task, pty, stdin, json_output)
-    if labels and host not in (None, ANY):
+    if labels and host not in (None, ANY_HOST):
         raise click.UsageError("--label chooses the machine: omit --on, or give --on any")
-    if labels or host == ANY:
+    if labels or host == ANY_HOST:
         check_queued(task, [pty, json_output, workspace, policy, resume])
-        host = ANY
+        host = ANY_HOST
+    if restart and (host != ANY_HOST or not repo):
+        raise click.UsageError("--restart needs --on any or --label, and --repo: it begins again from the repository")
     if host is not None:
         check_host(host, [workspace, policy], backend, resuming=resume is not None)
     place = absolute_path(workspace) if workspace is not None else None
@@ -171,10 +175,11 @@ def start(
     typed = task if task is not None and "\n" not in task else ""
     if task and not pty and stdin is not False:
         task = with_standard_input(task, patient=bool(stdin))
-    if host == ANY:
+    if host == ANY_HOST:
         from ironcurtain.cli.placement import give
+        from ironcurtain.fleet.tasks import Body
 
-        give(where, chosen, task or "", options, labels)
+        give(where, chosen, Body(task=task or "", options=options, restart=restart), labels, "")
         return
     request = SessionRequest(chosen, task or "", place, options, resume=session, typed=typed)
     if pty:
@@ -335,7 +340,7 @@ def choose_there(host: str, asked: str | None, pty: bool) -> tuple[str, str]:
     return (
         (WITH_SCREEN, "the default with --pty")
         if pty
-        else ("", "the default one" + ("" if host == ANY else f" of {host}"))
+        else ("", "the default one" + ("" if host == ANY_HOST else f" of {host}"))
     )
 
 

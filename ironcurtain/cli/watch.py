@@ -164,6 +164,7 @@ def test_run(where: Home, watcher: Watcher) -> int:
     :returns: the exit status.
     """
     from ironcurtain.cli.run import run
+    from ironcurtain.fleet.watcher_tasks import WatcherTasks
     from ironcurtain.text.display import paragraphs
     from ironcurtain.watchers.decision import Batch
     from ironcurtain.watchers.message import message
@@ -180,12 +181,12 @@ def test_run(where: Home, watcher: Watcher) -> int:
     async def once(reactor: Any) -> int:
         application, runs = await _started(reactor, where)
         try:
-            await marked(runs)
+            await marked(WatcherTasks(where, runs, reactor, time.time))
         finally:
             await application.stop("the command ends")
         return 0
 
-    async def marked(runs: WatcherRuns) -> None:
+    async def marked(runs: WatcherTasks) -> None:
         with records.change(watcher.name) as record:  # what it changes is not to set it off in the daemon
             if record.running is not None:
                 raise Unavailable(f"watcher {watcher.name} runs already, in session {record.running.session}")

@@ -82,16 +82,20 @@ class ControlClient:
         """:returns: all sessions of that process."""
         return await self._call("GET", "/v1/sessions", list[SessionInfo])
 
-    async def start(self, request: SessionRequest, on_event: OnEvent = lambda stamped: None) -> SessionInfo:
+    async def start(
+        self, request: SessionRequest, on_event: OnEvent = lambda stamped: None, attended: bool = True
+    ) -> SessionInfo:
         """
         Start a session there. Cancelling ends it.
 
         :param on_event: called with its events until it is ready.
+        :param attended: whether its escalations wait for a person; else they are denied at once.
         """
         workspace = str(request.workspace) if request.workspace is not None else ""
         options = dict(request.options)
         body = wire.StartBody(
-            *(request.kind, request.task, workspace, options, request.resume, request.terminal, request.typed)
+            *(request.kind, request.task, workspace, options, request.resume, request.terminal, request.typed),
+            *(request.budget, attended),
         )
         response = await self._request("POST", "/v1/sessions?follow=1", body)
         if response.code != 200:

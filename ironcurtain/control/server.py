@@ -143,6 +143,7 @@ async def _start(operations: Operations, who: Principal, request: Request) -> ob
         terminal=body.terminal,
         typed=body.typed,
         by=who.name if who != owner() else "",
+        budget=body.budget,
     )
     follows, streams = bool(_number(request, b"follow")), list[EventStream]()
 
@@ -151,7 +152,7 @@ async def _start(operations: Operations, who: Principal, request: Request) -> ob
             streams.append(EventStream(operations, who, session.id, 0))
             streams[0].begin(request)
 
-    starting = Deferred.fromCoroutine(operations.start(who, wanted, made))
+    starting = Deferred.fromCoroutine(operations.start(who, wanted, made, body.attended))
     request.notifyFinish().addErrback(lambda _: starting.cancel())
     try:
         info = await starting

@@ -17,6 +17,7 @@ from ironcurtain.errors import (
     StaleDecision,
     UsageError,
 )
+from ironcurtain.home.sections import Budget
 from ironcurtain.operations import Principal, Role
 from ironcurtain.operations.principal import NAME_LIMIT
 from ironcurtain.terminal.model import Mode
@@ -40,7 +41,8 @@ class StartBody(msgspec.Struct, forbid_unknown_fields=True):
     """
     Start a session; ``kind`` is the agent, or empty for the default one; ``workspace`` is an absolute path, or empty
     for a new directory; ``resume`` is the id of an ended session to resume; ``terminal`` is the columns and rows of a
-    terminal in which the agent shows its own screen, or null; ``typed`` is what of the task a person typed.
+    terminal in which the agent shows its own screen, or null; ``typed`` is what of the task a person typed; ``budget``
+    has limits besides those of the settings; if not ``attended``, what the policy escalates is denied at once.
     """
 
     kind: str
@@ -50,6 +52,8 @@ class StartBody(msgspec.Struct, forbid_unknown_fields=True):
     resume: str = ""
     terminal: tuple[int, int] | None = None
     typed: str = ""
+    budget: Budget | None = None
+    attended: bool = True
 
 
 class AttachBody(msgspec.Struct, forbid_unknown_fields=True):

@@ -23,6 +23,7 @@ from ironcurtain.files.atomic import publish_once, write_atomically
 from ironcurtain.files.private import read_private
 from ironcurtain.fleet.server_files import certificate, configuration, inbox
 from ironcurtain.fleet.trust import NAME, parse_trust, read_trust
+from ironcurtain.home.host_numbers import ANY_HOST
 from ironcurtain.home.layout import Home, private_directory
 from ironcurtain.operations import Role
 
@@ -167,8 +168,10 @@ class _Server(msgspec.Struct, frozen=True, kw_only=True):
 
 def check_name(host: str) -> None:
     """:raises UsageError: it is no name for a host."""
-    if NAME.fullmatch(host) is None or host == "any":
-        raise UsageError("a host's name is not 'any', and has lower-case letters, digits and hyphens, at most 63")
+    if NAME.fullmatch(host) is None or host == ANY_HOST:
+        raise UsageError(
+            f"a host's name is not '{ANY_HOST}', and has lower-case letters, digits and hyphens, at most 63"
+        )
 
 
 def key_text(home: Home) -> str:

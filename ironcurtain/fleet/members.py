@@ -133,6 +133,7 @@ class Members:
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
         self._seen: dict[str, Seen] = {}
+        self._heard_at: dict[str, float] = {}
 
     def heard(self, member: Member) -> bool:
         """:returns: whether the statement is newer than what was known."""
@@ -140,7 +141,15 @@ class Members:
         if known is not None and member.order <= known.member.order:
             return False
         self._seen[member.host] = Seen(member, self._now())
+        self._heard_at[member.host] = self._now()
         return True
+
+    def silent(self, host: str, since: float) -> bool:
+        """
+        :param since: when this host began to hear the others, on its clock.
+        :returns: whether a host has said nothing for the length of a lease, whatever was said of it.
+        """
+        return self._now() - max(self._heard_at.get(host, since), since) > LEASE
 
     def of(self, host: str) -> Member | None:
         """:returns: what a host has said last."""
@@ -154,6 +163,7 @@ class Members:
     def keep(self, hosts: Iterable[str]) -> None:
         """Forget the hosts that are not trusted any more."""
         self._seen = {host: self._seen[host] for host in self._seen.keys() & set(hosts)}
+        self._heard_at = {host: self._heard_at[host] for host in self._seen}
 
     def kept(self, unreached: str, unreached_since: float, now: float) -> Known:
         """

@@ -95,11 +95,15 @@ class NatsCarrier:
         except asyncio.QueueFull:
             self.log.warn("a message of the fleet was dropped, since too many wait")
 
-    async def state(self, host: str, statement: bytes) -> None:
-        """Publish what this host says of itself. For asyncio; failures are told as a lost connection."""
+    async def state(self, host: str, statement: bytes) -> bool:
+        """
+        Publish what this host says of itself. For asyncio; failures are told as a lost connection.
+
+        :returns: whether the server has it.
+        """
         client = self._client
         if client is None or not client.is_connected or (self._bucket is None and self._writing.locked()):
-            return
+            return False
         async with self._writing:
             try:
                 if self._bucket is None:  # the server has lost it
@@ -108,8 +112,9 @@ class NatsCarrier:
             except (TimeoutError, Error) as e:
                 self._bucket = None
                 self._changed(f"the list of members cannot be written: {str(e) or type(e).__name__}")
-                return
+                return False
         self._changed("")
+        return True
 
     async def withdraw(self, host: str) -> None:
         """Say that this host ends. For asyncio."""

@@ -29,6 +29,7 @@ from ironcurtain.fleet.mirror import Mirrors
 from ironcurtain.fleet.nats import NatsCarrier
 from ironcurtain.fleet.sealed import Sealing
 from ironcurtain.fleet.serving import Serving
+from ironcurtain.fleet.taken import Keeper
 from ironcurtain.fleet.taking import Offering, Room, Taker
 from ironcurtain.fleet.task_queue import TaskQueue
 from ironcurtain.fleet.trust_file import TrustFile
@@ -62,14 +63,15 @@ class FleetService:
         key, self._trust = SigningKey.load_or_make(home.records), TrustFile(home)
         self._members, self._mirrors = Members(reactor.seconds), Mirrors(reactor, home, self._open)
         self._own = OwnState(home, name, key, settings, agents)
-        taker = Taker(reactor, home, self._trust, self._own.room)
+        self._keeper = Keeper(reactor, home)
+        taker = Taker(reactor, home, self._trust, self._own.room, self._keeper)
         serving, self._sealing = Serving(reactor, home, self._trust), Sealing(name, key, self._trust)
         kept, trust = KeptHeads(home), self._trust
         heads = HeadsStream(
             name, credentials.replicas, fleet_heads(home), lambda host, line: kept.take(host, line, trust())
         )
         queue = TaskQueue(credentials.replicas, taker)
-        self._offering, also = Offering(home, name, key, queue), (heads.run, queue.run)
+        self._offering, also = Offering(home, name, key, queue, self._silent), (heads.run, queue.run)
         self._carrier = NatsCarrier(options, credentials.replicas, self._heard, self._told, self._changed, also)
         self._streams = Streams(
             self._carrier,
@@ -78,6 +80,7 @@ class FleetService:
             reactor,
         )
         self._unreached = Unreached("not connected yet", time.time())
+        self._reached_at = self._stored_at = reactor.seconds()
         self._loop = LoopingCall(self._round)
 
     async def start(self) -> None:
@@ -114,12 +117,21 @@ class FleetService:
             self._say()
         if not self._unreached.why:
             self._offering.look(self._reactor.seconds())
+        self._keeper.look(self._reactor.seconds(), self._stored_at)
         known = self._members.kept(self._unreached.why, self._unreached.since, time.time())
         write_atomically(self._home.fleet_members, msgspec.json.encode(known), durable=False)
 
     def _say(self) -> None:
-        statement = self._own.statement(self._reactor.seconds())
-        from_asyncio(self._carrier.state(self._own.name, statement)).addErrback(self._failed)
+        now = self._reactor.seconds()
+        saying = from_asyncio(self._carrier.state(self._own.name, self._own.statement(now)))
+        saying.addCallbacks(self._said, self._failed, callbackArgs=(now,))
+
+    def _said(self, stored: bool, at: float) -> None:
+        if stored:
+            self._stored_at = max(at, self._stored_at)
+
+    def _silent(self, host: str) -> bool:
+        return not self._unreached.why and self._members.silent(host, self._reached_at)
 
     def _failed(self, failure: Failure) -> None:
         self.log.failure("a part of the fleet failed", failure)
@@ -167,6 +179,7 @@ class FleetService:
             self._streams.lose()
             Deferred.fromCoroutine(self._mirrors.keep(())).addErrback(self._failed)
         else:
+            self._reached_at = self._reactor.seconds()
             self.log.info("{name} is a member of the fleet", name=self._own.name)
             self._say()
             for host in self._members.here():
@@ -231,7 +244,9 @@ class OwnState:
     def room(self) -> Room:
         """:returns: what this host could take now."""
         settings = self._settings
-        return Room(settings.capacity - len(self._sessions()), available_memory(), self._agents, settings.labels)
+        return Room(
+            settings.capacity - len(self._sessions()), available_memory(), self._agents, settings.labels, self.name
+        )
 
     def _sessions(self) -> tuple[str, ...]:
         return tuple(entry.session_id for entry in SessionRegistry(self._home.registry).here())

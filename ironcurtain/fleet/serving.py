@@ -65,12 +65,12 @@ FILE_LIMIT = 64 * 1024 * 1024
 """Maximum number of bytes served of a file: its newest ones."""
 
 TASKS = "/v1/tasks"
-"""Below it are the tasks of this host: ``/v1/tasks/ID/take``, ``begin`` and ``end``."""
+"""Below it are the tasks of this host: ``/v1/tasks/ID/take``, ``begin`` and ``report``."""
 
 BODY_LIMIT = 64 * 1024
 """Maximum size in bytes of what is said of a task."""
 
-_TASK = re.compile(rb"/v1/tasks/([0-9a-f]{16})/(take|begin|end)")
+_TASK = re.compile(rb"/v1/tasks/([0-9a-f]{16})/(take|begin|report)")
 _FILE = re.compile(rb"/v1/files/([0-9]{1,15})/(info|log|audit|findings)")
 _WORD = re.compile(rb"(control|terminal) ([a-z0-9-]{1,64})")
 
@@ -237,7 +237,7 @@ class _Forwarding(Resource):
             started = msgspec.json.decode(said, type=Started)
         except (msgspec.DecodeError, UnicodeDecodeError):
             raise UsageError("the body is wrong") from None
-        self._tasks.change(task, lambda known: known.end(host.name, started))
+        self._tasks.change(task, lambda known: known.report(host.name, started))
         return {}
 
     def _list(self, request: Request, host: Host) -> None:

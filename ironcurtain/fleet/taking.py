@@ -15,15 +15,17 @@ from ironcurtain.audit.signing import SigningKey
 from ironcurtain.control.client import ControlClient
 from ironcurtain.errors import IronCurtainError, NotAllowed, NotFound, ProtocolViolation
 from ironcurtain.fleet.serving import DAEMON, TASKS
+from ironcurtain.fleet.taken import Keeper, Taken
 from ironcurtain.fleet.task_files import TaskFiles
 from ironcurtain.fleet.task_queue import TaskQueue
-from ironcurtain.fleet.tasks import Body, Offer, Started, State, read_offer
+from ironcurtain.fleet.tasks import Body, Offer, Over, Started, State, read_offer
 from ironcurtain.fleet.trust import Trust
 from ironcurtain.home.layout import Home
 from ironcurtain.operations import Principal, Role
 from ironcurtain.operations.principal import LOCAL_ROLES
 from ironcurtain.services.asyncio_bridge import from_asyncio
-from ironcurtain.session.model import SessionInfo, SessionRequest
+from ironcurtain.session.events import Stamped, StateChanged
+from ironcurtain.session.model import DAEMON_STOPS, SessionInfo, SessionRequest
 from ironcurtain.text.display import one_line
 
 MEMORY_NEEDED = 512 * 1024 * 1024
@@ -46,6 +48,7 @@ class Room:
     memory: int | None
     agents: tuple[str, ...]
     labels: tuple[str, ...]
+    host: str
 
     @property
     def any(self) -> bool:
@@ -54,7 +57,8 @@ class Room:
 
     def suits(self, offer: Offer) -> bool:
         """:returns: whether a task can run here now."""
-        return self.any and offer.agent in ("", *self.agents) and set(offer.labels) <= set(self.labels)
+        asked = offer.host in ("", self.host) and offer.agent in ("", *self.agents)
+        return self.any and asked and set(offer.labels) <= set(self.labels)
 
 
 def principal(offer: Offer, trust: Trust) -> Principal | None:
@@ -71,12 +75,15 @@ class Taker:
     """
     :param trust: returns whom this host believes now.
     :param room: returns what it could take now.
+    :param keeper: learns what runs here.
     """
 
     log = Logger()
 
-    def __init__(self, reactor: Any, home: Home, trust: Callable[[], Trust], room: Callable[[], Room]) -> None:
-        self._reactor, self._home, self._trust, self._room = reactor, home, trust, room
+    def __init__(
+        self, reactor: Any, home: Home, trust: Callable[[], Trust], room: Callable[[], Room], keeper: Keeper
+    ) -> None:
+        self._reactor, self._home, self._trust, self._room, self._keeper = reactor, home, trust, room, keeper
 
     def room(self) -> bool:
         """See :class:`~ironcurtain.fleet.nats.Taking`."""
@@ -98,39 +105,59 @@ class Taker:
         origin = ControlClient(self._reactor, str(self._home.fleet_socket(offer.origin, DAEMON)), host=offer.origin)
         try:
             body = await origin.ask(f"{TASKS}/{offer.id}/take", Body)
+            started = Started(attempt=body.attempt)
+            self._keeper.begin(Taken(id=offer.id, origin=offer.origin, restart=body.restart, started=started))
             await origin.ask(f"{TASKS}/{offer.id}/begin", dict[str, str])
-        except IronCurtainError as e:
+        except (IronCurtainError, OSError) as e:
             self.log.info("task {task} of {host} was not taken: {error}", task=offer.id, host=offer.origin, error=e)
-            return e.code == NotFound.code  # it is over
-        await self._start(origin, offer, body, who)
+            self._keeper.tell(offer.id, over=Over.LOST)  # that host may have heard that it begins here
+            return isinstance(e, IronCurtainError) and e.code == NotFound.code  # it is over
+        await self._start(offer, body, who)
         return True
 
-    async def _start(self, origin: ControlClient, offer: Offer, body: Body, who: Principal) -> None:
+    async def _start(self, offer: Offer, body: Body, who: Principal) -> None:
         own = ControlClient(self._reactor, str(self._home.daemon_socket), who)
+        request = SessionRequest(body.kind or offer.agent, body.task, None, body.options, budget=body.budget)
         try:
-            info = await own.start(SessionRequest(offer.agent, body.task, None, body.options))
+            info = await own.start(request, attended=body.attended)
         except IronCurtainError as e:
             self.log.warn("task {task} of {host} failed: {error}", task=offer.id, host=offer.origin, error=e)
-            started = Started(why=one_line(str(e), 500))
-        else:
-            self.log.info(
-                "task {task} of {host}: session {number}", task=offer.id, host=offer.origin, number=info.number
-            )
-            started = Started(session=info.number)
-            working = Deferred.fromCoroutine(self._work(own, info, body.task))
-            working.addErrback(lambda failure: self.log.info("a task ended: {error}", error=failure.getErrorMessage()))
-        try:
-            await origin.ask(f"{TASKS}/{offer.id}/end", dict[str, str], started)
-        except IronCurtainError as e:
-            self.log.warn("{host} does not learn of task {task}: {error}", host=offer.origin, task=offer.id, error=e)
+            self._keeper.tell(offer.id, why=one_line(str(e), 500))
+            return
+        self.log.info("task {task} of {host}: session {number}", task=offer.id, host=offer.origin, number=info.number)
+        self._keeper.tell(offer.id, session=info.number)
+        working = Deferred.fromCoroutine(self._work(own, offer.id, info, body))
+        working.addErrback(lambda failure: self.log.info("a task ended: {error}", error=failure.getErrorMessage()))
 
-    async def _work(self, own: ControlClient, info: SessionInfo, task: str) -> None:
-        release = await own.hold(info.number)
+    async def _work(self, own: ControlClient, task: str, info: SessionInfo, body: Body) -> None:
         try:
-            await own.send(info.number, task)
+            if body.kind:  # it works by itself
+                await closed(own, info.number)
+                return
+            release = await own.hold(info.number)
+            try:
+                await own.send(info.number, body.task)
+            finally:
+                await own.stop(info.number, held=True)  # unless somebody has attached to it
+                release()
         finally:
-            await own.stop(info.number, held=True)  # unless somebody has attached to it
-            release()
+            reason = (await own.session(info.number)).reason
+            self._keeper.tell(task, over=Over.LOST if reason == DAEMON_STOPS else Over.ENDED)
+
+
+async def closed(daemon: ControlClient, session: int) -> None:
+    """Wait until a session is closed."""
+    over: Deferred[None] = Deferred()
+
+    def heard(stamped: Stamped) -> None:
+        if isinstance(stamped.event, StateChanged) and stamped.event.state == "closed" and not over.called:
+            over.callback(None)
+
+    unfollow = await daemon.follow(session, 0, heard)
+    try:
+        await over
+    finally:
+        unfollow()
 
 
 class Offering:
@@ -140,11 +167,13 @@ class Offering:
     :param name: of this host.
     :param key: signs the offers.
     :param queue: where they are offered.
+    :param silent: returns whether a host is lost for sure, as far as this one can know.
     """
 
     log = Logger()
 
-    def __init__(self, home: Home, name: str, key: SigningKey, queue: TaskQueue) -> None:
+    def __init__(self, home: Home, name: str, key: SigningKey, queue: TaskQueue, silent: Callable[[str], bool]) -> None:
+        self._silent = silent
         self._tasks, self._name, self._key, self._queue = TaskFiles(home), name, key, queue
         self._offered: dict[str, float] = {}
         self._stamp, self._next = 0, 0.0
@@ -159,6 +188,7 @@ class Offering:
             return
         self._stamp, self._next = stamp, now + AGAIN_SECONDS
         self._tasks.forget(time.time())
+        self._give_up()
         waiting = {task.id: task for task in self._tasks.all() if task.state in (State.WAITING, State.TAKEN)}
         self._offered = {task: at for task, at in self._offered.items() if task in waiting}
         for task in waiting.values():
@@ -166,6 +196,16 @@ class Offering:
                 self._offered[task.id] = now
                 offering = from_asyncio(self._queue.offer(self._name, task.id, task.offer(self._name, self._key)))
                 offering.addCallbacks(self._answered, self._failed, callbackArgs=(task.id,))
+
+    def _give_up(self) -> None:
+        """Let the tasks of lost hosts wait again that may be started again."""
+        for task in self._tasks.all():
+            if task.running and task.body.restart and self._silent(task.host):
+                try:
+                    self._tasks.change(task.id, lambda known, host=task.host: known.lose(host))  # type: ignore[misc]
+                except (NotAllowed, NotFound):  # it has said something meanwhile
+                    continue
+                self.log.warn("task {task} is given up, since {host} is lost", task=task.id, host=task.host)
 
     def _answered(self, offered: bool, task: str) -> None:
         if not offered and task in self._offered:

@@ -41,6 +41,15 @@ class TaskFiles:
         found = [self._read(path) for path in self._directory.glob("*.json")]
         return sorted((task for task in found if task is not None), key=lambda task: task.at)
 
+    def read(self, task: str) -> Task:
+        """
+        :param task: its id.
+        :raises NotFound: there is none with this id.
+        """
+        if (known := self._read(self._path(task))) is None:
+            raise NotFound(f"there is no task {task}")
+        return known
+
     def change(self, task: str, how: Callable[[Task], Task]) -> Task:
         """
         :param task: its id.
@@ -50,15 +59,14 @@ class TaskFiles:
         """
         private_directory(self._directory)
         with locked(self._directory / "tasks.lock"):
-            if (known := self._read(self._path(task))) is None:
-                raise NotFound(f"there is no task {task}")
-            self._write(changed := how(known))
+            self._write(changed := how(self.read(task)))
         return changed
 
     def forget(self, now: float) -> None:
         """:param now: seconds since the epoch; the tasks that are over since long are removed."""
         for task in self.all():
-            if task.state not in (State.WAITING, State.TAKEN) and now - task.at > KEPT_SECONDS:
+            needed = task.state in (State.WAITING, State.TAKEN) or (task.running and task.body.restart)
+            if not needed and now - task.at > KEPT_SECONDS:
                 self._path(task.id).unlink(missing_ok=True)
 
     def _path(self, task: str) -> Path:

@@ -8,6 +8,9 @@ import msgspec
 
 from ironcurtain.home.sections import Section
 
+Label = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9-]{1,63}\Z")]
+"""By which hosts are chosen."""
+
 
 class FleetSettings(Section, frozen=True):
     """
@@ -21,5 +24,5 @@ class FleetSettings(Section, frozen=True):
 
     credentials: str = ""
     servers: tuple[str, ...] = ()
-    labels: tuple[Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9-]{1,63}\Z")], ...] = ()
+    labels: tuple[Label, ...] = ()
     capacity: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 20

@@ -12,6 +12,9 @@ from zlib import crc32
 
 from ironcurtain.errors import ProtocolViolation
 
+ANY_HOST = "any"
+"""As the name of a host: whichever has room."""
+
 _SHIFT = 50
 """Bits for the number within a host: more than a counter reaches (:data:`~ironcurtain.home.numbers.MOST_DIGITS`)."""
 

@@ -24,13 +24,13 @@ from ironcurtain.loop.model import (
     loop_end,
 )
 from ironcurtain.loop.program_runs import LoopWork, ProgramRuns, Stage
-from ironcurtain.loop.stage import LoopFrontEnd, StreamStage, TerminalStage
+from ironcurtain.loop.stage import LogFrontEnd, LoopFrontEnd, StreamStage, TerminalStage
 from ironcurtain.loop.state import Journal, read_prompt, with_events
 from ironcurtain.session import events
 from ironcurtain.session.model import Reply, Usage
 from ironcurtain.session.parts import Core
 from ironcurtain.terminal.hub import Hub
-from ironcurtain.text.display import elapsed
+from ironcurtain.text.display import elapsed, one_line
 
 T = TypeVar("T")
 
@@ -38,10 +38,11 @@ T = TypeVar("T")
 class LoopAgent:
     """
     :param work: what the loop does.
+    :param alone: whether it begins by itself once it has started, and ends its session; else :meth:`run` is called.
     """
 
-    def __init__(self, core: Core, reactor: Any, work: LoopWork) -> None:
-        self._core, self._reactor, self._work = core, reactor, work
+    def __init__(self, core: Core, reactor: Any, work: LoopWork, alone: bool = False) -> None:
+        self._core, self._reactor, self._work, self._alone = core, reactor, work, alone
         self._snapshot = succeed(None)
         self._limits = _limits(work.settings, core)
         self._journal = Journal(core.paths)
@@ -86,6 +87,13 @@ class LoopAgent:
             except BaseException:
                 await self.stop()
                 raise
+        if self._alone:
+            self._reactor.callLater(0, self._go_alone)
+
+    def _go_alone(self) -> None:
+        going = self.run(LogFrontEnd(self._core))
+        going.addCallbacks(lambda over: over[1], lambda failure: one_line(failure.getErrorMessage(), 500))
+        going.addCallback(lambda reason: self._core.end(f"the loop ended: {reason}"))
 
     async def _open_terminal(self) -> None:
         """

@@ -36,12 +36,14 @@ class LoopOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     :param settings: by dotted name, see :class:`~ironcurtain.loop.config.LoopSettings`.
     :param idle_seconds: seconds without activity after which an iteration is ended; 0: never.
     :param idle_always: also without a terminal.
+    :param alone: begins by itself, in a daemon, and ends its session.
     """
 
     settings: dict[str, Any]
     mode: IterationMode
     idle_seconds: float
     idle_always: bool = False
+    alone: bool = False
 
 
 class LoopKind:
@@ -116,14 +118,17 @@ class LoopKind:
             return Deferred.fromCoroutine(core.snapshots.take(core.workspace, protected, number))
 
         work = LoopWork(settings, backend, options.mode, idle, checkpoints, take_snapshot)
-        return LoopAgent(core, self._reactor, work)
+        return LoopAgent(core, self._reactor, work, options.alone)
 
 
 def _check_remote(request: SessionRequest) -> None:
-    # Only the command runs it: a session without the command would do nothing.
-    raise UsageError(
-        "loops run in a command: start one with 'ironcurtain loop', resume it with 'ironcurtain loop --resume'"
-    )
+    options = options_of(request) if "loop" in request.options else None
+    if options is None or not options.alone:  # a session without the command that runs it would do nothing
+        raise UsageError(
+            "loops run in a command: start one with 'ironcurtain loop', resume it with 'ironcurtain loop --resume'"
+        )
+    if not _settings(request).loop.agent or options.mode is not IterationMode.HEADLESS:
+        raise UsageError("a loop in a daemon needs an agent in a container, without a terminal")
 
 
 def _settings(request: SessionRequest) -> LoopSettings:

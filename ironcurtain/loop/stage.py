@@ -37,6 +37,26 @@ class LoopFrontEnd(Protocol):
         """Write a message."""
 
 
+class LogFrontEnd:
+    """Nobody looks: what the loop says goes to the session's log, and each iteration keeps the end of its output."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+
+    def begin(self, hold: Callable[[bool], None]) -> None:
+        """Output is never held up."""
+
+    def output(self, data: bytes) -> None:
+        """Leave it to the files of the iterations."""
+
+    def complained(self, data: bytes) -> None:
+        """Leave it to them, too."""
+
+    def say(self, text: str) -> None:
+        """Write a message to the log."""
+        self._core.log_line("loop", text)
+
+
 class StreamStage:
     """
     The stage without a terminal.

@@ -16,6 +16,9 @@ from ironcurtain.policy.pathmap import AGENT_WORKSPACE
 OWNER_GONE = "the process that owned the session is gone"
 """The reason of the last :class:`~ironcurtain.session.events.StateChanged` of a session whose process died."""
 
+DAEMON_STOPS = "the daemon stops"
+"""The reason of the same event of a session whose daemon was stopped."""
+
 
 class State(StrEnum):
     """``initializing -> ready <-> processing -> closed``."""

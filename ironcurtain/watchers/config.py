@@ -13,6 +13,8 @@ import msgspec
 from ironcurtain.errors import UsageError
 from ironcurtain.files.private import read_private
 from ironcurtain.home.faults import wrong
+from ironcurtain.home.fleet_section import Label
+from ironcurtain.home.host_numbers import ANY_HOST
 from ironcurtain.home.parsing import parse_toml
 from ironcurtain.home.sections import Budget, Section
 from ironcurtain.home.structured import check_version, convert
@@ -66,6 +68,8 @@ class _Table(Section, frozen=True):
     max_per_hour: Annotated[int, msgspec.Meta(ge=1, le=MOST_RUNS)] = 6
     budget: Budget = Budget()
     ask: Ask = Ask.POLICY
+    on: Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9-]{0,63}\Z")] = ""
+    labels: Annotated[tuple[Label, ...], msgspec.Meta(max_length=10)] = ()
 
 
 class _File(Section, frozen=True):
@@ -131,11 +135,23 @@ def _faults(table: _Table, given: Mapping[str, Any], agents: Callable[[], list[s
     if table.agent == SHELL:
         if kind is Kind.STDIN:
             yield "agent", "a shell does not read its standard input for a watcher: choose another agent"
-        for field in ("workspace", "ask", "budget"):
+        for field in ("workspace", "ask", "budget", "on", "labels"):
             if field in given:
                 yield field, f'does not go with agent = "{SHELL}": the shell has its own, and you are asked there'
-    elif table.agent not in (known := agents()):
+        return
+    yield from _placement_faults(table, given)
+    if table.agent not in (known := agents()):
         yield "agent", f"there is no agent {table.agent!r}: choose one of {', '.join(sorted((SHELL, *known)))}"
+
+
+def _placement_faults(table: _Table, given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for field in ("on", "labels"):
+        if field in given and table.trigger is Kind.STDIN:
+            yield field, 'does not go with trigger = "stdin": the command that reads it runs it'
+        if field in given and table.workspace:
+            yield field, "does not go with workspace: nothing of this machine is copied to another"
+    if table.labels and table.on not in ("", ANY_HOST):
+        yield "labels", f'choose the machine: omit on, or write on = "{ANY_HOST}"'
 
 
 def _listed(fields: tuple[str, ...]) -> str:
@@ -169,6 +185,8 @@ def _watcher(name: str, table: _Table, environ: Mapping[str, str]) -> Watcher:
         max_per_hour=table.max_per_hour,
         budget=table.budget,
         ask=table.ask,
+        on=table.on or (ANY_HOST if table.labels else ""),
+        labels=table.labels,
     )
 
 

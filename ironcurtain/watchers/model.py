@@ -46,6 +46,8 @@ class Watcher:
     :param debounce: seconds without an event before it runs.
     :param max_per_hour: maximum number of runs in an hour.
     :param budget: of one run, besides the limits of ``config.toml``.
+    :param on: the host of the fleet that runs it, or :data:`~ironcurtain.home.host_numbers.ANY_HOST`; empty: this one.
+    :param labels: that the host has to have.
     """
 
     name: str
@@ -62,6 +64,8 @@ class Watcher:
     max_per_hour: int = 6
     budget: Budget = field(default_factory=Budget)
     ask: Ask = Ask.POLICY
+    on: str = ""
+    labels: tuple[str, ...] = ()
 
     @property
     def principal(self) -> str:

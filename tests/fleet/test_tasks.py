@@ -16,7 +16,7 @@ from ironcurtain.fleet import signed
 from ironcurtain.fleet.members import STATEMENT
 from ironcurtain.fleet.taking import MEMORY_NEEDED, Room, principal
 from ironcurtain.fleet.task_files import KEPT_SECONDS, TaskFiles
-from ironcurtain.fleet.tasks import TAKEN_SECONDS, Body, Offer, Started, State, Task, read_offer
+from ironcurtain.fleet.tasks import TAKEN_SECONDS, Body, Offer, Over, Started, State, Task, read_offer
 from ironcurtain.fleet.trust import Host, Trust
 from ironcurtain.home.layout import Home
 from ironcurtain.operations import Role
@@ -36,8 +36,8 @@ def offer(**more: Any) -> Offer:
 class TaskTests(SynchronousTestCase):
     def test_the_host_that_takes_a_task_begins_it(self) -> None:
         begun = task().take("build", 10.0).begin("build")
-        self.assertEqual(begun.end("build", Started(session=3)).state, State.STARTED)
-        self.assertEqual(begun.end("build", Started(why="no room")).state, State.FAILED)
+        self.assertEqual(begun.report("build", Started(session=3)).state, State.STARTED)
+        self.assertEqual(begun.report("build", Started(why="no room")).state, State.FAILED)
 
     def test_another_host_waits_until_the_first_has_had_its_time(self) -> None:
         taken = task().take("build", 10.0)
@@ -51,11 +51,11 @@ class TaskTests(SynchronousTestCase):
 
     def test_a_task_that_was_begun_is_never_given_again(self) -> None:
         begun = task().take("build", 10.0).begin("build")
-        for state in (begun, begun.end("build", Started(session=3)), task().withdraw()):
+        for state in (begun, begun.report("build", Started(session=3)), task().withdraw()):
             for host in ("build", "other"):
                 self.assertRaises(NotFound, state.take, host, 1e9)
                 self.assertRaises(NotAllowed, state.begin, host)
-        self.assertRaises(NotAllowed, begun.end, "other", Started(session=1))
+        self.assertRaises(NotFound, begun.report, "other", Started(session=1))
         self.assertRaises(NotAllowed, begun.withdraw)
 
     def test_a_task_that_was_taken_back_is_not_begun(self) -> None:
@@ -75,12 +75,70 @@ class TaskTests(SynchronousTestCase):
                         known = known.begin(host)
                         begun.append(host)
                     case "end":
-                        known = known.end(host, Started(session=1))
+                        known = known.report(host, Started(session=1))
                     case "withdraw":
                         known = known.withdraw()
             except IronCurtainError:
                 pass
         self.assertLessEqual(len(begun), 1)
+
+
+class RestartTests(SynchronousTestCase):
+    """Tasks that may be started again, of which a host may be lost."""
+
+    def begun(self, **body: Any) -> Task:
+        return task(body=Body(task="Fix it", **body)).take("build", 10.0).begin("build")
+
+    def test_task_of_a_lost_host_waits_again_and_begins_once(self) -> None:
+        for known in (begun := self.begun(restart=True), begun.report("build", Started(session=3))):
+            again = known.lose("build")
+            self.assertEqual((again.state, again.host, again.lost), (State.WAITING, "", "build"))
+            self.assertRaises(NotAllowed, again.lose, "build")
+            second = again.take("other", 20.0).begin("other")
+            self.assertRaises(NotAllowed, second.lose, "build")
+            self.assertEqual(second.report("other", Started(session=1, attempt=2)).state, State.STARTED)
+            self.assertEqual(second.lose("other").state, State.LOST)  # what ends two hosts does not get a third
+
+    def test_host_that_comes_back_learns_that_its_session_was_given_up(self) -> None:
+        again = self.begun(restart=True).lose("build")
+        late = Started(session=3)
+        self.assertRaises(NotFound, again.report, "build", late)
+        same = again.take("build", 20.0).begin("build")  # the same host has it again
+        self.assertRaises(NotFound, same.report, "build", late)
+        self.assertEqual(same.report("build", Started(session=4, attempt=2)).started.session, 4)
+
+    def test_task_whose_host_is_lost_is_not_started_again_unasked(self) -> None:
+        lost = self.begun().lose("build")
+        self.assertEqual(lost.state, State.LOST)
+        self.assertRaises(NotFound, lost.take, "other", 1e9)
+
+    def test_session_that_ended_is_not_started_again(self) -> None:
+        ended = self.begun(restart=True).report("build", Started(session=3, over=Over.ENDED))
+        self.assertEqual(ended.state, State.ENDED)
+        self.assertRaises(NotAllowed, ended.lose, "build")
+
+    @given(st.lists(st.tuples(st.sampled_from(("take", "begin", "lose", "ended")), st.sampled_from("ab"))))
+    def test_at_most_two_sessions_begin_and_never_two_at_a_time(self, steps: list[tuple[str, str]]) -> None:
+        known, running, begun = task(body=Body(task="x", restart=True)), list[str](), 0
+        for number, (what, host) in enumerate(steps):
+            try:
+                match what:
+                    case "take":
+                        known = known.take(host, number * TAKEN_SECONDS)
+                    case "begin":
+                        known = known.begin(host)
+                        running.append(host)
+                        begun += 1
+                    case "lose":
+                        known = known.lose(host)
+                        running.remove(host)
+                    case "ended":
+                        known = known.report(host, Started(session=1, attempt=begun, over=Over.ENDED))
+                        running.remove(host)
+            except IronCurtainError:
+                pass
+        self.assertLessEqual(begun, 2)
+        self.assertLessEqual(len(running), 1)
 
 
 class FileTests(SynchronousTestCase):
@@ -113,10 +171,12 @@ class FileTests(SynchronousTestCase):
         other = "f" * 16
         self.files.add(task())
         self.files.add(task(id=other, state=State.STARTED))
+        running = task(id="e" * 16, state=State.STARTED, body=Body(task="x", restart=True))
+        self.files.add(running)  # may still have to be started again
         self.files.forget(KEPT_SECONDS)
-        self.assertEqual(len(self.files.all()), 2)
+        self.assertEqual(len(self.files.all()), 3)
         self.files.forget(KEPT_SECONDS + 1)
-        self.assertEqual([each.id for each in self.files.all()], [ID])
+        self.assertEqual({each.id for each in self.files.all()}, {ID, running.id})
         self.assertRaises(NotFound, self.files.change, other, Task.withdraw)
 
 
@@ -153,7 +213,13 @@ class OfferTests(SynchronousTestCase):
 
 class RoomTests(SynchronousTestCase):
     def test_a_host_takes_what_suits_it_while_it_has_room(self) -> None:
-        free: dict[str, Any] = {"sessions": 1, "memory": MEMORY_NEEDED, "agents": ("builtin",), "labels": ("gpu", "x")}
+        free: dict[str, Any] = {
+            "sessions": 1,
+            "memory": MEMORY_NEEDED,
+            "agents": ("builtin",),
+            "labels": ("gpu", "x"),
+            "host": "build",
+        }
         for room, asked, suits in (
             ({}, {}, True),
             ({"memory": None}, {}, True),
@@ -161,6 +227,8 @@ class RoomTests(SynchronousTestCase):
             ({"memory": MEMORY_NEEDED - 1}, {}, False),
             ({}, {"agent": "builtin", "labels": ("gpu",)}, True),
             ({}, {"agent": "codex"}, False),
+            ({}, {"host": "build"}, True),
+            ({}, {"host": "other"}, False),
             ({}, {"labels": ("gpu", "arm")}, False),
         ):
             self.assertEqual(Room(**{**free, **room}).suits(offer(**asked)), suits, (room, asked))

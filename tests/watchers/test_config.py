@@ -60,11 +60,21 @@ class ReadTests(SynchronousTestCase):
             (FILES, 'workspace = "src"'): "workspace: must begin with / or ~/",
             ('trigger = "stdin"', 'agent = "shell"', 'instruction = "x"'): "agent: a shell does not read",
             ('trigger = "stdin"', 'instruction = " "'): "instruction: is empty",
+            ('trigger = "stdin"', 'on = "any"', 'instruction = "x"'): "on: does not go with",
+            (FILES, 'workspace = "~/src"', 'labels = ["gpu"]'): "labels: does not go with workspace",
+            (FILES, 'agent = "shell"', 'on = "any"'): "on: does not go with",
+            (FILES, 'on = "build-3"', 'labels = ["gpu"]'): "labels: choose the machine",
+            (FILES, 'labels = ["a b"]'): "labels",
         }
         for lines, words in cases.items():
             message = self.refused(*lines)
             self.assertIn(words, message)
             self.assertRegex(message, r"^watchers.toml:\d+: watchers\.tests\.")
+
+    def test_labels_mean_any_host(self) -> None:
+        text = f'[watchers.tests]\n{FILES}\nlabels = ["gpu"]'
+        (made,) = read_watchers(text, "watchers.toml", ENVIRON, lambda: ["builtin"])
+        self.assertEqual((made.on, made.labels), ("any", ("gpu",)))
 
     def test_names_are_safe_in_paths(self) -> None:
         for name in ('"../x"', '"A"', '"-x"', '"x\\n"', f'"{"x" * 41}"'):
