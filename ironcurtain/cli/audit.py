@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from ironcurtain.cli.completion import all_sessions
-from ironcurtain.cli.files import follow
 from ironcurtain.cli.output import as_json, home, print_json, print_lines, print_text, settings
 from ironcurtain.cli.paths import UserPath
-from ironcurtain.cli.session_files import session_files
+from ironcurtain.cli.session_files import session_files, show_file
 from ironcurtain.errors import NotFound
 from ironcurtain.home.host_numbers import HostNumber, read_number
 from ironcurtain.text.display import one_line
@@ -174,13 +173,15 @@ def _print(session: str, following: bool, json_output: bool) -> None:
     from ironcurtain.audit.chain import read_record
     from ironcurtain.audit.view import render
 
-    for line in follow(session_files(home(), session).audit, following):
-        record = read_record(line.removesuffix(b"\n"))
+    def show(line: bytes) -> None:
         if json_output:
             click.echo(line.decode(errors="backslashreplace").rstrip("\n"))
+            return
+        record = read_record(line.removesuffix(b"\n"))
+        text = render(record) if record is not None else "       (no record)"
+        if sys.stdout.isatty():
+            print_text(text)
         else:
-            text = render(record) if record is not None else "       (no record)"
-            if sys.stdout.isatty():
-                print_text(text)
-            else:
-                click.echo(text)
+            click.echo(text)
+
+    show_file(home(), session, "audit", following, show)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import click
 
 from ironcurtain.cli.completion import all_sessions
-from ironcurtain.cli.files import follow
 from ironcurtain.cli.output import home
-from ironcurtain.cli.session_files import session_files
+from ironcurtain.cli.session_files import show_file
 
 
 @click.command()
@@ -17,6 +16,6 @@ def logs(session: str, following: bool) -> None:
     """
     Show the log of SESSION: a number, an id, or 'last' for the newest one.
     """
-    path = session_files(home(), session).log
-    for line in follow(path, following):
-        click.echo(line.decode(errors="backslashreplace"), nl=False)
+    show_file(
+        home(), session, "log", following, lambda line: click.echo(line.decode(errors="backslashreplace"), nl=False)
+    )

@@ -10,6 +10,7 @@ import click
 
 from ironcurtain.cli.completion import all_sessions
 from ironcurtain.cli.output import home, print_json, print_lines, settings
+from ironcurtain.home.host_numbers import HostNumber, read_number
 from ironcurtain.text.display import one_line
 
 if TYPE_CHECKING:
@@ -22,24 +23,36 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("sessions", nargs=-1, metavar="[SESSION]...", shell_complete=all_sessions)
 @click.option("--since", metavar="AGE", help="Only sessions used within this time, such as 12h, 7d or 4w.")
+@click.option("--all", "everywhere", is_flag=True, help="All sessions of all machines of the fleet.")
 @click.option(
     "--format", "form", type=click.Choice(("text", "json", "html")), default="text", help="The default is text."
 )
-def report(sessions: tuple[str, ...], since: str | None, form: str) -> None:
+def report(sessions: tuple[str, ...], since: str | None, everywhere: bool, form: str) -> None:
     """
     Report on sessions: requests, decisions, calls, refusals, cost, state of the audit log.
 
-    Without SESSION, all sessions of the home are reported. HTML is one page without scripts: send it to a file. Exits
-    with status 1 where 'audit verify' does.
+    Without SESSION, all sessions of the home are reported; build-3/12 is one of another machine of the fleet. HTML is
+    one page without scripts: send it to a file. Exits with status 1 where 'audit verify' does.
     """
     from ironcurtain.cli.session_report import as_html, as_text
     from ironcurtain.session.elsewhere import session_directory
-    from ironcurtain.session.verification import verify_records
+    from ironcurtain.session.verification import RecordsReport, verify_records
     from ironcurtain.text.quantities import read_age
 
-    where = home()
-    chosen = [session_directory(where, name) for name in dict.fromkeys(sessions)] if sessions else None
-    verified = verify_records(where, settings(where).settings.audit.witness, chosen=chosen)
+    if sessions and everywhere:
+        raise click.UsageError("--all reports all sessions: omit SESSION")
+    where, names = home(), list(dict.fromkeys(sessions))
+    numbers = [number for name in names if isinstance(number := read_number(name), HostNumber)]
+    ours = [name for name in names if not isinstance(read_number(name), HostNumber)]
+    verified = RecordsReport((), ())
+    if ours or not names:
+        chosen = [session_directory(where, name) for name in ours] if names else None
+        verified = verify_records(where, settings(where).settings.audit.witness, chosen=chosen)
+    if numbers or everywhere:
+        from ironcurtain.cli.other_hosts import records_of_others
+
+        others = records_of_others(where, None if everywhere else numbers)
+        verified = RecordsReport(verified.sessions + others, verified.problems)
     oldest = time.time() - read_age(since) if since is not None else 0.0
     found = [_summary(each) for each in verified.sessions if _used(each.paths.snapshot) >= oldest]
     if form == "json":

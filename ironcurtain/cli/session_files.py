@@ -2,10 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from ironcurtain.cli.files import follow
 from ironcurtain.home.host_numbers import HostNumber, read_number
 from ironcurtain.home.layout import Home
 from ironcurtain.home.session_paths import SessionPaths
 from ironcurtain.session.elsewhere import session_directory
+
+
+def show_file(where: Home, name: str, kind: str, following: bool, show: Callable[[bytes], None]) -> None:
+    """
+    Show the lines of a session's file.
+
+    :param name: as for :func:`session_files`.
+    :param kind: ``log`` or ``audit``.
+    :param following: whether to continue with new lines, without a time limit.
+    :param show: called with each line, with its end.
+    :raises NotFound: there is no such session or file, or its host is not here.
+    """
+    number = read_number(name)
+    if following and isinstance(number, HostNumber):
+        from ironcurtain.cli.run import run
+        from ironcurtain.fleet.copies import follow_file
+
+        run(lambda reactor: follow_file(reactor, where, number, kind, show))
+        return
+    files = session_files(where, name)
+    for line in follow(files.log if kind == "log" else files.audit, following):
+        show(line)
 
 
 def session_files(where: Home, name: str) -> SessionPaths:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from twisted.internet.task import deferLater
 
 from ironcurtain.audit.signing import VerifyingKey
 from ironcurtain.errors import NotFound
 from ironcurtain.files.atomic import write_atomically
+from ironcurtain.fleet.mirror import SESSIONS_LIMIT
 from ironcurtain.fleet.reach import daemon_of
 from ironcurtain.fleet.serving import DAEMON, FILE_LIMIT, FILES, KINDS
 from ironcurtain.fleet.trust import read_trust
 from ironcurtain.home.host_numbers import HostNumber
 from ironcurtain.home.layout import Home, private_directory
 from ironcurtain.home.session_paths import SessionPaths
+
+FOLLOW_SECONDS = 1.0
+"""Seconds between two looks at a file that is followed."""
 
 
 async def copy_session(reactor: Any, home: Home, number: HostNumber) -> SessionPaths:
@@ -34,6 +40,35 @@ async def copy_session(reactor: Any, home: Home, number: HostNumber) -> SessionP
         content = await client.content(f"{FILES}/{number.there}/{kind}", FILE_LIMIT)
         write_atomically(paths.directory / name, content, durable=False)
     return paths
+
+
+async def numbers(reactor: Any, home: Home, host: str) -> list[HostNumber]:
+    """
+    :returns: the sessions of a host, also those that have ended; the newest, if they are too many.
+    :raises NotFound: that host is not here.
+    :raises RemoteError: it does not let this person view its sessions.
+    """
+    found = await daemon_of(reactor, home, host).read(FILES, list[int])
+    return [HostNumber(host, number) for number in found[-SESSIONS_LIMIT:]]
+
+
+async def follow_file(reactor: Any, home: Home, number: HostNumber, kind: str, show: Callable[[bytes], None]) -> None:
+    """
+    Read a file of a session of another host, and go on while it grows, until this is cancelled.
+
+    :param kind: see :data:`~ironcurtain.fleet.serving.KINDS`.
+    :param show: called with each line.
+    :raises NotFound: that host is not here, or has no such session.
+    """
+    client, place, kept = daemon_of(reactor, home, number.host), 0, b""
+    while True:
+        content = await client.content(f"{FILES}/{number.there}/{kind}?from={place}", FILE_LIMIT)
+        place += len(content)
+        *lines, kept = (kept + content).split(b"\n")
+        for line in lines:
+            show(line + b"\n")
+        if not content:
+            await deferLater(reactor, FOLLOW_SECONDS, lambda: None)
 
 
 def key_of(home: Home, number: HostNumber) -> Path:

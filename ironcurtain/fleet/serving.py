@@ -41,7 +41,7 @@ from ironcurtain.http.connections import QuietConnectionPool
 from ironcurtain.network.relay import Splice
 from ironcurtain.operations import Role
 from ironcurtain.process.identity import identify
-from ironcurtain.session.elsewhere import session_directory
+from ironcurtain.session.elsewhere import session_directory, snapshots
 from ironcurtain.terminal.wire import LineReader
 
 CONTROL, TERMINAL = "control", "terminal"
@@ -54,15 +54,21 @@ PROCESSES = "/v1/processes"
 """The path of the list of this host's processes and sessions."""
 
 FILES = "/v1/files"
-"""Below it are the files of sessions: ``/v1/files/NUMBER/KIND``."""
+"""The numbers of all sessions of this host; below it are their files: ``/v1/files/NUMBER/KIND``."""
 
 KINDS: Mapping[str, str] = MappingProxyType(
-    {"info": "session.json", "log": "session.log", "audit": "audit.jsonl", "findings": "findings.json"}
+    {
+        "info": "session.json",
+        "log": "session.log",
+        "audit": "audit.jsonl",
+        "history": "history.jsonl",
+        "findings": "findings.json",
+    }
 )
 """The files of sessions that are served, by kind."""
 
 FILE_LIMIT = 64 * 1024 * 1024
-"""Maximum number of bytes served of a file: its newest ones."""
+"""Maximum number of bytes served of a file: its newest ones, or those from a place on."""
 
 TASKS = "/v1/tasks"
 """Below it are the tasks of this host: ``/v1/tasks/ID/take``, ``begin`` and ``report``."""
@@ -71,7 +77,8 @@ BODY_LIMIT = 64 * 1024
 """Maximum size in bytes of what is said of a task."""
 
 _TASK = re.compile(rb"/v1/tasks/([0-9a-f]{16})/(take|begin|report)")
-_FILE = re.compile(rb"/v1/files/([0-9]{1,15})/(info|log|audit|findings)")
+_FILE = re.compile(rb"/v1/files/([0-9]{1,15})/(info|log|audit|history|findings)")
+_PLACE = re.compile(rb"[0-9]{1,15}")
 _WORD = re.compile(rb"(control|terminal) ([a-z0-9-]{1,64})")
 
 
@@ -202,10 +209,8 @@ class _Forwarding(Resource):
             self._list(request, host)
             return
         if (match := _TASK.fullmatch(request.path)) is not None and request.method == b"POST":
-            answer = self._task(host, match[1].decode(), match[2], request.content.read(BODY_LIMIT))  # type: ignore[union-attr]
-            request.setHeader("content-type", "application/json")
-            request.write(msgspec.json.encode(answer))
-            request.finish()
+            said = request.content.read(BODY_LIMIT)  # type: ignore[union-attr]
+            _finish(request, self._task(host, match[1].decode(), match[2], said))
             return
         if (claimed := wire.claimed_principal(request)) is None:
             raise NotAllowed("a request of the fleet says for whom it is made")
@@ -213,6 +218,10 @@ class _Forwarding(Resource):
         if (match := _FILE.fullmatch(request.path)) is not None and request.method == b"GET":
             who.require(Role.VIEW)
             self._file(request, match[1].decode(), KINDS[match[2].decode()])
+            return
+        if request.path == FILES.encode() and request.method == b"GET":
+            who.require(Role.VIEW)
+            _finish(request, sorted(info["number"] for info in snapshots(self._home)))
             return
         headers = Headers()
         for name, value in wire.principal_headers(who).items():
@@ -243,10 +252,7 @@ class _Forwarding(Resource):
     def _list(self, request: Request, host: Host) -> None:
         if not any(Role.VIEW in roles or Role.ADMIN in roles for roles in host.people.values()):
             raise NotAllowed(f"nobody of {host.name} may view the sessions here")
-        found = [process for _, process in processes(self._home).values()]
-        request.setHeader("content-type", "application/json")
-        request.write(msgspec.json.encode(found))
-        request.finish()
+        _finish(request, [process for _, process in processes(self._home).values()])
 
     def _file(self, request: Request, session: str, name: str) -> None:
         path = session_directory(self._home, session).directory / name
@@ -256,9 +262,9 @@ class _Forwarding(Resource):
         except FileNotFoundError:  # nothing was written yet
             request.finish()
             return
-        size = file.seek(0, os.SEEK_END)
-        file.seek(max(0, size - FILE_LIMIT))
-        left = min(size, FILE_LIMIT)  # it can grow meanwhile
+        size, begin = file.seek(0, os.SEEK_END), request.args.get(b"from", [b""])[0]  # type: ignore[union-attr]
+        start = min(size, int(begin)) if _PLACE.fullmatch(begin) else max(0, size - FILE_LIMIT)
+        left = min(size - file.seek(start), FILE_LIMIT)  # it can grow meanwhile
         sent = FileSender().beginFileTransfer(_Beginning(file, left), request)
         sent.addBoth(self._sent, file, request)
 
@@ -281,6 +287,12 @@ class _Forwarding(Resource):
         request.setHeader("content-type", "application/json")
         request.write(wire.error_body(error))
         request.finish()
+
+
+def _finish(request: Request, answer: object) -> None:
+    request.setHeader("content-type", "application/json")
+    request.write(msgspec.json.encode(answer))
+    request.finish()
 
 
 class _Beginning:
