@@ -37,6 +37,7 @@ from twisted.internet.threads import deferToThread  # noqa: E402
 
 from benchmarks.sizes import parse  # noqa: E402
 from ironcurtain.control.client import ControlClient  # noqa: E402
+from ironcurtain.errors import Unavailable  # noqa: E402
 from ironcurtain.escalation import Outcome  # noqa: E402
 from ironcurtain.fleet.joining import ServerFiles, key_text, read_credentials, trust  # noqa: E402
 from ironcurtain.fleet.service import FleetService  # noqa: E402
@@ -44,7 +45,7 @@ from ironcurtain.home.fleet_section import FleetSettings  # noqa: E402
 from ironcurtain.home.layout import Home  # noqa: E402
 from ironcurtain.operations import Role  # noqa: E402
 from ironcurtain.session.events import EscalationRaised, Stamped  # noqa: E402
-from ironcurtain.session.model import SessionInfo  # noqa: E402
+from ironcurtain.session.model import SessionInfo, SessionRequest  # noqa: E402
 from tests.fleet.test_product import Host, free_port, wait_until  # noqa: E402
 
 PATIENCE = 60.0
@@ -160,6 +161,11 @@ async def questions(reactor: Any, pair: Pair, sessions: int) -> None:
     show("a list of sessions, of the other host", asked[far])
 
 
+async def take_none(request: SessionRequest) -> None:
+    """:raises Unavailable: always: simulated members run nothing."""
+    raise Unavailable("a simulated member")
+
+
 async def running(reactor: Any, client: ControlClient) -> SessionInfo:
     """:returns: the session that runs, once there is one."""
     end = time.monotonic() + PATIENCE
@@ -226,7 +232,7 @@ async def idle(reactor: Any, pair: Pair, members: list[int], seconds: float) -> 
                 await deferLater(reactor, 1.0)
                 for other in homes:
                     settings = FleetSettings(credentials=str(other.fleet_credentials))
-                    services.append(FleetService(reactor, other, settings, ()))
+                    services.append(FleetService(reactor, other, settings, (), take_none))
                     await services[-1].start()
                 await until(reactor, lambda: len(known(home)) > count)  # noqa: B023
                 await deferLater(reactor, min(seconds, 15.0))  # all of them have looked at each other

@@ -129,8 +129,8 @@ class Application:
         """
         made = cls(reactor, home, environ, home.daemon_socket, home.daemon_lock)
         made._systemd, made._ssh = systemd, ssh(made.manager.services.settings.ssh)
-        runs = WatcherTasks(home, WatcherRuns(made.operations, reactor), reactor, time.time)
-        made._watchers = Watchers(reactor, home, environ, runs)
+        here = WatcherRuns(made.operations, reactor)
+        made._watchers = Watchers(reactor, home, environ, WatcherTasks(home, here, reactor, time.time))
         return made
 
     @classmethod
@@ -167,7 +167,7 @@ class Application:
         if self._lock is not None:
             await self._life.start("the removal of what dead processes left", self._begin_removal, _cancel)
         if self._watchers is not None:
-            await self._life.start("the watchers", self._watchers.start, _stopped_before)
+            await self._life.start("the watchers", self._watchers.start, lambda _: _nothing())  # before the sessions
         await deferLater(self._reactor, 0)  # after the start, when signals are handled
         self._systemd.ready(self._serving)
 
@@ -268,7 +268,8 @@ class Application:
     async def _join_fleet(self) -> FleetService:
         from ironcurtain.fleet.service import FleetService
 
-        service = FleetService(self._reactor, self._home, self.manager.services.settings.fleet, tuple(self._kinds))
+        settings = self.manager.services.settings.fleet
+        service = FleetService(self._reactor, self._home, settings, tuple(self._kinds), self.manager.require_room)
         await service.start()
         return service
 
@@ -321,6 +322,7 @@ class Kinds(Mapping[str, SessionKind[Any]]):
             made.make_agent,
             self._project,
             made.check,
+            limited=made.limited,
             in_container=True,
             no_terminal=made.no_terminal,
             directory=made.directory,
@@ -376,10 +378,6 @@ class Kinds(Mapping[str, SessionKind[Any]]):
 
 async def _nothing() -> None:
     pass
-
-
-async def _stopped_before(_: None) -> None:
-    """The watchers are stopped before the sessions that they started."""
 
 
 async def _stop_loop(loop: LoopingCall) -> None:

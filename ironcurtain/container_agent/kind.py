@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from twisted.internet.defer import Deferred
 
 from ironcurtain.accounts.keys import open_key
+from ironcurtain.accounts.limits import AccountLimits
 from ironcurtain.accounts.opening import AccountSurroundings, open_account
 from ironcurtain.accounts.payers import Payer, Payers
 from ironcurtain.accounts.places import Accounts
@@ -54,6 +55,7 @@ from ironcurtain.http.host_patterns import HostPatterns
 from ironcurtain.mcp_proxy.proxy import McpProxy
 from ironcurtain.mitm_proxy.authority import Authority
 from ironcurtain.mitm_proxy.proxy import MitmProxy, MitmSurroundings
+from ironcurtain.mitm_proxy.recording import ModelTraffic, ProxiedResponse
 from ironcurtain.network.dialling import Dialer
 from ironcurtain.network.responder import Responder
 from ironcurtain.process.accounts import SEARCH, WRITE, Account
@@ -88,6 +90,14 @@ class Images(Protocol):
 
     async def ensure(self, agent: str, progress: Callable[[str], None], box: Box) -> str:
         """:returns: a reference to an agent's image, which is built if necessary."""
+
+
+def note_limit(limits: AccountLimits, account: str, response: ProxiedResponse) -> None:
+    """Note what a provider's response says of the limit of an account."""
+    if response.wait is not None:
+        limits.reached(account, response.wait)
+    elif 0 < response.status < 400:
+        limits.answered(account)
 
 
 class ContainerKind:
@@ -143,6 +153,13 @@ class ContainerKind:
         check_account(account, request)
         self._rules(self._payers(request))
         return replace(request, options={**request.options, SANDBOX: chosen})
+
+    def limited(self, request: SessionRequest) -> float:
+        """
+        :returns: the seconds until the accounts can be used that would pay; 0: now, as far as this process knows.
+        :raises ConfigurationError: nobody pays for the agent's model, or it is unclear who does.
+        """
+        return self._services.limits.left(payer.words for payer in self._payers(request))
 
     def make_tools(self, core: Core) -> Proxies:
         """:returns: both proxies, not started."""
@@ -212,6 +229,12 @@ class ContainerKind:
         core.payers[:] = [payer.words for payer in payers.values()]
         if payers:
             core.emit(events.Notice(text=f"paid by {'; '.join(core.payers)}", routine=True))
+
+        def heard(event: ModelTraffic) -> None:
+            if isinstance(event, ProxiedResponse) and event.provider in payers:
+                note_limit(self._services.limits, payers[event.provider].words, event)
+            traffic.heard(event)
+
         post = verified_endpoint(self._reactor, core.services.proxies).post
         around = AccountSurroundings(self._reactor, post, core.services.now, self._services.redactor)
 
@@ -235,7 +258,7 @@ class ContainerKind:
                 lambda: uuid.uuid4().hex,
                 core.services.proxies,
             ),
-            events=traffic.heard,
+            events=heard,
             exhausted=lambda: mcp.guard.look() or traffic.refusal(),
             down=down,
             judge=mcp.network_judge(AGENT),

@@ -30,7 +30,7 @@ from ironcurtain.fleet.nats import NatsCarrier
 from ironcurtain.fleet.sealed import Sealing
 from ironcurtain.fleet.serving import Serving
 from ironcurtain.fleet.taken import Keeper
-from ironcurtain.fleet.taking import Offering, Room, Taker
+from ironcurtain.fleet.taking import CheckRoom, Offering, Room, Taker
 from ironcurtain.fleet.task_queue import TaskQueue
 from ironcurtain.fleet.trust_file import TrustFile
 from ironcurtain.home.fleet_section import FleetSettings
@@ -51,12 +51,15 @@ class FleetService:
     """
     :param settings: of this host.
     :param agents: kinds of agents that it can run.
+    :param check: raises :class:`~ironcurtain.errors.IronCurtainError` if a session could not be started here now.
     :raises ConfigurationError: the credentials cannot be used.
     """
 
     log = Logger()
 
-    def __init__(self, reactor: Any, home: Home, settings: FleetSettings, agents: tuple[str, ...]) -> None:
+    def __init__(
+        self, reactor: Any, home: Home, settings: FleetSettings, agents: tuple[str, ...], check: CheckRoom
+    ) -> None:
         credentials = read_credentials(home.path / Path(settings.credentials).expanduser())
         options = credentials.options() | ({"servers": list(settings.servers)} if settings.servers else {})
         self._reactor, self._home, name = reactor, home, credentials.host
@@ -64,7 +67,7 @@ class FleetService:
         self._members, self._mirrors = Members(reactor.seconds), Mirrors(reactor, home, self._open)
         self._own = OwnState(home, name, key, settings, agents)
         self._keeper = Keeper(reactor, home)
-        taker = Taker(reactor, home, self._trust, self._own.room, self._keeper)
+        taker = Taker(reactor, home, self._trust, self._own.room, check, self._keeper)
         serving, self._sealing = Serving(reactor, home, self._trust), Sealing(name, key, self._trust)
         kept, trust = KeptHeads(home), self._trust
         heads = HeadsStream(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,8 +31,14 @@ from ironcurtain.text.display import one_line
 MEMORY_NEEDED = 512 * 1024 * 1024
 """Free bytes without which no task is taken: what an agent program and its servers need, as a rule."""
 
+UNFIT_SECONDS = 30.0
+"""So long it is not tried again whether an agent could be started here that could not."""
+
 OFFER_SECONDS, AGAIN_SECONDS = 300.0, 10.0
 """Seconds between two offers of a task that waits; and after one that the server did not take."""
+
+CheckRoom = Callable[[SessionRequest], Awaitable[None]]
+"""Raises :class:`~ironcurtain.errors.IronCurtainError` if a session could not be started here now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +81,25 @@ class Taker:
     """
     :param trust: returns whom this host believes now.
     :param room: returns what it could take now.
+    :param check: see :data:`CheckRoom`.
     :param keeper: learns what runs here.
     """
 
     log = Logger()
 
     def __init__(
-        self, reactor: Any, home: Home, trust: Callable[[], Trust], room: Callable[[], Room], keeper: Keeper
+        self,
+        reactor: Any,
+        home: Home,
+        trust: Callable[[], Trust],
+        room: Callable[[], Room],
+        check: CheckRoom,
+        keeper: Keeper,
     ) -> None:
         self._reactor, self._home, self._trust, self._room, self._keeper = reactor, home, trust, room, keeper
+        self._check = check
+        self._unfit: dict[tuple[str, str, str], float] = {}
+        """Until when it is known that what a task needs is not to be had here."""
 
     def room(self) -> bool:
         """See :class:`~ironcurtain.fleet.nats.Taking`."""
@@ -100,7 +116,7 @@ class Taker:
             self.log.debug("left out a task: {error}", error=e)
             return False
         who = principal(offer, self._trust())
-        if who is None or not self._room().suits(offer):
+        if who is None or not self._room().suits(offer) or not await self._fits(offer):
             return False
         origin = ControlClient(self._reactor, str(self._home.fleet_socket(offer.origin, DAEMON)), host=offer.origin)
         try:
@@ -113,6 +129,23 @@ class Taker:
             self._keeper.tell(offer.id, over=Over.LOST)  # that host may have heard that it begins here
             return isinstance(e, IronCurtainError) and e.code == NotFound.code  # it is over
         await self._start(offer, body, who)
+        return True
+
+    async def _fits(self, offer: Offer) -> bool:
+        """:returns: whether its agent could be started here now, with a sandbox and an account."""
+        needs, now = (offer.agent, offer.account, offer.sandbox), self._reactor.seconds()
+        if self._unfit.get(needs, 0.0) > now:
+            return False
+        options = {"account": offer.account, "sandbox": offer.sandbox}
+        try:
+            await self._check(
+                SessionRequest(offer.agent, options={name: each for name, each in options.items() if each})
+            )
+        except IronCurtainError as e:
+            self.log.info("no room for task {task} of {host}: {error}", task=offer.id, host=offer.origin, error=e)
+            self._unfit = {key: until for key, until in self._unfit.items() if until > now}
+            self._unfit[needs] = now + UNFIT_SECONDS
+            return False
         return True
 
     async def _start(self, offer: Offer, body: Body, who: Principal) -> None:

@@ -45,6 +45,8 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     :param agent: the kind of agent; empty: the default one of whoever takes it.
     :param labels: that the host has to have.
     :param host: the only one that takes it; empty: any.
+    :param account: the one that has to pay; empty: whichever does there.
+    :param sandbox: the one that is needed; empty: any.
     """
 
     id: TaskId
@@ -52,6 +54,8 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     person: Name
     agent: Name = ""
     host: Name = ""
+    account: Name = ""
+    sandbox: Name = ""
     labels: Annotated[tuple[Name, ...], msgspec.Meta(max_length=10)] = ()
 
 
@@ -213,9 +217,9 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
 
     def offer(self, origin: str, key: SigningKey) -> bytes:
         """:returns: what all hosts learn of it, signed."""
-        offered = Offer(
-            id=self.id, origin=origin, person=self.person, agent=self.agent, labels=self.labels, host=self.on
-        )
+        needs = {name: str(self.body.options.get(name, "")) for name in ("account", "sandbox")}
+        whose: dict[str, Any] = {"id": self.id, "origin": origin, "person": self.person}
+        offered = Offer(**whose, **needs, agent=self.agent, labels=self.labels, host=self.on)
         return signed.sign(OFFER, offered, key)
 
 

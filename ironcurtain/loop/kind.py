@@ -64,6 +64,7 @@ class LoopKind:
             make_project,
             self._check,
             _check_remote,
+            limited=self._limited,
             in_turns=False,
             no_terminal="",
         )
@@ -83,6 +84,10 @@ class LoopKind:
         if request.terminal is not None and kind.no_terminal:
             raise UsageError(f"{agent} cannot run in a terminal: {kind.no_terminal}")
         return await kind.check(request)
+
+    def _limited(self, request: SessionRequest) -> float:
+        agent = _settings(request).loop.agent
+        return self._contained(agent).limited(request) if agent else 0.0
 
     def _contained(self, agent: str) -> SessionKind[Any]:
         kind = self._kinds.get(agent)

@@ -14,6 +14,7 @@ import msgspec
 
 from ironcurtain.errors import NotFound
 from ironcurtain.files.atomic import write_atomically
+from ironcurtain.home.host_numbers import HostNumber, read_number
 from ironcurtain.home.layout import Home
 from ironcurtain.home.session_paths import SessionPaths
 from ironcurtain.session.model import SessionInfo
@@ -66,6 +67,8 @@ def session_directory(home: Home, name: str, suits: Callable[[str], bool] | None
     :param suits: returns whether ``last`` can be a session of a kind; ``None``: of any kind.
     :raises NotFound: there is no such session.
     """
+    if isinstance(read_number(name), HostNumber):
+        raise NotFound(f"session {name} is another machine's: this is to be done there")
     inside = [info for info in snapshots(home) if name != "last" or suits is None or suits(str(info.get("kind")))]
     found = {str(info["id"]): (int(info["number"]), home.session(info["id"])) for info in inside}
     if name != "last" or suits is None:

@@ -150,6 +150,22 @@ class SessionManager:
         session.ended().addCallback(lambda _: slot.release())
         return session
 
+    async def require_room(self, request: SessionRequest) -> None:
+        """
+        Check whether a session could be started now, and begin nothing.
+
+        :param request: its kind and options.
+        :raises IronCurtainError: it could not, or the account that would pay has reached a limit.
+        """
+        self._require_running()
+        name = request.kind or self.services.settings.default_agent or BUILT_IN_AGENT
+        if (kind := self._kinds.get(name)) is None:
+            raise UsageError(f"there is no agent {name!r}")
+        await kind.check(request)
+        self._slot(kind).release()
+        if (left := kind.limited(request)) > 0:
+            raise Unavailable(f"the account for {name} has reached a limit, which ends in {left:.0f} s")
+
     async def _start_exported(self, session: Session, made: Callable[[Session], None], kind: SessionKind[Any]) -> None:
         export = (
             None if kind.own_spans else self.services.export(self.services.settings.telemetry, self.services.proxies)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Generic, Protocol, TypeVar
 
 from twisted.internet.interfaces import IProtocolFactory, IReactorTime
 
+from ironcurtain.accounts.limits import AccountLimits
 from ironcurtain.approver.trusted_input import TrustedInput
 from ironcurtain.audit import AuditLog
 from ironcurtain.audit.log import InThread
@@ -68,6 +70,7 @@ class Services:
     :param proxies: upstream proxies of what connects to other hosts.
     :param describe: returns an event in words, if it has any: sessions report events, and others word them.
     :param control_socket: where this process serves its control API; empty if it does not.
+    :param limits: of accounts that pay, which all sessions learn from.
     :param export: returns what exports a span as the settings say, if they do.
     :param choose_account: returns the account of a session with a workspace, ``None`` being a fresh one; raises
         :class:`~ironcurtain.errors.ConfigurationError`.
@@ -89,6 +92,7 @@ class Services:
         str(os.geteuid()), {}, workspace, os.geteuid()
     )
     export: Callable[[Telemetry, UpstreamProxies], Export | None] = lambda telemetry, proxies: None
+    limits: AccountLimits = field(default_factory=lambda: AccountLimits(time.monotonic))
 
     def for_session(self) -> Services:
         """:returns: a copy with a redactor of the session's own, for secrets that end with it."""
@@ -259,6 +263,8 @@ class SessionKind(Generic[T]):
         request, with what was chosen for it.
     :param check_remote: raises :class:`~ironcurtain.errors.UsageError` if only a command that runs the session itself
         can start it, not the operations.
+    :param limited: returns the seconds until the account can be used that would pay for a session, as far as this
+        process knows.
     :param in_container: whether sessions of this kind count for ``max_concurrent_sessions``.
     :param in_turns: whether its agents, if they have no screen of their own, work during turns only. Others take
         their own snapshots.
@@ -273,6 +279,7 @@ class SessionKind(Generic[T]):
     make_project: Callable[[Core], Project] | None = None
     check: Callable[[SessionRequest], Awaitable[SessionRequest]] = anything_goes
     check_remote: Callable[[SessionRequest], None] = from_anywhere
+    limited: Callable[[SessionRequest], float] = lambda request: 0.0
     in_container: bool = False
     in_turns: bool = True
     own_spans: bool = False

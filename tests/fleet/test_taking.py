@@ -1,0 +1,89 @@
+"""Tests for which tasks a host takes: those that it has room for."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import Any
+
+from twisted.internet.defer import Deferred
+from twisted.internet.testing import MemoryReactorClock
+from twisted.trial.unittest import SynchronousTestCase
+
+from ironcurtain.audit.signing import SigningKey
+from ironcurtain.errors import Unavailable, UsageError
+from ironcurtain.fleet.taken import Keeper
+from ironcurtain.fleet.taking import UNFIT_SECONDS, Room, Taker
+from ironcurtain.fleet.tasks import Body
+from ironcurtain.fleet.trust import Host, Trust
+from ironcurtain.home.layout import Home
+from ironcurtain.operations import Role
+from ironcurtain.session.manager import SessionManager, TooMany
+from ironcurtain.session.model import SessionRequest
+from tests.audit.doubles import scratch
+from tests.fleet.test_tasks import task
+from tests.session.doubles import World, request
+
+
+class TakerTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        place = scratch(self)
+        home, self.key = Home(place, place / "run"), SigningKey.load_or_make(scratch(self))
+        trust = Trust({"laptop": Host("laptop", self.key.public.raw, {"local:ada": frozenset((Role.ADMIN,))})})
+        self.reactor, self.checked = MemoryReactorClock(), list[SessionRequest]()
+        self.why = ""
+        room = Room(1, None, ("builtin", "codex"), (), "build")
+        keeper = Keeper(self.reactor, home)
+        self.taker = Taker(self.reactor, home, lambda: trust, lambda: room, self.check, keeper)
+
+    async def check(self, request: SessionRequest) -> None:
+        self.checked.append(request)
+        if self.why:
+            raise Unavailable(self.why)
+
+    def offer(self, **more: Any) -> Deferred[bool]:
+        return self.taker.offered(task(**more).offer("laptop", self.key))
+
+    def test_task_whose_agent_cannot_run_here_is_left_to_others(self) -> None:
+        self.why = "no Docker Engine answers"
+        body = Body(task="Fix it", options={"account": "work", "sandbox": "container", "model": "x"})
+        self.assertFalse(self.successResultOf(self.offer(agent="codex", body=body)))
+        (asked,) = self.checked
+        self.assertEqual((asked.kind, asked.options), ("codex", {"account": "work", "sandbox": "container"}))
+        self.assertEqual(len(self.reactor.unixClients), 0)  # its text was not asked for
+        self.assertFalse(self.successResultOf(self.offer(agent="codex", body=body)))
+        self.assertEqual(len(self.checked), 1)  # known for a while
+        self.reactor.advance(UNFIT_SECONDS + 0.1)
+        self.why = ""
+        self.offer(agent="codex", body=body)
+        self.assertEqual((len(self.checked), len(self.reactor.unixClients)), (2, 1))
+
+    def test_task_that_fits_is_asked_for(self) -> None:
+        self.offer()
+        self.assertEqual((len(self.checked), len(self.reactor.unixClients)), (1, 1))
+
+
+class RequireRoomTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.world, self.left = World(scratch(self)), 0.0
+        self.addCleanup(self.world.watcher.stop)
+        kind = replace(self.world.kind, in_container=True, limited=lambda request: self.left)
+        self.manager = SessionManager({"plain": kind}, self.world.services, lambda request: request.workspace)
+
+    def require(self, kind: str = "plain") -> Deferred[None]:
+        return Deferred.fromCoroutine(self.manager.require_room(SessionRequest(kind)))
+
+    def test_account_with_a_limit_has_no_room_until_it_ends(self) -> None:
+        self.left = 90.0
+        self.assertIn("ends in 90 s", str(self.failureResultOf(self.require(), Unavailable).value))
+        self.left = 0.0
+        self.successResultOf(self.require())
+
+    def test_unknown_agent_and_used_up_slots_have_no_room(self) -> None:
+        self.failureResultOf(self.require("other"), UsageError)
+        for _ in range(self.world.services.settings.limits.max_concurrent_sessions):
+            self.successResultOf(self.require())  # takes none of them
+            self.successResultOf(Deferred.fromCoroutine(self.manager.create(request())))
+        self.failureResultOf(self.require(), TooMany)
+        self.assertNotEqual(os.listdir(self.world.home.slots), [])
+        self.successResultOf(Deferred.fromCoroutine(self.manager.stop("the test ends")))
