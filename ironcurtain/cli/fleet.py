@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 from string import hexdigits
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -16,6 +16,7 @@ from ironcurtain.operations import Role
 from ironcurtain.text.display import one_line
 
 if TYPE_CHECKING:
+    from ironcurtain.fleet.joining import ServerFiles
     from ironcurtain.fleet.members import Known, KnownMember
     from ironcurtain.fleet.tasks import Task
 
@@ -41,24 +42,35 @@ def fleet() -> None:
 @click.argument("name")
 @click.option("--listen", default=f"127.0.0.1:{PORT}", help="Address and port of the server.", show_default=True)
 @click.option("--address", "addresses", multiple=True, help="A name or address by which other machines reach it.")
-def init(name: str, listen: str, addresses: tuple[str, ...]) -> None:
+@click.option("--try", "trying", is_flag=True, help="Run the server here, for this machine only, until Ctrl-C.")
+def init(name: str, listen: str, addresses: tuple[str, ...], trying: bool) -> None:
     """
     Begin a fleet on this machine, as its member NAME.
 
     Writes the configuration of a server of NATS, with TLS and an account for each machine, and starts nothing.
+
+    With --try the server runs as well, on an address of this machine only, as long as this command does; it reads its
+    file again whenever a machine is added. The same command runs it again.
     """
     from ironcurtain.fleet.joining import ServerFiles, check_name, key_text
 
     where = home()
     check_name(name)
+    if trying and is_member(where, name):
+        try_server(ServerFiles(where.fleet_server))
     require_no_member(where)
     address, colon, port = listen.rpartition(":")
     if not colon or not address or not port.isdecimal():
         raise UsageError("--listen takes an address and a port, such as 10.0.0.5:4222")
+    if trying and not is_loopback(address):
+        raise UsageError("--try is for this machine only: --listen takes an address such as 127.0.0.1 with it")
     private_directory(where.path)
     files = ServerFiles(where.fleet_server)
     files.make(listen, addresses or (address.strip("[]"),))
     become_member(where, files.add(name, (name, key_text(where))))
+    if trying:
+        print_lines(f"This machine is {name}.")
+        try_server(files)
     print_lines(f"This machine is {name}. Start the server, here or where you like with these files:")
     print_lines(f"  nats-server -c {files.configuration}")
     print_lines("Then restart the daemon (twistd ironcurtain), and add the other machines: ironcurtain fleet add NAME")
@@ -215,7 +227,7 @@ def take_back(task: str) -> None:
 def _task_row(task: Task, lost: set[str]) -> tuple[str, ...]:
     where = f"{task.host}/{task.started.session}" if task.started.session else task.host
     state = "lost" if task.running and task.host in lost else f"{task.state}{' again' if task.lost else ''}"
-    what = f"failed: {task.started.why}" if task.started.why else task.body.task
+    what = f"failed: {task.started.why}" if task.started.why else task.body.task.partition("\n")[0]
     return task.id, state, where, one_line(",".join((task.agent, *task.labels)), 40), one_line(what, 60)
 
 
@@ -264,6 +276,44 @@ def read_people(people: tuple[str, ...]) -> dict[str, list[Role]]:
         if not equals or not name:
             raise UsageError(f"--person {person}: write NAME=ROLES, with the roles {', '.join(Role)}")
     return found
+
+
+def is_member(where: Home, name: str) -> bool:
+    """:returns: whether this machine is a member with this name already, and has the server's files."""
+    from ironcurtain.fleet.joining import ServerFiles, read_credentials
+
+    if not where.fleet_credentials.exists() or not ServerFiles(where.fleet_server).configuration.exists():
+        return False
+    return read_credentials(where.fleet_credentials).host == name
+
+
+def is_loopback(address: str) -> bool:
+    """:returns: whether only this machine reaches an address."""
+    import ipaddress
+
+    try:
+        return ipaddress.ip_address(address.strip("[]")).is_loopback
+    except ValueError:
+        return address == "localhost"
+
+
+def try_server(files: ServerFiles) -> NoReturn:
+    """
+    Run the server until a signal.
+
+    :raises SystemExit: afterwards; Ctrl-C is the usual end.
+    :raises IronCurtainError: it does not start, or ends by itself.
+    """
+    import signal
+
+    from ironcurtain.fleet.trial_server import TrialServer, find_server
+
+    def ready() -> None:
+        print_lines(f"A server for trials runs on {files.listen} until Ctrl-C. In another terminal:")
+        print_lines("  restart the daemon (twistd ironcurtain), and add other machines: ironcurtain fleet add NAME")
+
+    number = TrialServer(find_server(), files).run(ready)
+    raise SystemExit(0 if number == signal.SIGINT else 128 + number)
 
 
 def require_no_member(where: Home) -> None:

@@ -16,7 +16,7 @@ from ironcurtain.errors import NotFound
 if TYPE_CHECKING:
     from ironcurtain.home.layout import Home
     from ironcurtain.watchers.model import Watcher
-    from ironcurtain.watchers.record import Record
+    from ironcurtain.watchers.record import Record, Run
 
 _named = click.argument("name", shell_complete=watcher_names)
 
@@ -149,7 +149,11 @@ def _row(where: Home, watcher: Watcher) -> dict[str, Any]:
 def _last(record: Record) -> str:
     assert record.last is not None
     moment = time.strftime("%Y-%m-%d %H:%M", time.localtime(record.last.at))
-    return f"{moment} {'failed' if record.last.error else 'done'}, session {record.last.session}"
+    return f"{moment} {'failed' if record.last.error else 'done'}{_session(record.last)}"
+
+
+def _session(run: Run) -> str:
+    return f", session {run.session}" if run.session else ""  # else it was on another machine, or there is none
 
 
 def _states(where: Home, watcher: Watcher, record: Record) -> Iterator[str]:
@@ -160,7 +164,7 @@ def _states(where: Home, watcher: Watcher, record: Record) -> Iterator[str]:
     if record.paused:
         yield f"paused: {one_line(record.paused)}"
     elif record.running is not None:
-        yield f"runs, session {record.running.session}"
+        yield f"runs{_session(record.running)}"
     elif is_held(_records(where).turn(watcher.name)):
         yield "watches"
     elif watcher.trigger is Kind.STDIN:

@@ -98,6 +98,15 @@ class ServerFiles:
         return self.directory / "nats-server.conf"
 
     @property
+    def listen(self) -> str:
+        """
+        Address and port of the server.
+
+        :raises UsageError: this host has none.
+        """
+        return self._read().listen
+
+    @property
     def _state(self) -> Path:
         return self.directory / "server.json"
 

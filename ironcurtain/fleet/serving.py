@@ -262,7 +262,7 @@ class _Forwarding(Resource):
         except FileNotFoundError:  # nothing was written yet
             request.finish()
             return
-        size, begin = file.seek(0, os.SEEK_END), request.args.get(b"from", [b""])[0]  # type: ignore[union-attr]
+        size, begin = file.seek(0, os.SEEK_END), request.args.get(b"from", [b""])[0]
         start = min(size, int(begin)) if _PLACE.fullmatch(begin) else max(0, size - FILE_LIMIT)
         left = min(size - file.seek(start), FILE_LIMIT)  # it can grow meanwhile
         sent = FileSender().beginFileTransfer(_Beginning(file, left), request)

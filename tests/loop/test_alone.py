@@ -40,7 +40,7 @@ class AloneTests(TestCase):
         self.world = World(scratch(self), reactor=reactor)  # output is read by a process
         self.addCleanup(self.world.watcher.stop)
         kinds: dict[str, Any] = {"plain": replace(self.world.kind, in_container=True)}
-        kinds[NAME] = LoopKind(reactor, {}, kinds).kind(lambda core: Unchanged())  # type: ignore[arg-type, return-value]
+        kinds[NAME] = LoopKind(reactor, {}, kinds).kind(lambda core: Unchanged())
         manager = SessionManager(kinds, self.world.services, lambda request: request.workspace)
         self.operations = Operations(manager)
 
@@ -76,5 +76,5 @@ class AloneTests(TestCase):
     async def test_loop_of_commands_or_with_a_terminal_is_refused(self) -> None:
         for more in ({"agent": ""}, {"mode": IterationMode.OBSERVE}, {"alone": False}):
             with self.assertRaises(UsageError):
-                await self.begin(**more)  # type: ignore[arg-type]
+                await self.begin(**more)
         self.assertEqual(self.operations.sessions(ADA), [])
