@@ -8,8 +8,10 @@ from typing import Any
 from ironcurtain.console.console import Console
 from ironcurtain.control.client import ControlClient
 from ironcurtain.errors import NotFound
+from ironcurtain.home.host_numbers import HostNumber, read_number
 from ironcurtain.home.layout import Home
 from ironcurtain.home.registry import SessionRegistry
+from ironcurtain.home.session_paths import SessionPaths
 from ironcurtain.operations import Principal
 from ironcurtain.operations.api import LocalApi
 from ironcurtain.operations.home_source import HomeSource
@@ -51,4 +53,12 @@ def make_programs(reactor: Any, home: Home, operations: Operations, socket: str)
         return await ControlClient(reactor, owner.control_socket, who, owner.host).ticket(owner.session_id, mode)
 
     attaching = Attaching(reactor, operations.terminal, ticket)
-    return OwnPrograms(console, attaching.attach, source, lambda name: session_directory(home, name), time.time)
+
+    async def files(who: Principal, name: str) -> SessionPaths:
+        if isinstance(number := read_number(name), HostNumber):
+            from ironcurtain.fleet.copies import copy_session
+
+            return await copy_session(reactor, home, number, who)
+        return session_directory(home, name)
+
+    return OwnPrograms(console, attaching.attach, source, files, time.time)

@@ -19,20 +19,22 @@ from ironcurtain.fleet.trust import read_trust
 from ironcurtain.home.host_numbers import HostNumber
 from ironcurtain.home.layout import Home, private_directory
 from ironcurtain.home.session_paths import SessionPaths
+from ironcurtain.operations import Principal
 
 FOLLOW_SECONDS = 1.0
 """Seconds between two looks at a file that is followed."""
 
 
-async def copy_session(reactor: Any, home: Home, number: HostNumber) -> SessionPaths:
+async def copy_session(reactor: Any, home: Home, number: HostNumber, who: Principal | None = None) -> SessionPaths:
     """
     Copy the files of a session of another host, as they are now.
 
+    :param who: the principal, if not the local user.
     :returns: the copy, in this home until the daemon ends.
     :raises NotFound: that host is not here, or has no such session.
     :raises NotAllowed: it does not let this person view its sessions.
     """
-    client = daemon_of(reactor, home, number.host)
+    client = daemon_of(reactor, home, number.host, who)
     directory = home.fleet_socket(number.host, DAEMON).parent
     paths = SessionPaths(private_directory(directory) / f"session-{number.there}")
     private_directory(paths.directory)

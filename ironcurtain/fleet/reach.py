@@ -9,10 +9,12 @@ from ironcurtain.errors import NotFound
 from ironcurtain.fleet.serving import DAEMON
 from ironcurtain.fleet.trust import read_trust
 from ironcurtain.home.layout import Home
+from ironcurtain.operations import Principal
 
 
-def daemon_of(reactor: Any, home: Home, host: str) -> ControlClient:
+def daemon_of(reactor: Any, home: Home, host: str, who: Principal | None = None) -> ControlClient:
     """
+    :param who: the principal, if not the local user.
     :returns: the operations of a host's daemon.
     :raises NotFound: this host does not reach it; the message says why.
     """
@@ -21,7 +23,7 @@ def daemon_of(reactor: Any, home: Home, host: str) -> ControlClient:
         raise NotFound(f"fleet.trust does not name {host}: 'ironcurtain fleet trust' adds a host")
     if not (socket := home.fleet_socket(host, DAEMON)).exists():
         raise NotFound(f"{host} is not here: see 'ironcurtain fleet status'")
-    return ControlClient(reactor, str(socket), host=host)
+    return ControlClient(reactor, str(socket), who, host)
 
 
 def require_member(home: Home) -> None:

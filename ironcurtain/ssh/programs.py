@@ -92,7 +92,7 @@ class OwnPrograms:
     :param console: starts the console on a channel with a terminal.
     :param attach: attaches to a session's terminal.
     :param source: returns the lists and decisions for a principal.
-    :param files: finds the files of a session, running or not, by number, id or ``last``; raises
+    :param files: finds the files of a session for a principal, running or not, by number, id or ``last``; raises
         :class:`~ironcurtain.errors.NotFound`.
     :param now: returns seconds since the epoch.
     """
@@ -102,7 +102,7 @@ class OwnPrograms:
         console: StartConsole,
         attach: StartAttach,
         source: Callable[[Principal], OversightApi],
-        files: Callable[[str], SessionPaths],
+        files: Callable[[Principal, str], Awaitable[SessionPaths]],
         now: Callable[[], float],
     ) -> None:
         self._console, self._attach, self._source, self._files, self._now = console, attach, source, files, now
@@ -167,7 +167,7 @@ class OwnPrograms:
         if asked.name == "revoke":
             gone = await source.revoke(asked.number)
             return [json_text(gone) if asked.json else revoked(gone)]
-        files = self._files(asked.session)
+        files = await self._files(who, asked.session)
         if asked.name == "logs":
             lines = _lines_of(files.log)
             return _json_lines(lines) if asked.json else map(log_line, lines)

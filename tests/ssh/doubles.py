@@ -21,6 +21,7 @@ from twisted.internet.interfaces import IProcessTransport
 from twisted.internet.protocol import ProcessProtocol
 from twisted.python.failure import Failure
 
+from ironcurtain.home.session_paths import SessionPaths
 from ironcurtain.operations import Principal, Role
 from ironcurtain.operations.api import LocalApi
 from ironcurtain.operations.operations import Operations
@@ -208,11 +209,14 @@ class Server:
             self._console,
             self._attach,
             lambda who: LocalApi(self.operations, who),
-            lambda name: session_directory(self.home, name),
+            self._files,
             lambda: NOW,
         )
         self.service = SshService(reactor, self.home, ["127.0.0.1"], 0, programs)
         self.clients: list[Client] = []
+
+    async def _files(self, who: Principal, name: str) -> SessionPaths:
+        return session_directory(self.home, name)
 
     async def start(self) -> None:
         """Listen."""
