@@ -40,7 +40,7 @@ from ironcurtain.control.client import ControlClient  # noqa: E402
 from ironcurtain.errors import Unavailable  # noqa: E402
 from ironcurtain.escalation import Outcome  # noqa: E402
 from ironcurtain.fleet.joining import ServerFiles, key_text, read_credentials, trust  # noqa: E402
-from ironcurtain.fleet.service import FleetService  # noqa: E402
+from ironcurtain.fleet.service import Abilities, FleetService  # noqa: E402
 from ironcurtain.home.fleet_section import FleetSettings  # noqa: E402
 from ironcurtain.home.layout import Home  # noqa: E402
 from ironcurtain.operations import Role  # noqa: E402
@@ -232,7 +232,7 @@ async def idle(reactor: Any, pair: Pair, members: list[int], seconds: float) -> 
                 await deferLater(reactor, 1.0)
                 for other in homes:
                     settings = FleetSettings(credentials=str(other.fleet_credentials))
-                    services.append(FleetService(reactor, other, settings, (), take_none))
+                    services.append(FleetService(reactor, other, settings, Abilities((), tuple, take_none)))
                     await services[-1].start()
                 await until(reactor, lambda: len(known(home)) > count)  # noqa: B023
                 await deferLater(reactor, min(seconds, 15.0))  # all of them have looked at each other

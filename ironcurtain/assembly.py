@@ -266,10 +266,10 @@ class Application:
         return service
 
     async def _join_fleet(self) -> FleetService:
-        from ironcurtain.fleet.service import FleetService
+        from ironcurtain.fleet.service import Abilities, FleetService
 
-        settings = self.manager.services.settings.fleet
-        service = FleetService(self._reactor, self._home, settings, tuple(self._kinds), self.manager.require_room)
+        able = Abilities.of(self.manager, tuple(self._kinds), self._environ)
+        service = FleetService(self._reactor, self._home, self.manager.services.settings.fleet, able)
         await service.start()
         return service
 

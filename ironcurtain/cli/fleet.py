@@ -199,8 +199,8 @@ def status(json_output: bool) -> None:
             f"The server is not reached since {since}: {one_line(known.unreached, 300)}. This list is old.", err=True
         )
     print_table(
-        ("HOST", "STATE", "SESSIONS", "LOAD", "VERSION", "LABELS", "SEEN"),
-        [_row(each) for each in known.members] or [("no other machine is seen", "", "", "", "", "", "")],
+        ("HOST", "STATE", "SESSIONS", "LOAD", "FREE", "AGENTS", "ACCOUNTS", "LABELS", "VERSION", "SEEN"),
+        [_row(each) for each in known.members] or [("no other machine is seen", "", "", "", "", "", "", "", "", "")],
     )
     if tasks:
         print_lines("")
@@ -238,8 +238,9 @@ def _row(known: KnownMember) -> tuple[str, ...]:
         "lost" if known.lost else "here",
         f"{member.sessions} of {member.capacity}",
         one_line(f"{member.load:.2f}", 8),
+        f"{member.free_memory / 2**30:.1f} GiB",
+        *(one_line(",".join(names), 40) for names in (member.agents, member.accounts, member.labels)),
         one_line(member.version, 20),
-        one_line(",".join(member.labels), 40),
         time.strftime("%H:%M:%S", time.localtime(known.seen_at)),
     )
 

@@ -93,6 +93,13 @@ class ControlResource(Resource):
             _finish(request, 500, wire.error_body(error))
 
 
+class QuietSite(Site):
+    """A site that leaves no line for each request: consoles ask every few seconds, and what counts is audited."""
+
+    def log(self, request: Request) -> None:
+        """Write nothing."""
+
+
 class BoundedRequest(Request):
     """A request that keeps only as much of a body as shows that it is too long."""
 
@@ -306,7 +313,7 @@ async def listen(reactor: Any, path: Path, operations: Operations) -> IListening
     """
     private_directory(path.parent)
     path.unlink(missing_ok=True)
-    site = Site(ControlResource(operations, local_principal), requestFactory=BoundedRequest, reactor=reactor)
+    site = QuietSite(ControlResource(operations, local_principal), requestFactory=BoundedRequest, reactor=reactor)
     endpoint = UNIXServerEndpoint(reactor, socket_path(path), mode=0o600, wantPID=False)
     port: IListeningPort = await endpoint.listen(site)
     return port

@@ -39,6 +39,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     :param load: processes that ran or wanted to, per processor, in the last minute.
     :param free_memory: in bytes.
     :param agents: kinds of agents that it can run.
+    :param accounts: names of the accounts that can pay there.
     :param labels: of its settings.
     """
 
@@ -52,6 +53,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     load: float = 0.0
     free_memory: int = 0
     agents: tuple[str, ...] = ()
+    accounts: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from ironcurtain import __version__
+from ironcurtain.accounts.places import Accounts
 from ironcurtain.audit.signing import SigningKey
 from ironcurtain.audit.witness import fleet_heads
 from ironcurtain.errors import IronCurtainError, NotAllowed, ProtocolViolation, Unavailable
@@ -37,11 +39,19 @@ from ironcurtain.home.fleet_section import FleetSettings
 from ironcurtain.home.layout import Home, private_directory
 from ironcurtain.home.numbers import Counter
 from ironcurtain.home.registry import SessionRegistry
+from ironcurtain.home.sections import Provider
 from ironcurtain.platform.memory import available_memory
+from ironcurtain.providers.keys import has_key
+from ironcurtain.providers.registry import KNOWN_PROVIDERS
 from ironcurtain.services.asyncio_bridge import from_asyncio
+from ironcurtain.session.manager import SessionManager
+from ironcurtain.session.parts import Services
 
 LOOK_SECONDS = 1.0
 """Seconds between two looks at what has changed: the file of trust, and the sessions of this host."""
+
+ACCOUNTS = 20
+"""Maximum number of names of accounts in a statement."""
 
 START_SECONDS = 2.0
 """No daemon starts faster: streams that are younger are not of the one before it."""
@@ -50,24 +60,20 @@ START_SECONDS = 2.0
 class FleetService:
     """
     :param settings: of this host.
-    :param agents: kinds of agents that it can run.
-    :param check: raises :class:`~ironcurtain.errors.IronCurtainError` if a session could not be started here now.
     :raises ConfigurationError: the credentials cannot be used.
     """
 
     log = Logger()
 
-    def __init__(
-        self, reactor: Any, home: Home, settings: FleetSettings, agents: tuple[str, ...], check: CheckRoom
-    ) -> None:
+    def __init__(self, reactor: Any, home: Home, settings: FleetSettings, able: Abilities) -> None:
         credentials = read_credentials(home.path / Path(settings.credentials).expanduser())
         options = credentials.options() | ({"servers": list(settings.servers)} if settings.servers else {})
         self._reactor, self._home, name = reactor, home, credentials.host
         key, self._trust = SigningKey.load_or_make(home.records), TrustFile(home)
         self._members, self._mirrors = Members(reactor.seconds), Mirrors(reactor, home, self._open)
-        self._own = OwnState(home, name, key, settings, agents)
+        self._own = OwnState(home, name, key, settings, able)
         self._keeper = Keeper(reactor, home)
-        taker = Taker(reactor, home, self._trust, self._own.room, check, self._keeper)
+        taker = Taker(reactor, home, self._trust, self._own.room, able.check, self._keeper)
         serving, self._sealing = Serving(reactor, home, self._trust), Sealing(name, key, self._trust)
         kept, trust = KeptHeads(home), self._trust
         heads = HeadsStream(
@@ -190,6 +196,34 @@ class FleetService:
 
 
 @dataclass(frozen=True, slots=True)
+class Abilities:
+    """
+    What this host can run.
+
+    :param agents: kinds of agents.
+    :param accounts: returns the names of the accounts that can pay.
+    :param check: raises :class:`~ironcurtain.errors.IronCurtainError` if a session could not be started here now.
+    """
+
+    agents: tuple[str, ...]
+    accounts: Callable[[], tuple[str, ...]]
+    check: CheckRoom
+
+    @classmethod
+    def of(cls, manager: SessionManager, agents: tuple[str, ...], environ: Mapping[str, str]) -> Abilities:
+        """:returns: what the sessions of a process can be, with the settings that it has at the time."""
+        return cls(agents, lambda: account_names(manager.services, environ), manager.require_room)
+
+
+def account_names(services: Services, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """:returns: the names of the accounts that can pay here: logins, and providers that there are keys for."""
+    settings = services.settings
+    logins = {place.name for place in Accounts(services.home, settings.accounts, environ).all()}
+    keys = {name for name in KNOWN_PROVIDERS if has_key(name, settings.providers.get(name, Provider()).key, environ)}
+    return tuple(sorted(logins | keys))
+
+
+@dataclass(frozen=True, slots=True)
 class Unreached:
     """
     Since when the server is reached, or not.
@@ -211,10 +245,8 @@ class OwnState:
     :raises ConfigurationError: the number of its starts cannot be counted.
     """
 
-    def __init__(
-        self, home: Home, name: str, key: SigningKey, settings: FleetSettings, agents: tuple[str, ...]
-    ) -> None:
-        self._home, self.name, self._key, self._settings, self._agents = home, name, key, settings, agents
+    def __init__(self, home: Home, name: str, key: SigningKey, settings: FleetSettings, able: Abilities) -> None:
+        self._home, self.name, self._key, self._settings, self._able = home, name, key, settings, able
         self._start, self._number = Counter(home.numbers("fleet-start")).next(), 0
         self._said: tuple[str, ...] | None = None
         self._changes = 0
@@ -239,7 +271,8 @@ class OwnState:
             capacity=self._settings.capacity,
             load=round(os.getloadavg()[0] / (os.cpu_count() or 1), 2),
             free_memory=available_memory() or 0,
-            agents=self._agents,
+            agents=self._able.agents,
+            accounts=self._able.accounts()[:ACCOUNTS],
             labels=self._settings.labels,
         )
         return sign(member, self._key)
@@ -248,7 +281,7 @@ class OwnState:
         """:returns: what this host could take now."""
         settings = self._settings
         return Room(
-            settings.capacity - len(self._sessions()), available_memory(), self._agents, settings.labels, self.name
+            settings.capacity - len(self._sessions()), available_memory(), self._able.agents, settings.labels, self.name
         )
 
     def _sessions(self) -> tuple[str, ...]:

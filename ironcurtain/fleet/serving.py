@@ -25,11 +25,11 @@ from twisted.python.failure import Failure
 from twisted.web.client import Agent, FileBodyProducer, ResponseDone
 from twisted.web.http_headers import Headers
 from twisted.web.resource import Resource
-from twisted.web.server import NOT_DONE_YET, Request, Site
+from twisted.web.server import NOT_DONE_YET, Request
 
 from ironcurtain.control import wire
 from ironcurtain.control.client import SocketEndpoints
-from ironcurtain.control.server import BoundedRequest
+from ironcurtain.control.server import BoundedRequest, QuietSite
 from ironcurtain.errors import IronCurtainError, NotAllowed, NotFound, ProtocolViolation, Unavailable, UsageError
 from ironcurtain.fleet.sealed import peer_key
 from ironcurtain.fleet.task_files import TaskFiles
@@ -128,7 +128,9 @@ class Serving:
         path = processes(self._home).get(name, ("", None))[0]
         if not path:
             raise NotFound(f"{host.name} asks for a process that does not run: {name}")
-        site = Site(_Forwarding(self._reactor, path, self._home, lambda: self._host(transport)), reactor=self._reactor)
+        site = QuietSite(
+            _Forwarding(self._reactor, path, self._home, lambda: self._host(transport)), reactor=self._reactor
+        )
         site.requestFactory = BoundedRequest
         made: IProtocol = site.buildProtocol(None)
         return made
