@@ -15,6 +15,7 @@ from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.endpoints import UNIXServerEndpoint
 from twisted.internet.interfaces import IListeningPort
 from twisted.logger import Logger
+from twisted.web import http
 from twisted.web.resource import Resource
 from twisted.web.server import NOT_DONE_YET, Request, Site
 
@@ -96,7 +97,7 @@ class ControlResource(Resource):
 class QuietSite(Site):
     """A site that leaves no line for each request: consoles ask every few seconds, and what counts is audited."""
 
-    def log(self, request: Request) -> None:
+    def log(self, request: http.Request) -> None:
         """Write nothing."""
 
 

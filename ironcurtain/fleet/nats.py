@@ -36,6 +36,14 @@ class TooOld(Unavailable):
     """The server cannot be used, whichever way it is reached."""
 
 
+def require_version(client: Client) -> None:
+    """:raises TooOld: the server that is connected cannot be used."""
+    found = client.connected_server_version
+    if (found.major, found.minor) < OLDEST:
+        oldest, version = ".".join(map(str, OLDEST)), f"{found.major}.{found.minor}"
+        raise TooOld(f"nats-server {version} is too old, since its updates are not safe: at least {oldest}")
+
+
 class NatsCarrier:
     """
     One connection, which is made again whenever it is lost.
@@ -66,6 +74,9 @@ class NatsCarrier:
         self._bucket: KeyValue | None = None
         self._waiting: asyncio.Queue[tuple[str, bytes]] = asyncio.Queue(MESSAGES_WAITING)
         self._tasks: list[Deferred[None]] = []
+        self._working: list[Deferred[None]] = []
+        """What goes on with the connection that there is."""
+        self._subject = ""
         self._watching: Deferred[None] | None = None
         self._writing = asyncio.Lock()
 
@@ -75,11 +86,12 @@ class NatsCarrier:
 
         :param subject: to hear.
         """
+        self._subject = subject
         self._tasks = [self._begun(work) for work in (self._connect(subject), self._send())]
 
     async def stop(self) -> None:
         """Leave the server. For asyncio."""
-        for task in (*self._tasks, self._watching):
+        for task in (*self._tasks, *self._working, self._watching):
             if task is not None:
                 task.cancel()
         client, self._client = self._client, None
@@ -145,11 +157,7 @@ class NatsCarrier:
                     error_cb=self._failed,
                 )
                 await self._begin(client, subject)
-            except TooOld as e:
-                self._changed(str(e))
-                await client.close()
-                return
-            except (TimeoutError, Error, OSError) as e:
+            except (TimeoutError, Error, OSError, TooOld) as e:
                 self._changed(str(e) or type(e).__name__)
                 await client.close()
                 await asyncio.sleep(PAUSE_SECONDS)
@@ -157,15 +165,11 @@ class NatsCarrier:
                 return
 
     async def _begin(self, client: Client, subject: str) -> None:
-        found = client.connected_server_version
-        if (found.major, found.minor) < OLDEST:
-            oldest = ".".join(map(str, OLDEST))
-            version = f"{found.major}.{found.minor}"
-            raise TooOld(f"nats-server {version} is too old, since its updates are not safe: at least {oldest}")
+        require_version(client)
         await self._open_bucket(client)
         await client.subscribe(subject, cb=self._message)
         self._client = client
-        self._tasks += [self._begun(work(client)) for work in self._also]
+        self._working = [self._begun(work(client)) for work in self._also]
         self._changed("")
 
     async def _open_bucket(self, client: Client) -> None:
@@ -202,7 +206,25 @@ class NatsCarrier:
         self._changed("the connection was lost")
 
     async def _reconnected(self) -> None:
-        self._changed("")
+        if self._client is None:
+            return
+        try:
+            require_version(self._client)
+        except TooOld as e:
+            self._changed(str(e))
+            self._tasks.append(self._begun(self._begin_again(self._client)))
+        else:
+            self._changed("")
+
+    async def _begin_again(self, client: Client) -> None:
+        """Leave a server that cannot be used, and try until there is another."""
+        self._client = self._bucket = None
+        for task in (*self._working, self._watching):
+            if task is not None:
+                task.cancel()
+        await client.close()
+        await asyncio.sleep(PAUSE_SECONDS)
+        await self._connect(self._subject)
 
     async def _failed(self, error: Exception) -> None:
         self.log.info("NATS: {error}", error=error)

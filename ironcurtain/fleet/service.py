@@ -212,6 +212,7 @@ class Abilities:
     @classmethod
     def of(cls, manager: SessionManager, agents: tuple[str, ...], environ: Mapping[str, str]) -> Abilities:
         """:returns: what the sessions of a process can be, with the settings that it has at the time."""
+        agents = tuple(agent for agent in agents if agent != "mcp-proxy")  # it serves clients of its own host
         return cls(agents, lambda: account_names(manager.services, environ), manager.require_room)
 
 

@@ -14,12 +14,13 @@ from twisted.trial.unittest import SynchronousTestCase
 from ironcurtain.audit.signing import SigningKey
 from ironcurtain.errors import ProtocolViolation
 from ironcurtain.fleet.members import LEASE, Member, Members, sign, verify
-from ironcurtain.fleet.service import OwnState
+from ironcurtain.fleet.service import Abilities, OwnState
 from ironcurtain.fleet.trust import Host, Trust
 from ironcurtain.home.fleet_section import FleetSettings
 from ironcurtain.home.layout import Home
 from ironcurtain.home.registry import SessionEntry, SessionRegistry
 from ironcurtain.process.identity import identify
+from ironcurtain.session.model import SessionRequest
 from tests.audit.doubles import scratch
 
 
@@ -98,14 +99,20 @@ class MembersTests(SynchronousTestCase):
         self.assertEqual([seen.member.host for seen in self.members.all()], ["other"])
 
 
+async def no_check(request: SessionRequest) -> None:
+    """Everything fits."""
+
+
 class OwnStateTests(SynchronousTestCase):
     def test_others_ask_for_the_list_only_after_it_has_changed(self) -> None:
         path = scratch(self)
         home, key = Home(path, path / "run"), SigningKey.load_or_make(scratch(self))
         home.registry.mkdir(mode=0o700)
         trust = Trust({"build": Host("build", key.public.raw, {})})
-        own = OwnState(home, "build", key, FleetSettings(), ())
+        able = Abilities(("builtin",), lambda: ("claude",), no_check)
+        own = OwnState(home, "build", key, FleetSettings(), able)
         first, second = (verify(own.statement(now), trust) for now in (0.0, 30.0))
+        self.assertEqual((first.agents, first.accounts), (("builtin",), ("claude",)))
         self.assertLess(first.order, second.order)
         self.assertEqual(first.list, second.list)
         here = identify()
@@ -117,5 +124,5 @@ class OwnStateTests(SynchronousTestCase):
         )  # fmt: skip
         self.assertTrue(own.due(31.0))
         self.assertNotEqual(verify(own.statement(31.0), trust).list, second.list)
-        again = OwnState(home, "build", key, FleetSettings(), ())
+        again = OwnState(home, "build", key, FleetSettings(), able)
         self.assertNotEqual(verify(again.statement(0.0), trust).list, first.list)
