@@ -219,8 +219,11 @@ CA_FILE = f"{ORIENTATION}/ca.pem"
 CA_BUNDLE = f"{ORIENTATION}/ca-bundle.pem"
 """That and the system's authorities, for programs that read one file only."""
 
+TRUST_STORE = f"{ORIENTATION}/ca-bundle.p12"
+"""The same for Java."""
+
 PROXY_URL = "http://127.0.0.1:18080"
-"""The MITM proxy's address; the container's entry point forwards it to the socket."""
+"""The MITM proxy's address."""
 
 SERVER = "ironcurtain"
 """Name of the MCP proxy among an agent's MCP servers."""
@@ -234,6 +237,15 @@ _CA_BUNDLE_VARIABLES = (
 )
 
 
+_JAVA_OPTIONS = " ".join(
+    (
+        *(f"-D{scheme}.proxyHost=127.0.0.1 -D{scheme}.proxyPort=18080" for scheme in ("http", "https")),
+        *("-Dhttp.nonProxyHosts=localhost|127.*|[::1]", f"-Djavax.net.ssl.trustStore={TRUST_STORE}"),
+    )
+)
+"""What Java takes from no other variable. Each of its programs says on standard error that it read them."""
+
+
 def environment() -> Mapping[str, str]:
     """:returns: the environment of all agents."""
     # Servers that the agent starts for its own tests are on the loopback address, which bypasses the proxy.
@@ -242,6 +254,7 @@ def environment() -> Mapping[str, str]:
         "HOME": HOME,
         "LANG": "C.UTF-8",
         **dict.fromkeys((*_PROXY_VARIABLES, *_YARN_VARIABLES), PROXY_URL),
+        "JAVA_TOOL_OPTIONS": _JAVA_OPTIONS,
         "NODE_USE_ENV_PROXY": "1",  # else fetch of Node.js ignores those variables
         **here,
         **dict.fromkeys(_ADDED_CA_VARIABLES, CA_FILE),

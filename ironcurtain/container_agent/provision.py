@@ -44,6 +44,9 @@ The certificates to trust with this system's, below the orientation's directory:
 :data:`ironcurtain.agents.adapter.CA_BUNDLE`.
 """
 
+TRUST_STORE_NAME = "ca-bundle.p12"
+"""The same for Java: see :data:`ironcurtain.agents.adapter.TRUST_STORE`."""
+
 COMMAND = ("sleep", "infinity")
 """Keeps the container alive between messages."""
 

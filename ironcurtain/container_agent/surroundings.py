@@ -13,12 +13,12 @@ from ironcurtain.agents import adapter as common
 from ironcurtain.agents.adapter import Adapter, Facts, shareables
 from ironcurtain.container.own_path import workspace_places
 from ironcurtain.container.spec import Mount, repository_mounts
-from ironcurtain.container_agent.provision import BUNDLE_NAME, Placer, prepare, repository_files
+from ironcurtain.container_agent.provision import BUNDLE_NAME, TRUST_STORE_NAME, Placer, prepare, repository_files
 from ironcurtain.container_agent.sharing import Found, chosen, collect, joined_text, sentences, stage
 from ironcurtain.errors import UsageError
 from ironcurtain.home.layout import person_home
 from ironcurtain.home.sections import NamedAgent
-from ironcurtain.sandbox.certificates import bundle
+from ironcurtain.sandbox.certificates import bundle, java_trust_store
 from ironcurtain.sandbox.linked_repository import LinkedRepository, linked_repository, settings_variables
 from ironcurtain.session import events
 from ironcurtain.session.git_identity import commit_variables
@@ -47,7 +47,9 @@ class Surroundings:
         prepare(core.paths, core.account)
         placer = _placer(core, "orientation")
         placer.place(CA_NAME, authority)
-        placer.place(BUNDLE_NAME, bundle(authority)[1])
+        _, trusted = bundle(authority)
+        placer.place(BUNDLE_NAME, trusted)
+        placer.place(TRUST_STORE_NAME, java_trust_store(trusted))
         found = _repository(core, session_protected(core, self._environ))
         repository = _repository_mounts(core, found, workspace_names(core))
         git = settings_variables() if repository else {}

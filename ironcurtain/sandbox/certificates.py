@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Sequence
+from functools import lru_cache
 
 BUNDLES = (
     "/etc/ssl/certs/ca-certificates.crt",
@@ -41,6 +43,22 @@ def bundle(authority: bytes, places: Sequence[str] = BUNDLES) -> tuple[str, byte
     except FileNotFoundError:
         system = b""
     return place, system.rstrip(b"\n") + b"\n" + authority
+
+
+@lru_cache(1)
+def java_trust_store(certificates: bytes) -> bytes:
+    """
+    :param certificates: a bundle in PEM.
+    :returns: the same as a key store without a password, since Java reads neither such files nor :data:`VARIABLES`.
+    """
+    from cryptography import x509
+    from cryptography.hazmat.primitives.serialization import NoEncryption, pkcs12
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of old authorities with unusual certificates
+        found = x509.load_pem_x509_certificates(certificates)
+        named = [pkcs12.PKCS12Certificate(each, f"{number}".encode()) for number, each in enumerate(found)]
+        return pkcs12.serialize_java_truststore(named, NoEncryption())
 
 
 def variables(place: str) -> dict[str, str]:

@@ -72,6 +72,11 @@ class SurroundingsTests(SynchronousTestCase):
         for name in ("SSL_CERT_FILE", "GIT_SSL_CAINFO", "CARGO_HTTP_CAINFO", "npm_config_cafile"):
             self.assertEqual(environment[name], "/etc/ironcurtain/ca-bundle.pem")
         self.assertIn("127.0.0.1", environment["NO_PROXY"].split(","))
+        java = environment["JAVA_TOOL_OPTIONS"].split()
+        proxy = urlsplit(surroundings.PROXY_URL)
+        for option in f"https.proxyHost={proxy.hostname}", f"https.proxyPort={proxy.port}":
+            self.assertIn(f"-D{option}", java)
+        self.assertIn("-Djavax.net.ssl.trustStore=/etc/ironcurtain/ca-bundle.p12", java)
 
     def test_they_are_where_the_container_puts_them(self) -> None:
         self.assertEqual(surroundings.WORKSPACE, layout.WORKSPACE)

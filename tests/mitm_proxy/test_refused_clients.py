@@ -18,14 +18,14 @@ PIP = ("-m", "pip", "--isolated", "--disable-pip-version-check", "--retries", "0
 class RefusedTests(OpenBase):
     """Each shows the reason, to whoever reads its output, at once."""
 
-    async def test_reason_is_in_the_output_of_curl_git_pip_and_urllib(self) -> None:
+    async def test_reason_is_in_the_output_of_curl_git_npm_pip_and_urllib(self) -> None:
         bench = await self.open_bench()
         bench.judge.answers["connect"] = DENIED
         listening = socket.socket()
         listening.bind(("127.0.0.1", 0))
         proxy = f"http://127.0.0.1:{listening.getsockname()[1]}"
         await bench.proxy.accept(listening)
-        names = ("SSL_CERT_FILE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "PIP_CERT")
+        names = ("SSL_CERT_FILE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "PIP_CERT", "npm_config_cafile")
         environ = {
             "PATH": os.environ["PATH"],
             "HOME": str(bench.top),
@@ -37,6 +37,7 @@ class RefusedTests(OpenBase):
             (program("curl"), "-sS", "https://host.example/x"),
             (program("curl"), "-sS", "http://host.example/x"),
             (program("git"), "ls-remote", "https://host.example/a.git"),
+            (program("npm"), "install", "--registry", "https://host.example/", "x"),
             (sys.executable, *PIP, "--cert", environ["PIP_CERT"], "--index-url", "https://host.example/simple/", "x"),
             (sys.executable, "-c", script),
         ):
