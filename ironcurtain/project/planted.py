@@ -121,7 +121,8 @@ def _grouped(found: Sequence[SuspectFile]) -> Iterator[SuspectFile]:
         executable = sum(finding.reason == _EXECUTABLE for finding in within)
         kinds, advice = f"hidden or executable ({executable} of these)", "look through it"
         if any(finding.reason not in (_EXECUTABLE, _HIDDEN) for finding in within):
-            kinds, advice = f"{kinds}, or that programs obey by their names", "look through it, or install it anew"
+            kinds = f"hidden, executable ({executable}) or named like settings that programs obey"
+            advice = "look through it, or install it anew"
         reason = f"has {len(within)} new files that are {kinds}: {advice}"
         yield SuspectFile(path=f"{directory}/", what="added", reason=reason)
 
