@@ -58,6 +58,7 @@ class Desktop:
 
     :param as_nobody: whether its processes belong to the account ``nobody``, if this is root.
     :ivar environ: of its processes; names it to the server.
+    :ivar display: the process of its X server, if it has one.
     """
 
     def __init__(self, as_nobody: bool = False) -> None:
@@ -65,6 +66,7 @@ class Desktop:
             program(name)
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         self.top = tempfile.mkdtemp(prefix="ic-desktop-")
+        self.display: subprocess.Popen[bytes]
         self._mark = uuid.uuid4().hex
         self._before: list[str] = []
         self._started: list[subprocess.Popen[bytes]] = []
@@ -150,11 +152,11 @@ class Desktop:
         with open(reading, "rb") as number:
             size = f"{SCREEN[0]}x{SCREEN[1]}x24"
             words = ("-displayfd", str(writing), "-screen", "0", size, "-nolisten", "tcp", "-noreset")
-            display = self.run("Xvfb", *words, pass_fds=[writing])
+            self.display = self.run("Xvfb", *words, pass_fds=[writing])
             os.close(writing)
             line = number.readline().decode().strip()  # to its end, or it has nowhere to write that
         if not line:
-            raise AssertionError(f"Xvfb ended with status {display.wait()}")
+            raise AssertionError(f"Xvfb ended with status {self.display.wait()}")
         return f":{line}"
 
 

@@ -37,8 +37,18 @@ def session_address(environ: Mapping[str, str]) -> str:
     raise Unsupported("there is no session bus: DBUS_SESSION_BUS_ADDRESS is not set")
 
 
+_GONE = frozenset(
+    f"org.freedesktop.DBus.Error.{name}" for name in ("Disconnected", "NameHasNoOwner", "NoReply", "ServiceUnknown")
+)
+"""Errors of the bus itself, about who should answer."""
+
+
 class NoAnswer(DesktopError):
-    """The program at the other end did not answer in time. What was asked may still happen."""
+    """The program at the other end did not answer in time, or has ended. What was asked may have happened."""
+
+
+class Unreachable(Unsupported):
+    """There is a bus, and it does not let us in: what it could tell is not known."""
 
 
 class Bus:
@@ -63,7 +73,8 @@ class Bus:
                 "the desktop belongs to another account: run IronCurtain as that, or set run_as in config.toml"
             ) from None
         except Exception as e:  # it raises many kinds
-            raise Unsupported(f"D-Bus cannot be reached: {shown(str(e) or type(e).__name__, 200)}") from None
+            why = f"it does not answer within {CONNECT_SECONDS:g} seconds" if isinstance(e, TimeoutError) else str(e)
+            raise Unreachable(f"D-Bus cannot be reached: {shown(why or type(e).__name__, 200)}") from None
         return self
 
     async def __aexit__(self, *exc_info: object) -> None:
@@ -86,7 +97,7 @@ class Bus:
         :param returned: signature of the answer (D-Bus Specification, "Type System").
         :param signature: of ``body``.
         :returns: the values of the answer.
-        :raises NoAnswer: there was none in time.
+        :raises NoAnswer: there was none in time, or nobody is there any more.
         :raises DesktopError: it was an error, or has another signature.
         """
         from dbus_fast import Message, MessageType
@@ -101,7 +112,9 @@ class Bus:
         except TimeoutError:
             raise NoAnswer(f"the application does not answer within {seconds:g} seconds") from None
         except (EOFError, OSError) as e:
-            raise DesktopError(f"D-Bus was lost: {shown(str(e), 200)}") from None
+            raise NoAnswer(f"D-Bus was lost: {shown(str(e), 200)}") from None
+        if answer is not None and answer.error_name in _GONE:
+            raise NoAnswer("the application has ended, or is not on D-Bus any more")
         if answer is None or answer.message_type is MessageType.ERROR:
             said = "" if answer is None else f"{answer.error_name}: {answer.body[0] if answer.body else ''}"
             raise DesktopError(f"the application refuses: {shown(said, 300)}")

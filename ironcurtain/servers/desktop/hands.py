@@ -15,7 +15,7 @@ from ironcurtain.servers.desktop.bus import NOTIFICATIONS, Bus, NoAnswer, sessio
 from ironcurtain.servers.desktop.guard import Guard
 from ironcurtain.servers.desktop.keys import parse
 from ironcurtain.servers.desktop.looking import described, state, text_part
-from ironcurtain.servers.desktop.model import Bounds, DesktopError, Window, shown
+from ironcurtain.servers.desktop.model import Bounds, DesktopError, Unsupported, Window, shown
 from ironcurtain.servers.desktop.screen import Screen, screen
 from ironcurtain.servers.server import Part
 
@@ -39,12 +39,16 @@ Arguments = Mapping[str, Any]
 
 
 async def guard(environ: Mapping[str, str]) -> Guard:
-    """:returns: one that knows who shows notifications."""
+    """
+    :returns: one that knows who shows notifications.
+    :raises DesktopError: that cannot be known, since the session bus does not answer.
+    """
     try:
-        async with Bus(session_address(environ)) as bus:
-            return Guard(await bus.process(NOTIFICATIONS))
-    except DesktopError:
+        address = session_address(environ)
+    except Unsupported:  # without a bus nobody shows any
         return Guard()
+    async with Bus(address) as bus:
+        return Guard(await bus.process(NOTIFICATIONS) if await bus.has_owner(NOTIFICATIONS) else 0)
 
 
 class Hands:

@@ -12,6 +12,7 @@ from typing import Any
 from ironcurtain.senses.client import SensesWorker
 from ironcurtain.senses.model import Box, Mark
 from ironcurtain.servers.desktop.accessibility import ROOT, Accessibility, Element, Place, accessibility, frames_of
+from ironcurtain.servers.desktop.bus import NoAnswer, Unreachable
 from ironcurtain.servers.desktop.guard import Guard
 from ironcurtain.servers.desktop.model import SCREEN, Bounds, DesktopError, Unsupported, Window, shown
 from ironcurtain.servers.desktop.placement import Frame, Shift, shifts
@@ -168,10 +169,15 @@ class Looker:
         return png, cut_out, boxes, whole
 
     async def _secrets(self, guard: Guard, app: str) -> list[Bounds]:
-        """:returns: where passwords are shown; of applications that do not say, where all their windows are."""
+        """
+        :returns: where passwords are shown; of applications that do not say, where all their windows are.
+        :raises DesktopError: it cannot be known, since a bus does not answer.
+        """
         try:
             async with accessibility(self._environ) as access:
                 return await self._passwords(access, guard, app)
+        except (Unreachable, NoAnswer) as e:
+            raise DesktopError(f"{e}: nobody tells where passwords are, so no picture is taken") from None
         except Unsupported:
             return []  # nothing tells where they are
 

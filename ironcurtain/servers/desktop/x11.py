@@ -13,7 +13,8 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from ironcurtain.servers.desktop.keys import Chord
-from ironcurtain.servers.desktop.model import Bounds, DesktopError, PermissionMissing, Unsupported, Window, extra, shown
+from ironcurtain.servers.desktop.model import Bounds, DesktopError, Window
+from ironcurtain.servers.desktop.x11_connection import opened
 
 NAME_LIMIT = 1000
 """Most 32-bit units of a title that are asked for."""
@@ -33,26 +34,9 @@ _SOURCE = 2
 
 @contextmanager
 def connected(display: str) -> Iterator[X11]:
-    """:raises DesktopError: the display cannot be reached, or an answer was an error."""
-    displays = extra("Xlib.display")
-    from Xlib.error import ConnectionClosedError, DisplayConnectionError, DisplayError, XError
-
-    try:
-        connection = displays.Display(display)
-    except DisplayConnectionError as e:
-        why = shown(str(e), 200)
-        if "uthori" in why:
-            raise PermissionMissing(f"the display {display} refuses: XAUTHORITY must name its file: {why}") from None
-        raise Unsupported(f"the display {display} cannot be reached: {why}") from None
-    except (DisplayError, OSError) as e:
-        raise Unsupported(f"the display {display} cannot be reached: {shown(str(e), 200)}") from None
-    connection.set_error_handler(lambda *_: None)  # it would print errors of requests that nobody waits for
-    try:
+    """:raises DesktopError: the display cannot be reached, was lost, does not answer, or answers with an error."""
+    with opened(display) as connection:
         yield X11(connection)
-    except (XError, ConnectionClosedError) as e:
-        raise DesktopError(f"the display refuses: {shown(str(e), 200)}") from None
-    finally:
-        connection.close()
 
 
 class X11:

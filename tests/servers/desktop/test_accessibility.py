@@ -163,6 +163,21 @@ class HostileTests(SynchronousTestCase):
         with self.assertRaisesRegex(NoAnswer, "within 2 seconds"):
             self.read(silent)
 
+    def test_application_that_ends_during_a_call_is_gone(self) -> None:
+        async def both() -> None:
+            address = self.desktop.environ["DBUS_SESSION_BUS_ADDRESS"]
+            app = await MessageBus(bus_address=address).connect()
+            name = str(app.unique_name)
+            app.add_message_handler(lambda message: app.disconnect() or True if message.path == f"{_PATH}1" else None)
+            async with Bus(address) as bus:
+                for _ in range(2):  # in the call, and before the next
+                    with self.assertRaisesRegex(NoAnswer, "the application has ended"):
+                        await Accessibility(bus).read(Place(name, f"{_PATH}1"))
+                with self.assertRaisesRegex(DesktopError, "has ended; call tree again"):
+                    await Accessibility(bus).process(Place(name, f"{_PATH}1"))
+
+        asyncio.run(both())
+
     def test_answers_of_wrong_shape_are_refusals(self) -> None:
         wrong: tuple[Answers, ...] = (
             {"GetAll": ("a{sv}", [{"ChildCount": Variant("s", "many")}])},

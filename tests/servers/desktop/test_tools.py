@@ -15,6 +15,7 @@ from ironcurtain.mcp_proxy.launch import OWN_SERVERS
 from ironcurtain.policy.loading import default_annotations
 from ironcurtain.senses.client import SensesWorker
 from ironcurtain.servers.desktop.__main__ import main
+from ironcurtain.servers.desktop.model import DesktopError
 from ironcurtain.servers.desktop.status import PERMISSION_MISSING, UNSUPPORTED, account_problem, senses
 from ironcurtain.servers.desktop.table import DEFINITIONS
 from ironcurtain.servers.desktop.tools import DesktopTools
@@ -43,6 +44,16 @@ class TableTests(SynchronousTestCase):
 class NoDesktopTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.tools = DesktopTools({"PATH": os.environ["PATH"]}, SensesWorker())
+
+    def test_with_a_bus_that_is_lost_there_are_neither_pictures_nor_clicks(self) -> None:
+        environ = {"PATH": os.environ["PATH"], "DBUS_SESSION_BUS_ADDRESS": "unix:path=/nonexistent/bus"}
+        tools = DesktopTools(environ, SensesWorker())
+        with self.assertRaisesRegex(DesktopError, "nobody tells where passwords are, so no picture is taken"):
+            tools.call("screenshot", {"app": "screen"})
+        at = {"app": "a", "window": "1", "bounds": [0, 0, 9, 9], "point": [1, 1]}
+        for tool, given in (("click", at), ("press", {"app": "a", "ref": "1.1/2", "role": "r", "name": "n"})):
+            with self.assertRaisesRegex(DesktopError, "D-Bus cannot be reached"):
+                tools.call(tool, given)
 
     def test_every_call_is_refused_with_its_reason(self) -> None:
         element = {"app": "a", "ref": "1.1/2", "role": "r", "name": "n"}
