@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from msgspec.inspect import CollectionType, DictType, LiteralType, StructType, Type, UnionType, type_info
+from msgspec.inspect import CollectionType, DictType, EnumType, LiteralType, StructType, Type, UnionType, type_info
 
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.home.lines import Place, line_of
@@ -19,6 +19,7 @@ from ironcurtain.home.lines import Place, line_of
 _AT = re.compile(r" - at `(?:key in )?\$(?P<path>[^`]*)`$")
 _FIELD = re.compile(r"(?P<kind>unknown|required) field `(?P<field>[^`]+)`")
 _EXPECTED = re.compile(r"Expected `(?P<types>[^`]+)`(?:, got `(?P<got>\w+)`| (?P<bound>[<>]=?) (?P<limit>\S+))")
+_LENGTH = re.compile(r"Expected `str` of length (?P<bound>[<>]=?) (?P<limit>\d+)")
 _BOUNDS = {"<": "less than", "<=": "at most", ">": "more than", ">=": "at least"}
 _TYPES = {
     "str": "text",
@@ -56,6 +57,8 @@ def refused(source: str, value: Any, type_: Any, text: str, place: Place, messag
     if field := _FIELD.search(message):
         path.append(field["field"])
         message = "there is no such setting" if field["kind"] == "unknown" else "is missing"
+    elif length := _LENGTH.fullmatch(message):
+        message = f"must have {_BOUNDS[length['bound']]} {int(length['limit']):,} characters"
     elif expected := _EXPECTED.fullmatch(message):
         message = _in_words(**expected.groupdict())
     return wrong(source, message, text, (*place, *_named(value, type_, path)))
@@ -75,6 +78,8 @@ def _choices(info: Type, path: Sequence[str | int]) -> list[str]:
     for kind in info.types if isinstance(info, UnionType) else (info,):
         if isinstance(kind, LiteralType) and not path:
             found += map(json.dumps, kind.values)
+        elif isinstance(kind, EnumType) and not path:
+            found += (json.dumps(each.value) for each in kind.cls)
         elif isinstance(kind, StructType) and not path:
             found.append(_TYPES["object"])
         elif isinstance(kind, StructType) and path:

@@ -4,6 +4,7 @@ Read ``watchers.toml``: a file of the person's home, closed to others, that noth
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -35,13 +36,13 @@ FILE_LIMIT = 1024 * 1024
 MOST_WATCHERS = 100
 """Maximum number of watchers."""
 
-SHORTEST_INTERVAL = 10.0
-"""Minimum seconds between two runs of a schedule."""
+INTERVALS = "10s", "366d"
+"""The shortest and the longest interval of a schedule."""
 
-LONGEST_DEBOUNCE = 3600.0
-"""Maximum debounce in seconds."""
+DEBOUNCES = "0s", "1h"
+"""The shortest and the longest debounce."""
 
-NAME_PATTERN = r"^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?\Z"
+_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
 """The names of watchers are also names of files and parts of commands."""
 
 _OF_TRIGGER: Mapping[Kind, tuple[str, ...]] = {
@@ -74,9 +75,7 @@ class _Table(Section, frozen=True):
 
 class _File(Section, frozen=True):
     version: int = FORMAT_VERSION
-    watchers: Annotated[
-        dict[Annotated[str, msgspec.Meta(pattern=NAME_PATTERN)], _Table], msgspec.Meta(max_length=MOST_WATCHERS)
-    ] = msgspec.field(default_factory=dict)
+    watchers: Annotated[dict[str, _Table], msgspec.Meta(max_length=MOST_WATCHERS)] = msgspec.field(default_factory=dict)
 
 
 def load_watchers(path: Path, environ: Mapping[str, str], agents: Callable[[], list[str]]) -> tuple[Watcher, ...]:
@@ -105,6 +104,9 @@ def read_watchers(
     tables: dict[str, _Table] = convert(source, parsed, _File, text).watchers
     made = []
     for name, table in tables.items():
+        if not _NAME.fullmatch(name):
+            detail = "choose a name of up to 40 lower case letters, digits and hyphens, with no hyphen at its ends"
+            raise wrong(source, detail, text, ("watchers", name))
         for field, detail in _faults(table, parsed["watchers"][name], agents):
             raise wrong(source, detail, text, ("watchers", name, field))
         try:
@@ -159,7 +161,7 @@ def _listed(fields: tuple[str, ...]) -> str:
 
 
 def _watcher(name: str, table: _Table, environ: Mapping[str, str]) -> Watcher:
-    every = _seconds("every", table.every, SHORTEST_INTERVAL, 366 * 86400.0) if table.every else 0.0
+    every = _seconds("every", table.every, *INTERVALS) if table.every else 0.0
     if table.cron:
         try:
             Cron.read(table.cron)
@@ -181,7 +183,7 @@ def _watcher(name: str, table: _Table, environ: Mapping[str, str]) -> Watcher:
         cron=table.cron,
         agent=table.agent,
         workspace=_path("workspace", table.workspace, environ),
-        debounce=_seconds("debounce", table.debounce, 0.0, LONGEST_DEBOUNCE),
+        debounce=_seconds("debounce", table.debounce, *DEBOUNCES),
         max_per_hour=table.max_per_hour,
         budget=table.budget,
         ask=table.ask,
@@ -199,14 +201,16 @@ def _path(field: str, text: str, environ: Mapping[str, str]) -> Path | None:
         raise _WrongField(field, str(e)) from None
     if not path.is_absolute():
         raise _WrongField(field, f"must begin with / or ~/, not be {text!r}")
+    if "\0" in text:
+        raise _WrongField(field, "has a character that no path can have: \\u0000")
     return path
 
 
-def _seconds(field: str, text: str, least: float, most: float) -> float:
+def _seconds(field: str, text: str, least: str, most: str) -> float:
     try:
         seconds = read_age(text)
     except UsageError as e:
         raise _WrongField(field, str(e)) from None
-    if not least <= seconds <= most:
-        raise _WrongField(field, f"must be from {least:g} to {most:g} seconds")
+    if not read_age(least) <= seconds <= read_age(most):
+        raise _WrongField(field, f"must be from {least} to {most}, not {text}")
     return seconds
