@@ -12,7 +12,6 @@ import os
 from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-
 from twisted.logger import Logger
 
 from ironcurtain.audit.signing import SignedHead, VerifyingKey
