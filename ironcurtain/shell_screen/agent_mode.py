@@ -12,10 +12,11 @@ from ironcurtain.shell.agent import ShellAgent
 from ironcurtain.shell.editor import Editor
 from ironcurtain.shell.messages import Action, Edit, Message, Notice
 from ironcurtain.shell.terminal_mode import Left
-from ironcurtain.shell_screen.keyboard import EditRequested, ForCommand, Keyboard, Local, Suspend
+from ironcurtain.shell_screen.keyboard import EditRequested, Keyboard, Local, Suspend
 from ironcurtain.shell_screen.panel import Panel
 from ironcurtain.shell_screen.screen import Screen
 from ironcurtain.terminal.hub import Hub
+from ironcurtain.terminal.keys import ForwardedInput
 from ironcurtain.view.look import encoding_of, look_for
 
 TICK_SECONDS = 1.0
@@ -104,7 +105,7 @@ class InlineAgentMode:
                     self._agent.type(each.rest)
             elif isinstance(each, EditRequested):
                 self._edit(each)
-            elif isinstance(each, ForCommand):
+            elif isinstance(each, ForwardedInput):
                 self._agent.type(each.data)
             else:
                 self._do(each)

@@ -48,15 +48,8 @@ class EditRequested:
     step: ProposedStep
 
 
-@dataclass(frozen=True, slots=True)
-class ForCommand:
-    """What was typed is for the command that runs."""
-
-    data: bytes
-
-
-Local = Suspend | EditRequested | ForCommand
-"""What is asked of whoever owns the terminal."""
+Local = Suspend | EditRequested | ForwardedInput
+"""What is asked of whoever owns the terminal; input is for the command that runs."""
 
 Decision = Literal["allow", "allow_undoable", "allow_session", "allow_category", "step", "skip", "deny"]
 
@@ -149,7 +142,7 @@ class Keyboard:
         if not self._reader.pasting:
             self._reader = KeyReader()
         return [
-            ForCommand(each.data) if isinstance(each, ForwardedInput) else self._interrupt(now)
+            each if isinstance(each, ForwardedInput) else self._interrupt(now)
             for each in (self._reserved.feed(data) if data else ())
         ]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from ironcurtain.escalation.decision_keys import Page
 from ironcurtain.shell.messages import ApprovalRequested, BudgetReached, ProposedStep
@@ -20,37 +20,24 @@ LEAST_COLUMNS, LEAST_ROWS = 20, 7
 NUMBERS = 6
 """Most steps that are named by their numbers."""
 
-_PLAN_KEYS = (
-    ("s", "step through"),
-    ("d", "deny"),
-    ("e", "edit"),
-    ("n", "note"),
-    ("Enter", "inspect"),
-    ("q", "quit"),
-)
-_STEP_KEYS = (
-    ("a", "allow"),
-    ("A", "allow for session"),
-    ("C", "allow category"),
-    ("x", "skip"),
-    ("d", "deny"),
-    ("e", "edit"),
-    ("n", "note"),
-    ("Enter", "inspect"),
-    ("q", "quit"),
-)
+_KEYS = {
+    "a": "allow",
+    "A": "allow for session",
+    "C": "allow category",
+    "s": "step through",
+    "x": "skip",
+    "d": "deny",
+    "e": "edit",
+    "n": "note",
+    "Enter": "inspect",
+    "q": "quit",
+}
+"""What keys do at a plan or a step, of which each offers some."""
+
 _BUDGET_KEYS = (("a", "go on"), ("d", "stop here"), ("q", "quit"))
 _RUNNING = ("Ctrl-C interrupts",)
 _WAITING = ("Ctrl-C cancels", "# note", "Esc to the shell")
 _READING_KEYS = (("Space", "next page"), ("b", "page before"), ("Enter", "back"))
-
-
-@dataclass(slots=True)
-class _Body:
-    """What is above the key line."""
-
-    lines: list[Line] = field(default_factory=list)
-    shown: Frame = field(default_factory=Frame)
 
 
 def live(panel: Panel, columns: int, height: int, now: float) -> Frame:
@@ -71,7 +58,7 @@ def live(panel: Panel, columns: int, height: int, now: float) -> Frame:
     lines = [*body.lines, *hint, *foot]
     if (panel.question is not None or panel.forming) and len(lines) + 2 < height:
         lines = [*body.lines, *hint, (), *foot]
-    return _framed(panel, lines, cursor, columns, body.shown)
+    return _framed(panel, lines, cursor, columns, body)
 
 
 def _framed(panel: Panel, lines: list[Line], cursor: int | None, columns: int, shown: Frame) -> Frame:
@@ -98,11 +85,9 @@ def _foot(panel: Panel, width: int, now: float) -> tuple[list[Line], int | None]
     rest = [] if counts else [(Span(panel.look.signs.rest, "warn"),)]
     if panel.question.budget is not None:
         return _keys(_BUDGET_KEYS, width, rest), None
-    if panel.question.request is None:
-        return _keys((("a", _allowing(panel.plan.waiting)), *_PLAN_KEYS), width, rest), None
-    request = panel.question.request
-    kept = {"A": request.scope, "C": request.category}
-    return _keys(tuple(key for key in _STEP_KEYS if kept.get(key[0], "always")), width, rest), None
+    offered = {*panel.offer.decisions, "n", "Enter"}
+    words = _KEYS if panel.question.request is not None else {**_KEYS, "a": _allowing(panel.plan.waiting)}
+    return _keys([pair for pair in words.items() if pair[0] in offered], width, rest), None
 
 
 def _allowing(waiting: list[ProposedStep]) -> str:
@@ -115,7 +100,7 @@ def _allowing(waiting: list[ProposedStep]) -> str:
     return f"allow all, asking again before {', '.join(lasting)}" if lasting else "allow all"
 
 
-def _keys(keys: tuple[tuple[str, str], ...], width: int, rest: Sequence[Line] = ()) -> list[Line]:
+def _keys(keys: Sequence[tuple[str, str]], width: int, rest: Sequence[Line] = ()) -> list[Line]:
     """:param rest: stands after the keys."""
     return items([*((Span(key, "key"), Span(f" {word}")) for key, word in keys), *rest], width, "  ")
 
@@ -130,7 +115,7 @@ def _status(panel: Panel, width: int, now: float) -> Line:
     return line
 
 
-def _body(panel: Panel, width: int, room: int) -> _Body:
+def _body(panel: Panel, width: int, room: int) -> Frame:
     if panel.inspection is not None:
         return _inspection(panel, width, room)
     if panel.question is not None:
@@ -140,15 +125,15 @@ def _body(panel: Panel, width: int, room: int) -> _Body:
             return _step(panel, panel.question, panel.question.request, width, room)
         return _plan(panel, panel.question, width, room)
     if panel.forming:
-        return _Body(_forming(panel, width, room))
+        return Frame(tuple(_forming(panel, width, room)))
     text = panel.look.text(panel.writing)
-    return _Body(rows((Span(text),), width)[-room:] if text.strip() and room > 0 else [])
+    return Frame(tuple(rows((Span(text),), width)[-room:]) if text.strip() and room > 0 else ())
 
 
-def _budget(question: Question, reached: BudgetReached, width: int, room: int) -> _Body:
+def _budget(question: Question, reached: BudgetReached, width: int, room: int) -> Frame:
     asked = f"{reached.used:,} tokens used: go on for {reached.more:,} more?"
     lines = [*rows((Span(asked, "bold"),), width), *rows((Span(f"{reached.setting} sets the limit", "dim"),), width)]
-    return _Body(lines[:room], Frame(question=question))
+    return Frame(tuple(lines[:room]), question=question)
 
 
 def _forming(panel: Panel, width: int, room: int) -> list[Line]:
@@ -158,7 +143,7 @@ def _forming(panel: Panel, width: int, room: int) -> list[Line]:
     return [(Span("Plan", "bold"),), *lines[max(len(lines) - room + 1, 0) :]][:room]
 
 
-def _plan(panel: Panel, question: Question, width: int, room: int) -> _Body:
+def _plan(panel: Panel, question: Question, width: int, room: int) -> Frame:
     steps = panel.plan.waiting
     selected = next((index for index, step in enumerate(steps) if step.number == panel.selected), 0)
     first = min(panel.first, selected)
@@ -172,7 +157,7 @@ def _plan(panel: Panel, question: Question, width: int, room: int) -> _Body:
     heading = rows((Span(count, "bold"), Span(more, "dim")), width)[:1]
     numbers = {step.number for step in whole}
     cut = frozenset(step.number for step in steps[first : last + 1]) - numbers
-    return _Body([*heading, *lines], Frame(question=question, whole=tuple(whole), cut=cut, first=first, last=last))
+    return Frame((*heading, *lines), 0, question, tuple(whole), cut, first=first, last=last)
 
 
 def _list(
@@ -195,7 +180,7 @@ def _list(
     return lines, whole, len(steps) - 1
 
 
-def _step(panel: Panel, question: Question, request: ApprovalRequested, width: int, room: int) -> _Body:
+def _step(panel: Panel, question: Question, request: ApprovalRequested, width: int, room: int) -> Frame:
     step, look = request.step, panel.look
     about = rows(effect_line(step, look), width, 2)
     if why := reason_line(step, look):
@@ -208,16 +193,16 @@ def _step(panel: Panel, question: Question, request: ApprovalRequested, width: i
     below = shortened([*about, *scope], max((room - 1) // 2, 1), rest)
     command, whole = part_of(step, width, max(room - 1 - len(below), 1), look)
     heading = (Span(f"Step {step.number} of {panel.plan.total}", "bold"),)
-    shown = Frame(
+    return Frame(
+        (heading, *command, *below)[:room],
         question=question,
         whole=(step,) if whole else (),
         cut=frozenset() if whole else frozenset((step.number,)),
         scope_shown=len(below) == len(about) + len(scope),
     )
-    return _Body([heading, *command, *below][:room], shown)
 
 
-def _inspection(panel: Panel, width: int, room: int) -> _Body:
+def _inspection(panel: Panel, width: int, room: int) -> Frame:
     assert panel.inspection is not None
     step, request = panel.inspection.step, panel.question.request if panel.question else None
     lines = inspected(step, request, width, panel.look)
@@ -226,4 +211,4 @@ def _inspection(panel: Panel, width: int, room: int) -> _Body:
     shown = lines[top : top + room]
     where = f"{panel.look.signs.dot}rows {top + 1} to {top + len(shown)} of {len(lines)}"
     heading = (Span(f"Step {step.number} in full", "bold"), Span(where, "dim"))
-    return _Body([heading, *shown], Frame(page=Page(top, room, len(lines), width)))
+    return Frame((heading, *shown), page=Page(top, room, len(lines), width))

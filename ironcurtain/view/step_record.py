@@ -11,7 +11,7 @@ from ironcurtain.text.display import took
 from ironcurtain.view.look import Look
 from ironcurtain.view.markdown import Markdown
 from ironcurtain.view.plan import Plan
-from ironcurtain.view.steps import BRIEF, OUTCOMES, risk_line
+from ironcurtain.view.steps import BRIEF, risk_line
 
 COMMAND_LINES, COMMAND_CHARACTERS = 20, 2000
 """How much of a command is printed; it was shown whole where it was decided on."""
@@ -105,7 +105,7 @@ def decided(number: int, allowed: bool, by: str, reason: str, look: Look) -> Pri
 
 def completed(done: StepCompleted, look: Look) -> Printed:
     """:returns: how a step ended."""
-    signs, words = look.signs, OUTCOMES[done.outcome]
+    signs, words = look.signs, done.outcome.replace("-", " ")
     time = _after(took(done.duration_ms), look)
     reason = f": {look.brief(done.reason, BRIEF)}" if done.reason else ""
     match done.outcome:

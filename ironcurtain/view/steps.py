@@ -8,7 +8,7 @@ from functools import lru_cache
 from ironcurtain.command_rules import Risk
 from ironcurtain.policy.reversal import undo_words
 from ironcurtain.policy.verdict import Reversal
-from ironcurtain.shell.messages import ApprovalRequested, ProposedStep, StepOutcome
+from ironcurtain.shell.messages import ApprovalRequested, ProposedStep
 from ironcurtain.text.columns import Line, Span, Style, fitting, indented, rows, shortened
 from ironcurtain.text.display import has_hidden_text, json_line
 from ironcurtain.view.diffs import diff_lines
@@ -43,16 +43,6 @@ _VERDICTS: dict[str, tuple[str, Style]] = {
     "allow": ("allowed", "good"),
     "escalate": ("needs your approval", "warn"),
     "deny": ("denied by policy", "bad"),
-}
-
-OUTCOMES: dict[StepOutcome, str] = {
-    StepOutcome.DONE: "done",
-    StepOutcome.FAILED: "failed",
-    StepOutcome.DENIED: "denied",
-    StepOutcome.SKIPPED: "skipped",
-    StepOutcome.INTERRUPTED: "interrupted",
-    StepOutcome.TIMED_OUT: "timed out",
-    StepOutcome.NOT_RUN: "not run",
 }
 
 

@@ -22,7 +22,8 @@ from ironcurtain.shell.messages import (
     StepOutcome,
     StepStarted,
 )
-from ironcurtain.shell_screen.keyboard import EditRequested, ForCommand, Suspend
+from ironcurtain.shell_screen.keyboard import EditRequested, Suspend
+from ironcurtain.terminal.keys import ForwardedInput
 from tests.shell_screen.doubles import CACHES, JOURNAL, LISTING, PLAN, STEPS, AgentMode
 from tests.shell_screen.frames import SCOPED, begun, between, planned, running, stepping
 
@@ -325,11 +326,11 @@ class RunningTests(SynchronousTestCase):
 
     def test_keys_are_for_the_command(self) -> None:
         keys = (b"a", b"\x1b", b"\x1b[A", b"#x\r", b"\x1a")
-        self.assertEqual(self.mode.press(*keys), [ForCommand(key) for key in keys])
+        self.assertEqual(self.mode.press(*keys), [ForwardedInput(key) for key in keys])
 
     def test_ctrl_c(self) -> None:
         self.assertEqual(self.mode.press(b"\x03", b"\x03", pause=0.5), [Interrupt(), Kill()])
-        self.assertEqual(self.mode.press(b"\x1b[200~\x03\x1b[201~"), [ForCommand(b"\x1b[200~\x03\x1b[201~")])
+        self.assertEqual(self.mode.press(b"\x1b[200~\x03\x1b[201~"), [ForwardedInput(b"\x1b[200~\x03\x1b[201~")])
 
     def test_escape_for_the_command_gives_no_shell_back(self) -> None:
         self.mode.press(b"\x1b")
@@ -341,12 +342,12 @@ class RunningTests(SynchronousTestCase):
         begun(mode)
         mode.press(b"# keep ", b"\x1b[200~one")
         running(mode)
-        self.assertEqual(mode.press(b" two\x1b[201~yes\r"), [ForCommand(b"yes\r")])
+        self.assertEqual(mode.press(b" two\x1b[201~yes\r"), [ForwardedInput(b"yes\r")])
         mode = AgentMode()
         between(mode)
         mode.press(b"# keep ", b"\x1b[200~one")
         mode.receive(StepStarted(plan_id=PLAN, step=2, command="true"))
-        self.assertEqual(mode.press(b" two", b"\x1b[201~yes\r"), [ForCommand(b"yes\r")])
+        self.assertEqual(mode.press(b" two", b"\x1b[201~yes\r"), [ForwardedInput(b"yes\r")])
         mode.receive(StepCompleted(plan_id=PLAN, step=2, outcome=StepOutcome.DONE))
         self.assertEqual(mode.press(b"\r"), [Note(text="keep one two")])
 
