@@ -18,7 +18,7 @@ from ironcurtain.shell.messages import (
     StepStarted,
 )
 from ironcurtain.text.display import one_line, paragraphs
-from ironcurtain.view.diffs import diff_lines
+from ironcurtain.view.arguments import diff_lines
 
 DIFF_ROWS = 40
 """Most rows of how a step changes a file."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ironcurtain.session.events import EscalationRaised
-from ironcurtain.text.columns import Line, Span, brief_rows, cells, clip, cut, wrap
+from ironcurtain.text.columns import Line, Span, brief_rows, cells, clip, cut, shortened, wrap
 from ironcurtain.text.display import left, one_line
 from ironcurtain.view.escalations import Question, approvals_words, question, tool_name, why
 from ironcurtain.view.look import Signs
@@ -43,43 +43,40 @@ def banner(asked: EscalationRaised, now: float, width: int, signs: Signs) -> Ban
     :param width: columns of the terminal.
     """
     room = max(width - 3, 20)
-    side = Span(signs.side, "warn")
-    heading = cut(
-        f" asks: {tool_name(asked.server, asked.tool)}", max(room - len(f"Escalation {asked.number}"), 10), signs.rest
-    )
-    lines: list[Line] = [(Span(f"{signs.top}Escalation {asked.number}", "warn"), Span(heading, "bold"))]
+    number = f"Escalation {asked.number}"
+    name = cut(f" asks: {tool_name(asked.server, asked.tool)}", max(room - len(number), 10), signs.rest)
     shown = question(asked, room, change=CHANGE_LINES)
-    if asked.omitted:
-        lines.append((side, Span(f"arguments of {asked.omitted:,} bytes, too long to show here", "warn")))
-    else:
-        more = len(shown.asked) - LINES + 1 if len(shown.asked) > LINES else 0
-        lines += [(side, *line) for line in shown.asked[: len(shown.asked) - more]]
-        if more:
-            lines.append((side, Span(f"and {more:,} more lines", "warn")))
-    lines += [(side, *clip(line, room)) for line in shown.change]
-    if asked.calls > 1:
-        lines.append((side, Span(f"{asked.calls} equal calls", "warn")))
-    if needed := approvals_words(asked):
-        lines.append((side, Span(needed, "warn")))
-    lines.append((side,))
-    lines += [(side, Span(text, "dim")) for text in brief_rows(why(asked), room, REASON_LINES, signs.rest)]
-    if shown.undo:
-        lines.append((side, Span(cut(shown.undo, room, signs.rest), "dim")))
-    if asked.scope:
-        lines += [(side, Span(text, "dim")) for text in _keeping(asked, room)]
     whole = _fits(asked, shown, room)
+    if asked.omitted:
+        lines = [_warning(f"arguments of {asked.omitted:,} bytes, too long to show here")]
+    else:
+        more = _warning(f"and {len(shown.asked) - LINES + 1:,} more lines")
+        lines = shortened(shown.asked, LINES, more)
+    lines += [clip(line, room) for line in shown.change]
+    if asked.calls > 1:
+        lines.append(_warning(f"{asked.calls} equal calls"))
+    if needed := approvals_words(asked):
+        lines.append(_warning(needed))
+    said = brief_rows(why(asked), room, REASON_LINES, signs.rest)
+    said += [cut(shown.undo, room, signs.rest)] if shown.undo else []
+    said += _keeping(asked, room) if asked.scope else []
+    lines += [(), *((Span(text, "dim"),) for text in said)]
     look = () if whole else (Span(f"/show {asked.number}", "key"), Span(", then ", "warn"))
-    lines.append(
-        (
-            Span(f"{signs.bottom}Type ", "warn"),
-            *look,
-            Span(f"/{'approve' if asked.form is None else 'answer'} {asked.number}", "key"),
-            Span(" or ", "warn"),
-            Span(f"/deny {asked.number}", "key"),
-            Span(f" within {left(asked.expires_at - now)}", "warn"),
-        )
+    answers = (
+        Span(f"{signs.bottom}Type ", "warn"),
+        *look,
+        Span(f"/{'approve' if asked.form is None else 'answer'} {asked.number}", "key"),
+        Span(" or ", "warn"),
+        Span(f"/deny {asked.number}", "key"),
+        Span(f" within {left(asked.expires_at - now)}", "warn"),
     )
-    return Banner(lines, whole, whole and len(_kept_for(asked, room)) <= SCOPE_LINES)
+    heading = (Span(f"{signs.top}{number}", "warn"), Span(name, "bold"))
+    framed = [heading, *((Span(signs.side, "warn"), *line) for line in lines), answers]
+    return Banner(framed, whole, whole and len(_kept_for(asked, room)) <= SCOPE_LINES)
+
+
+def _warning(text: str) -> Line:
+    return (Span(text, "warn"),)
 
 
 def _fits(asked: EscalationRaised, shown: Question, room: int) -> bool:

@@ -12,8 +12,7 @@ from ironcurtain.session import events
 from ironcurtain.session.agent_events import AgentToolFinished, AgentToolStarted
 from ironcurtain.text.columns import Line, Span, cut
 from ironcurtain.text.display import elapsed, one_line, took
-from ironcurtain.view.arguments import NAME, brief_json
-from ironcurtain.view.diffs import diff_lines
+from ironcurtain.view.arguments import NAME, brief_json, diff_lines
 from ironcurtain.view.escalations import ended_words, tool_name
 from ironcurtain.view.events import TEXT_LIMIT, unasked
 from ironcurtain.view.look import Signs

@@ -12,8 +12,7 @@ from ironcurtain.policy.reversal import undo_words
 from ironcurtain.session.events import EscalationRaised
 from ironcurtain.text.columns import Line, Span, Style, unstyled, wrap
 from ironcurtain.text.display import ago, json_line, one_line
-from ironcurtain.view.arguments import SHOWN, full_lines, is_complete, key_lines
-from ironcurtain.view.diffs import diff_lines
+from ironcurtain.view.arguments import SHOWN, diff_lines, full_lines, is_complete, key_lines
 from ironcurtain.view.forms import form_rows, how_to_answer
 
 WHOLE_LIMIT = 4000
@@ -203,7 +202,7 @@ def decided(view: EscalationView) -> str:
     """:returns: the message after an answer."""
     if not view.outcome:
         return f"Escalation {view.number}: {approvals_words(view)}."
-    kept = f" From now on nobody is asked about: {scope_words(view.scope)}." if view.kept else ""
+    kept = f" From now on nobody is asked about: {one_line(view.scope)}." if view.kept else ""
     calls = f", {view.calls} equal calls" if view.calls > 1 else ""
     return f"{view.outcome.capitalize()}: {tool_name(view.server, view.tool)} in session {view.session}{calls}.{kept}"
 
@@ -214,7 +213,7 @@ def permission_lines(view: PermissionView, now: float) -> Iterator[str]:
     :returns: the permitted calls, their age and approver.
     """
     times = "once" if view.used == 1 else f"{view.used} times"
-    yield f"{view.number}  {scope_words(view.scope)}"
+    yield f"{view.number}  {one_line(view.scope)}"
     yield f"   kept by {one_line(view.by, NAME_LIMIT)} {ago(now - view.since)} ago, used {times}"
     yield f"   session {view.session}, {one_line(view.label, 80)}"
 
@@ -227,12 +226,7 @@ def permission_rows(views: Iterable[PermissionView], width: int, now: float) -> 
 
 def revoked(view: PermissionView) -> str:
     """:returns: the message after revoking a kept approval."""
-    return f"Revoked: you are asked again about {scope_words(view.scope)} in session {view.session}."
-
-
-def scope_words(scope: str) -> str:
-    """:returns: the calls that an approval covers, escaped; never cut, since a part would mean something else."""
-    return one_line(scope)
+    return f"Revoked: you are asked again about {one_line(view.scope)} in session {view.session}."
 
 
 def raised_event(view: EscalationView) -> EscalationRaised:

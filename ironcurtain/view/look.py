@@ -71,7 +71,7 @@ TAB = "    "
 """Stands for a tab, whose width would depend on where it is."""
 
 
-_COLORED: dict[Style, str] = {
+COLORED: dict[Style, str] = {
     "dim": "2",
     "bold": "1",
     "code": "36",
@@ -84,6 +84,8 @@ _COLORED: dict[Style, str] = {
     "old": "31",
     "new": "32",
 }
+"""The codes of styles, as in the escape sequence that selects them."""
+
 _COLORLESS: dict[Style, str] = {"dim": "2", "bold": "1", "title": "1", "chosen": "1", "key": "1", "bad": "1"}
 
 
@@ -118,7 +120,7 @@ class Look:
         """:returns: a line with the escape sequences of its styles."""
         if self.dumb:
             return "".join(span.text for span in line)
-        styles = _COLORED if self.color else _COLORLESS
+        styles = COLORED if self.color else _COLORLESS
         return "".join(
             f"\x1b[{styles[span.style]}m{span.text}\x1b[0m" if span.style in styles else span.text for span in line
         )

@@ -11,7 +11,7 @@ from ironcurtain.policy.verdict import Reversal
 from ironcurtain.shell.messages import ApprovalRequested, ProposedStep
 from ironcurtain.text.columns import Line, Span, Style, fitting, indented, rows, shortened
 from ironcurtain.text.display import has_hidden_text, json_line
-from ironcurtain.view.diffs import diff_lines
+from ironcurtain.view.arguments import diff_lines
 from ironcurtain.view.look import Look
 
 BRIEF = 300

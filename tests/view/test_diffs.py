@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.text.columns import unstyled
-from ironcurtain.view.diffs import diff_lines
+from ironcurtain.view.arguments import diff_lines
 from tests.view.strategies import harmful
 
 

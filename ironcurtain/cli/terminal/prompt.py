@@ -42,7 +42,16 @@ from ironcurtain.cli.terminal.surface import Listener, Surface
 from ironcurtain.services.asyncio_bridge import from_asyncio
 from ironcurtain.terminal.provenance import KEY, Provenance
 from ironcurtain.text.columns import Line
-from ironcurtain.view.look import NO_TITLE, PROMPT, TITLE_RESTORED, TITLE_SAVED, representable, signs_for, titled
+from ironcurtain.view.look import (
+    COLORED,
+    NO_TITLE,
+    PROMPT,
+    TITLE_RESTORED,
+    TITLE_SAVED,
+    representable,
+    signs_for,
+    titled,
+)
 from ironcurtain.view.narration import Live
 
 INPUT_LINES = 8
@@ -51,16 +60,9 @@ INPUT_LINES = 8
 RESIZE_SECONDS = 0.25
 """Seconds between checks of the terminal's size."""
 
-STYLE = Style.from_dict(
-    {
-        "dim": "dim",
-        "bold": "bold",
-        "good": "ansigreen",
-        "bad": "ansired",
-        "warn": "ansiyellow",
-        "key": "bold ansicyan",
-    }
-)
+_NAMES = {"1": "bold", "2": "dim", "31": "ansired", "32": "ansigreen", "33": "ansiyellow", "36": "ansicyan"}
+STYLE = Style.from_dict({name: " ".join(map(_NAMES.__getitem__, codes.split(";"))) for name, codes in COLORED.items()})
+"""The styles of lines, for prompt_toolkit."""
 
 
 def terminal_output(stream: TextIO, environ: Mapping[str, str]) -> Vt100_Output:
@@ -122,11 +124,7 @@ class PromptSurface(Surface):
 
     def print(self, lines: Sequence[Line], answer: bool = False) -> None:
         """Print above the live part."""
-        fragments: StyleAndTextTuples = []
-        for line in lines:
-            for span in line:
-                fragments.append((f"class:{span.style}" if span.style else "", self._fit(span.text)))
-            fragments.append(("", "\n"))
+        fragments = [fragment for line in lines for fragment in (*self._fragments(line), ("", "\n"))]
         self._application.renderer.erase()
         print_formatted_text(self._output, fragments, STYLE, color_depth=self._output.get_default_color_depth())
         self._application.invalidate()
@@ -196,7 +194,10 @@ class PromptSurface(Surface):
         return [("", self._fit("\n".join(self._live.tail)))]
 
     def _status(self) -> StyleAndTextTuples:
-        return [(f"class:{span.style}" if span.style else "", self._fit(span.text)) for span in self._live.status]
+        return self._fragments(self._live.status)
+
+    def _fragments(self, line: Line) -> StyleAndTextTuples:
+        return [(f"class:{span.style}" if span.style else "", self._fit(span.text)) for span in line]
 
     def _fit(self, text: str) -> str:
         return representable(text, self._output.encoding())

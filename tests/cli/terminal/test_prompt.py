@@ -15,14 +15,16 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+from prompt_toolkit.styles import DEFAULT_ATTRS
 from twisted.internet import reactor as installed
 from twisted.internet.defer import Deferred
 from twisted.internet.task import LoopingCall
-from twisted.trial.unittest import TestCase
+from twisted.trial.unittest import SynchronousTestCase, TestCase
 
 from ironcurtain.cli.terminal.plain import standard_surface
-from ironcurtain.cli.terminal.prompt import PromptSurface
+from ironcurtain.cli.terminal.prompt import STYLE, PromptSurface
 from ironcurtain.text.columns import Span
+from ironcurtain.view.look import COLORED
 from ironcurtain.view.narration import Live
 
 reactor: Any = installed
@@ -214,6 +216,12 @@ class DrawTests(TerminalCase):
         self.assertEqual(self.surface.width(), 79)
         termios.tcsetwinsize(self.sink.fileno(), (50, 200))
         self.assertEqual(self.surface.width(), 199)
+
+
+class StyleTests(SynchronousTestCase):
+    def test_each_style_of_a_line_is_told_from_plain_text(self) -> None:
+        for name in COLORED:
+            self.assertNotEqual(STYLE.get_attrs_for_style_str(f"class:{name}"), DEFAULT_ATTRS, name)
 
 
 class NoColourTests(TerminalCase):
