@@ -16,13 +16,14 @@ from twisted.python.failure import Failure
 from ironcurtain.console.actions import Change, decide, perform
 from ironcurtain.console.details import Details
 from ironcurtain.console.display import Display, Heard, Pressed, Rolled
+from ironcurtain.console.following import Following
 from ironcurtain.console.keys import paste, press
 from ironcurtain.console.layout import ClickTarget, Frame, frame
-from ironcurtain.console.refreshing import Following, Refreshing
 from ironcurtain.console.screen import Channel
 from ironcurtain.console.state import Attach, ConsoleState, Effect, Look, Send, Shown
 from ironcurtain.errors import IronCurtainError
 from ironcurtain.operations.home_source import ConsoleSource
+from ironcurtain.services.refreshing import Refreshing
 from ironcurtain.view.commands import Command
 
 

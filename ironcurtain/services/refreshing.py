@@ -1,4 +1,4 @@
-"""When a console fetches its data again, and what it follows."""
+"""Fetch something again whenever it may have changed, one time after the other, and not too often."""
 
 from __future__ import annotations
 
@@ -9,10 +9,6 @@ from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import LoopingCall, deferLater
 from twisted.python.failure import Failure
-
-from ironcurtain.operations.home_source import ConsoleSource
-from ironcurtain.session.events import Stamped
-from ironcurtain.view.chronicle import Chronicle
 
 REFRESH_SECONDS, MOST_REFRESH_SECONDS = 0.005, 0.1
 """
@@ -84,34 +80,3 @@ class Refreshing:
         self._rest = min(3 * self._rest, MOST_REFRESH_SECONDS) if self._missed >= MANY else REFRESH_SECONDS
         if self._missed:
             self.begin()
-
-
-class Following:
-    """
-    The activity of the session that is chosen.
-
-    :param changed: called when there is more of it.
-    :ivar activity: ``None``: no session is chosen.
-    """
-
-    def __init__(self, source: ConsoleSource, changed: Callable[[], None]) -> None:
-        self._source, self._changed = source, changed
-        self._session = 0
-        self._unfollow: Callable[[], None] = lambda: None
-        self.activity: Chronicle | None = None
-
-    def follow(self, session: int) -> None:
-        """:param session: its number; 0: none."""
-        if session == self._session:
-            return
-        self._unfollow()
-        self._session, self._unfollow = session, lambda: None
-        activity = self.activity = Chronicle() if session else None
-
-        def heard(stamped: Stamped) -> None:
-            if activity is not None and activity is self.activity:
-                activity.add(stamped)
-                self._changed()
-
-        if session:
-            self._unfollow = self._source.activity(session, heard)
