@@ -96,7 +96,7 @@ class Console:
     def drained(self) -> None:
         """The channel accepts bytes again."""
         if self._running:
-            self._display.drained()
+            self._display.wake()
 
     def _make(self, columns: int, rows: int) -> Frame:
         due = self._state.keys.due(self._state.question)

@@ -11,6 +11,7 @@ from ironcurtain.operations.model import EscalationView
 from ironcurtain.text.columns import Line, Span, brief_rows, wrap
 from ironcurtain.text.display import left, one_line
 from ironcurtain.view.arguments import size
+from ironcurtain.view.banner import REASON_LINES
 from ironcurtain.view.chronicle import Chronicle
 from ironcurtain.view.commands import CONSOLE, entries, help_lines
 from ironcurtain.view.escalations import (
@@ -23,9 +24,6 @@ from ironcurtain.view.escalations import (
     tool_name,
 )
 from ironcurtain.view.sessions import DIGEST, head_words
-
-REASON_LINES = 2
-"""Maximum number of lines of rule and reason before the arguments (the arguments stay on an 80x24 screen)."""
 
 LEAST_WIDTH = 10
 """Minimum number of columns of the text."""

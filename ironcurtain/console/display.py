@@ -11,10 +11,7 @@ from twisted.internet.task import LoopingCall
 from ironcurtain.console.layout import ClickTarget, Frame
 from ironcurtain.console.screen import Channel, ChannelScreen
 from ironcurtain.console.state import Shown
-from ironcurtain.view.look import NO_TITLE, TITLE_RESTORED, TITLE_SAVED, titled
-
-TICK_SECONDS = 1.0
-"""Seconds between redraws, for the times on the screen."""
+from ironcurtain.view.look import NO_TITLE, TICK_SECONDS, TITLE_RESTORED, TITLE_SAVED, titled
 
 SEQUENCE_SECONDS = 0.125
 """Seconds after Esc within which what follows is the rest of a sequence, and Esc is no key."""
@@ -120,10 +117,6 @@ class Display:
     def resized(self) -> None:
         """The terminal has a new size, which the channel knows; the next frame is drawn completely."""
         self._screen.clear()
-        self.wake()
-
-    def drained(self) -> None:
-        """The channel accepts bytes again."""
         self.wake()
 
     def _later(self, seconds: float, action: Callable[[], None]) -> None:

@@ -159,11 +159,8 @@ def _offered(state: ConsoleState) -> list[str]:
     keys: list[str] = []
     listed, chosen = state.listed(state.section), state.escalation
     if state.section is Section.WAITING and chosen in listed and chosen is not None:
-        keys += [
-            "a fill in" if chosen.form is not None else "a approve",
-            *(["A keep"] if chosen.scope else []),
-            "d deny",
-        ]
+        keys.append("a approve" if chosen.form is None else "a fill in")
+        keys += ["A keep", "d deny"] if chosen.scope else ["d deny"]
     if state.section is Section.SESSIONS and state.session is not None:
         keys.append("Enter open")
     return [*keys, "Tab lists"]

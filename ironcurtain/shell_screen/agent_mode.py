@@ -17,10 +17,7 @@ from ironcurtain.shell_screen.panel import Panel
 from ironcurtain.shell_screen.screen import Screen
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.keys import ForwardedInput
-from ironcurtain.view.look import encoding_of, look_for
-
-TICK_SECONDS = 1.0
-"""How often elapsed time is drawn."""
+from ironcurtain.view.look import TICK_SECONDS, encoding_of, look_for
 
 
 class InlineAgentMode:

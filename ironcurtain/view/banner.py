@@ -17,7 +17,7 @@ CHANGE_LINES = 6
 """Maximum number of lines of a change of a file; the arguments have all of it."""
 
 REASON_LINES = 2
-"""Maximum number of lines of the policy's reason."""
+"""Maximum number of lines of the policy's reason, so that the arguments stay on a screen of 24 rows."""
 
 SCOPE_LINES = 4
 """Maximum number of lines on the calls that a kept approval would cover."""

@@ -61,6 +61,9 @@ def representable(text: str, encoding: str) -> str:
     return text
 
 
+TICK_SECONDS = 1.0
+"""Seconds between redraws, for the times on a screen."""
+
 NO_TITLE = ("linux", "eterm-color")
 """Terminals that display a title sequence as text."""
 

@@ -66,14 +66,6 @@ class Ask(NamedTuple):
 
 Item = Say | WholeAnswer | Ask
 
-ToolEvent = (
-    events.ToolCallRaised
-    | events.ToolDecision
-    | events.ToolFinished
-    | agent_events.AgentToolStarted
-    | agent_events.AgentToolFinished
-)
-
 
 class Live(NamedTuple):
     """The live part: the end of the unfinished text, and a status line."""
@@ -233,7 +225,7 @@ class Narration:
             case _:
                 yield from self._remark(event)
 
-    def _tool(self, event: ToolEvent, at: float) -> Iterator[Item]:
+    def _tool(self, event: events.SessionEvent, at: float) -> Iterator[Item]:
         match event:
             case events.ToolCallRaised() | agent_events.AgentToolStarted():
                 yield from self._text(self._speech.finish())
@@ -243,7 +235,7 @@ class Narration:
                 self._tools.began(event, at)
             case events.ToolDecision():
                 self._tools.decided(event)
-            case _:
+            case events.ToolFinished() | agent_events.AgentToolFinished():
                 yield from self._lines("tool", self._tools.over(event, at, self.width))
 
     def _turn_over(self, event: events.TurnFinished) -> Iterator[Item]:

@@ -8,10 +8,11 @@ from enum import Enum
 from ironcurtain.shell.messages import InstructionDone, StepCompleted, StepOutcome
 from ironcurtain.text.columns import Line, Span
 from ironcurtain.text.display import took
+from ironcurtain.view.events import TEXT_LIMIT
 from ironcurtain.view.look import Look
 from ironcurtain.view.markdown import Markdown
 from ironcurtain.view.plan import Plan
-from ironcurtain.view.steps import BRIEF, risk_line
+from ironcurtain.view.steps import risk_line
 
 COMMAND_LINES, COMMAND_CHARACTERS = 20, 2000
 """How much of a command is printed; it was shown whole where it was decided on."""
@@ -79,7 +80,7 @@ def plan_lines(plan: Plan, heading: str, look: Look) -> list[Printed]:
 def started(plan: Plan, number: int, look: Look) -> list[Printed]:
     """:returns: which step begins, and its command as a shell would show it."""
     step = plan.steps[number]
-    purpose = look.brief(step.purpose, BRIEF)
+    purpose = look.brief(step.purpose, TEXT_LIMIT)
     lines = [Printed((Span(f"step {number} of {plan.total}", "bold"), *_after(purpose, look)), Edge.JOINT)]
     for index, line in enumerate(_commands(step.command, look)):
         lines.append(Printed((Span("> " if index else "$ ", "dim"), Span(line, "bold")), Edge.NONE))
@@ -99,7 +100,7 @@ def answer(text: str, look: Look) -> Printed:
 def decided(number: int, allowed: bool, by: str, reason: str, look: Look) -> Printed:
     """:returns: a decision that was not made here."""
     words = f"step {number} {'allowed' if allowed else 'denied'} by {look.brief(by, 60)}"
-    why = f": {look.brief(reason, BRIEF)}" if reason else ""
+    why = f": {look.brief(reason, TEXT_LIMIT)}" if reason else ""
     return Printed((Span(words + why, "good" if allowed else "bad"),), Edge.JOINT)
 
 
@@ -107,7 +108,7 @@ def completed(done: StepCompleted, look: Look) -> Printed:
     """:returns: how a step ended."""
     signs, words = look.signs, done.outcome.replace("-", " ")
     time = _after(took(done.duration_ms), look)
-    reason = f": {look.brief(done.reason, BRIEF)}" if done.reason else ""
+    reason = f": {look.brief(done.reason, TEXT_LIMIT)}" if done.reason else ""
     match done.outcome:
         case StepOutcome.DONE:
             return Printed((Span(f"{signs.done} {words}", "good"), *time), Edge.JOINT)

@@ -12,10 +12,8 @@ from ironcurtain.shell.messages import ApprovalRequested, ProposedStep
 from ironcurtain.text.columns import Line, Span, Style, fitting, indented, rows, shortened
 from ironcurtain.text.display import has_hidden_text, json_line
 from ironcurtain.view.arguments import diff_lines
+from ironcurtain.view.events import TEXT_LIMIT
 from ironcurtain.view.look import Look
-
-BRIEF = 300
-"""Most characters of a purpose or reason in a list; when a step is inspected, all of it is shown."""
 
 LISTED_ROWS = 6
 """Most rows of a command in a list."""
@@ -80,8 +78,8 @@ def effect_line(step: ProposedStep, look: Look) -> Line:
 
 def reason_line(step: ProposedStep, look: Look) -> Line:
     """:returns: why it is asked about, and what it is for."""
-    reason = f"asked because {look.brief(step.reason, BRIEF)}" if step.reason else ""
-    return _dotted((Span(reason, "dim"), Span(look.brief(step.purpose, BRIEF), "dim")), look)
+    reason = f"asked because {look.brief(step.reason, TEXT_LIMIT)}" if step.reason else ""
+    return _dotted((Span(reason, "dim"), Span(look.brief(step.purpose, TEXT_LIMIT), "dim")), look)
 
 
 def risk_line(step: ProposedStep, look: Look) -> Line:
@@ -134,7 +132,7 @@ def listed(step: ProposedStep, first: Line, width: int, most: int, look: Look) -
     # Whether it can be undone if an approval of the plan approves it; Enter shows why not.
     asked = step.decision == "escalate" and step.undo != Reversal.READS
     undo = undo_words(step.undo).partition(":")[0] if asked else ""
-    why = look.brief(step.reason if step.decision == "deny" and step.reason else step.purpose, BRIEF)
+    why = look.brief(step.reason if step.decision == "deny" and step.reason else step.purpose, TEXT_LIMIT)
     parts = (_risk(step, look), _verdict(step, look), _hidden(step), Span(undo, "dim"), Span(why, "dim"))
     about = rows(_dotted(parts, look), room)
     about = shortened(about, PURPOSE_ROWS, (Span(look.signs.rest, "dim"),))

@@ -142,17 +142,14 @@ def standard_surface(
     :param now: returns seconds of the reactor's clock.
     :returns: the terminal, if input and output are one that can be drawn on; else plain streams.
     """
+    can_redraw = environ.get("TERM", "") not in ("", "dumb")
     if stdin is not None and stdin.isatty() and not in_foreground(stdin.fileno()):
         return PlainSurface(reactor, None, stdout, stderr, now)
-    if stdin is None or stderr is None or not (stdin.isatty() and stderr.isatty() and _can_redraw(environ)):
+    if stdin is None or stderr is None or not (stdin.isatty() and stderr.isatty() and can_redraw):
         return PlainSurface(reactor, stdin, stdout, stderr, now)
     from ironcurtain.cli.terminal.prompt import prompt_surface
 
     return prompt_surface(stdin, stderr, environ, now)
-
-
-def _can_redraw(environ: Mapping[str, str]) -> bool:
-    return environ.get("TERM", "") not in ("", "dumb")
 
 
 def in_foreground(fd: int) -> bool:

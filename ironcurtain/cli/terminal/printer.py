@@ -12,15 +12,13 @@ from ironcurtain.escalation.decision_keys import DecisionKeys, Part, ShownPart
 from ironcurtain.session.events import EscalationRaised
 from ironcurtain.text.columns import Line, Span, Style, fold
 from ironcurtain.view.banner import banner
+from ironcurtain.view.look import TICK_SECONDS
 from ironcurtain.view.narration import Ask, Item, Narration, Say, WholeAnswer
 
 GATHER_SECONDS = 0.03
 """
 Seconds for which output is collected before it is drawn: too short to be noticed, long enough for a burst of text.
 """
-
-TICK_SECONDS = 1.0
-"""Seconds between redraws of the live part, for the times in it."""
 
 
 class Printer:
