@@ -55,6 +55,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: min((ranks[name] for name in item.path.parts if name in ranks), default=len(SLOW)))
 
 
+def pytest_collection_finish() -> None:
+    """Look for garbage only in what tests make: in all that was collected, it took half of the time of some tests."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True)
 def _loop_of_the_reactor() -> None:
     """``asyncio.run`` takes it away from the tests that follow in the same process."""
