@@ -38,6 +38,7 @@ class Facts:
     :ivar conversation: the id of the conversation to resume, as a dialogue named it; empty: unknown.
     :ivar directory: the path of the workspace, where the agent works. Agents find a conversation by it.
     :ivar mcp_command: connects the agent to the MCP proxy, as a process that is an MCP server.
+    :ivar version: of the agent's program where it is this machine's; empty: that of the image, or unknown.
     """
 
     fake_keys: Mapping[str, str]
@@ -50,6 +51,12 @@ class Facts:
     conversation: str = ""
     directory: str = WORKSPACE
     mcp_command: tuple[str, ...] = MCP_COMMAND
+    version: str = ""
+
+    def older_than(self, release: Sequence[int]) -> bool:
+        """:returns: whether the agent's program is known to be older than a release."""
+        numbers = [int(part) for part in self.version.split(".") if part.isdecimal()]
+        return bool(numbers) and numbers < list(release)
 
     def paid(self, providers: Sequence[str]) -> str:
         """:returns: the first of these providers that this session can reach; empty if it can reach none."""

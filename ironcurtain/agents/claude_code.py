@@ -110,6 +110,9 @@ class ClaudeCode:
         return ClaudeDialogue(SERVER)
 
 
+SNAPSHOTS = (2, 1, 257)
+"""The first release that keeps the system prompt of a conversation, and has an option against it."""
+
 _STREAMS = (
     *("--input-format", "stream-json", "--output-format", "stream-json", "--verbose"),
     *("--include-partial-messages", "--replay-user-messages"),
@@ -141,7 +144,7 @@ def _start(facts: Facts) -> tuple[str, ...]:
         *("claude", "--dangerously-skip-permissions", "--settings", _NO_NESTED),
         *("--mcp-config", f"{ORIENTATION}/{_MCP_FILE}", "--strict-mcp-config"),
         *("--append-system-prompt-file", f"{ORIENTATION}/{_ORIENTATION_FILE}"),
-        # Otherwise it continues with the orientation of the conversation's beginning.
-        *(("--system-prompt-snapshot", "off") if facts.resumed else ()),
+        # Otherwise it continues with the orientation of the conversation's beginning; older ones do not.
+        *(("--system-prompt-snapshot", "off") if facts.resumed and not facts.older_than(SNAPSHOTS) else ()),
         *(("--model", facts.model) if facts.model else ()),
     )

@@ -36,6 +36,7 @@ from ironcurtain.container.spec import WORKSPACE, ContainerSpec, Mount
 from ironcurtain.container.terminal import ContainerTerminal, waiting
 from ironcurtain.container_agent.agent import ContainerAgent, Making
 from ironcurtain.container_agent.bubblewrapped.description import mcp_command
+from ironcurtain.container_agent.bubblewrapped.programs import version
 from ironcurtain.container_agent.bubblewrapped.sandbox import BubblewrapSandbox, Plan
 from ironcurtain.container_agent.bubblewrapped.screened import ScreenedBubblewrap
 from ironcurtain.container_agent.leftovers import clear
@@ -186,7 +187,8 @@ class ContainerKind:
         facts = Facts(keys, model, "", timeout, core.resumed, accounts, places, known, core.directory)
         in_bubblewrap = options.get(SANDBOX) == BUBBLEWRAP
         if in_bubblewrap:
-            facts = replace(facts, mcp_command=mcp_command())
+            found = self._places.program(str(core.workspace.resolve()))
+            facts = replace(facts, mcp_command=mcp_command(), version=version(found) if found else "")
         text = f"the agent runs in {NAMES[str(options.get(SANDBOX) or CONTAINER)]}"
         core.emit(events.Notice(text=text, routine=True))
         turns = read_turns(core.paths.history) if core.resumed else []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
@@ -92,6 +93,15 @@ class CommandTests(SynchronousTestCase):
         command = CLAUDE.turn(facts(resumed=True), False)
         self.assertEqual(command[command.index("--system-prompt-snapshot") + 1], "off")
         self.assertNotIn("--system-prompt-snapshot", CLAUDE.turn(facts(), False))
+        for version, has in (
+            ("2.1.256", False),
+            ("2.1.257", True),
+            ("2.2", True),
+            ("unknown", True),
+            ("1.9.999", False),
+        ):
+            command = CLAUDE.turn(replace(facts(resumed=True), version=version), False)
+            self.assertEqual("--system-prompt-snapshot" in command, has, version)
 
     def test_its_screen_goes_on_only_with_a_conversation_that_there_is(self) -> None:
         self.assertNotIn("--continue", CLAUDE.screen(facts(), True))

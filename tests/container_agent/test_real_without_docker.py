@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -62,7 +63,9 @@ class WithoutDockerCase(SynchronousTestCase):
 
 
 class TurnTests(WithoutDockerCase):
-    """A conversation with a tool of the MCP proxy, and with a project that asks for a sandbox of the agent's own."""
+    """
+    A conversation with a tool of the MCP proxy, resumed, and with a project that asks for a sandbox of the agent's own.
+    """
 
     def test_claude_code(self) -> None:
         self.converse(CLAUDE, "claude")
@@ -77,6 +80,7 @@ class TurnTests(WithoutDockerCase):
             call("filesystem__write_file", path="/workspace/hello.txt", content="hello\n"),
             text("All ", "done."),
             text("Two."),
+            text("Three."),
         )
         product = self.product
         product.home.mkdir(mode=0o700)
@@ -91,6 +95,13 @@ class TurnTests(WithoutDockerCase):
         self.assertIn("the agent runs in a sandbox of bubblewrap", err)
         self.assertEqual((product.project / "hello.txt").read_text(), "hello\n")
         self.assertEqual(self.allowed("model-request"), 3)
+        again = product.start("start", "--resume", "last")
+        out, err = again.communicate("What did I say first?\n/quit\n", timeout=PATIENCE)
+        self.assertEqual((again.returncode, out), (0, "Three.\n"), err)
+        self.assertIn("the agent runs in a sandbox of bubblewrap", err)
+        asked = json.dumps(self.stub.turns[-1]["json"])
+        self.assertIn("Do it.", asked)
+        self.assertIn("All done.", asked.replace('"All ", "done."', "All done."))
 
 
 class NewcomerTests(WithoutDockerCase):

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Literal
 
 from twisted.internet.defer import Deferred
@@ -19,10 +23,14 @@ from ironcurtain.process.accounts import Account
 from ironcurtain.sandbox import bubblewrap
 from tests.container_agent.test_screen import ScreenCase
 from tests.container_agent.worlds import UID, ScriptAgent, reactor
+from tests.programs import program
 
 Setting = Literal["", "container", "bubblewrap"]
 
 IN_BUBBLEWRAP = {"sandbox": "bubblewrap"}
+
+PLAIN = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "GIT_CONFIG_NOSYSTEM": "1"}
+"""The environment of a git without anybody's settings."""
 
 
 def demand() -> None:
@@ -56,6 +64,24 @@ class SessionTests(ScreenCase):
         self.assertIn("The next message starts a new one", str(error))
         self.assertEqual(await self.say(session, "echo back"), "back\n")
         self.assertEqual(len(self.audit(session, "container")), 2)
+
+    async def test_git_works_in_a_linked_worktree_at_its_own_path(self) -> None:
+        git = program("git")
+        top = Path(tempfile.mkdtemp(prefix="ic", dir="/var/tmp")).resolve()
+        self.addCleanup(shutil.rmtree, top)
+        top.chmod(0o755)
+        own = ["-c", "user.name=Ann", "-c", "user.email=ann@home.test"]
+        for words in (["init", "-qb", "main"], [*own, "commit", "-qm", "1", "--allow-empty"]):
+            (top / "main").mkdir(exist_ok=True)
+            subprocess.run([git, *words], cwd=top / "main", check=True, env=PLAIN)
+        subprocess.run([git, "worktree", "add", "-q", "../tree"], cwd=top / "main", check=True, env=PLAIN)
+        subprocess.run(["chown", "-R", f"{UID}", str(top)], check=True)
+        session = await self.start(options=IN_BUBBLEWRAP, workspace=top / "tree")
+        commit = "git -c user.name=Ann -c user.email=a@home.test commit -qam 2"
+        said = await self.say(
+            session, f"pwd; echo 1 >new; git add new && {commit}; git log --format=%s; git status -s 2>&1"
+        )
+        self.assertEqual(said, f"{top}/tree\n2\n1\n")
 
     async def test_screen_gets_keys_sizes_and_its_own_end(self) -> None:
         session = await self.begin(options=IN_BUBBLEWRAP, task="a task")
