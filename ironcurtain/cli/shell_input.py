@@ -104,6 +104,13 @@ def read_data(descriptor: int, quiet: float = QUIET_SECONDS) -> PipedData:
     return found
 
 
+def is_unread(descriptor: int) -> bool:
+    """:returns: whether the other end of a pipe or socket is closed."""
+    poll = select.poll()
+    poll.register(descriptor, 0)
+    return bool(poll.poll(0))
+
+
 class InstructionInput(Protocol):
     """
     Standard input: instructions as lines that begin with ``#``, and actions as JSON.

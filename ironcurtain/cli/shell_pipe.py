@@ -18,7 +18,7 @@ from twisted.internet.stdio import StandardIO
 from ironcurtain.assembly import Application
 from ironcurtain.cli.run import run
 from ironcurtain.cli.shell_asking import TerminalQuestions, nobody_attends, open_terminal
-from ironcurtain.cli.shell_input import InstructionInput, PipedData, read_data
+from ironcurtain.cli.shell_input import InstructionInput, PipedData, is_unread, read_data
 from ironcurtain.cli.shell_text import print_text
 from ironcurtain.errors import IronCurtainError, NotAllowed, SessionError, StaleDecision, UsageError
 from ironcurtain.files.locks import is_held
@@ -183,9 +183,14 @@ class PipeFrontEnd:
                 self._print(Notice(text=f"{e.code}: {e}"))
 
     def _input_ended(self) -> None:
-        """What waits for the program is asked elsewhere, if somebody is there; else it is denied."""
+        """
+        What waits for the program is asked elsewhere, if somebody is there; else it is denied. If nobody reads what is
+        said either, as when a connection ended, all ends: nobody would know what is done.
+        """
         pending = self._pending
-        if isinstance(pending, PlanProposed):
+        if is_unread(1):
+            self._end()
+        elif isinstance(pending, PlanProposed):
             self._leave_to_policy(pending)
         elif pending is not None and self._attended():
             self._ask(pending)

@@ -18,7 +18,7 @@ from ironcurtain.policy import Decision, Verdict
 from ironcurtain.policy.verdict import Reversal
 from ironcurtain.process.piped import CommandReactor
 from ironcurtain.shell.child_run import AGENT_TOOL, ChildRun
-from ironcurtain.shell.children import checked_host, child_start, command_line, read_only
+from ironcurtain.shell.children import checked_host, child_start, command_line, read_only, why_no_answer
 from ironcurtain.shell.commands import STATUSES
 from ironcurtain.shell.execution import CommandResult
 from ironcurtain.shell.inheritance import AgentPolicies
@@ -172,6 +172,8 @@ class AgentHand:
         data = "\n".join(part for part in said if part).encode("utf-8", "replace").replace(b"\n", b"\r\n")
         self.admission.close(call, STATUSES.get(outcome, "error"), data)
         reason = f"no end within {how.seconds:g} s" if outcome is StepOutcome.TIMED_OUT else ""
+        if done is None and child.stopped is None:
+            reason = why_no_answer(status, host)
         return CommandResult(outcome, status, data, reason=reason)
 
     def interrupt(self) -> None:

@@ -36,6 +36,9 @@ STEPS_KEPT: Final = 200
 STEP_LIMIT: Final = 2000
 """Most characters that are kept of each."""
 
+_SSH_FAILED, _NOT_FOUND = 255, 127
+"""Statuses of ssh(1) and sh(1)."""
+
 _HOST: Final = re.compile(r"(?:[A-Za-z0-9._-]+@)?[A-Za-z0-9](?:[A-Za-z0-9._:-]*[A-Za-z0-9])?")
 
 
@@ -138,6 +141,19 @@ def child_start(
     lines = "".join(f"{value}\n" for value in values.values()).encode()
     argv = ("ssh", "-T", "-o", "BatchMode=yes", "--", host, f"exec sh -c {shlex.quote(script)}")
     return ChildStart(argv, dict(environ), lines + instruction)
+
+
+def why_no_answer(status: int | None, host: str) -> str:
+    """
+    :param status: of the process that ended without an answer.
+    :param host: where the child was to be; empty: here.
+    :returns: why there is none, and what to do.
+    """
+    if host and status == _SSH_FAILED:
+        return f"ssh did not reach {host}, or lost it: see whether 'ssh -o BatchMode=yes {host} true' works"
+    if host and status == _NOT_FOUND:
+        return f"there is no command ironcurtain for ssh on {host}: install it there, on the PATH of such commands"
+    return f"it ended without an answer, with status {status}"
 
 
 def asked_arguments(asked: ProposedStep, arguments: Mapping[str, Any]) -> dict[str, Any]:
