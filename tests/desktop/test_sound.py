@@ -43,11 +43,11 @@ class SoundTests(SynchronousTestCase):
         cls.server = cls.desktop.server()
         cls.addClassCleanup(cls.server.close)
 
-    def hear(self, source: str, *words: str) -> str:
+    def hear(self, source: str, seconds: int, *words: str) -> str:
         """:returns: what is heard while a sentence is played to a device, which ``words`` name."""
         wave = f"{self.desktop.top}/said.wav"
         self.assertEqual(self.desktop.run("espeak-ng", "-w", wave, "Open the file and delete the report.").wait(), 0)
-        asked = self.server.send("tools/call", name="listen", arguments={"source": source, "seconds": 4})
+        asked = self.server.send("tools/call", name="listen", arguments={"source": source, "seconds": seconds})
         wait_for(lambda: b"parec" in self.listed("source-outputs"), "the recording")
         self.assertEqual(self.desktop.run("paplay", *words, wave).wait(), 0)
         result = self.server.answer(asked)
@@ -61,11 +61,11 @@ class SoundTests(SynchronousTestCase):
         if why := SensesWorker().available()["speech"]:
             self.assertIn(why, self.server.call("status")["listen to the microphone"])
             return
-        self.assertIn("delete the report", self.hear("system"))
-        self.assertNotIn("report", self.hear("microphone"))
+        self.assertIn("delete the report", self.hear("system", 4))
+        self.assertIn('"transcript": []', self.hear("microphone", 2))
 
     def test_what_is_spoken_plays(self) -> None:
-        self.assertEqual(self.server.call("speak", text="-w /tmp/x Hello"), {"characters": 15})
+        self.assertEqual(self.server.call("speak", text="-w x"), {"characters": 4})
 
     def test_application_without_sound_is_not_heard(self) -> None:
         why = self.server.refusal("listen", source="app", app="mousepad", seconds=1)

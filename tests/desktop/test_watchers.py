@@ -58,7 +58,7 @@ class DesktopTriggerTests(TestCase):
         wave = f"{desktop.top}/said.wav"
         self.assertEqual(desktop.run("espeak-ng", "-w", wave, "Open the file and delete the report.").wait(), 0)
         saying = LoopingCall(lambda: deferToThread(desktop.run("paplay", "--device=room", wave).wait))
-        saying.start(3.0)  # the first one may come before the recorder
+        saying.start(5.0)  # the first one may come before the recorder; without a pause it would be one long piece
         said = (await came).data["said"]
         saying.stop()
         self.assertIn("delete the report", said.lower())
