@@ -98,7 +98,7 @@ class DoctorTests(ProductCase):
     def test_without_a_desktop_each_sense_says_what_it_lacks(self) -> None:
         findings = {each["what"]: each for each in json.loads(self.product.run("doctor", "--json").stdout)}
         lines = [each for what, each in findings.items() if what.startswith("desktop: ")]
-        self.assertEqual(len(lines), 11)
+        self.assertEqual(len(lines), 12)
         self.assertEqual({each["state"] for each in lines}, {"ok"})
         why = "unsupported: there is no desktop: neither DISPLAY nor WAYLAND_DISPLAY is set"
         self.assertEqual(findings["desktop: windows"]["detail"], why)

@@ -172,5 +172,6 @@ class HeadlessTests(SynchronousTestCase):
         at = {"app": "zenity", "window": window["window"]}
         point = {"bounds": window["bounds"], "point": [x + width // 2, y + height // 2]}
         self.assertIn("has no mouse", server.refusal("click", **at, **point))
+        self.assertIn("has no mouse", server.call("status")["click, drag, scroll"])
         server.call("type", **at, text="Grüße, all of it\n")
         self.assertEqual(dialog.communicate(timeout=10)[0].decode(), "Grüße, all of it\n")

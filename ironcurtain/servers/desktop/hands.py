@@ -238,11 +238,11 @@ def _verify_focus(found: Screen, known: Guard, window: Window) -> None:
 
 def _verify_typed(found: Screen, known: Guard, window: Window, count: int, whole: int) -> None:
     """:raises DesktopError: the window is still there, and another one has taken the focus while text was typed."""
-    if not any(each.id == window.id for each in found.windows(known.app)):
-        return  # what was typed has closed it
     try:
         _verify_focus(found, known, window)
     except DesktopError as e:
+        if not any(each.id == window.id for each in found.windows(known.app)):
+            return  # what was typed has closed it
         raise DesktopError(
             f"{e}; of the {count} of {whole} characters that were typed, up to {PIECE} may have gone there"
         ) from None

@@ -58,7 +58,8 @@ def senses(environ: Mapping[str, str], worker: SensesWorker) -> list[Sense]:
         "screenshot": [partial(_picture, environ), partial(needs, "pictures")],
         "tree, press, set_value, select": [lambda: asyncio.run(_elements(environ))],
         "read_text": [partial(_picture, environ), partial(needs, "text")],
-        "click, drag, scroll, window, open": [partial(_screen, environ)],
+        "window, open": [partial(_screen, environ)],
+        "click, drag, scroll": [partial(_pointer, environ)],
         "key, type": [partial(_screen, environ), partial(_programs, typing)],
         "clipboard_read, clipboard_write": [lambda: _programs(line[0] for line in clipboard())],
         "notify": [lambda: asyncio.run(_notifications(environ))],
@@ -85,6 +86,11 @@ def _sense(name: str, *checks: Callable[[], object]) -> Sense:
 def _screen(environ: Mapping[str, str]) -> None:
     with screen(environ) as found:
         _ = found.size
+
+
+def _pointer(environ: Mapping[str, str]) -> None:
+    with screen(environ) as found:
+        found.check_pointer()
 
 
 def _picture(environ: Mapping[str, str]) -> None:

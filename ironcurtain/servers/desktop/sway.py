@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ironcurtain.servers.desktop.keys import Chord
-from ironcurtain.servers.desktop.model import Bounds, DesktopError, Window, shown
+from ironcurtain.servers.desktop.model import Bounds, DesktopError, Unsupported, Window, shown
 from ironcurtain.servers.desktop.programs import installed, output
 
 _BUTTONS = {1: "button1", 2: "button2", 3: "button3", 4: "button4", 5: "button5", 6: "button6", 7: "button7"}
@@ -91,16 +91,14 @@ class Sway:
         """Sway cannot be kept from serving others meanwhile."""
         yield
 
-    def pointer(self, x: int, y: int) -> None:
-        """
-        Move the pointer.
-
-        :raises DesktopError: there is none, so that applications would not notice.
-        """
+    def check_pointer(self) -> None:
+        """:raises Unsupported: the seat has none, so that applications would not notice what it does."""
         if not any(seat["capabilities"] & _POINTER for seat in self._seats()):
-            raise DesktopError(
-                "this seat of sway has no mouse, so that nothing can be clicked; use press, set_value or key"
-            )
+            raise Unsupported("this seat of sway has no mouse, so nothing can be clicked; use press, set_value or key")
+
+    def pointer(self, x: int, y: int) -> None:
+        """Move the pointer."""
+        self.check_pointer()
         corner = self.size
         self._do(f"seat - cursor set {x - corner.x} {y - corner.y}")
 

@@ -152,6 +152,9 @@ class X11:
             self._display.ungrab_server()
             self._display.sync()
 
+    def check_pointer(self) -> None:
+        """A display with X11 always has one."""
+
     def pointer(self, x: int, y: int) -> None:
         """Move the pointer."""
         from Xlib import X
