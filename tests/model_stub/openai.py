@@ -35,7 +35,7 @@ CODE_MODE = "exec"
 
 
 def handles(method: str, path: str) -> bool:
-    return method == "POST" and path in ("/v1/responses", "/v1/responses/input_tokens")
+    return method == "POST" and path in ("/v1/responses", "/v1/responses/input_tokens", "/backend-api/codex/responses")
 
 
 def key(headers: Mapping[str, str]) -> str:
