@@ -25,6 +25,9 @@ OLDEST = (2, 11)
 PAUSE_SECONDS = 2.0
 """Between two attempts to reach a server."""
 
+PERMANENT = 2
+"""Number of tasks that go on whatever becomes of the connection: to connect, and to send."""
+
 MESSAGES_WAITING = 8192
 """Maximum number of messages that wait to be sent; a stream whose message is dropped ends."""
 
@@ -74,9 +77,6 @@ class NatsCarrier:
         self._bucket: KeyValue | None = None
         self._waiting: asyncio.Queue[tuple[str, bytes]] = asyncio.Queue(MESSAGES_WAITING)
         self._tasks: list[Deferred[None]] = []
-        self._working: list[Deferred[None]] = []
-        """What goes on with the connection that there is."""
-        self._subject = ""
         self._watching: Deferred[None] | None = None
         self._writing = asyncio.Lock()
 
@@ -86,12 +86,11 @@ class NatsCarrier:
 
         :param subject: to hear.
         """
-        self._subject = subject
         self._tasks = [self._begun(work) for work in (self._connect(subject), self._send())]
 
     async def stop(self) -> None:
         """Leave the server. For asyncio."""
-        for task in (*self._tasks, *self._working, self._watching):
+        for task in (*self._tasks, self._watching):
             if task is not None:
                 task.cancel()
         client, self._client = self._client, None
@@ -147,13 +146,17 @@ class NatsCarrier:
     async def _connect(self, subject: str) -> None:
         while True:
             client = Client()
+
+            async def reconnected(client: Client = client) -> None:
+                await self._reconnected(client, subject)
+
             try:
                 await client.connect(
                     **self._options,
                     max_reconnect_attempts=-1,
                     reconnect_time_wait=int(PAUSE_SECONDS),
                     disconnected_cb=self._disconnected,
-                    reconnected_cb=self._reconnected,
+                    reconnected_cb=reconnected,
                     error_cb=self._failed,
                 )
                 await self._begin(client, subject)
@@ -169,7 +172,7 @@ class NatsCarrier:
         await self._open_bucket(client)
         await client.subscribe(subject, cb=self._message)
         self._client = client
-        self._working = [self._begun(work(client)) for work in self._also]
+        self._tasks += [self._begun(work(client)) for work in self._also]
         self._changed("")
 
     async def _open_bucket(self, client: Client) -> None:
@@ -205,26 +208,24 @@ class NatsCarrier:
     async def _disconnected(self) -> None:
         self._changed("the connection was lost")
 
-    async def _reconnected(self) -> None:
-        if self._client is None:
-            return
+    async def _reconnected(self, client: Client, subject: str) -> None:
         try:
-            require_version(self._client)
+            require_version(client)
         except TooOld as e:
             self._changed(str(e))
-            self._tasks.append(self._begun(self._begin_again(self._client)))
+            self._client = self._bucket = None
+            for task in (*self._tasks[PERMANENT:], self._watching):
+                if task is not None:
+                    task.cancel()
+            self._tasks[PERMANENT:] = [self._begun(self._begin_again(client, subject))]
         else:
             self._changed("")
 
-    async def _begin_again(self, client: Client) -> None:
+    async def _begin_again(self, client: Client, subject: str) -> None:
         """Leave a server that cannot be used, and try until there is another."""
-        self._client = self._bucket = None
-        for task in (*self._working, self._watching):
-            if task is not None:
-                task.cancel()
         await client.close()
         await asyncio.sleep(PAUSE_SECONDS)
-        await self._connect(self._subject)
+        await self._connect(subject)
 
     async def _failed(self, error: Exception) -> None:
         self.log.info("NATS: {error}", error=error)

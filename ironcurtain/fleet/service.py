@@ -72,15 +72,15 @@ class FleetService:
         key, self._trust = SigningKey.load_or_make(home.records), TrustFile(home)
         self._members, self._mirrors = Members(reactor.seconds), Mirrors(reactor, home, self._open)
         self._own = OwnState(home, name, key, settings, able)
-        self._keeper = Keeper(reactor, home)
-        taker = Taker(reactor, home, self._trust, self._own.room, able.check, self._keeper)
+        keeper = Keeper(reactor, home)
+        taker = Taker(reactor, home, self._trust, self._own.room, able.check, keeper)
         serving, self._sealing = Serving(reactor, home, self._trust), Sealing(name, key, self._trust)
         kept, trust = KeptHeads(home), self._trust
         heads = HeadsStream(
             name, credentials.replicas, fleet_heads(home), lambda host, line: kept.take(host, line, trust())
         )
         queue = TaskQueue(credentials.replicas, taker)
-        self._offering, also = Offering(home, name, key, queue, self._silent), (heads.run, queue.run)
+        self._tasks, also = Tasks(Offering(home, name, key, queue, self._silent), keeper), (heads.run, queue.run)
         self._carrier = NatsCarrier(options, credentials.replicas, self._heard, self._told, self._changed, also)
         self._streams = Streams(
             self._carrier,
@@ -88,8 +88,7 @@ class FleetService:
             lambda host, proved: self._sealing.accepting(host, serving.accept(proved)),
             reactor,
         )
-        self._unreached = Unreached("not connected yet", time.time())
-        self._reached_at = self._stored_at = reactor.seconds()
+        self._unreached = Unreached("not connected yet", time.time(), reactor.seconds())
         self._loop = LoopingCall(self._round)
 
     async def start(self) -> None:
@@ -124,9 +123,7 @@ class FleetService:
             self._lose(host, f"{host} is lost")
         if self._own.due(self._reactor.seconds()) or self._unreached.why:
             self._say()
-        if not self._unreached.why:
-            self._offering.look(self._reactor.seconds())
-        self._keeper.look(self._reactor.seconds(), self._stored_at)
+        self._tasks.look(self._reactor.seconds(), not self._unreached.why)
         known = self._members.kept(self._unreached.why, self._unreached.since, time.time())
         write_atomically(self._home.fleet_members, msgspec.json.encode(known), durable=False)
 
@@ -137,10 +134,10 @@ class FleetService:
 
     def _said(self, stored: bool, at: float) -> None:
         if stored:
-            self._stored_at = max(at, self._stored_at)
+            self._tasks.keeper.stored(at)
 
     def _silent(self, host: str) -> bool:
-        return not self._unreached.why and self._members.silent(host, self._reached_at)
+        return not self._unreached.why and self._members.silent(host, self._unreached.at)
 
     def _failed(self, failure: Failure) -> None:
         self.log.failure("a part of the fleet failed", failure)
@@ -182,13 +179,12 @@ class FleetService:
     def _changed(self, why: str) -> None:
         if why == self._unreached.why:
             return
-        self._unreached = Unreached(why, time.time())
+        self._unreached = Unreached(why, time.time(), self._reactor.seconds())
         if why:
             self.log.warn("the fleet is not reached: {why}", why=why)
             self._streams.lose()
             Deferred.fromCoroutine(self._mirrors.keep(())).addErrback(self._failed)
         else:
-            self._reached_at = self._reactor.seconds()
             self.log.info("{name} is a member of the fleet", name=self._own.name)
             self._say()
             for host in self._members.here():
@@ -225,16 +221,42 @@ def account_names(services: Services, environ: Mapping[str, str]) -> tuple[str, 
 
 
 @dataclass(frozen=True, slots=True)
+class Tasks:
+    """
+    The tasks of this host, and those of others that run here.
+
+    :param offering: of the former.
+    :param keeper: of the latter.
+    """
+
+    offering: Offering
+    keeper: Keeper
+
+    def look(self, now: float, reached: bool) -> None:
+        """
+        Do what is due.
+
+        :param now: on a monotonic clock.
+        :param reached: whether the server is.
+        """
+        if reached:
+            self.offering.look(now)
+        self.keeper.look(now)
+
+
+@dataclass(frozen=True, slots=True)
 class Unreached:
     """
     Since when the server is reached, or not.
 
     :param why: it is not; empty: it is.
     :param since: seconds since the epoch.
+    :param at: the same, on a monotonic clock.
     """
 
     why: str
     since: float
+    at: float
 
 
 class OwnState:

@@ -98,6 +98,7 @@ class Keeper:
         self._known = {taken.id: _left_behind(taken) for taken in self._files.all()}
         self._said: dict[str, Started] = {}
         self._next, self._busy = 0.0, False
+        self._stored_at = reactor.seconds()
 
     def known(self, task: str) -> Started | None:
         """:returns: what the host of a task learns of it; ``None``: it does not run here."""
@@ -129,14 +130,17 @@ class Keeper:
         self._said.pop(task, None)
         self._files.remove(task)
 
-    def look(self, now: float, stored_at: float) -> None:
+    def stored(self, at: float) -> None:
+        """:param at: when a statement of this host was made that the server has, on a monotonic clock."""
+        self._stored_at = max(at, self._stored_at)
+
+    def look(self, now: float) -> None:
         """
         Report what is due.
 
         :param now: on a monotonic clock.
-        :param stored_at: on it; when the newest statement of this host was made that the server has.
         """
-        if now - stored_at > CUT_OFF_SECONDS:
+        if now - self._stored_at > CUT_OFF_SECONDS:
             for taken in list(self._known.values()):
                 if taken.restart and taken.started.session and not taken.over:
                     self._give_up(taken, "this host is cut off from the fleet, where it counts as lost soon")

@@ -38,11 +38,10 @@ T = TypeVar("T")
 class LoopAgent:
     """
     :param work: what the loop does.
-    :param alone: whether it begins by itself once it has started, and ends its session; else :meth:`run` is called.
     """
 
-    def __init__(self, core: Core, reactor: Any, work: LoopWork, alone: bool = False) -> None:
-        self._core, self._reactor, self._work, self._alone = core, reactor, work, alone
+    def __init__(self, core: Core, reactor: Any, work: LoopWork) -> None:
+        self._core, self._reactor, self._work = core, reactor, work
         self._snapshot = succeed(None)
         self._limits = _limits(work.settings, core)
         self._journal = Journal(core.paths)
@@ -87,7 +86,7 @@ class LoopAgent:
             except BaseException:
                 await self.stop()
                 raise
-        if self._alone:
+        if self._work.alone:
             self._reactor.callLater(0, self._go_alone)
 
     def _go_alone(self) -> None:

@@ -122,8 +122,8 @@ class LoopKind:
         def take_snapshot(number: int) -> Deferred[None]:
             return Deferred.fromCoroutine(core.snapshots.take(core.workspace, protected, number))
 
-        work = LoopWork(settings, backend, options.mode, idle, checkpoints, take_snapshot)
-        return LoopAgent(core, self._reactor, work, options.alone)
+        work = LoopWork(settings, backend, options.mode, idle, checkpoints, take_snapshot, options.alone)
+        return LoopAgent(core, self._reactor, work)
 
 
 def _check_remote(request: SessionRequest) -> None:

@@ -37,6 +37,7 @@ class LoopWork:
     :param idle_seconds: seconds without activity after which an iteration is ended; 0: never.
     :param checkpoints: ``None``: no checkpoints.
     :param take_snapshot: takes a snapshot of the workspace before the iteration with a number.
+    :param alone: whether it begins by itself once its session has started, and ends that; else a command begins it.
     """
 
     settings: LoopSettings
@@ -45,6 +46,7 @@ class LoopWork:
     idle_seconds: float
     checkpoints: Checkpoints | None
     take_snapshot: Callable[[int], Deferred[None]]
+    alone: bool = False
 
 
 class FinishedRun(NamedTuple):

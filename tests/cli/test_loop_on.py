@@ -70,7 +70,7 @@ class GiveLoopTests(SynchronousTestCase):
             ({"host": "any", "restart": True}, "--restart needs --on any"),
         ):
             with self.assertRaises(UsageError) as caught:
-                self.give(**more)  # type: ignore[arg-type]
+                self.give(**more)
             self.assertIn(why, str(caught.exception))
         self.assertEqual(TaskFiles(self.home).all(), [])
 

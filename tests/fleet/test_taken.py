@@ -44,12 +44,12 @@ class KeeperTests(SynchronousTestCase):
     def test_host_that_is_cut_off_ends_what_may_be_started_elsewhere(self) -> None:
         for restart, ends in ((False, 0), (True, 1)):
             self.run_one(restart=restart)
-            self.keeper.look(CUT_OFF_SECONDS, 0.0)
+            self.keeper.look(CUT_OFF_SECONDS)
             self.assertEqual(len(self.stopped()), 0)
-            self.keeper.look(CUT_OFF_SECONDS + 0.1, 0.0)
+            self.keeper.look(CUT_OFF_SECONDS + 0.1)
             self.assertEqual(len(self.stopped()), ends)
             self.assertEqual(self.kept().over, Over.LOST if ends else Over.NOT_YET)
-            self.keeper.look(CUT_OFF_SECONDS + 9.0, 0.0)
+            self.keeper.look(CUT_OFF_SECONDS + 9.0)
             self.assertEqual(len(self.stopped()), ends)
 
     def test_it_ends_before_the_others_can_count_this_host_as_lost(self) -> None:
