@@ -11,6 +11,7 @@ from twisted.internet import reactor
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IListeningPort
 from twisted.internet.threads import deferToThread
+from twisted.logger import LogEvent, globalLogPublisher
 from twisted.trial.unittest import SkipTest, TestCase
 from twisted.web.server import Request, Site
 
@@ -82,6 +83,17 @@ class SocketTests(ServerTestCase):
         result = await deferToThread(subprocess.run, command, capture_output=True, check=True, timeout=30)
         (answer,) = parse(result.stdout)
         self.assertRefused(answer, 403, "NOT_ALLOWED")
+
+    async def test_requests_leave_no_lines_in_the_log(self) -> None:
+        logged: list[str] = []
+
+        def observe(event: LogEvent) -> None:
+            logged.append(str(event))
+
+        globalLogPublisher.addObserver(observe)
+        self.addCleanup(globalLogPublisher.removeObserver, observe)
+        self.assertEqual((await self.ask("GET", "/v1/sessions")).status, 200)
+        self.assertEqual([line for line in logged if "/v1/" in line], [])
 
     async def test_what_a_dead_process_left_is_replaced(self) -> None:
         path = self.path.with_name("old.sock")

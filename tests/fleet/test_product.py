@@ -150,6 +150,12 @@ class FleetTests(SynchronousTestCase):
             log.write_bytes(wrong)
             self.assertIn("NOT intact", self.verified())
         self.assertIn("no session 9", self.laptop.product.run("logs", "build-3/9").stderr)
+        for words in (("build-3/1",), ("--all",)):
+            report = self.laptop.product.run("report", *words)
+            self.assertEqual(report.returncode, 1)  # its log was changed above
+            self.assertIn("Session build-3/1: ", report.stdout)
+            self.assertRegex(report.stdout, r"approved +local:\w+@laptop")
+        self.assertIn("another machine's", self.laptop.product.run("diff", "build-3/1").stderr)
 
     def test_a_session_is_started_on_the_other_host(self) -> None:
         self.join("admin")
@@ -171,9 +177,9 @@ class FleetTests(SynchronousTestCase):
         begun = self.laptop.product.run("start", "--on", "any", "--backend", script, "Read it")
         self.assertEqual(begun.returncode, 0, begun.stderr)
         self.laptop.product.run("start", "--label", "gpu", "Train it")
-        wait_until(lambda: self.tasks()[0]["state"] == "started")
+        wait_until(lambda: self.tasks()[0]["state"] == "ended")
         self.assertEqual([(task["state"], task["host"]) for task in self.tasks()][1:], [("waiting", "")])
-        self.assertIn("started  build-3/1", self.laptop.product.run("fleet", "status").stdout)
+        self.assertRegex(self.laptop.product.run("fleet", "status").stdout, r"ended +build-3/1")
         (path,) = self.build.product.home.glob("sessions/*/audit.jsonl")
         first, second = (self.offer(task) for task in self.tasks())
         forged = second.replace(rb"\"labels\":[\"gpu\"]", rb"\"labels\":[]")
