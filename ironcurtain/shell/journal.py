@@ -12,7 +12,7 @@ from ironcurtain.session.history import History
 from ironcurtain.session.model import Turn, Usage
 from ironcurtain.session.parts import Core
 from ironcurtain.shell.assistant import CANCELLED
-from ironcurtain.shell.messages import InstructionDone
+from ironcurtain.shell.messages import InstructionDone, Message, StepCompleted, StepKind, StepStarted
 
 
 class TurnJournal:
@@ -24,13 +24,23 @@ class TurnJournal:
 
     def __init__(self, core: Core) -> None:
         self._core, self._history = core, History(core.paths.history)
-        self._instruction, self._began = "", ""
+        self._instruction, self._began, self._speaks = "", "", False
         self.clean: Callable[[str], str] = core.services.redactor.text
 
     def begin(self, instruction: str) -> None:
         """An instruction is worked on."""
         self._instruction, self._began = instruction, timestamp(self._core.services.now())
         self._core.emit(events.TurnStarted(turn=len(self._history.turns) + 1, message=self.clean(instruction)))
+
+    def note(self, message: Message) -> None:
+        """Log what steps have to say that are no commands: of these, the terminal has it."""
+        match message:
+            case StepStarted(kind=kind):
+                self._speaks = kind is not StepKind.COMMAND
+            case StepCompleted(step=step, output=output) if self._speaks:
+                self._speaks = False
+                for line in output.splitlines():
+                    self._core.log_line(f"step {step}", self.clean(line))
 
     def end(self, done: InstructionDone, usage: Usage) -> None:
         """It is done. A history that cannot be written is logged."""

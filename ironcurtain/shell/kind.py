@@ -172,6 +172,7 @@ class _Making:
         runner.cleared = lambda: agent.tell(Notice(text=CLEARED))
         agent.assistant = self._assistant(agent, wrapped, runner)
         agent.journal.clean = self._scrubber.text
+        agent.watch(agent.journal.note)
         agent.front_ends.trace_id = self._trace.trace_id
         if (tracer := self._tracer()) is not None:
             agent.watch(tracer.receive)

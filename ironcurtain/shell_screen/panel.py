@@ -263,6 +263,8 @@ class Panel:
         self._said = ""
         if self._asks_about(message.plan_id, message.step):
             self.question = None
+        if message.plan_id == self.plan.id and self.plan.speaks(message.step):
+            self._print(*step_record.result(message, self.look))
         self.plan.end(message.plan_id, message.step, message.outcome)
         if self.question is None:
             self.close_question("thinking", now)

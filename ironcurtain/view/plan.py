@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ironcurtain.shell.messages import PlanProposed, ProposedStep, StepOutcome
+from ironcurtain.shell.messages import PlanProposed, ProposedStep, StepKind, StepOutcome
 
 
 @dataclass(slots=True)
@@ -31,6 +31,11 @@ class Plan:
     def waiting(self) -> list[ProposedStep]:
         """Steps that have not begun, in order."""
         return [self.steps[number] for number in sorted(self.steps) if not self._begun(number)]
+
+    def speaks(self, number: int) -> bool:
+        """:returns: whether a step is no command, so that what it has to say is not on the terminal already."""
+        step = self.steps.get(number)
+        return step is not None and step.kind is not StepKind.COMMAND
 
     def put(self, plan_id: str, step: ProposedStep) -> None:
         """Take one step, new or changed; it is the only one of a plan that was not known."""

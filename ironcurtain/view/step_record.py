@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from ironcurtain.shell.messages import InstructionDone, StepCompleted, StepOutcome
-from ironcurtain.text.columns import Line, Span
+from ironcurtain.text.columns import Line, Span, cut
 from ironcurtain.text.display import took
 from ironcurtain.view.events import TEXT_LIMIT
 from ironcurtain.view.look import Look
@@ -16,6 +16,9 @@ from ironcurtain.view.steps import risk_line
 
 COMMAND_LINES, COMMAND_CHARACTERS = 20, 2000
 """How much of a command is printed; it was shown whole where it was decided on."""
+
+RESULT_LINES, RESULT_CHARACTERS = 12, 400
+"""How much is printed of what a step has to say that is no command: lines, and characters of each."""
 
 LISTED = 60
 """Most characters of a command in the list of a plan."""
@@ -102,6 +105,20 @@ def decided(number: int, allowed: bool, by: str, reason: str, look: Look) -> Pri
     words = f"step {number} {'allowed' if allowed else 'denied'} by {look.brief(by, 60)}"
     why = f": {look.brief(reason, TEXT_LIMIT)}" if reason else ""
     return Printed((Span(words + why, "good" if allowed else "bad"),), Edge.JOINT)
+
+
+def result(done: StepCompleted, look: Look) -> list[Printed]:
+    """:returns: what a file, a tool or an agent below has to say, which nothing else shows; of much, begin and end."""
+    lines = look.text(done.output.strip("\r\n")).split("\n") if done.output.strip() else []
+    more = len(lines) - RESULT_LINES
+    shown = [cut(line, RESULT_CHARACTERS, look.signs.rest) for line in lines]
+    if more > 0:
+        half = RESULT_LINES // 2
+        left_out = f"{look.signs.rest} {more:,} more lines: ironcurtain logs has all"
+        shown = [*shown[:half], left_out, *shown[-half:]]
+    elif shown != lines:
+        shown.append(f"{look.signs.rest} ironcurtain logs has all")
+    return [Printed((Span("  "), Span(line, "dim")), indent=2) for line in shown]
 
 
 def completed(done: StepCompleted, look: Look) -> Printed:

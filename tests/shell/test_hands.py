@@ -57,6 +57,8 @@ class HandsTests(SpokenCase):
         self.assertEqual(named, [("shell", "run"), ("shell", "edit"), ("shell", "edit"), ("fake", "echo")])
         statuses = [record["status"] for record in self.product.audit() if record["kind"] == "outcome"]
         self.assertEqual(statuses, ["success"] * 4)
+        (log,) = self.product.home.glob("sessions/*/session.log")
+        self.assertRegex(log.read_text(), "step 4: .*approve it yourself")
         undone = self.product.run("undo", "--yes")
         self.assertEqual(undone.returncode, 0, undone.stderr)
         self.assertFalse((self.product.project / "note").exists())

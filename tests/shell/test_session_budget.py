@@ -100,9 +100,12 @@ class BudgetTests(AssistantTestCase):
 class BelowTests(AssistantTestCase):
     """What agents below use counts here, and they may use no more than is left."""
 
-    def budget(self, **limits: float) -> SessionBudget:
+    def budget(self, tokens: float | None = None, cost: float | None = None) -> SessionBudget:
         accounting = Accounting(
-            BudgetMeter(BudgetLimits(**limits)), lambda tokens: None, self.events.append, self.clock.seconds
+            BudgetMeter(BudgetLimits(tokens=tokens, cost=cost)),
+            lambda tokens: None,
+            self.events.append,
+            self.clock.seconds,
         )
         return SessionBudget(accounting, False, self.told.append)
 
@@ -131,6 +134,7 @@ class BelowTests(AssistantTestCase):
             self.assertEqual(budget.below(done, "the agent on far"), "tokens: not known")
             self.assertIn("the agent on far did not say how many tokens it used", self.told[-1].text)  # type: ignore[union-attr]
             self.assertFalse(budget.usage.token_tracking_available)
+        budget = self.budget()
         budget.begin()
         self.assertTrue(budget.usage.token_tracking_available)
         budget.below(InstructionDone(tokens_in=10, usage_known=False), "it")
