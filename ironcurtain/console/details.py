@@ -15,7 +15,6 @@ from ironcurtain.view.banner import REASON_LINES
 from ironcurtain.view.chronicle import Chronicle
 from ironcurtain.view.commands import CONSOLE, entries, help_lines
 from ironcurtain.view.escalations import (
-    IN_FULL,
     NAME_LIMIT,
     approvals_words,
     outcome_words,
@@ -35,7 +34,7 @@ KEYS = (
     ("a  d", "approve or deny the chosen escalation; y confirms after a second. To approve, read its text to the end"),
     ("A", "approve it and stop asking about such calls, after a confirmation"),
     ("up down", "choose; also j and k, or the mouse"),
-    ("Tab", "go to the next list: waiting, sessions, history"),
+    ("Tab", "go to the next list: sessions, waiting, history"),
     ("PgUp PgDn", "scroll down in the text, also with Space or the wheel"),
     ("g G", "go to the beginning or the end of the text"),
     ("f", "filter what is listed"),
@@ -73,7 +72,7 @@ class Details:
         """
         width = max(width, LEAST_WIDTH)
         if state.help:
-            return Text("HELP", help_lines((*KEYS, *entries(CONSOLE)), width))
+            return Text("HELP, Esc to close", help_lines((*KEYS, *entries(CONSOLE)), width))
         if state.permitted:
             return Text("PERMISSIONS, Esc to close", permission_rows(state.permissions, width, now))
         if state.section is Section.SESSIONS:
@@ -101,6 +100,8 @@ class Details:
         info = state.session
         if info is not None and info.head is not None:
             lines.append((Span(one_line(head_words(info.head, width)), "dim"),))
+        if state.opened:
+            return Text("ACTIVITY", lines, from_end=True)
         sandbox = f", {one_line(info.sandbox, 20)}" if info is not None and info.sandbox else ""
         return Text(f"ACTIVITY of session {state.followed}{sandbox}" if state.followed else "", lines, from_end=True)
 
@@ -125,7 +126,7 @@ def escalation_lines(escalation: EscalationView, width: int) -> tuple[list[Line]
         rest += _dim(whole_reason)
     if whole_name != name:
         rest += [(Span(part, "bold"),) for part in wrap(whole_name, width)]
-    return ([*lines, IN_FULL, *rest] if rest else lines), shown.complete
+    return [*lines, *rest], shown.complete
 
 
 def _heading(escalation: EscalationView, now: float) -> str:

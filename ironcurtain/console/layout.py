@@ -10,7 +10,6 @@ from ironcurtain.console.rows import clock, empty, row
 from ironcurtain.console.state import ConsoleState, Section, Shown, ShownEscalation, key_of
 from ironcurtain.escalation.decision_keys import Page
 from ironcurtain.operations.model import EscalationView
-from ironcurtain.session.model import SessionInfo
 from ironcurtain.text.columns import Line, Span, cells, clip, cut, cut_left, items, pad, unstyled, wrap
 from ironcurtain.text.display import one_line
 from ironcurtain.view.escalations import tool_name
@@ -33,7 +32,6 @@ REMARK_LINES = 2
 Maximum number of lines of the message at the foot: with more, a call with many arguments would not fit on 24 rows.
 """
 
-_ORDER = (Section.SESSIONS, Section.WAITING, Section.HISTORY)
 _SPARE = (Section.WAITING, Section.SESSIONS, Section.HISTORY)
 """Order in which lists get spare rows."""
 
@@ -91,8 +89,8 @@ def frame(
     """
     foot = _foot(state, columns, rows, early, True)
     room = max(rows - 1 - len(foot), 0)
-    if state.opened and state.session is not None and not state.aside:
-        body, lists, shown = _alone(state, state.session, details, columns, room, now)
+    if state.aside or (state.opened and state.session is not None):
+        body, lists, shown = _alone(state, details, columns, room, now)
     elif columns >= WIDE:
         body, lists, shown = _beside(state, details, columns, room, now)
     else:
@@ -207,7 +205,7 @@ def _stacked(state: ConsoleState, details: Details, columns: int, room: int, now
     if room < LOW - 4:
         shares = {state.section: min(max(room // 4, 1), 4)}
     else:
-        shares = {section: _SHARES[section] + max(room - 21, 0) // 6 for section in _ORDER}
+        shares = {section: _SHARES[section] + max(room - 21, 0) // 6 for section in Section}
     for section, most in _spread(state, shares, room - len(text.lines) - 1).items():
         _list(lists, state, section, columns, most, now, 1)
     panel, shown = _panel(state, text, columns, room - len(lists.lines), lists)
@@ -217,7 +215,7 @@ def _stacked(state: ConsoleState, details: Details, columns: int, room: int, now
 def _beside(state: ConsoleState, details: Details, columns: int, room: int, now: float) -> Body:
     lists, width = _Lists(), columns // 2
     heights = {Section.SESSIONS: room // 4, Section.WAITING: room // 2, Section.HISTORY: room // 4}
-    shares = {section: max(heights[section] - 1, 1) for section in _ORDER}
+    shares = {section: max(heights[section] - 1, 1) for section in Section}
     for section, most in _spread(state, shares, room).items():
         _list(lists, state, section, width, most, now, 1)
     text = details.text(state, columns - width - 2, now)
@@ -230,11 +228,12 @@ def _beside(state: ConsoleState, details: Details, columns: int, room: int, now:
     return body, lists, shown
 
 
-def _alone(state: ConsoleState, info: SessionInfo, details: Details, columns: int, room: int, now: float) -> Body:
-    """A session that has the screen for itself."""
-    lists = _Lists([_rule(f"SESSION {info.number}", columns, True)])
-    facts = session_lines(info, state.turns, columns - 2, now)
-    lists.lines += [(Span(" "), *line) for line in facts[: max(room // 2, 1)]]
+def _alone(state: ConsoleState, details: Details, columns: int, room: int, now: float) -> Body:
+    """A session that has the screen for itself, or what belongs to no list."""
+    lists = _Lists()
+    if (info := state.session) is not None and not state.aside:
+        facts = session_lines(info, state.turns, columns - 2, now)[: max(room // 2, 1)]
+        lists.lines = [_rule(f"SESSION {info.number}", columns, True), *((Span(" "), *line) for line in facts)]
     panel, shown = _panel(state, details.text(state, columns - 1, now), columns, room - len(lists.lines), lists)
     return [*lists.lines, *panel], lists, shown
 

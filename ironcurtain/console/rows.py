@@ -106,10 +106,10 @@ def _escalation(each: EscalationView, peers: Sequence[EscalationView], width: in
         begin += f"{clock(each.closed_at)}  "
     begin += f"{pad(name_of(each), min(max(cells(name_of(peer)) for peer in known), width * 2 // 5))}  "
     if each.outcome:
-        return begin + outcome_words(each)
-    if each.approvals > 1:
+        begin += f"{outcome_words(each)}  "
+    elif each.approvals > 1:
         begin += f"{len(each.approved_by)}/{each.approvals} approvals  "
-    if each.calls > 1:
+    if each.calls > 1 and not each.outcome:
         begin += f"{each.calls} times  "
     others = [
         peer.arguments

@@ -33,10 +33,10 @@ REMEMBERED = 300
 
 
 class Section(StrEnum):
-    """The lists on the screen."""
+    """The lists on the screen, from top to bottom."""
 
-    WAITING = "waiting"
     SESSIONS = "sessions"
+    WAITING = "waiting"
     HISTORY = "history"
 
 

@@ -118,7 +118,8 @@ class ToolsInUse:
 
     def _reported(self, tool: _Tool, event: AgentToolFinished, at: float, width: int) -> list[Line]:
         good, indent = event.status == "success", "  " * tool.inside
-        mark = Span(f"{indent}{self.signs.dot.strip() if good else self.signs.failed} ", "dim" if good else "bad")
+        failed = "" if good else f"{self.signs.failed} "
+        mark = Span(f"{indent}{self.signs.dot.strip()} {failed}", "dim" if good else "bad")
         room = width - len(mark.text) - len(tool.name)
         lines: list[Line] = [(mark, Span(tool.name, "dim"), *self._fitting(tool, room))]
         if not good:

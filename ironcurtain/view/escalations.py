@@ -27,9 +27,8 @@ LIST_ROWS = 200
 WIDE = 1_000_000
 """Width of a list: the terminal wraps its lines, so that they can be copied."""
 
-IN_FULL: Line = (Span("in full", "dim"),)
 CHANGES: Line = (Span("changes what is there now:", "dim"),)
-"""Stand before the arguments that do not fit in short, and before a diff."""
+"""Stands before a diff."""
 
 NAME_LIMIT, VALUE_LIMIT, REASON_LIMIT = 64, 200, 1000
 """
@@ -65,7 +64,7 @@ class Question(NamedTuple):
     @property
     def asked(self) -> list[Line]:
         """The arguments, or the form, from begin to end."""
-        return [*self.brief, *([IN_FULL, *self.full] if self.full else [])]
+        return [*self.brief, *self.full]
 
 
 def question(

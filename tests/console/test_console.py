@@ -37,12 +37,12 @@ AT_80_24 = f"""\
  path = /home/ada/x.py
  edits = 1 change (43 characters, below)
  digest 0000000000000000 over all 77 characters
- in full
  edits: 43 characters
    change 1 of 1
    one
  - two
  + 2
+
  Approve 2, filesystem.edit_file? y/Esc
  y yes  Esc no  / command  …"""
 
@@ -51,7 +51,7 @@ AT_40_15 = f"""\
 ── WAITING 2 ───────────────────────────
   1  s1  read_text_fi…  path=…1.txt 4:59
 > 2  s1  edit_file      path=…/x.py 4:59
-── ESCALATION 2, 4:59 left, 7 below ────
+── ESCALATION 2, 4:59 left, 6 below ────
  filesystem.edit_file
  agent  session 1, builtin: mend the te…
  rule   outside-the-workspace: editing
@@ -73,8 +73,8 @@ WHILE_IT_ASKS_TO_KEEP = (
         "   filesystem.edit_file in /home/ada and below\\x1b[2J\n"
         " y/Esc?",
     )
-    .replace("left ───────────", "left, 2 below ──")
-    .replace(" - two\n + 2\n", "")
+    .replace("left ───────────", "left, 1 below ──")
+    .replace(" + 2\n\n", "")
     .replace("Esc no  / command", "Esc no  PgDn more  / command")
 )
 

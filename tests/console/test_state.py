@@ -282,7 +282,7 @@ class KeyTests(SynchronousTestCase):
         )
         self.state = ConsoleState().news([], [first], NOW).news([], [first, second], NOW)
         self.assertEqual(self.state.record, second)
-        self.type("tab", "tab")
+        self.type("tab")
         self.assertEqual(self.state.news([], [first, second, third], NOW).record, third)
         self.type("down")
         self.state = self.state.news([], [first, second, third], NOW)

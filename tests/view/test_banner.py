@@ -98,7 +98,7 @@ class BannerTests(SynchronousTestCase):
     def test_arguments_are_cut_and_what_is_left_out_is_counted(self) -> None:
         lines = lines_of(arguments={"path": "/x", "content": "\n".join(map(str, range(1000)))})
         self.assertEqual(len(lines), LINES + 5)
-        self.assertEqual((lines[3], lines[LINES]), ("| in full", "| and 991 more lines"))
+        self.assertEqual((lines[3], lines[LINES]), ("| content: 3,889 characters", "| and 990 more lines"))
 
     def test_equal_calls_are_counted(self) -> None:
         self.assertIn("| 4 equal calls", lines_of(calls=4))

@@ -34,7 +34,7 @@ class ToolTests(SynchronousTestCase):
     def test_a_failure_says_how_it_failed(self) -> None:
         failed = AgentToolFinished(tool_id="t", status="error", what="exit status 1")
         lines = play(self.view, BEGUN, failed)[1:]
-        self.assertEqual(lines, ["x Bash ls -la\\x1b", "  error, exit status 1 (0 ms)"])
+        self.assertEqual(lines, [", x Bash ls -la\\x1b", "  error, exit status 1 (0 ms)"])
 
     def test_a_sub_agent_s_tool_is_indented(self) -> None:
         inside = AgentToolStarted(tool_id="t", name="Bash", what="ls", parent="a")

@@ -45,8 +45,8 @@ async def inspect(
         case "status":
             [info] = [info for info in await api.sessions() if info.number == number]
             model = str(info.options.get("model") or "the agent's default, or as chosen with /model")
-            about = session_lines(info, await api.history(number), WIDE, now)
-            return [*about, *fact_lines((("agent", info.kind), ("model", model)))]
+            agent = fact_lines((("agent", info.kind), ("model", model)))
+            return [*agent, *session_lines(info, await api.history(number), WIDE, now)]
         case "budget":
             turns = await api.history(number)
             tokens, cost = used(turns)
