@@ -38,6 +38,7 @@ PACKAGES = {
     "dunst": "dunst",
     "espeak-ng": "espeak-ng",
     "fish": "fish",
+    "gh": "gh",
     "git": "git",
     "git-lfs": "git-lfs",
     "grim": "grim",

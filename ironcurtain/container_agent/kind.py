@@ -39,6 +39,7 @@ from ironcurtain.container_agent.bubblewrapped.description import mcp_command
 from ironcurtain.container_agent.bubblewrapped.programs import version
 from ironcurtain.container_agent.bubblewrapped.sandbox import BubblewrapSandbox, Plan
 from ironcurtain.container_agent.bubblewrapped.screened import ScreenedBubblewrap
+from ironcurtain.container_agent.github import github_accounts, github_variables
 from ironcurtain.container_agent.leftovers import clear
 from ironcurtain.container_agent.places import BUBBLEWRAP, CONTAINER, NAMES, SANDBOX, Places
 from ironcurtain.container_agent.provision import (
@@ -65,6 +66,7 @@ from ironcurtain.process.identity import identify
 from ironcurtain.providers.rules import ProviderRule, provider_rules
 from ironcurtain.registries.opening import OpenRegistries, RegistrySurroundings
 from ironcurtain.registries.recording import PackageTraffic
+from ironcurtain.secrets.redaction import Secret
 from ironcurtain.session import events
 from ironcurtain.session.history import INTERRUPTED, read_turns
 from ironcurtain.session.model import SessionRequest, Turn
@@ -240,6 +242,11 @@ class ContainerKind:
         post = verified_endpoint(self._reactor, core.services.proxies).post
         around = AccountSurroundings(self._reactor, post, core.services.now, self._services.redactor)
 
+        github = core.services.settings.github
+
+        async def token() -> Secret:
+            return await configured_secret(github.token, "github.token", self._environ, self._reactor)
+
         async def account(name: str) -> TokenSource:
             if (place := payers[name].place) is not None:
                 return await open_account(self._accounts, place, around)
@@ -266,6 +273,7 @@ class ContainerKind:
             judge=mcp.network_judge(AGENT),
             undecrypted=HostPatterns(core.services.settings.network.undecrypted),
             responders=responders,
+            accounts=github_accounts(github, os.urandom, token),
         )
 
     def _registries(self, core: Core, mcp: McpProxy, heard: Callable[[PackageTraffic], None]) -> OpenRegistries:
@@ -312,6 +320,7 @@ class ContainerKind:
 
     def _plan(self, core: Core, proxies: Proxies) -> Plan:
         environment, further = self._given.make(core, proxies.authority)
+        environment |= github_variables(proxies.mitm.accounts)
         protected = session_protected(core, self._environ)
         return self._places.plan(core, environment, workspace_names(core), further, proxies.run.proxy_socket, protected)
 
@@ -343,7 +352,7 @@ class ContainerKind:
             command=command,
             tty=tty,
             account=core.account,
-            environment={**box.environment, **around, **environment},
+            environment={**box.environment, **around, **github_variables(proxies.mitm.accounts), **environment},
             workspace=core.workspace.resolve(),
             places=workspace_names(core),
             further=(*further, Mount(str(core.paths.orientation / BUNDLE_NAME), SYSTEM_BUNDLE)),

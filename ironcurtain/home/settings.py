@@ -16,6 +16,7 @@ from ironcurtain.errors import ConfigurationError
 from ironcurtain.home.account_sections import AccountName, AccountSettings
 from ironcurtain.home.container_section import ContainerSettings
 from ironcurtain.home.fleet_section import FleetSettings
+from ironcurtain.home.github_section import GitHub
 from ironcurtain.home.network_section import Network
 from ironcurtain.home.registry_sections import REGISTRIES, Registries
 from ironcurtain.home.sections import (
@@ -110,6 +111,7 @@ class Settings(Section, frozen=True):
     registries: Registries = Registries()
     accounts: dict[AccountName, AccountSettings] = msgspec.field(default_factory=dict)
     network: Network = Network()
+    github: GitHub = GitHub()
     providers: dict[str, Provider] = msgspec.field(default_factory=dict)
     prices: dict[str, Price] = msgspec.field(default_factory=dict)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import count
 from math import inf
 from typing import Any, Final, NamedTuple
 
@@ -27,7 +28,7 @@ from ironcurtain.mcp_proxy.admission import CallAdmission
 from ironcurtain.mcp_proxy.catalogue import ToolDefinition
 from ironcurtain.mcp_proxy.memory import CallMemory
 from ironcurtain.mcp_proxy.names import public_name
-from ironcurtain.mcp_proxy.network_words import ONCE_SECONDS, approval_words, refusal
+from ironcurtain.mcp_proxy.network_words import ONCE_SECONDS, approval_words, party_of, refusal, reported_place, subject
 from ironcurtain.mcp_proxy.pins import digest
 from ironcurtain.mcp_proxy.refusals import BREAKER_RULE, CallRefused, refuse_denied
 from ironcurtain.mcp_proxy.standing_answers import SharedQuestion, Standing, rules_of
@@ -35,7 +36,7 @@ from ironcurtain.network.held import HeldConnections
 from ironcurtain.network.judge import NetworkJudge
 from ironcurtain.network.refusal_records import WINDOW, Meter, RefusalRecords
 from ironcurtain.policy import Decision, PolicyEngine, ToolCall, Verdict
-from ironcurtain.policy.network import CONNECT, NO_RULE, REQUEST, SCHEMAS, SERVER, TELEMETRY_RULE
+from ironcurtain.policy.network import ACCOUNT_RULE, CONNECT, NO_RULE, REQUEST, SCHEMAS, SERVER, TELEMETRY_RULE
 from ironcurtain.providers.provider import RequestRefusal
 
 RECORD_SECONDS: Final = 60.0
@@ -119,6 +120,7 @@ class NetworkGate:
         self._listed: dict[str, Listed] = {}
         self._offers: dict[tuple[str, str, int], str] = {}
         self._questions: dict[str, Meter] = {}
+        self._numbers = count(1)
         self.held = HeldConnections()
         """The open connections whose bytes are not judged."""
         self._records = RefusalRecords(admission.unrecorded)
@@ -141,7 +143,9 @@ class NetworkGate:
         """See :meth:`~ironcurtain.network.judge.NetworkJudge.connect`."""
         return await self._answer(CONNECT, {"host": host, "port": port, "party": party})
 
-    async def request(self, party: str, method: str, url: str) -> RequestRefusal | None:
+    async def request(
+        self, party: str, method: str, url: str, account: str = "", listed: bool = False
+    ) -> RequestRefusal | None:
         """
         See :meth:`~ironcurtain.network.judge.NetworkJudge.request`. Its connection is judged before, if that was not
         done, or if the answer does not hold any more: one that stays open would outlive it.
@@ -156,7 +160,10 @@ class NetworkGate:
                 answer = await self.connect(party, host, port)
                 if answer is not None:
                     return answer
-        return await self._answer(REQUEST, {"method": method, "url": url, "party": party})
+        # What it does stands in its body, which may be another one each time: so none is equal to another.
+        named = {"account": account, "number": next(self._numbers)} if account else {}
+        arguments = {"method": method, "url": url, "party": party, **named}
+        return await self._answer(REQUEST, arguments, listed)
 
     def may_be_private(self, host: str, port: int) -> bool:
         """See :meth:`~ironcurtain.network.judge.NetworkJudge.may_be_private`."""
@@ -185,8 +192,11 @@ class NetworkGate:
             self._drop(self._standings.popitem(last=False)[1])
         self._records.end()
 
-    async def _answer(self, tool: str, arguments: dict[str, Any]) -> RequestRefusal | None:
+    async def _answer(self, tool: str, arguments: dict[str, Any], listed: bool = False) -> RequestRefusal | None:
         verdict = self._judged(tool, arguments)
+        if listed and verdict.rule == ACCOUNT_RULE:
+            why = f"the settings allow reading it with the {arguments['account']} token"
+            verdict = replace(verdict, decision=Decision.ALLOW, rule=CONFIGURED_RULE, reason=why, asking=())
         key = _key(tool, verdict)
         if (standing := self._repeated(key, verdict)) is not None:
             answer = standing.answer
@@ -199,7 +209,7 @@ class NetworkGate:
         if answer is None:
             self._memory.made(SERVER, tool)
         elif verdict.rule != TELEMETRY_RULE:
-            self._refused(RefusedConnection(*_place(tool, verdict), verdict.rule, answer.reason))
+            self._refused(RefusedConnection(*reported_place(tool, verdict), verdict.rule, answer.reason))
         return answer
 
     def _remember(self, key: str, verdict: Verdict, answer: RequestRefusal | None) -> None:
@@ -244,8 +254,8 @@ class NetworkGate:
     async def _decide(self, key: str, tool: str, verdict: Verdict) -> RequestRefusal | None:
         """Record a call that is allowed or denied without a question."""
         now, call = self._clock.seconds(), self._admission.open(SERVER, tool)
-        if verdict.decision is Decision.DENY and not self._records.admit(_party(verdict), now):
-            return refusal(*_subject(tool, verdict), verdict, "denied-by-rule")
+        if verdict.decision is Decision.DENY and not self._records.admit(party_of(verdict), now):
+            return refusal(*subject(tool, verdict), verdict, "denied-by-rule")
         answer = None
         try:
             sequence = self._admission.record(call, verdict)
@@ -255,7 +265,7 @@ class NetworkGate:
             self._admission.close(call, "success")
         except CallRefused as e:
             self._admission.close(call, e.status, error=e.why)
-            answer = refusal(*_subject(tool, verdict), verdict, e.why)
+            answer = refusal(*subject(tool, verdict), verdict, e.why)
         except AuditUnavailable:
             return _unrecorded()
         except CancelledError:
@@ -268,7 +278,7 @@ class NetworkGate:
     async def _ask_once(self, key: str, tool: str, verdict: Verdict) -> RequestRefusal | None:
         if (question := self._asking.get(key)) is not None:
             return await question.wait()
-        asked = self._questions.setdefault(_party(verdict), Meter(QUESTIONS, WINDOW))
+        asked = self._questions.setdefault(party_of(verdict), Meter(QUESTIONS, WINDOW))
         if not asked.take(self._clock.seconds()):
             return await self._break(tool, verdict)
         work = Deferred.fromCoroutine(self._ask(key, tool, verdict))
@@ -290,14 +300,15 @@ class NetworkGate:
         key = arguments_digest(SERVER, tool, {"party": party})
         if self._repeated(key, denied) is None:
             await self._decide(key, tool, denied)
-        return refusal(*_subject(tool, verdict), denied, BREAKER_RULE)
+        return refusal(*subject(tool, verdict), denied, BREAKER_RULE)
 
     async def _ask(self, key: str, tool: str, verdict: Verdict) -> RequestRefusal | None:
         call, hold = self._admission.open(SERVER, tool), ONCE_SECONDS
         answer: RequestRefusal | None = None
         try:
             self._admission.record(call, verdict)
-            shown = replace(verdict, reason=f"{verdict.reason}; {approval_words(tool, self._offer(tool, verdict))}")
+            words = approval_words(tool, self._offer(tool, verdict), once=verdict.rule == ACCOUNT_RULE)
+            shown = replace(verdict, reason=f"{verdict.reason}; {words}")
             await self._admission.ask(call, shown, None, DEFINITIONS[tool])
             if self._judged(tool, dict(verdict.arguments)).decision is Decision.DENY:
                 raise CallRefused("denied", "changed-meanwhile", "", verdict.rule)
@@ -308,7 +319,7 @@ class NetworkGate:
                 hold = 0.0
             elif e.why != "denied-by-person":
                 hold = UNANSWERED_SECONDS
-            answer = refusal(*_subject(tool, verdict), verdict, e.why)
+            answer = refusal(*subject(tool, verdict), verdict, e.why)
         except AuditUnavailable:
             return _unrecorded()
         except BaseException as e:
@@ -346,8 +357,8 @@ class _PartyJudge:
     async def connect(self, host: str, port: int) -> RequestRefusal | None:
         return await self._gate.connect(self._party, host, port)
 
-    async def request(self, method: str, url: str) -> RequestRefusal | None:
-        return await self._gate.request(self._party, method, url)
+    async def request(self, method: str, url: str, account: str = "", listed: bool = False) -> RequestRefusal | None:
+        return await self._gate.request(self._party, method, url, account, listed)
 
     def may_be_private(self, host: str, port: int) -> bool:
         return self._gate.may_be_private(host, port)
@@ -364,31 +375,8 @@ def _key(tool: str, verdict: Verdict) -> str:
             origin = read_web_address(str(arguments.get("url"))).origin
         except UnclearAddress:
             origin = ""
-        arguments = {**arguments, "url": origin}
+        arguments = {name: value for name, value in arguments.items() if name != "number"} | {"url": origin}
     return arguments_digest(SERVER, tool, arguments)
-
-
-def _party(verdict: Verdict) -> str:
-    return str(verdict.arguments.get("party"))
-
-
-def _subject(tool: str, verdict: Verdict) -> tuple[str, str]:
-    """:returns: the method, and what it is about."""
-    arguments = verdict.arguments
-    if tool == REQUEST:
-        return str(arguments.get("method")), str(arguments.get("url"))
-    host = str(arguments.get("host"))
-    return "CONNECT", f"{f'[{host}]' if ':' in host else host}:{arguments.get('port')}"
-
-
-def _place(tool: str, verdict: Verdict) -> tuple[str, str, str]:
-    """:returns: host, method and path for a report."""
-    method, target = _subject(tool, verdict)
-    if tool == CONNECT:
-        return str(verdict.arguments.get("host")), method, target
-    _, _, address = target.partition("://")
-    host, slash, path = address.partition("/")
-    return host, method, slash + path
 
 
 def _unrecorded() -> RequestRefusal:

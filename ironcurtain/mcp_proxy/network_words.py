@@ -6,7 +6,7 @@ from http import HTTPStatus
 from typing import Final
 
 from ironcurtain.policy import Verdict
-from ironcurtain.policy.network import CONNECT, TELEMETRY_RULE, refusal_status
+from ironcurtain.policy.network import CONNECT, REQUEST, TELEMETRY_RULE, refusal_status
 from ironcurtain.providers.provider import RequestRefusal
 from ironcurtain.text.display import one_line
 
@@ -34,13 +34,16 @@ _WAYS: dict[str, str] = {
 }
 
 
-def approval_words(tool: str, offer: str = "") -> str:
+def approval_words(tool: str, offer: str = "", *, once: bool = False) -> str:
     """
     :param offer: what an approval opens, in words; empty: the host and port.
+    :param once: whether it is for one request only.
     :returns: what one approval covers.
     """
     if offer:
         return f"an approval opens {offer}; once means for {_MINUTES}; [registries] in the settings opens it for good"
+    if once:
+        return "once means this request only; a rule in the policy allows equal ones for good"
     what = "connections to this host and port" if tool == CONNECT else "equal requests"
     return f"once means all {what} for {_MINUTES}; a rule in the policy allows them for good"
 
@@ -61,3 +64,27 @@ def refusal(method: str, target: str, verdict: Verdict, code: str) -> RequestRef
     return RequestRefusal(
         HTTPStatus.FORBIDDEN, code, f"{subject} is refused: {why}{'; ' if code in _WAYS else '. '}{way}"
     )
+
+
+def party_of(verdict: Verdict) -> str:
+    """:returns: who wanted it."""
+    return str(verdict.arguments.get("party"))
+
+
+def subject(tool: str, verdict: Verdict) -> tuple[str, str]:
+    """:returns: the method, and what it is about."""
+    arguments = verdict.arguments
+    if tool == REQUEST:
+        return str(arguments.get("method")), str(arguments.get("url"))
+    host = str(arguments.get("host"))
+    return "CONNECT", f"{f'[{host}]' if ':' in host else host}:{arguments.get('port')}"
+
+
+def reported_place(tool: str, verdict: Verdict) -> tuple[str, str, str]:
+    """:returns: host, method and path for a report."""
+    method, target = subject(tool, verdict)
+    if tool == CONNECT:
+        return str(verdict.arguments.get("host")), method, target
+    _, _, address = target.partition("://")
+    host, slash, path = address.partition("/")
+    return host, method, slash + path

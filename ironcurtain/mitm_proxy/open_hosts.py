@@ -25,6 +25,7 @@ from ironcurtain.mitm_proxy.authority import Authority
 from ironcurtain.mitm_proxy.dialling import Route, dial, explain
 from ironcurtain.mitm_proxy.exchange import ActiveRequest, Exchange, ExchangeClient, Outgoing
 from ironcurtain.mitm_proxy.forwarding import DEFAULT_PORTS, forward, names, origin, read_absolute
+from ironcurtain.mitm_proxy.host_accounts import HostAccount, HostAccounts
 from ironcurtain.mitm_proxy.interfaces import Judged
 from ironcurtain.mitm_proxy.judgement import ForwardedRequest
 from ironcurtain.mitm_proxy.limits import MitmLimits
@@ -56,6 +57,7 @@ class OpenHosts:
     :param fake_keys: must not be sent to such a host.
     :param exhausted: returns why no further request may be made; empty if one may.
     :param undecrypted: hosts whose connections are passed on as they are.
+    :param accounts: of the person, at some of these hosts.
     """
 
     def __init__(
@@ -72,10 +74,11 @@ class OpenHosts:
         fake_keys: Sequence[Secret],
         exhausted: Callable[[], str],
         undecrypted: HostSet,
+        accounts: HostAccounts,
     ) -> None:
         self.judge, self._responders, self._dialer, self._authority = judge, responders, dialer, authority
         self.recorder, self._limits, self._clock, self._exhausted = recorder, limits, clock, exhausted
-        self.undecrypted = undecrypted
+        self.undecrypted, self._accounts = undecrypted, accounts
         self._fake_keys = [key.reveal().encode() for key in fake_keys]
         self._allowed = ", ".join(f"{host}:{port}" for host, port in providers)
         self._providers = {(host, each): port for host, port in providers for each in {port, *_web_ports(port)}}
@@ -89,6 +92,10 @@ class OpenHosts:
     def responder(self, host: str, port: int) -> Responder | None:
         """:returns: what answers for a host; ``None`` for most."""
         return self._responders.get((host, port))
+
+    def account(self, host: str, port: int) -> HostAccount | None:
+        """:returns: the person's account at a host; ``None`` for most."""
+        return self._accounts.get((host, port))
 
     def pool(self, host: str, port: int, scheme: str) -> UpstreamPool:
         """:returns: connections of one tunnel to a host, none yet. The host is resolved for each of them."""
@@ -126,9 +133,14 @@ class OpenHosts:
             return RequestRefusal(403, "host-not-allowed", may)
         return None
 
-    def leaks(self, head: bytes) -> bool:
-        """:returns: whether a head contains a fake key of the session."""
-        return any(key in head for key in self._fake_keys)
+    def leaks(self, head: bytes, own: HostAccount | None) -> bool:
+        """
+        :param own: the account at the host that gets it over TLS.
+        :returns: whether a head contains a fake key of the session that is not for that host.
+        """
+        others = [each for each in self._accounts.values() if each is not own]
+        keys = (*self._fake_keys, *(each.fake.reveal().encode() for each in others))
+        return any(key in head for key in keys) or (own is not None and own.leaks(head))
 
 
 def _web_ports(port: int) -> tuple[int, ...]:
@@ -259,6 +271,7 @@ class _Target:
     def __init__(self, hosts: OpenHosts, scheme: str, host: Host, port: int) -> None:
         self._hosts, self._scheme, self.host, self.port = hosts, scheme, host, port
         self._responder = hosts.responder(host.name, port)
+        self._account = hosts.account(host.name, port) if scheme == "https" else None
         self._connected = False
         self._recorded: RequestRefusal | None = None
         self._observer = _Observer(hosts.recorder, host.name)
@@ -266,8 +279,8 @@ class _Target:
 
     def judged(self, head: bytes, request: HttpRequest) -> Judged | Deferred[Judged]:
         """:returns: what is sent of a request whose host is certain, or why nothing is."""
-        if self._hosts.leaks(head):
-            why = "the request contains this session's key for a model: no other host gets it"
+        if self._hosts.leaks(head, self._account):
+            why = "the request contains a key of this session that is for another host, or in another header"
             return RequestRefusal(403, "session-key", why)
         found = forward(request.head)
         if isinstance(found, RequestRefusal):
@@ -285,7 +298,12 @@ class _Target:
             self._connected = refusal is None
         if refusal is None:
             url = f"{origin(self._scheme, self.host, self.port)}{request.head.path}"
-            refusal = await judge.request(request.head.method, url)
+            method, account = request.head.method, self._account
+            if account is not None and account.used_by(found):
+                listed = account.reads(method, request.head.path)
+                refusal = await judge.request(method, url, account.name, listed)
+            else:
+                refusal = await judge.request(method, url)
         self._recorded = refusal
         return found if refusal is None else refusal
 
@@ -302,6 +320,8 @@ class _Target:
         method = request.head.method
         if self._responder is not None:
             return LocalExchange(client, self._responder, request, self._observer)
+        if self._account is not None:
+            found = self._account.paid(found)
         head = found.lines(None) + body_fields(method, length)
         outgoing = Outgoing("", lambda _: head, length is None)
         return Exchange(client, outgoing, lambda: OpenAnswer(method, request.last), self.pool, self._observer)

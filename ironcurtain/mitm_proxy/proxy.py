@@ -27,6 +27,7 @@ from ironcurtain.mitm_proxy.authority import Authority
 from ironcurtain.mitm_proxy.connection import ConnectionFactory
 from ironcurtain.mitm_proxy.dialling import Route, dial
 from ironcurtain.mitm_proxy.fake_tokens import FakeToken, fake_token
+from ironcurtain.mitm_proxy.host_accounts import HostAccounts
 from ironcurtain.mitm_proxy.judgement import Credentials
 from ironcurtain.mitm_proxy.limits import BufferedBytes, MitmLimits
 from ironcurtain.mitm_proxy.open_hosts import OpenHosts
@@ -83,6 +84,7 @@ class MitmProxy:
     :param judge: decides on connections to hosts that belong to no provider; ``None``: none may be reached.
     :param undecrypted: hosts whose connections are judged and passed on as they are.
     :param responders: what answers for hosts, by host in lower case, and port; their requests are not judged.
+    :param accounts: of the person, at hosts that belong to no provider.
     :param down: called once with the reason if agents can no longer connect although the proxy was not stopped.
     """
 
@@ -105,6 +107,7 @@ class MitmProxy:
         judge: NetworkJudge | None = None,
         undecrypted: HostSet = NOTHING,
         responders: Mapping[tuple[str, int], Responder] = MappingProxyType({}),
+        accounts: HostAccounts = MappingProxyType({}),
     ) -> None:
         self._session_id, self._account = session_id, account
         self.rules = tuple(rules)
@@ -115,6 +118,8 @@ class MitmProxy:
             surroundings.reactor, surroundings.resolver, surroundings.proxies, self._limits.connect_seconds
         )
         self._judge, self._responders, self._undecrypted = judge, responders, undecrypted
+        self.accounts = accounts
+        """The accounts at hosts that belong to no provider."""
         self._recorder = Recorder(audit, events, surroundings.new_id, surroundings.reactor)
         self.fakes: Mapping[str, FakeToken] = {
             rule.name: fake_token(rule, surroundings.random_bytes) for rule in self.rules
@@ -134,8 +139,10 @@ class MitmProxy:
         """
         Fetch the tokens and create the certificates, so that no request waits for them.
 
-        :raises ConfigurationError: a provider has no key or token, or its ``ca_file`` cannot be used.
+        :raises ConfigurationError: a provider or account has no key or token, or a ``ca_file`` cannot be used.
         """
+        for each in self.accounts.values():
+            await each.open(self._redactor)
         destinations = {(rule.host, rule.port): await self._destination(rule) for rule in self.rules}
         buffered = BufferedBytes(self._limits.buffered_bytes)
         connections = ProxyConnections(self._limits.connections, self._limits.waiting)
@@ -151,6 +158,7 @@ class MitmProxy:
             fake_keys=[fake.secret for fake in self.fakes.values()],
             exhausted=self._exhausted,
             undecrypted=self._undecrypted,
+            accounts=self.accounts,
         )
         self._shared = Shared(destinations, self._limits, self._recorder, buffered, self._exhausted, hosts, connections)
         self._sweeping.start(SWEEP_SECONDS, now=False).addErrback(self._broken)

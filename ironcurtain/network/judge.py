@@ -24,11 +24,13 @@ class NetworkJudge(Protocol):
         :returns: why it must not be made; ``None`` if it may.
         """
 
-    async def request(self, method: str, url: str) -> RequestRefusal | None:
+    async def request(self, method: str, url: str, account: str = "", listed: bool = False) -> RequestRefusal | None:
         """
         Judge one request over a connection that was allowed.
 
         :param url: with scheme, host and path, without user and fragment.
+        :param account: whose token of the person it gets, in words; empty: none.
+        :param listed: whether the person's settings allow this use of it.
         :returns: why it must not be sent; ``None`` if it may.
         """
 

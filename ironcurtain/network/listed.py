@@ -31,7 +31,7 @@ class ListedJudge:
             return self._unlisted(f"{host}:{port}")
         return None if self.policy is None else await self.policy.connect(host, port)
 
-    async def request(self, method: str, url: str) -> RequestRefusal | None:
+    async def request(self, method: str, url: str, account: str = "", listed: bool = False) -> RequestRefusal | None:
         """See :class:`~ironcurtain.network.judge.NetworkJudge`."""
         try:
             address = read_web_address(url)
@@ -39,7 +39,7 @@ class ListedJudge:
             return RequestRefusal(403, "unclear-address", f"the address is unclear: {e}")
         if not (self.access.anything or self.access.lists(address.host.name, address.port)):
             return self._unlisted(f"{address.host.name}:{address.port}")
-        return None if self.policy is None else await self.policy.request(method, url)
+        return None if self.policy is None else await self.policy.request(method, url, account, listed)
 
     def may_be_private(self, host: str, port: int) -> bool:
         """See :class:`~ironcurtain.network.judge.NetworkJudge`."""

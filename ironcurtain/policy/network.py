@@ -33,7 +33,10 @@ CONNECT: Final = "connect"
 """The tool that makes a connection: ``host``, ``port``, and ``party``, who wants it."""
 
 REQUEST: Final = "request"
-"""The tool that sends a request over a connection that was allowed: ``method``, ``url``, ``party``."""
+"""
+The tool that sends a request over a connection that was allowed: ``method``, ``url``, ``party``, and if it gets a
+token of the person, ``account``, whose, and ``number``, which no other has.
+"""
 
 ASK_RULE: Final = "structural-network-ask"
 """Asks about a connection that no rule is about."""
@@ -56,6 +59,9 @@ NO_RULE: Final = frozenset((ASK_RULE, PRIVATE_RULE, TELEMETRY_RULE))
 REQUEST_RULE: Final = "structural-connection-allowed"
 """Allows a request that no rule is about."""
 
+ACCOUNT_RULE: Final = "structural-account"
+"""Asks about a request that gets a token of the person, if no rule is about it."""
+
 HTTPS_PORT: Final = 443
 
 _WORD = {"type": "string", "pattern": "^.+$"}  # a schema without a pattern would let kept approvals cover other values
@@ -68,7 +74,7 @@ SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
     },
     REQUEST: {
         "type": "object",
-        "properties": {"method": _WORD, "url": _WORD, "party": _WORD},
+        "properties": {"method": _WORD, "url": _WORD, "party": _WORD, "account": _WORD, "number": {"type": "integer"}},
         "required": ["url"],
     },
 }
@@ -141,6 +147,12 @@ def decide(judgement: Judgement, ruling: Ruling, listed: DomainPatterns | None =
     elif listed is not None:
         why = f'"network" in mcp-servers.json lists {target.text} for this server, and no rule is about it'
         ruling = Ruling(Decision.ALLOW, LISTED_RULE, why)
+    elif judgement.call.tool == REQUEST and (account := judgement.arguments.get("account")):
+        party = judgement.arguments.get("party") or "a program"
+        why = f"{party} wants to send a request with your {account} token, and no rule is about it"
+        ruling = Ruling(Decision.ESCALATE, ACCOUNT_RULE, f"{why}; what it contains is not shown")
+        judgement.asking.append(ACCOUNT_RULE)
+        judgement.automatic = Automatic.NEVER
     elif judgement.call.tool == REQUEST:
         ruling = Ruling(Decision.ALLOW, REQUEST_RULE, "its connection was allowed, and no rule is about the request")
     elif target.host is not None and is_local(target.host):

@@ -36,8 +36,8 @@ class StubJudge:
         self.asked.append(("connect", host, port))
         return await self._answer("connect")
 
-    async def request(self, method: str, url: str) -> RequestRefusal | None:
-        self.asked.append((method, url))
+    async def request(self, method: str, url: str, account: str = "", listed: bool = False) -> RequestRefusal | None:
+        self.asked.append((method, url, account, listed) if account else (method, url))
         return await self._answer("request")
 
     def may_be_private(self, host: str, port: int) -> bool:
@@ -66,11 +66,13 @@ class OpenBase(Base):
 
     async def open_bench(self, limits: MitmLimits | None = None, **more: Any) -> Bench:
         """:returns: a running bench with a judge; its origin answers each request with ``{}``."""
-        bench = Bench(limits=limits)
+        bench = Bench(limits=limits, names=more.get("names", "localhost"))
         self.addCleanup(bench.stopped)
+        bench.reactor, bench.resolver = more.get("reactor", bench.reactor), more.get("resolver", bench.resolver)
         bench.judge = StubJudge()
         bench.responders = more.get("responders", {})
         bench.undecrypted = more.get("undecrypted", ())
+        bench.accounts = more.get("accounts", bench.accounts)
         await bench.start()
         before = os.environ.get("SSL_CERT_FILE")
         os.environ["SSL_CERT_FILE"] = str(bench.top / "origin.pem")

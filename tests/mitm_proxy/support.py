@@ -20,6 +20,7 @@ from ironcurtain.audit import AuditLog
 from ironcurtain.home.sections import Provider
 from ironcurtain.http.host_patterns import HostPatterns
 from ironcurtain.mitm_proxy.authority import Authority
+from ironcurtain.mitm_proxy.host_accounts import HostAccounts
 from ironcurtain.mitm_proxy.limits import MitmLimits
 from ironcurtain.mitm_proxy.proxy import MitmProxy, MitmSurroundings
 from ironcurtain.mitm_proxy.recording import ModelTraffic
@@ -75,6 +76,7 @@ class Bench:
         self.socket = self.top / "run" / "mitm-proxy.sock"
         self.origin, self.redactor, self.events = OriginServer(), Redactor(), list[ModelTraffic]()
         self.account: Callable[[str], TokenSource] = lambda name: api_key(Secret(REAL_KEY))
+        self.accounts: Callable[[int], HostAccounts] = lambda port: {}
         self.downs: list[str] = []
         self.why = ""
         self.dialled: list[tuple[str, int]] = []
@@ -120,6 +122,7 @@ class Bench:
             judge=self.judge,
             undecrypted=HostPatterns(self.undecrypted),
             responders=self.responders,
+            accounts=self.accounts(self.port),
         )
         await self.proxy.start()
         await self.proxy.listen(self.socket)

@@ -96,7 +96,7 @@ class Refusing:
         """Deny it."""
         return RequestRefusal(403, "denied", "rule says no") if host.startswith("denied") else None
 
-    async def request(self, method: str, url: str) -> RequestRefusal | None:
+    async def request(self, method: str, url: str, account: str = "", listed: bool = False) -> RequestRefusal | None:
         """Nobody asks."""
         raise AssertionError(url)
 

@@ -48,7 +48,7 @@ class Judge:
         self.asked.append((host, port))
         return await self.answer
 
-    async def request(self, method: str, url: str) -> RequestRefusal | None:
+    async def request(self, method: str, url: str, account: str = "", listed: bool = False) -> RequestRefusal | None:
         """Nobody asks that of a relay."""
         raise AssertionError(url)
 

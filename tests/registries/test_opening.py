@@ -51,7 +51,7 @@ class Judge:
         self.asked.append((host, port))
         return self.answer
 
-    async def request(self, method: str, url: str) -> RequestRefusal | None:
+    async def request(self, method: str, url: str, account: str = "", listed: bool = False) -> RequestRefusal | None:
         return self.requests.get((method, url), self.answer)
 
     def may_be_private(self, host: str, port: int) -> bool:

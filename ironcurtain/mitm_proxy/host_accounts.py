@@ -1,0 +1,77 @@
+"""
+Accounts of the person at hosts that belong to no provider: agents get a fake token, which is replaced by the real one.
+
+It is replaced in the header ``Authorization`` of requests to that host only, each of which the judge is told about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from ironcurtain.mitm_proxy.judgement import ForwardedRequest
+from ironcurtain.secrets.redaction import Redactor, Secret
+
+SCHEMES: Final = ("bearer", "token")
+"""How tokens are sent, in lower case."""
+
+_HEADER: Final = "authorization"
+
+
+@dataclass(slots=True)
+class HostAccount:
+    """
+    :param name: for people: "GitHub".
+    :param fake: the token that agents have.
+    :param fetch: returns the real one.
+    :param reads: returns whether a request, by method and path, needs no question.
+    """
+
+    name: str
+    fake: Secret
+    fetch: Callable[[], Awaitable[Secret]]
+    reads: Callable[[str, str], bool]
+    _real: Secret | None = None
+
+    async def open(self, redactor: Redactor) -> None:
+        """
+        Fetch the token.
+
+        :raises ConfigurationError: there is none.
+        """
+        self._real = await self.fetch()
+        redactor.add(self._real)
+        redactor.add_own(self.fake)
+
+    def used_by(self, request: ForwardedRequest) -> bool:
+        """:returns: whether a request has the fake token where it is replaced."""
+        return any(self._scheme(name, value) for name, value in request.kept)
+
+    def paid(self, request: ForwardedRequest) -> ForwardedRequest:
+        """:returns: a request with the real token in place of the fake one. It must not be shown."""
+        assert self._real is not None, "open it first"
+        real = self._real.reveal()
+        kept = tuple(
+            (name, f"{scheme} {real}" if (scheme := self._scheme(name, value)) else value)
+            for name, value in request.kept
+        )
+        return request._replace(kept=kept)
+
+    def leaks(self, head: bytes) -> bool:
+        """:returns: whether the fake token is in a request's head, also elsewhere than in that header, or twice."""
+        fake = self.fake.reveal().encode()
+        return head.count(fake) > (1 if _authorized(head, fake) else 0)
+
+    def _scheme(self, name: str, value: str) -> str:
+        scheme, _, token = value.partition(" ")
+        return scheme if name == _HEADER and scheme.lower() in SCHEMES and token == self.fake.reveal() else ""
+
+
+HostAccounts = Mapping[tuple[str, int], HostAccount]
+"""By host in canonical form, and port."""
+
+
+def _authorized(head: bytes, fake: bytes) -> bool:
+    lines = [line for line in head.split(b"\r\n") if fake in line]
+    return len(lines) == 1 and lines[0].lower().startswith(b"authorization:")
