@@ -30,7 +30,7 @@ class HeadlessDesktop(Desktop):
         with open(f"{self.top}/config", "w") as settings:
             settings.write(_SETTINGS)
         of_sway = {"WLR_BACKENDS": ",".join(backends), "WLR_RENDERER": "pixman", "WLR_LIBINPUT_NO_DEVICES": "1"}
-        self.run("sway", "--config", f"{self.top}/config", env={**self.environ, **of_sway})
+        self.compositor = self.run("sway", "--config", f"{self.top}/config", env={**self.environ, **of_sway})
         (socket,) = wait_for(lambda: glob.glob(f"{self.top}/sway-ipc.*.sock"), "sway")
         wait_for(lambda: glob.glob(f"{self.top}/wayland-?"), "the display")
         self.environ |= {"SWAYSOCK": socket, "WAYLAND_DISPLAY": "wayland-1"}
@@ -175,3 +175,6 @@ class HeadlessTests(SynchronousTestCase):
         self.assertIn("has no mouse", server.call("status")["click, drag, scroll"])
         server.call("type", **at, text="Grüße, all of it\n")
         self.assertEqual(dialog.communicate(timeout=10)[0].decode(), "Grüße, all of it\n")
+        desktop.compositor.kill()
+        desktop.compositor.wait()
+        self.assertEqual(server.refusal("windows"), "sway has ended, or does not answer")

@@ -52,15 +52,16 @@ def senses(environ: Mapping[str, str], worker: SensesWorker) -> list[Sense]:
         _sound(environ, source)
         needs("sound", "speech")
 
-    typing, clipboard = (["wtype"] if environ.get("SWAYSOCK") else []), partial(clipboard_commands, environ)
+    typing, pictures = (["wtype"], ["grim"]) if environ.get("SWAYSOCK") else ([], [])
+    shows, clipboard = _once(partial(_screen, environ)), partial(clipboard_commands, environ)
     checks: Mapping[str, Sequence[Callable[[], object]]] = {
-        "windows": [partial(_screen, environ)],
-        "screenshot": [partial(_picture, environ), partial(needs, "pictures")],
+        "windows": [shows],
+        "screenshot": [shows, partial(_programs, pictures), partial(needs, "pictures")],
         "tree, press, set_value, select": [lambda: asyncio.run(_elements(environ))],
-        "read_text": [partial(_picture, environ), partial(needs, "text")],
-        "window, open": [partial(_screen, environ)],
-        "click, drag, scroll": [partial(_pointer, environ)],
-        "key, type": [partial(_screen, environ), partial(_programs, typing)],
+        "read_text": [shows, partial(_programs, pictures), partial(needs, "text")],
+        "window, open": [shows],
+        "click, drag, scroll": [shows, partial(_pointer, environ)],
+        "key, type": [shows, partial(_programs, typing)],
         "clipboard_read, clipboard_write": [lambda: _programs(line[0] for line in clipboard())],
         "notify": [lambda: asyncio.run(_notifications(environ))],
         "listen to the microphone": [partial(hears, "microphone")],
@@ -83,6 +84,23 @@ def _sense(name: str, *checks: Callable[[], object]) -> Sense:
     return Sense(name, AVAILABLE)
 
 
+def _once(check: Callable[[], object]) -> Callable[[], None]:
+    """:returns: a check that is made when it is first called, and then only repeated: it may take long to fail."""
+    made: list[Exception | None] = []
+
+    def again() -> None:
+        if not made:
+            try:
+                check()
+                made.append(None)
+            except (DesktopError, OSError) as e:
+                made.append(e)
+        if made[0] is not None:
+            raise made[0]
+
+    return again
+
+
 def _screen(environ: Mapping[str, str]) -> None:
     with screen(environ) as found:
         _ = found.size
@@ -91,11 +109,6 @@ def _screen(environ: Mapping[str, str]) -> None:
 def _pointer(environ: Mapping[str, str]) -> None:
     with screen(environ) as found:
         found.check_pointer()
-
-
-def _picture(environ: Mapping[str, str]) -> None:
-    _screen(environ)
-    _programs(["grim"] if environ.get("SWAYSOCK") else [])
 
 
 async def _elements(environ: Mapping[str, str]) -> None:

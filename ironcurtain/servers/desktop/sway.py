@@ -20,8 +20,14 @@ from ironcurtain.servers.desktop.model import Bounds, DesktopError, Unsupported,
 from ironcurtain.servers.desktop.programs import installed, output
 
 _BUTTONS = {1: "button1", 2: "button2", 3: "button3", 4: "button4", 5: "button5", 6: "button6", 7: "button7"}
+ANSWER_SECONDS = 5.0
+"""How long an answer of sway may take."""
+
 NOTICE_SECONDS = 0.3
 """How long applications may take to notice a keyboard, and what was typed on it before it goes."""
+
+_NO_SWAY = re.compile("ipc-client|took longer")
+"""What is said of ``swaymsg`` if sway does not answer."""
 
 _HOLD = "600000"
 """Milliseconds for which ``wtype`` is the keyboard of a seat that has none; longer than any call."""
@@ -153,15 +159,28 @@ class Sway:
         output(["wtype", *words, *_LAST_KEY], stdin=stdin)
 
     def _seats(self) -> Any:
-        return json.loads(output(["swaymsg", "-r", "-t", "get_seats"], limit=_TREE_LIMIT))
+        return _ask("-t", "get_seats")
 
     def _tree(self) -> Any:
-        return json.loads(output(["swaymsg", "-r", "-t", "get_tree"], limit=_TREE_LIMIT))
+        return _ask("-t", "get_tree")
 
     def _do(self, order: str) -> None:
-        for each in json.loads(output(["swaymsg", "-r", "--", order])):
+        for each in _ask("--", order):
             if not each.get("success"):
                 raise DesktopError(f"sway refuses: {shown(str(each.get('error', order)), 200)}")
+
+
+def _ask(*words: str) -> Any:
+    """
+    :returns: what sway answers.
+    :raises DesktopError: it refuses an order, has ended, or hangs.
+    """
+    try:
+        return json.loads(output(["swaymsg", "-r", *words], seconds=ANSWER_SECONDS, limit=_TREE_LIMIT))
+    except DesktopError as e:
+        if _NO_SWAY.search(str(e)):
+            raise DesktopError("sway has ended, or does not answer") from None
+        raise
 
 
 def _leaves(node: Any) -> Iterator[Any]:

@@ -168,7 +168,12 @@ class HostileTests(SynchronousTestCase):
             address = self.desktop.environ["DBUS_SESSION_BUS_ADDRESS"]
             app = await MessageBus(bus_address=address).connect()
             name = str(app.unique_name)
-            app.add_message_handler(lambda message: app.disconnect() or True if message.path == f"{_PATH}1" else None)
+
+            def end(message: Message) -> None:
+                if message.path == f"{_PATH}1":
+                    app.disconnect()
+
+            app.add_message_handler(end)
             async with Bus(address) as bus:
                 for _ in range(2):  # in the call, and before the next
                     with self.assertRaisesRegex(NoAnswer, "the application has ended"):
