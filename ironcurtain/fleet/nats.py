@@ -147,6 +147,10 @@ class NatsCarrier:
         while True:
             client = Client()
 
+            async def disconnected(client: Client = client) -> None:
+                if client is self._client:  # else it was closed here, and why was said
+                    self._changed("the connection was lost")
+
             async def reconnected(client: Client = client) -> None:
                 await self._reconnected(client, subject)
 
@@ -155,7 +159,7 @@ class NatsCarrier:
                     **self._options,
                     max_reconnect_attempts=-1,
                     reconnect_time_wait=int(PAUSE_SECONDS),
-                    disconnected_cb=self._disconnected,
+                    disconnected_cb=disconnected,
                     reconnected_cb=reconnected,
                     error_cb=self._failed,
                 )
@@ -204,9 +208,6 @@ class NatsCarrier:
 
     async def _message(self, message: Msg) -> None:
         self._heard(message.subject, message.data)
-
-    async def _disconnected(self) -> None:
-        self._changed("the connection was lost")
 
     async def _reconnected(self, client: Client, subject: str) -> None:
         try:
