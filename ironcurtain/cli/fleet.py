@@ -226,7 +226,11 @@ def take_back(task: str) -> None:
 
 def _task_row(task: Task, lost: set[str]) -> tuple[str, ...]:
     where = f"{task.host}/{task.started.session}" if task.started.session else task.host
-    state = "lost" if task.running and task.host in lost else f"{task.state}{' again' if task.lost else ''}"
+    state = (
+        "lost"
+        if task.running and task.host in lost
+        else f"{task.state}{' again' if task.lost and task.running else ''}"
+    )
     what = f"failed: {task.started.why}" if task.started.why else task.body.task.partition("\n")[0]
     return task.id, state, where, one_line(",".join((task.agent, *task.labels)), 40), one_line(what, 60)
 

@@ -11,9 +11,10 @@ from twisted.internet import reactor
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IListeningPort
 from twisted.internet.threads import deferToThread
-from twisted.logger import LogEvent, globalLogPublisher
+from twisted.logger import ILogObserver, LogEvent, globalLogPublisher
 from twisted.trial.unittest import SkipTest, TestCase
 from twisted.web.server import Request, Site
+from zope.interface import implementer
 
 from ironcurtain.control import wire
 from ironcurtain.control.server import ControlResource, listen
@@ -87,6 +88,7 @@ class SocketTests(ServerTestCase):
     async def test_requests_leave_no_lines_in_the_log(self) -> None:
         logged: list[str] = []
 
+        @implementer(ILogObserver)
         def observe(event: LogEvent) -> None:
             logged.append(str(event))
 
