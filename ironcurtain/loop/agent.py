@@ -86,10 +86,11 @@ class LoopAgent:
             except BaseException:
                 await self.stop()
                 raise
-        if self._work.alone:
-            self._reactor.callLater(0, self._go_alone)
 
-    def _go_alone(self) -> None:
+    def begin(self) -> None:
+        """The session is ready: begin, and end it afterwards, unless a command does so."""
+        if not self._work.alone:
+            return
         going = self.run(LogFrontEnd(self._core))
         going.addCallbacks(lambda over: over[1], lambda failure: one_line(failure.getErrorMessage(), 500))
         going.addCallback(lambda reason: self._core.end(f"the loop ended: {reason}"))

@@ -65,6 +65,7 @@ class LoopKind:
             self._check,
             _check_remote,
             limited=self._limited,
+            begin=LoopAgent.begin,
             in_turns=False,
             no_terminal="",
         )

@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from twisted.internet.interfaces import IProtocolFactory, IReactorTime
 
@@ -265,6 +265,7 @@ class SessionKind(Generic[T]):
         can start it, not the operations.
     :param limited: returns the seconds until the account can be used that would pay for a session, as far as this
         process knows.
+    :param begin: called with the agent once its session is ready, for agents that begin to work by themselves.
     :param in_container: whether sessions of this kind count for ``max_concurrent_sessions``.
     :param in_turns: whether its agents, if they have no screen of their own, work during turns only. Others take
         their own snapshots.
@@ -280,6 +281,7 @@ class SessionKind(Generic[T]):
     check: Callable[[SessionRequest], Awaitable[SessionRequest]] = anything_goes
     check_remote: Callable[[SessionRequest], None] = from_anywhere
     limited: Callable[[SessionRequest], float] = lambda request: 0.0
+    begin: Callable[[Any], None] = lambda agent: None
     in_container: bool = False
     in_turns: bool = True
     own_spans: bool = False

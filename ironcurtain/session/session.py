@@ -164,6 +164,7 @@ class Session:
         self._options = self.identity.request.options
         self._enter(State.READY)
         self._parts.files.try_to_save(self.info)
+        self._parts.kind.begin(self.agent)
 
     def send(self, message: str, typed: str = "") -> Deferred[Reply]:
         """

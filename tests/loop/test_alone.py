@@ -15,6 +15,7 @@ from ironcurtain.loop.kind import NAME, LoopKind, LoopOptions
 from ironcurtain.loop.model import IterationMode
 from ironcurtain.operations import LOCAL_ROLES, Principal
 from ironcurtain.operations.operations import Operations
+from ironcurtain.session.events import StateChanged, TurnStarted
 from ironcurtain.session.manager import SessionManager
 from ironcurtain.session.model import SessionInfo, SessionRequest
 from tests.audit.doubles import scratch
@@ -61,6 +62,9 @@ class AloneTests(TestCase):
         await until(lambda: self.session(info.number).state == "closed")
         self.assertEqual(self.session(info.number).turns, 2)
         self.assertIn("the loop ended: ", self.session(info.number).reason)
+        known = [stamped.event for stamped in self.operations.events(ADA, info.number, 0)]
+        ready = known.index(StateChanged(state="ready"))
+        self.assertEqual([event for event in known[:ready] if isinstance(event, TurnStarted)], [])
 
     async def test_it_is_stopped_like_any_session(self) -> None:
         info = await self.begin()
