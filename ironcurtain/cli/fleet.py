@@ -204,8 +204,8 @@ def status(json_output: bool) -> None:
     )
     if tasks:
         print_lines("")
-        lost = {each.member.host for each in known.members if each.lost}
-        print_table(("TASK", "STATE", "SESSION", "NEEDS", "WHAT"), [_task_row(task, lost) for task in tasks])
+        here = {each.member.host for each in known.members if not each.lost}
+        print_table(("TASK", "STATE", "SESSION", "NEEDS", "WHAT"), [_task_row(task, here) for task in tasks])
 
 
 @fleet.command("take-back")
@@ -224,11 +224,11 @@ def take_back(task: str) -> None:
     print_lines(f"Task {task} starts nowhere.")
 
 
-def _task_row(task: Task, lost: set[str]) -> tuple[str, ...]:
+def _task_row(task: Task, here: set[str]) -> tuple[str, ...]:
     where = f"{task.host}/{task.started.session}" if task.started.session else task.host
     state = (
         "lost"
-        if task.running and task.host in lost
+        if task.running and task.host not in here
         else f"{task.state}{' again' if task.lost and task.running else ''}"
     )
     what = f"failed: {task.started.why}" if task.started.why else task.body.task.partition("\n")[0]

@@ -136,6 +136,7 @@ class Members:
         self._now = now
         self._seen: dict[str, Seen] = {}
         self._heard_at: dict[str, float] = {}
+        self._trusted: frozenset[str] = frozenset()
 
     def heard(self, member: Member) -> bool:
         """:returns: whether the statement is newer than what was known."""
@@ -149,9 +150,10 @@ class Members:
     def silent(self, host: str, since: float) -> bool:
         """
         :param since: when this host began to hear the others, on its clock.
-        :returns: whether a host has said nothing for the length of a lease, whatever was said of it.
+        :returns: whether a host has said nothing for the length of a lease, whatever was said of it. That is not known
+            of one that is not trusted: it may live, and is not listened to.
         """
-        return self._now() - max(self._heard_at.get(host, since), since) > LEASE
+        return host in self._trusted and self._now() - max(self._heard_at.get(host, since), since) > LEASE
 
     def of(self, host: str) -> Member | None:
         """:returns: what a host has said last."""
@@ -164,7 +166,8 @@ class Members:
 
     def keep(self, hosts: Iterable[str]) -> None:
         """Forget the hosts that are not trusted any more."""
-        self._seen = {host: self._seen[host] for host in self._seen.keys() & set(hosts)}
+        self._trusted = frozenset(hosts)
+        self._seen = {host: self._seen[host] for host in self._seen.keys() & self._trusted}
         self._heard_at = {host: self._heard_at[host] for host in self._seen}
 
     def kept(self, unreached: str, unreached_since: float, now: float) -> Known:

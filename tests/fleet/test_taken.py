@@ -55,6 +55,7 @@ class KeeperTests(SynchronousTestCase):
     def test_it_ends_before_the_others_can_count_this_host_as_lost(self) -> None:
         clock = Clock()
         members = Members(clock.seconds)
+        members.keep(["build"])
         members.heard(Member(host="build", start=1, number=1))
         clock.advance(CUT_OFF_SECONDS + 10.0)  # and as long as a session may take to end
         self.assertFalse(members.silent("build", -1e9))
@@ -86,6 +87,7 @@ class SilenceTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.clock = Clock()
         self.members = Members(self.clock.seconds)
+        self.members.keep(["build"])
 
     def test_host_that_others_call_lost_is_not_silent(self) -> None:
         self.members.heard(Member(host="build", start=1, number=1))
@@ -94,6 +96,12 @@ class SilenceTests(SynchronousTestCase):
         self.assertFalse(self.members.silent("build", -1e9))
         self.clock.advance(LEASE + 0.1)
         self.assertTrue(self.members.silent("build", -1e9))
+
+    def test_nothing_is_known_of_a_host_that_is_not_trusted_any_more(self) -> None:
+        self.members.heard(Member(host="build", start=1, number=1))
+        self.members.keep([])
+        self.clock.advance(LEASE * 10)
+        self.assertFalse(self.members.silent("build", -1e9))
 
     def test_silence_counts_while_this_host_listens_only(self) -> None:
         self.clock.advance(1000.0)

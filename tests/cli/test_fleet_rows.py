@@ -1,0 +1,22 @@
+"""Tests for the lines of ``fleet status``."""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from ironcurtain.cli.fleet import _task_row
+from ironcurtain.fleet.tasks import Body, Over, Started
+from tests.fleet.test_tasks import task
+
+
+class TaskRowTests(SynchronousTestCase):
+    def test_state_is_lost_while_the_host_is_and_the_session_is_named(self) -> None:
+        begun = task(body=Body(task="Fix it\nthen test", restart=True)).take("build", 1.0).begin("build")
+        started = begun.report("build", Started(session=3))
+        self.assertEqual(_task_row(started, {"build"})[1:], ("started", "build/3", "", "Fix it"))
+        self.assertEqual(_task_row(started, set())[1:3], ("lost", "build/3"))
+        again = started.lose("build").take("other", 2.0).begin("other")
+        self.assertEqual(_task_row(again, {"other"})[1:3], ("begun again", "other"))
+        self.assertEqual(_task_row(again.lose("other"), {"other"})[1], "lost")
+        ended = started.report("build", Started(session=3, over=Over.ENDED))
+        self.assertEqual(_task_row(ended, set())[1], "ended")
