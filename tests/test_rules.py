@@ -230,7 +230,6 @@ MANY_ATTRIBUTES = {
     "ironcurtain.audit.witness._Place": 13,
     "ironcurtain.builtin_agent.agent.BuiltinAgent": 19,
     "ironcurtain.cli.shell_pipe.PipeFrontEnd": 13,
-    "ironcurtain.cli.terminal.prompt.PromptSurface": 14,
     "ironcurtain.container_agent.program.AgentProgram": 13,
     "ironcurtain.container_agent.proxies.Proxies": 13,
     "ironcurtain.container_agent.screen.ScreenAgent": 13,

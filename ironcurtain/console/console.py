@@ -16,7 +16,6 @@ from twisted.python.failure import Failure
 from ironcurtain.console.actions import Change, decide, perform
 from ironcurtain.console.details import Details
 from ironcurtain.console.display import Display, Heard, Pressed, Rolled
-from ironcurtain.console.following import Following
 from ironcurtain.console.keys import paste, press
 from ironcurtain.console.layout import ClickTarget, Frame, frame
 from ironcurtain.console.screen import Channel
@@ -24,6 +23,8 @@ from ironcurtain.console.state import Attach, ConsoleState, Effect, Look, Send, 
 from ironcurtain.errors import IronCurtainError
 from ironcurtain.operations.home_source import ConsoleSource
 from ironcurtain.services.refreshing import Refreshing
+from ironcurtain.session.events import Stamped
+from ironcurtain.view.chronicle import Chronicle
 from ironcurtain.view.commands import Command
 
 
@@ -184,3 +185,34 @@ class Console:
         if failure.check(IronCurtainError) is None:
             self.log.failure("the console of {who} could not ask or answer", failure, who=self._who)
         self._become(self._state.with_message(failure.getErrorMessage(), "warn"))
+
+
+class Following:
+    """
+    The activity of the session that is chosen.
+
+    :param changed: called when there is more of it.
+    :ivar activity: ``None``: no session is chosen.
+    """
+
+    def __init__(self, source: ConsoleSource, changed: Callable[[], None]) -> None:
+        self._source, self._changed = source, changed
+        self._session = 0
+        self._unfollow: Callable[[], None] = lambda: None
+        self.activity: Chronicle | None = None
+
+    def follow(self, session: int) -> None:
+        """:param session: its number; 0: none."""
+        if session == self._session:
+            return
+        self._unfollow()
+        self._session, self._unfollow = session, lambda: None
+        activity = self.activity = Chronicle() if session else None
+
+        def heard(stamped: Stamped) -> None:
+            if activity is not None and activity is self.activity:
+                activity.add(stamped)
+                self._changed()
+
+        if session:
+            self._unfollow = self._source.activity(session, heard)

@@ -13,7 +13,7 @@ from ironcurtain.text.display import left, one_line
 from ironcurtain.view.arguments import size
 from ironcurtain.view.banner import REASON_LINES
 from ironcurtain.view.chronicle import Chronicle
-from ironcurtain.view.commands import CONSOLE, entries, help_lines
+from ironcurtain.view.commands import CONSOLE, Usage, help_lines
 from ironcurtain.view.escalations import (
     NAME_LIMIT,
     approvals_words,
@@ -31,15 +31,15 @@ REMEMBERED = 8
 """Size of the cache of wrapped texts, so that a long one is not wrapped for every frame."""
 
 KEYS = (
-    ("a  d", "approve or deny the chosen escalation; y confirms after a second. To approve, read its text to the end"),
-    ("A", "approve it and stop asking about such calls, after a confirmation"),
-    ("up down", "choose; also j and k, or the mouse"),
-    ("Tab", "go to the next list: sessions, waiting, history"),
-    ("PgUp PgDn", "scroll down in the text, also with Space or the wheel"),
-    ("g G", "go to the beginning or the end of the text"),
-    ("f", "filter what is listed"),
-    ("Enter", "open the chosen session: what it did and used; m writes it a message, t attaches, Esc goes back"),
-    ("Ctrl-L", "redraw the screen"),
+    Usage("a  d", "approve or deny the chosen escalation, whose text was read to its end; y confirms after a second"),
+    Usage("A", "approve it and stop asking about such calls, after a confirmation"),
+    Usage("up down", "choose; also j and k, or the mouse"),
+    Usage("Tab", "go to the next list: sessions, waiting, history"),
+    Usage("PgUp PgDn", "scroll down in the text, also with Space or the wheel"),
+    Usage("g G", "go to the beginning or the end of the text"),
+    Usage("f", "filter what is listed"),
+    Usage("Enter", "open the chosen session: what it did and used; m writes it a message, t attaches, Esc goes back"),
+    Usage("Ctrl-L", "redraw the screen"),
 )
 """Keys with their explanation."""
 
@@ -72,7 +72,7 @@ class Details:
         """
         width = max(width, LEAST_WIDTH)
         if state.help:
-            return Text("HELP, Esc to close", help_lines((*KEYS, *entries(CONSOLE)), width))
+            return Text("HELP, Esc to close", help_lines((*KEYS, *CONSOLE), width))
         if state.permitted:
             return Text("PERMISSIONS, Esc to close", permission_rows(state.permissions, width, now))
         if state.section is Section.SESSIONS:

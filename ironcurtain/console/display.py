@@ -13,9 +13,6 @@ from ironcurtain.console.screen import Channel, ChannelScreen
 from ironcurtain.console.state import Shown
 from ironcurtain.view.look import NO_TITLE, TICK_SECONDS, TITLE_RESTORED, TITLE_SAVED, titled
 
-SEQUENCE_SECONDS = 0.125
-"""Seconds after Esc within which what follows is the rest of a sequence, and Esc is no key."""
-
 WHEEL_ROWS = 3
 """Rows that one step of a mouse wheel scrolls."""
 
@@ -144,7 +141,7 @@ class Display:
     def _parse(self, data: bytes = b"") -> None:
         found = self._screen.decode(data)
         if self._screen.waits:
-            self._later(SEQUENCE_SECONDS, self._parse)
+            self._later(self._screen.complete_wait, self._parse)
         for each in found:
             if isinstance(each, str):
                 self._pressed(each, len(found) == 1)
@@ -181,13 +178,11 @@ class Attention:
 
     def begin(self) -> None:
         """Save the title that the terminal has."""
-        if self._has_title:
-            self._screen.write(TITLE_SAVED)
+        self._write(TITLE_SAVED)
 
     def end(self) -> None:
         """Give it back."""
-        if self._has_title:
-            self._screen.write(TITLE_RESTORED)
+        self._write(TITLE_RESTORED)
 
     def drawn(self, waiting: int) -> None:
         """A frame was drawn, in which so many calls wait."""
@@ -195,6 +190,10 @@ class Attention:
             self.rings = False
             self._screen.write("\a")
         title = titled(f": {waiting} waiting" if waiting else "")
-        if self._has_title and title != self._title:
+        if title != self._title:
             self._title = title
-            self._screen.write(title)
+            self._write(title)
+
+    def _write(self, sequence: str) -> None:
+        if self._has_title:
+            self._screen.write(sequence)

@@ -24,9 +24,6 @@ LOW = 20
 LEAST = 4
 """Minimum number of rows of the text for a call to count as shown: with fewer, its arguments are not visible."""
 
-LEAST_COLUMNS = LEAST_WIDTH + 1
-"""Minimum number of columns for the same: on fewer, each line of the text is cut."""
-
 REMARK_LINES = 2
 """
 Maximum number of lines of the message at the foot: with more, a call with many arguments would not fit on 24 rows.
@@ -289,7 +286,7 @@ def _panel(state: ConsoleState, text: Text, width: int, height: int, lists: _Lis
     below = len(text.lines) - first - len(part)
     heading = text.heading + (f", {below} below" if below else "") + (f", {first} above" if first else "")
     body = [_rule(heading, width, False), *((Span(" "), *line) for line in part)][:height]
-    fits = page >= LEAST and width >= LEAST_COLUMNS
+    fits = page >= LEAST and width > LEAST_WIDTH  # else each line of the text is cut
     whole = state.escalation if state.section is Section.WAITING and not state.aside and fits else None
     key = None if whole is None else key_of(whole)
     calls = 1 if whole is None else whole.calls

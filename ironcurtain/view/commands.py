@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from ironcurtain.home.host_numbers import read_number
@@ -38,7 +38,7 @@ class Wrong:
 @dataclass(frozen=True, slots=True)
 class Usage:
     """
-    One way to write a command.
+    One way to write a command, or a key where the help of a surface has keys, too.
 
     :param form: as the help shows it: ``N`` stands for a number, other capitals for the rest of the line, and what is
         in brackets can be left out.
@@ -51,7 +51,7 @@ class Usage:
     @property
     def word(self) -> str:
         """The command's name."""
-        return self.form.partition(" ")[0]
+        return self.form.partition(" ")[0].removeprefix("/")
 
     def read(self, rest: str) -> Command | None:
         """:returns: the command, given what stands after its name; ``None``: this is another way to write it."""
@@ -70,61 +70,61 @@ class Usage:
         return None if rest else found
 
 
-_KEEP = Usage("approve N keep", "approve it, and stop asking about such calls")
-_PERMISSIONS = Usage("permissions", "the kept approvals; /revoke N ends one")
-_REVOKE = Usage("revoke N", "revoke the kept approval of escalation N")
-_HELP = Usage("help", "this list")
+_KEEP = Usage("/approve N keep", "approve it, and stop asking about such calls")
+_PERMISSIONS = Usage("/permissions", "the kept approvals; /revoke N ends one")
+_REVOKE = Usage("/revoke N", "revoke the kept approval of escalation N")
+_HELP = Usage("/help", "this list")
 
 CONSOLE = (
-    Usage("approve N", "approve escalation N"),
-    Usage("approve all", "approve those that you read to their end and that act on nothing outside"),
+    Usage("/approve N", "approve escalation N"),
+    Usage("/approve all", "approve those that you read to their end and that act on nothing outside"),
     _KEEP,
-    Usage("answer N", "fill in form N on this line, field by field; y sends it"),
-    Usage("deny N", "deny escalation N"),
-    Usage("deny all", "deny all waiting ones that the filter shows"),
-    Usage("start [TASK]", "start a session in the daemon; --agent NAME and --workspace DIRECTORY stand before TASK"),
-    Usage("message TEXT", "send the session that is open, or chosen, a message"),
-    Usage("stop N", "end session N; its calls that wait are withdrawn"),
+    Usage("/answer N", "fill in form N on this line, field by field; y sends it"),
+    Usage("/deny N", "deny escalation N"),
+    Usage("/deny all", "deny all waiting ones that the filter shows"),
+    Usage("/start [TASK]", "start a session in the daemon; --agent NAME and --workspace DIRECTORY stand before TASK"),
+    Usage("/message TEXT", "send the session that is open, or chosen, a message"),
+    Usage("/stop N", "end session N; its calls that wait are withdrawn"),
     _PERMISSIONS,
     _REVOKE,
-    Usage("sessions", "the running sessions, with the activity of the chosen one"),
-    Usage("escalations", "the calls that wait for a decision"),
-    Usage("history", "past decisions, with time and person"),
-    Usage("filter [TEXT]", "list only rows with TEXT; without it, all again"),
+    Usage("/sessions", "the running sessions, with the activity of the chosen one"),
+    Usage("/escalations", "the calls that wait for a decision"),
+    Usage("/history", "past decisions, with time and person"),
+    Usage("/filter [TEXT]", "list only rows with TEXT; without it, all again"),
     _HELP,
-    Usage("quit", "leave, also with q; waiting calls keep waiting"),
+    Usage("/quit", "leave, also with q; waiting calls keep waiting"),
 )
 """The commands of the console."""
 
 AGENT_COMMANDS = (
-    Usage("clear", "an agent in a container begins a new conversation"),
-    Usage("compact [TEXT]", "it shortens its conversation, if it can"),
-    Usage("model [NAME]", "it uses another model, as in /model NAME"),
+    Usage("/clear", "an agent in a container begins a new conversation"),
+    Usage("/compact [TEXT]", "it shortens its conversation, if it can"),
+    Usage("/model [NAME]", "it uses another model, as in /model NAME"),
 )
 """The commands that a session carries out as messages."""
 
 CONVERSATION = (
-    Usage("approve [N]", "approve a waiting call, once, exactly as it was shown"),
-    Usage("deny [N]", "deny a waiting call"),
-    Usage("show [N]", "show a waiting call completely, before you approve it"),
-    Usage("deny all", "deny all waiting calls of this session"),
+    Usage("/approve [N]", "approve a waiting call, once, exactly as it was shown"),
+    Usage("/deny [N]", "deny a waiting call"),
+    Usage("/show [N]", "show a waiting call completely, before you approve it"),
+    Usage("/deny all", "deny all waiting calls of this session"),
     _KEEP,
-    Usage("answer [N] [VALUES]", "fill in a form: field by field, or with NAME=VALUE ..."),
+    Usage("/answer [N] [VALUES]", "fill in a form: field by field, or with NAME=VALUE ..."),
     *AGENT_COMMANDS,
-    Usage("withdraw [N]", "take back a message that waits for the agent"),
-    Usage("undo [N]", "show what undoing turn N, or the last one, restores"),
-    Usage("undo yes", "restore what was shown"),
-    Usage("budget", "what this session used so far"),
-    Usage("history", "the messages and answers so far"),
+    Usage("/withdraw [N]", "take back a message that waits for the agent"),
+    Usage("/undo [N]", "show what undoing turn N, or the last one, restores"),
+    Usage("/undo yes", "restore what was shown"),
+    Usage("/budget", "what this session used so far"),
+    Usage("/history", "the messages and answers so far"),
     _PERMISSIONS,
     _REVOKE,
-    Usage("status", "the agent, its model and workspace, and what it used so far"),
-    Usage("logs", "where the logs are, and the last lines of one"),
+    Usage("/status", "the agent, its model and workspace, and what it used so far"),
+    Usage("/logs", "where the logs are, and the last lines of one"),
     _HELP,
-    Usage("stop", "end this session; its calls that wait are withdrawn"),
-    Usage("detach", "leave; it continues, and 'ironcurtain attach' joins it"),
-    Usage("quit", "leave; Ctrl-D on an empty line does the same"),
-    Usage("exit", "leave"),
+    Usage("/stop", "end this session; its calls that wait are withdrawn"),
+    Usage("/detach", "leave; it continues, and 'ironcurtain attach' joins it"),
+    Usage("/quit", "leave; Ctrl-D on an empty line does the same"),
+    Usage("/exit", "leave"),
 )
 """The commands of a conversation."""
 
@@ -141,23 +141,17 @@ def parse(line: str, usages: Iterable[Usage]) -> Command | Wrong:
         return command
     if not known:
         return Wrong(f"there is no command /{word}: see /help")
-    forms = [f"/{usage.form}" for usage in known]
+    forms = [usage.form for usage in known]
     return Wrong(f"/{word} takes no argument" if forms == [f"/{known[0].word}"] else f"type {' or '.join(forms)}")
 
 
-def help_lines(entries: Sequence[tuple[str, str]], width: int) -> list[Line]:
+def help_lines(usages: Iterable[Usage], width: int) -> list[Line]:
     """
-    :param entries: keys or commands, each with what it does.
     :param width: columns.
-    :returns: them side by side.
+    :returns: commands, or keys, and what they do, side by side.
     """
     lines: list[Line] = []
-    for name, words in entries:
-        for index, part in enumerate(wrap(words, width - HELP_COLUMNS)):
-            lines.append((Span(f"{'' if index else name:<{HELP_COLUMNS}}", "key"), Span(part)))
+    for usage in usages:
+        for index, part in enumerate(wrap(usage.help, width - HELP_COLUMNS)):
+            lines.append((Span(f"{'' if index else usage.form:<{HELP_COLUMNS}}", "key"), Span(part)))
     return lines
-
-
-def entries(usages: Iterable[Usage]) -> list[tuple[str, str]]:
-    """:returns: commands as they stand in a help."""
-    return [(f"/{usage.form}", usage.help) for usage in usages]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.text.columns import cells, unstyled
-from ironcurtain.view.commands import CONSOLE, CONVERSATION, Command, Wrong, entries, help_lines, parse
+from ironcurtain.view.commands import CONSOLE, CONVERSATION, Command, Wrong, help_lines, parse
 
 
 class ParseTests(SynchronousTestCase):
@@ -76,7 +76,7 @@ class ParseTests(SynchronousTestCase):
 
     def test_help_fits_and_names_every_command(self) -> None:
         for usages in (CONSOLE, CONVERSATION):
-            lines = [unstyled(line) for line in help_lines(entries(usages), 79)]
+            lines = [unstyled(line) for line in help_lines(usages, 79)]
             for usage in usages:
-                self.assertTrue(any(line.startswith(f"/{usage.form} ") for line in lines), usage.form)
+                self.assertTrue(any(line.startswith(f"{usage.form} ") for line in lines), usage.form)
             self.assertLess(max(map(cells, lines)), 80)

@@ -105,7 +105,8 @@ class Commands:
             self._printer.note("pasted text decides nothing: type yes")
             return
         act, lines = form.enter(line)
-        self._say(lines)
+        for said in lines:
+            self._printer.note(said)
         if act is Act.GO_ON:
             return
         self._form = None
@@ -139,11 +140,8 @@ class Commands:
         else:
             self._printer.show_whole(number, view.digest, whole_lines(view, self._printer.now()))
             self._form = FormDialogue(number, view.digest, view.form)
-            self._say(self._form.begin())
-
-    def _say(self, lines: list[str]) -> None:
-        for line in lines:
-            self._printer.note(line)
+            for said in self._form.begin():
+                self._printer.note(said)
 
     def _chosen(self, asked: Command, began: float) -> int:
         typed = (began, self._printer.seconds)

@@ -42,9 +42,6 @@ from ironcurtain.view.sessions import how_to_resume
 TWICE_SECONDS = 2.0
 """Seconds within which a second Ctrl-C leaves."""
 
-NOT_SENT = "not sent: the agent is working. Press Enter again when it is done"
-"""Where an agent keeps no messages."""
-
 T = TypeVar("T")
 
 
@@ -75,24 +72,20 @@ class _Exit:
 
     :ivar end: fires with the exit status.
     :ivar cause: what ended it.
+    :ivar leaving: ends it; ``None``: it goes on.
     """
 
     def __init__(self, clock: IReactorTime) -> None:
         self.end: Deferred[int] = Deferred()
         self.cause = _Cause.NONE
         self._clock = clock
-        self._leaving: IDelayedCall | None = None
+        self.leaving: IDelayedCall | None = None
         self._last_interrupt = -inf
-
-    @property
-    def begun(self) -> bool:
-        """Whether it ends."""
-        return self._leaving is not None
 
     def leave(self, status: int) -> None:
         """End in the reactor's next turn, unless it ends already."""
-        if self._leaving is None:
-            self._leaving = self._clock.callLater(0, self.end.callback, status)
+        if self.leaving is None:
+            self.leaving = self._clock.callLater(0, self.end.callback, status)
 
     def is_again(self) -> bool:
         """:returns: whether the interrupt that comes now follows another one within seconds."""
@@ -101,8 +94,8 @@ class _Exit:
 
     def forget(self) -> None:
         """It has ended."""
-        if self._leaving is not None and self._leaving.active():
-            self._leaving.cancel()
+        if self.leaving is not None and self.leaving.active():
+            self.leaving.cancel()
 
 
 class FrontEnd:
@@ -336,7 +329,7 @@ class FrontEnd:
         known = self._view.state != "initializing"
         while self._open and known and not self._surface.live and not self._single and not self._commands.busy:
             line = self._queue.next(self._working, bool(self._commands.waiting))
-            if line is None or self._exit.begun:
+            if line is None or self._exit.leaving is not None:
                 return
             if isinstance(line, Over):
                 self._leave(int(self._sender.failed))
@@ -372,9 +365,9 @@ class FrontEnd:
             self._spawn(self._talk(message))
 
     async def _keep(self, message: Message) -> None:
-        if not await self._sender.keep(message.text, message.typed):
+        if not await self._sender.keep(message.text, message.typed):  # this agent keeps none
             self._surface.put_back(message.text)
-            self._printer.note(NOT_SENT)
+            self._printer.note("not sent: the agent is working. Press Enter again when it is done")
 
     async def _carry_out(self, command: Command | str, began: float) -> None:
         await self._commands.carry_out(command, began)

@@ -18,7 +18,7 @@ from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.input import Input, create_input
-from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.layout import (
     BufferControl,
@@ -77,6 +77,56 @@ def terminal_output(stream: TextIO, environ: Mapping[str, str]) -> Vt100_Output:
     return output
 
 
+class TypedLine(Buffer):
+    """
+    The input line, which knows what of it was typed.
+
+    :param now: returns seconds of the reactor's clock.
+    :ivar began: when its first character was typed; minus infinity if a part of it was pasted.
+    """
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        super().__init__(multiline=True, on_text_changed=lambda _: self._changed())
+        self._now, self._was_empty, self.began = now, True, 0.0
+        self._provenance, self._entered = Provenance(), Provenance()
+
+    def enter(self) -> tuple[str, float, str]:
+        """
+        Empty it.
+
+        :returns: the line, when it was begun, and what of it was typed.
+        """
+        text, self._entered, self._provenance = self.text, self._provenance, Provenance()
+        self.clear(append_to_history=True)
+        text, own = (each.encode("utf-8", "replace").decode() for each in (text, self._entered.own()))
+        return text, self.began, own
+
+    def clear(self, append_to_history: bool = False) -> None:
+        """Drop its text."""
+        self.reset(append_to_history=append_to_history)
+        self._was_empty = True
+
+    def paste(self, text: str) -> None:
+        """Insert what was pasted."""
+        self.insert_text(text.replace("\r\n", "\n").replace("\r", "\n"))
+        self.began = -math.inf
+
+    def put_back(self, text: str) -> None:
+        """Insert text at its beginning, and move the cursor to the end."""
+        rest = self.text
+        if not rest and self._entered.text.strip() == text:  # what was typed of it stays so
+            self._provenance, text = self._entered, self._entered.text
+        self.text = f"{text}\n{rest}" if rest else text
+        self.cursor_position = len(self.text)
+
+    def _changed(self) -> None:
+        # A key inserts one character; a paste, the kill ring and the history insert several.
+        self._provenance.change(self.text, KEY)
+        if self._was_empty:
+            self.began = self._now()
+        self._was_empty = not self.text
+
+
 class PromptSurface(Surface):
     """
     A terminal.
@@ -89,14 +139,12 @@ class PromptSurface(Surface):
     live = True
 
     def __init__(self, source: Input, output: Output, now: Callable[[], float], title: bool = True) -> None:
-        self._output, self._now, self._title = output, now, title
+        self._output, self._title = output, title
         self.signs = signs_for(output.encoding())
         self._listener: Listener | None = None
         self._running: Deferred[None] | None = None
-        self._live, self._began, self._was_empty = Live((), ()), 0.0, True
-        self._provenance, self._entered_line = Provenance(), Provenance()
+        self._live, self._line = Live((), ()), TypedLine(now)
         self._wakeup_fd = -1
-        self._buffer = Buffer(multiline=True, on_text_changed=self._changed)
         self._application: Application[None] = Application(
             layout=self._layout(),
             key_bindings=self._keys(),
@@ -146,11 +194,7 @@ class PromptSurface(Surface):
 
     def put_back(self, text: str) -> None:
         """Insert text at the beginning of the input line, and move the cursor to the end."""
-        rest = self._buffer.text
-        if not rest and self._entered_line.text.strip() == text:  # what was typed of it stays so
-            self._provenance, text = self._entered_line, self._entered_line.text
-        self._buffer.text = f"{text}\n{rest}" if rest else text
-        self._buffer.cursor_position = len(self._buffer.text)
+        self._line.put_back(text)
 
     async def close(self) -> None:
         """Erase the live part, and restore the terminal."""
@@ -185,7 +229,7 @@ class PromptSurface(Surface):
     def _layout(self) -> Layout:
         tail = Window(FormattedTextControl(self._tail), dont_extend_height=True)
         status = Window(FormattedTextControl(self._status), height=1)
-        control = BufferControl(self._buffer, input_processors=[BeforeInput(PROMPT, style="class:key")])
+        control = BufferControl(self._line, input_processors=[BeforeInput(PROMPT, style="class:key")])
         line = Window(control, height=Dimension(min=1, max=INPUT_LINES), wrap_lines=True, dont_extend_height=True)
         has_tail = Condition(lambda: bool(self._live.tail))
         return Layout(HSplit([Window(height=1), ConditionalContainer(tail, has_tail), status, line]), line)
@@ -205,43 +249,27 @@ class PromptSurface(Surface):
     def _keys(self) -> KeyBindings:
         keys = KeyBindings()
         keys.add("enter")(lambda event: self._entered())
-        keys.add("escape", "enter")(lambda event: self._buffer.insert_text("\n"))
-        keys.add(Keys.BracketedPaste)(self._pasted)
-        keys.add("c-c")(self._interrupted)
-        keys.add("<sigint>")(self._interrupted)
-        keys.add("c-d", filter=Condition(lambda: not self._buffer.text))(lambda event: self._ended())
+        keys.add("escape", "enter")(lambda event: self._line.insert_text("\n"))
+        keys.add(Keys.BracketedPaste)(lambda event: self._line.paste(event.data))
+        keys.add("c-c")(lambda event: self._interrupted())
+        keys.add("<sigint>")(lambda event: self._interrupted())
+        keys.add("c-d", filter=Condition(lambda: not self._line.text))(lambda event: self._ended())
         return keys
 
     def _entered(self) -> None:
-        text, began = self._buffer.text, self._began
-        self._entered_line, self._provenance = self._provenance, Provenance()
-        self._buffer.reset(append_to_history=True)
-        self._was_empty = True
+        line = self._line.enter()
         if self._listener is not None:
-            own = self._entered_line.own().encode("utf-8", "replace").decode()
-            self._listener.typed(text.encode("utf-8", "replace").decode(), began, own)
+            self._listener.typed(*line)
 
-    def _interrupted(self, event: KeyPressEvent) -> None:
-        if self._buffer.text:
-            self._buffer.reset()
-            self._was_empty = True
+    def _interrupted(self) -> None:
+        if self._line.text:
+            self._line.clear()
         elif self._listener is not None:
             self._listener.interrupt()
 
     def _ended(self) -> None:
         if self._listener is not None:
             self._listener.input_ended()
-
-    def _changed(self, buffer: Buffer) -> None:
-        # A key inserts one character; a paste, the kill ring and the history insert several.
-        self._provenance.change(buffer.text, KEY)
-        if self._was_empty:
-            self._began = self._now()
-        self._was_empty = not buffer.text
-
-    def _pasted(self, event: KeyPressEvent) -> None:
-        self._buffer.insert_text(event.data.replace("\r\n", "\n").replace("\r", "\n"))
-        self._began = -math.inf
 
     def _raw(self, sequence: str) -> None:
         """Write what is about the title."""

@@ -11,8 +11,9 @@ from ironcurtain.operations.api import SessionApi
 from ironcurtain.session.model import Turn
 from ironcurtain.text.columns import Line, Span, cut
 from ironcurtain.text.display import shorten
-from ironcurtain.view.commands import CONVERSATION, Command, entries, help_lines
+from ironcurtain.view.commands import CONVERSATION, Command, help_lines
 from ironcurtain.view.escalations import WIDE, permission_rows
+from ironcurtain.view.events import TEXT_LIMIT
 from ironcurtain.view.look import Signs
 from ironcurtain.view.sessions import fact_lines, session_lines, used
 from ironcurtain.view.speech import shown
@@ -20,14 +21,8 @@ from ironcurtain.view.speech import shown
 LOG_LINES = 10
 """Number of the log's last lines that ``/logs`` shows."""
 
-SHORT = 400
-"""Maximum number of characters of a message or answer processed for ``/history``."""
-
 TAIL_BYTES = 32768
 """Bytes read from a log's end; enough for :data:`LOG_LINES` lines."""
-
-OTHERS = "Other lines are sent to the agent. Ctrl-C cancels the message, twice it leaves."
-"""Stands below the commands."""
 
 
 async def inspect(
@@ -58,7 +53,8 @@ async def inspect(
             logs = fact_lines((("log", str(paths.log)), ("audit log", str(paths.audit))))
             return [*logs, *((Span(f"  {shown(line)}", "dim"),) for line in _tail(paths.log))]
         case _:
-            return [*help_lines(entries(CONVERSATION), width), (Span(OTHERS, "dim"),)]
+            others = "Other lines are sent to the agent. Ctrl-C cancels the message, twice it leaves."
+            return [*help_lines(CONVERSATION, width), (Span(others, "dim"),)]
 
 
 def _tail(path: Path) -> list[str]:
@@ -88,4 +84,4 @@ def history_lines(turns: Sequence[Turn], width: int, signs: Signs) -> list[Line]
 
 
 def _short(text: str, room: int, signs: Signs) -> str:
-    return cut(shorten(text[:SHORT], SHORT), room, signs.rest)
+    return cut(shorten(text[:TEXT_LIMIT], TEXT_LIMIT), room, signs.rest)
