@@ -34,6 +34,9 @@ STOP_SECONDS = 5
 RECORD_SECONDS = 5.0
 """Time limit in seconds for the Engine to report a container's end (it takes milliseconds)."""
 
+FROM_OUTSIDE = ProbeFinding("proxy's address made from outside")
+"""For the record: nothing in the container bridges."""
+
 LAST_LINES = 5
 """Number of lines of the main program's output in the explanation of a container's end."""
 
@@ -246,10 +249,12 @@ class Container:
     async def _begin(self) -> tuple[ProbeFinding, ...]:
         """Start the main program, and check what it runs in."""
         await self._engine.start(self.id)
+        listener = None if self._spec.bridge else self._listener
         try:
-            if self._listener is not None and not self._spec.bridge:
-                await self._listener.open(self.id)
-            return await probe(self._engine, self.id, self._spec, self._sidecar)
+            if listener is not None:
+                await listener.open(self.id)
+            findings = await probe(self._engine, self.id, self._spec, self._sidecar)
+            return findings if listener is None else (*findings, FROM_OUTSIDE)
         except ContainerDied:
             raise await self._death() from None
 

@@ -11,7 +11,7 @@ from twisted.internet.protocol import Factory, Protocol
 from twisted.trial.unittest import SkipTest
 
 from ironcurtain.container import proxy_listener
-from ironcurtain.container.container import Container
+from ironcurtain.container.container import FROM_OUTSIDE, Container
 from ironcurtain.container.proxy_listener import ProxyListener
 from ironcurtain.container.sidecar import SocketWay
 from ironcurtain.errors import Unavailable
@@ -61,7 +61,7 @@ class ListenerCase(ContainerCase):
 class ListenerTests(ListenerCase):
     async def test_programs_reach_the_proxy_and_nothing_of_ours_runs_inside(self) -> None:
         container = self.entered()
-        await container.start()
+        self.assertIn(FROM_OUTSIDE, await container.start())
         self.assertEqual(await self.said(container, ASK), "the proxy")
         programs = (await self.said(container, "ps -o args | sed 1d | grep -v 'ps -o\\|sed 1d'")).splitlines()
         self.assertEqual((len(programs), "docker-init" in programs[0]), (3, True), programs)
@@ -74,7 +74,7 @@ class ListenerTests(ListenerCase):
     async def test_a_closed_network_is_bridged_inside(self) -> None:
         self.patch(proxy_listener, "ENTER_SECONDS", 0.0)
         container = self.entered()
-        await container.start()
+        self.assertNotIn(FROM_OUTSIDE, await container.start())
         self.assertEqual((self.way.enters, self.servers), (False, []))
         self.assertNotIn("the proxy", await self.said(container, ASK))
         self.assertEqual(len(self.containers()), 1)
