@@ -22,6 +22,7 @@ def agent_findings(where: Home, account: Account | None, has_engine: bool) -> It
     """
     from ironcurtain.accounts.payers import Payers
     from ironcurtain.accounts.places import Accounts
+    from ironcurtain.agents.adapter import KEY_VARIABLES
     from ironcurtain.agents.registry import UNTESTED, installed
     from ironcurtain.container_agent.bubblewrapped.programs import version
     from ironcurtain.container_agent.places import Places, weakness
@@ -49,4 +50,9 @@ def agent_findings(where: Home, account: Account | None, has_engine: bool) -> It
             mend = "Install Docker, or the agent's program with bubblewrap." if program is None else without or ""
         elif in_bubblewrap and not has_engine:
             mend = f"With bubblewrap, {weakness()}."
-        yield Finding(f"agent {name}", OK if places else HINT, detail, mend)
+        lacks = bool(adapter.providers) and not payers
+        if places and lacks:
+            variable = KEY_VARIABLES.get(adapter.providers[0])
+            key = f"export {variable}=... for a key, or " if variable else ""
+            mend = " ".join(filter(None, (f"It needs an account: {key}ironcurtain login for a subscription.", mend)))
+        yield Finding(f"agent {name}", OK if places and not lacks else HINT, detail, mend)
