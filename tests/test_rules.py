@@ -254,7 +254,6 @@ MANY_ATTRIBUTES = {
     "ironcurtain.prove.outside.Outside": 15,
     "ironcurtain.session.snapshots.WorkspaceSnapshots": 13,
     "ironcurtain.shell.execution.CommandRunner": 17,
-    "ironcurtain.shell.kind._Making": 18,
     "ironcurtain.shell.plan.PlanRun": 15,
     "ironcurtain.shell.relay.Relay": 17,
     "ironcurtain.shell.wrapped.WrappedShell": 19,

@@ -6,7 +6,6 @@ import hashlib
 import os
 import pwd
 import secrets
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,17 +15,14 @@ from twisted.internet.interfaces import IReactorTime
 
 from ironcurtain.errors import SessionError, Unavailable, UsageError
 from ironcurtain.home.layout import person_home
-from ironcurtain.llm.model import TokenUsage
 from ironcurtain.llm.registry import Chosen
-from ironcurtain.llm.tokens import UNKNOWN_WINDOW, count_tokens, known_window
 from ironcurtain.mcp_proxy.admission import CallAdmission
 from ironcurtain.mcp_proxy.hooks import Hooks
 from ironcurtain.services.line_sinks import FileSink
 from ironcurtain.session import events
-from ironcurtain.session.budget import Accounting, BudgetLimits, BudgetMeter
 from ironcurtain.session.call_events import teller
 from ironcurtain.session.model import SessionRequest
-from ironcurtain.session.models import backends_of, budget_tokens, choose_model, cost_of
+from ironcurtain.session.models import backends_of
 from ironcurtain.session.parts import Core, SessionKind
 from ironcurtain.session.tools import ToolFiles, has_servers, make_proxy, session_protected
 from ironcurtain.shell.agent import ShellAgent
@@ -34,20 +30,21 @@ from ironcurtain.shell.agents import AgentHand
 from ironcurtain.shell.approval import read_approval
 from ironcurtain.shell.assistant import Assistant, AssistantLimits
 from ironcurtain.shell.commands import CommandHand
-from ironcurtain.shell.context import Prompt, ShellState, prompt, result
 from ironcurtain.shell.edits import EditHand
 from ironcurtain.shell.execution import CommandRunner
 from ironcurtain.shell.gate import CommandGate
-from ironcurtain.shell.inheritance import least
+from ironcurtain.shell.inheritance import AgentPolicies
 from ironcurtain.shell.judge import HookedJudge
-from ironcurtain.shell.messages import Message, Notice, StepCompleted
+from ironcurtain.shell.messages import Notice
 from ironcurtain.shell.model import ConfirmMode, PlanParts
 from ironcurtain.shell.model_requests import ModelRequests
 from ironcurtain.shell.narrowing import DEEPEST_AGENT, KIND, NarrowedGate, leave_policies, policies_above
 from ironcurtain.shell.plan_snapshots import PlanSnapshots
-from ironcurtain.shell.scrubbing import Scrubber, environment, secrets_of
+from ironcurtain.shell.scrubbing import Scrubber, secrets_of
 from ironcurtain.shell.server_tools import ServerTools, ToolHand
-from ironcurtain.shell.session_budget import TOKENS_SETTING, SessionBudget
+from ironcurtain.shell.session_budget import SessionBudget
+from ironcurtain.shell.session_model import SessionModel
+from ironcurtain.shell.session_prompts import SessionPrompts
 from ironcurtain.shell.starting import ShellStart, options_of, shell_start
 from ironcurtain.shell.terminal_lines import TerminalLines, as_read
 from ironcurtain.shell.terminal_mode import AgentMode
@@ -136,13 +133,9 @@ class _Making:
         self._options, self._settings = options_of(core.request.options), core.services.settings
         self._size = core.request.terminal or PIPE_SIZE
         self._home = person_home(environ, os.geteuid())
-        self._mark = secrets.token_hex(8)
         for secret in secrets_of(environ):  # so that they are not in the session's files either
             core.services.redactor.add_own(secret)
         self._scrubber = Scrubber(core.services.redactor, environ, self._settings.context.scrub)
-        self._instruction = ""
-        self._unknown: set[str] = set()
-        self._chosen: Chosen | None = None
         self._policy = ToolFiles.chosen(core.services.home, core.request.options).load_policy()
         self._start = started or shell_start(
             self._options,
@@ -152,7 +145,6 @@ class _Making:
             self._policy.approval,
             secrets.token_hex,
         )
-        self._trace = self._start.trace
         self._protected = session_protected(core, environ)
 
     def agent(
@@ -170,11 +162,12 @@ class _Making:
         runner.line, runner.end_line = wrapped.line, wrapped.end_line
         agent = ShellAgent(core, wrapped, runner)
         runner.cleared = lambda: agent.tell(Notice(text=CLEARED))
-        agent.assistant = self._assistant(agent, wrapped, runner)
+        model = SessionModel(core, self._reactor, self._environ, self._options, agent.tell)
+        agent.assistant = self._assistant(agent, model, wrapped, runner)
         agent.journal.clean = self._scrubber.text
         agent.watch(agent.journal.note)
-        agent.front_ends.trace_id = self._trace.trace_id
-        if (tracer := self._tracer()) is not None:
+        agent.front_ends.trace_id = self._start.trace.trace_id
+        if (tracer := self._tracer(model)) is not None:
             agent.watch(tracer.receive)
             agent.front_ends.ending = tracer.close
         if core.request.terminal is not None:
@@ -182,19 +175,24 @@ class _Making:
             agent.front_ends.terminal, agent.front_ends.agent_mode = hub, agent_mode(agent, hub, self._reactor)
         return agent
 
-    def _assistant(self, agent: ShellAgent, wrapped: WrappedShell, runner: CommandRunner) -> Assistant:
+    def _assistant(
+        self, agent: ShellAgent, model: SessionModel, wrapped: WrappedShell, runner: CommandRunner
+    ) -> Assistant:
         core, own = self._core, self._settings.shell
-        gate = self._gate(wrapped)
+        policies = self._policies()
+        gate = self._gate(wrapped, policies)
         hooks = Hooks(self._reactor, core.services.home.hooks, self._environ, own.hook_seconds, os.geteuid())
         admission = self._admission()
 
+        prompts = SessionPrompts(self._scrubber, self._environ, self._settings.context.include_env, wrapped)
+
         def asked() -> str:
-            return self._instruction
+            return prompts.instruction
 
         judge = HookedJudge(gate, hooks, asked, agent.tell)
         self._tools.tell = agent.tell
         calls = ToolHand(self._tools, self._reactor, own.output_bytes, gate.narrows, admission)
-        budget = SessionBudget(self._accounting(agent.tell), core.request.terminal is not None, agent.tell)
+        budget = SessionBudget(model.accounting(policies), core.request.terminal is not None, agent.tell)
         agents = AgentHand(
             self._reactor,
             admission,
@@ -203,8 +201,8 @@ class _Making:
             asked,
             agent.tell,
             self._home,
-            self._policies,
-            self._trace,
+            policies,
+            self._start.trace,
             self._child_options(),
             self._environ,
             budget,
@@ -234,27 +232,32 @@ class _Making:
             command_seconds=own.command_seconds,
             plan_seconds=own.plan_seconds,
         )
+
+        async def choose() -> Chosen:
+            await self._tools.ready()
+            return await model.choose()
+
         requests = ModelRequests(
-            self._choose,
-            ContextWindow(lambda text: count_tokens(text, self._model), lambda: self._context(agent.tell)),
+            choose,
+            ContextWindow(model.count, model.context),
             budget,
             self._settings.model.max_tokens,
-            self._trace.traceparent if self._settings.telemetry.share_with_backend else "",
+            self._start.trace.traceparent if self._settings.telemetry.share_with_backend else "",
             agent.tell,
         )
         return Assistant(
             requests,
-            lambda instruction: self._prompt(instruction, wrapped),
-            self._shown,
+            prompts.describe,
+            prompts.result,
             AssistantLimits(ROUNDS, own.max_plan_steps),
             parts,
         )
 
-    def _tracer(self) -> Tracer | None:
+    def _tracer(self, model: SessionModel) -> Tracer | None:
         services, telemetry = self._core.services, self._settings.telemetry
-        if self._trace.sink is None:
+        if self._start.trace.sink is None:
             return None
-        sink = make_sink(self._trace.sink, lambda line: print(line.decode(), end="", flush=True))
+        sink = make_sink(self._start.trace.sink, lambda line: print(line.decode(), end="", flush=True))
         if isinstance(sink, FileSink):
             try:
                 sink.keep(lambda lines: recent(lines, services.now(), telemetry.retain_days))
@@ -262,11 +265,11 @@ class _Making:
                 self._core.emit(events.Notice(text=f"no traces: {e}"))
                 return None
         return Tracer(
-            self._trace,
+            self._start.trace,
             sink,
             services.now,
             secrets.token_hex,
-            lambda: self._chosen.provider.name if self._chosen is not None else "",
+            lambda: model.provider,
             self._scrubber.text,
             anonymize=telemetry.anonymize,
             export=services.export(telemetry, services.proxies),
@@ -283,26 +286,30 @@ class _Making:
             *(("--policy", str(policy)) if policy else ()),
         )
 
-    def _gate(self, wrapped: WrappedShell) -> NarrowedGate:
+    def _policies(self) -> AgentPolicies:
         """
+        :returns: what this agent and those above it may do, left for those below.
         :raises ConfigurationError: a policy above is wrong or cannot be read.
         :raises SessionError: too many agents are above this one.
         """
-        policy, above = self._policy, policies_above(self._core.services.home, self._environ)
-        if max(above.depth, self._trace.depth) > DEEPEST_AGENT:
+        above = policies_above(self._core.services.home, self._environ)
+        if max(above.depth, self._start.trace.depth) > DEEPEST_AGENT:
             raise SessionError("SESSION_INIT_FAILED", f"over {DEEPEST_AGENT} agents have started one another")
-        protected, directory = self._protected, self._options.directory
+        policies = above.joined(self._policy.approval)
+        leave_policies(self._core.paths, policies)
+        return policies
+
+    def _gate(self, wrapped: WrappedShell, policies: AgentPolicies) -> NarrowedGate:
+        """:raises ConfigurationError: a policy above is wrong."""
+        policy, protected, directory = self._policy, self._protected, self._options.directory
 
         def gate(tables: Mapping[str, Any], source: str) -> CommandGate:
             approval = read_approval(tables, source, self._home)
             return CommandGate(approval, protected, self._home, os.path.realpath, directory, wrapped.name)
 
         own = gate(policy.approval, policy.source)
-        self._policies = above.joined(policy.approval)
-        leave_policies(self._core.paths, self._policies)
-        return NarrowedGate(
-            own, [gate(tables, "the policy above") for tables in above.tables if tables != policy.approval]
-        )
+        others = [tables for tables in policies.tables if tables != policy.approval]
+        return NarrowedGate(own, [gate(tables, "the policy above") for tables in others])
 
     def _admission(self) -> CallAdmission:
         core = self._core
@@ -318,71 +325,3 @@ class _Making:
             home=self._home,
             has_snapshot=lambda: core.snapshots.ready,
         )
-
-    def _budget(self) -> BudgetMeter:
-        limits = BudgetLimits(**msgspec.structs.asdict(self._settings.budget))
-        most = float(self._settings.shell.max_tokens_per_session)
-        tokens = most if limits.tokens is None else min(limits.tokens, most)
-        setting = TOKENS_SETTING if tokens == most else limits.tokens_setting
-        above = self._policies
-        if above.tokens is not None and above.tokens < tokens:
-            tokens, setting = above.tokens, f"{TOKENS_SETTING} of the agent that started this one"
-        cost = least(limits.cost, above.cost)
-        return BudgetMeter(BudgetLimits(limits.steps, limits.seconds, tokens, cost, setting))
-
-    def _accounting(self, tell: Callable[[Message], None]) -> Accounting:
-        def emit(event: events.SessionEvent) -> None:
-            self._core.emit(event)
-            if isinstance(event, events.BudgetWarning):
-                tell(Notice(text=event.message))
-
-        def counted(usage: TokenUsage) -> float:
-            return budget_tokens(self._core, self._model, usage)
-
-        return Accounting(self._budget(), self._cost, emit, self._reactor.seconds, counted)
-
-    def _context(self, tell: Callable[[Message], None]) -> int:
-        """:returns: most tokens of a prompt of the model that was chosen."""
-        set_one, known = self._settings.session.context_tokens, known_window(self._model)
-        if not set_one and known is None and self._model not in self._unknown:
-            self._unknown.add(self._model)
-            name = self._model or "this model"
-            words = f"{UNKNOWN_WINDOW:,} tokens are assumed; session.context_tokens says how many there are"
-            tell(Notice(text=f"the context window of {name} is not known: {words}"))
-        size = set_one or known or UNKNOWN_WINDOW
-        return size - min(self._settings.model.max_tokens, size // 2)
-
-    def _cost(self, usage: TokenUsage) -> float | None:
-        return cost_of(self._core, self._model, usage)
-
-    @property
-    def _model(self) -> str:
-        return self._chosen.asked if self._chosen is not None else ""
-
-    async def _choose(self) -> Chosen:
-        await self._tools.ready()
-        if self._chosen is None:
-            self._chosen = await choose_model(
-                self._core,
-                self._reactor,
-                self._environ,
-                backends_of(self._options.backend),
-                self._options.model,
-                self._settings.shell.backends,
-            )
-        return self._chosen
-
-    def _prompt(self, instruction: str, wrapped: WrappedShell) -> Prompt:
-        self._instruction = instruction
-        state = ShellState(
-            directory=wrapped.directory,
-            shell=wrapped.name,
-            platform=sys.platform,
-            status=wrapped.status,
-            environ=environment({**self._environ, **wrapped.variables}, self._settings.context.include_env),
-            terminal=tuple(wrapped.lines.take()),
-        )
-        return prompt(instruction, state, self._scrubber.text, self._mark)
-
-    def _shown(self, step: StepCompleted, remark: str) -> str:
-        return result(step.exit_code, step.output, self._scrubber.text, self._mark, remark)
