@@ -114,7 +114,9 @@ class SwayTests(SynchronousTestCase):
         window = self.server.window("zenity", "Go")
         self.desktop.sway(f"[con_id={window['window']}] floating enable, move absolute position 300 200")
         window = self.server.window("zenity", "Go")
-        x, y, width, height = self.server.element("zenity", "push button", "Yes")["bounds"]
+        yes = self.server.element("zenity", "push button", "Yes")
+        self.assertEqual(self.server.element("zenity", "push button", "Yes", yes["ref"])["bounds"], yes["bounds"])
+        x, y, width, height = yes["bounds"]
         at = {"app": "zenity", "window": window["window"], "bounds": window["bounds"]}
         self.server.call("click", **at, point=[x + width // 2, y + height // 2])
         self.assertEqual(dialog.wait(10), 0)
