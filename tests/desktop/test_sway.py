@@ -109,6 +109,20 @@ class SwayTests(SynchronousTestCase):
         self.assertEqual(colours(picture, about["text"], field["bounds"]), BLACK)
         self.assertGreater(len(colours(picture, about["text"], window["bounds"])), 1)
 
+    def test_window_that_does_not_fit_in_its_place_is_hidden_with_its_password(self) -> None:
+        self.dialog("--password", "--title", "Key")
+        window = self.server.window("zenity", "Key")
+        other = self.desktop.run("mousepad", stdout=subprocess.PIPE)
+        self.addCleanup(self.end, other)
+        self.server.window("mousepad")
+        self.desktop.sway(f"[con_id={window['window']}] resize set width 110 px")
+        wait_for(lambda: self.server.window("zenity", "Key")["bounds"][2] < 120, "a small window")
+        wait_for(lambda: "bounds_in_window" in self.server.element("zenity", "password text"), "no place")
+        window = self.server.window("zenity", "Key")
+        picture, about = self.server.parts("screenshot", app="screen")
+        self.assertEqual(colours(picture, about["text"], window["bounds"]), BLACK)
+        self.assertIn("nobody tells where", self.server.refusal("screenshot", app="zenity", marks=True))
+
     def test_element_is_clicked_where_tree_says_that_it_is(self) -> None:
         dialog = self.dialog("--question", "--title", "Go", "--text", "x")
         window = self.server.window("zenity", "Go")
