@@ -246,6 +246,11 @@ class Streams:
         """What the carrier has to subscribe to."""
         return f"{SUBJECTS}.{self._name}.*"
 
+    @property
+    def hosts(self) -> set[str]:
+        """The other hosts of those that are open."""
+        return {stream.transport.host for stream in self._open.values()}
+
     def open(self, host: str, protocol: IProtocol) -> None:
         """:param protocol: is connected at once; whether anybody hears it shows when they answer."""
         stream = secrets.token_hex(16)

@@ -29,6 +29,7 @@ from ironcurtain.fleet.joining import read_credentials
 from ironcurtain.fleet.members import INTERVAL, Member, Members, sign, verify
 from ironcurtain.fleet.mirror import Mirrors
 from ironcurtain.fleet.nats import NatsCarrier
+from ironcurtain.fleet.presence import Presence
 from ironcurtain.fleet.sealed import Sealing
 from ironcurtain.fleet.serving import Serving
 from ironcurtain.fleet.taken import Keeper
@@ -80,7 +81,9 @@ class FleetService:
             name, credentials.replicas, fleet_heads(home), lambda host, line: kept.take(host, line, trust())
         )
         queue = TaskQueue(credentials.replicas, taker)
-        self._tasks, also = Tasks(Offering(home, name, key, queue, self._silent), keeper), (heads.run, queue.run)
+        presence = Presence(lambda: self._streams.hosts, self._gone)
+        self._tasks = Tasks(Offering(home, name, key, queue, self._silent), keeper)
+        also = (heads.run, queue.run, presence.run)
         self._carrier = NatsCarrier(options, credentials.replicas, self._heard, self._told, self._changed, also)
         self._streams = Streams(
             self._carrier,
@@ -163,6 +166,9 @@ class FleetService:
                 self._streams.lose(host, f"{host} was started again", older=START_SECONDS)
             if before is None or before.list != member.list or not self._mirrors.knows(host):
                 self._mirrors.look(host)
+
+    def _gone(self, host: str) -> None:
+        self._streams.lose(host, f"{host} is connected to the fleet's server no more")
 
     def _lose(self, host: str, why: str) -> None:
         self._streams.lose(host, why)
