@@ -114,7 +114,7 @@ class Application:
         )
         self._kinds = Kinds(services, reactor, environ)
         self.manager = SessionManager(self._kinds, services, self._check_request)
-        self.operations = Operations(self.manager, self.reload, TrustFile(home).person)
+        self.operations = Operations(self.manager, self.reload, TrustFile(home).once)
         self.api = LocalApi(self.operations, owner())
         self._watchers: Watchers | None = None
 

@@ -92,9 +92,18 @@ class Trust:
     hosts: Mapping[str, Host] = field(default_factory=lambda: MappingProxyType({}))
     people: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
-    def person(self, name: str) -> str:
-        """:returns: who a principal is: itself, unless the file says otherwise."""
-        return self.people.get(name, name)
+    def once(self, first: str, second: str) -> str:
+        """
+        :param first: name of a principal, as is ``second``.
+        :returns: why their approvals count once; empty: they are two people, for all that this host knows. What one
+            other host says of any number of people is no more than its own word.
+        """
+        if self.people.get(first, first) == self.people.get(second, second):
+            return f"{first} is the same person as {second}"
+        host = first.rpartition("@")[2]
+        if host in self.hosts and second.endswith(f"@{host}"):
+            return f"{host} speaks for {first}, too, and one host counts once"
+        return ""
 
     def key_of(self, host: str) -> bytes | None:
         """:returns: the public key of a host; ``None``: it is not trusted."""

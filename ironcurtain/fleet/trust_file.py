@@ -36,6 +36,6 @@ class TrustFile:
                 self.log.error("nobody of the fleet is believed: {error}", error=e)
         return self._trust
 
-    def person(self, name: str) -> str:
-        """:returns: who a principal is, as the file says now."""
-        return self().person(name)
+    def once(self, first: str, second: str) -> str:
+        """See :meth:`~ironcurtain.fleet.trust.Trust.once`, as the file says now."""
+        return self().once(first, second)

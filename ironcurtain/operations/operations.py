@@ -36,7 +36,7 @@ class Operations:
 
     :param reload: reads the configuration files again, or raises :class:`~ironcurtain.errors.ConfigurationError`;
         ``None`` if there are none.
-    :param person: returns who a principal is, whose approvals count once where several must approve.
+    :param once: returns why the approvals of two principals count once where several must approve; empty: they do not.
     """
 
     log = Logger()
@@ -45,9 +45,9 @@ class Operations:
         self,
         manager: SessionManager,
         reload: Callable[[], Reloaded] = Reloaded,
-        person: Callable[[str], str] = lambda name: name,
+        once: Callable[[str, str], str] = lambda first, second: "",
     ) -> None:
-        self._manager, self._reload, self._person = manager, reload, person
+        self._manager, self._reload, self._once = manager, reload, once
         self._shown: dict[str, DecisionKeys] = {}
         """Which pending escalations were shown completely, by the name of the principal."""
 
@@ -313,11 +313,10 @@ class Operations:
         return self._reload()
 
     def _another(self, who: Principal, escalation: Escalation) -> None:
-        """:raises StaleDecision: the same person approved it under another name."""
-        person = self._person(who.name)
+        """:raises StaleDecision: an approval that was given counts for this principal, too."""
         for name in escalation.approved_by:
-            if name != who.name and self._person(name) == person:
-                raise StaleDecision(f"{name} is the same person as {who.name}: another person must approve it")
+            if name != who.name and (why := self._once(name, who.name)):
+                raise StaleDecision(f"{why}: another person must approve it")
 
     def _calls_shown(self, who: Principal, number: int) -> int:
         """:raises NotShown: the escalation was not shown to the principal."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from twisted.internet import reactor
-from twisted.internet.interfaces import IListeningPort, IProtocol
+from twisted.internet.interfaces import IListeningPort
 from twisted.internet.task import deferLater
 
 from ironcurtain.audit.signing import SigningKey
@@ -81,7 +81,7 @@ class Victim:
         self.keys = {name: SigningKey.load_or_make(private_directory(path / name)) for name in names}
         hosts = {name: self._host(name, people) for name, people in PEOPLE.items()}
         self.trust = Trust(hosts)
-        self.operations = Operations(self.world.manager, person=self.trust.person)
+        self.operations = Operations(self.world.manager, once=self.trust.once)
         self.build = Host("build", self.keys["build"].public.raw, {})
         self.sealing = {
             name: Sealing(name, key, lambda: Trust({"build": self.build})) for name, key in self.keys.items()
@@ -92,11 +92,11 @@ class Victim:
             self.post,
             "build",
             lambda host, proved: self.sealing["build"].accepting(host, serving.accept(proved)),
-            reactor,  # type: ignore[arg-type]
+            reactor,
         )
         self.post.members["build"] = self.streams
         for name in PEOPLE:
-            self.post.members[name] = Streams(self.post, name, lambda host, proved: None, reactor)  # type: ignore[arg-type]
+            self.post.members[name] = Streams(self.post, name, lambda host, proved: None, reactor)
         self._port: IListeningPort | None = None
         self.session: Any = None
         self.asked = 0
@@ -106,7 +106,7 @@ class Victim:
 
     async def start(self) -> None:
         """Run the daemon's control API, and one session."""
-        await deferLater(reactor, 0)  # type: ignore[arg-type]  # from here on, within the loop
+        await deferLater(reactor, 0)  # from here on, within the loop
         self._port = await listen(reactor, self.home.daemon_socket, self.operations)
         self.session = await self.world.manager.create(request())
 
@@ -140,11 +140,11 @@ class Victim:
             said = said.replace(b"{%b}" % name.encode(), value.encode())
         return said.replace(b"{l}", b"%d" % len(said.partition(b"\r\n\r\n")[2]), 1)
 
-    def open(self, host: str, service: str, protocol: IProtocol | None = None) -> Any:
+    def open(self, host: str, service: str) -> Any:
         """:returns: a protocol that is connected to a service of the victim, as one of a member."""
-        made = protocol or Collector()
+        made: Any = Collector()
         self.post.members[host].open("build", self.sealing[host].towards(self.build, made))
-        made.transport.write(f"{service}\n".encode())  # type: ignore[attr-defined]
+        made.transport.write(f"{service}\n".encode())
         return made
 
     async def request(self, host: str, data: bytes, service: str = "control daemon") -> bytes:

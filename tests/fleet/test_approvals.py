@@ -19,7 +19,7 @@ key = "{KEY}"
 people = {{ "local:ada" = ["view", "approve"], "local:bob" = ["view", "approve"] }}
 [hosts.tower]
 key = "{OTHER}"
-people = {{ "local:ada" = ["view", "approve"], "local:eve" = ["view"] }}
+people = {{ "local:ada" = ["view", "approve"], "local:cleo" = ["view", "approve"], "local:eve" = ["view"] }}
 [people]
 ada = ["local:ada", "local:ada@laptop", "local:ada@tower"]
 """
@@ -29,7 +29,7 @@ class TwoHostsTests(test_operations.OperationsTestCase):
     def setUp(self) -> None:
         super().setUp()
         self.trust = parse_trust(TRUST.encode())
-        self.operations = Operations(self.world.manager, person=self.trust.person)
+        self.operations = Operations(self.world.manager, once=self.trust.once)
         self.number = self.ask(approvals=2)
 
     def approve(self, who: Principal) -> Any:
@@ -44,8 +44,19 @@ class TwoHostsTests(test_operations.OperationsTestCase):
         self.approve(self.at("laptop", "local:ada"))
         for who in (self.at("tower", "local:ada"), Principal("local:ada", LOCAL_ROLES), self.at("laptop", "local:ada")):
             self.assertRaises(StaleDecision, self.approve, who)
-        decided = self.approve(self.at("laptop", "local:bob"))
-        self.assertEqual((decided.outcome, decided.by), ("approved", "local:ada@laptop and local:bob@laptop"))
+        decided = self.approve(self.at("tower", "local:cleo"))
+        self.assertEqual((decided.outcome, decided.by), ("approved", "local:ada@laptop and local:cleo@tower"))
+
+    def test_host_counts_once_for_whichever_people(self) -> None:
+        self.approve(self.at("laptop", "local:ada"))
+        with self.assertRaisesRegex(StaleDecision, "one host counts once: another person must"):
+            self.approve(self.at("laptop", "local:bob"))
+        decided = self.approve(Principal("local:bob", LOCAL_ROLES))
+        self.assertEqual(decided.by, "local:ada@laptop and local:bob")
+
+    def test_people_of_this_host_count_each(self) -> None:
+        self.approve(Principal("local:bob", LOCAL_ROLES))
+        self.assertEqual(self.approve(Principal("phone@home", LOCAL_ROLES)).outcome, "approved")
 
     def test_host_speaks_for_nobody_else(self) -> None:
         self.approve(self.at("laptop", "local:ada"))

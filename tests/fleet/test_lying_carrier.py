@@ -61,7 +61,7 @@ class Liar:
 
     async def turn(self) -> None:
         """Let the messages pass."""
-        await deferLater(reactor, 0.005)  # type: ignore[arg-type]
+        await deferLater(reactor, 0.005)
 
     async def tls(self, prepare: Callable[[SSL.Context], None], host: bytes = b"laptop") -> None:
         """Open a stream as a host, speak TLS with what it has, and send an approval."""

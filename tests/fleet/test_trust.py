@@ -45,11 +45,21 @@ class TrustTests(SynchronousTestCase):
             with self.assertRaises(NotAllowed, msg=person):
                 self.principal('alice = ["view"]', person, Role.VIEW)
 
-    def test_names_of_one_person(self) -> None:
+    def test_approvals_of_one_person_and_of_one_host_count_once(self) -> None:
         trust = parse_trust(file(more='[people]\nalice = ["local:root", "alice@laptop"]\n'))
-        self.assertEqual(
-            [trust.person(name) for name in ("local:root", "alice@laptop", "bob")], ["alice", "alice", "bob"]
-        )
+        for first, second, reason in (
+            ("local:root", "alice@laptop", "the same person"),
+            ("bob", "bob", "the same person"),
+            ("alice@laptop", "bob@laptop", "one host counts once"),
+            ("local:root", "bob@laptop", ""),
+            ("bob", "carol", ""),
+            ("bob@other", "carol@other", ""),  # no host: names of keys here
+            ("bob@laptop", "carol@desklaptop", ""),
+        ):
+            with self.subTest((first, second)):
+                for names in ((first, second), (second, first)):
+                    said = trust.once(*names)
+                    self.assertTrue(reason in said and bool(said) == bool(reason), said)
 
     def test_a_wrong_file_is_refused_with_the_reason(self) -> None:
         for data, reason in (
