@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from cryptography import x509
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from cryptography.x509.oid import NameOID
 from OpenSSL import SSL
@@ -43,15 +43,17 @@ class Sealing:
     """
 
     def __init__(self, name: str, key: SigningKey, trust: Callable[[], Trust]) -> None:
-        self._certificate = _certificate(name, key)
-        self._key, self._trust = key.for_tls(), trust
+        self._trust = trust
+        shown = _certificate(name, key), key.for_tls()
+        self._client, self._server = (
+            _context(method, *shown) for method in (SSL.TLS_CLIENT_METHOD, SSL.TLS_SERVER_METHOD)
+        )
 
     def towards(self, host: Host, protocol: IProtocol) -> TLSMemoryBIOProtocol:
         """
         :returns: the TLS around a protocol, for a stream that is opened to a host. It fails unless that host answers.
         """
-        creator = _Creator(self._context(SSL.TLS_CLIENT_METHOD, lambda key: key == host.key))
-        return _Sealed(_factory(creator, True), protocol)
+        return _Sealed(_factory(_Creator(self._client), True), protocol, lambda key: key == host.key)
 
     def accepting(self, host: str, protocol: IProtocol) -> TLSMemoryBIOProtocol | None:
         """
@@ -66,22 +68,7 @@ class Sealing:
 
         if host not in self._trust().hosts:
             return None
-        return _Sealed(_factory(_Creator(self._context(SSL.TLS_SERVER_METHOD, believed)), False), protocol)
-
-    def _context(self, method: int, believed: Callable[[bytes], bool]) -> SSL.Context:
-        context = tls_context(method)
-        context.set_min_proto_version(SSL.TLS1_3_VERSION)
-        context.set_options(SSL.OP_NO_TICKET)  # each stream proves both keys anew
-        context.set_session_cache_mode(SSL.SESS_CACHE_OFF)
-        context.use_certificate(self._certificate)
-        context.use_privatekey(self._key)
-        context.set_verify(
-            SSL.VERIFY_PEER | SSL.VERIFY_FAIL_IF_NO_PEER_CERT,
-            lambda connection, certificate, error, depth, valid: (
-                depth == 0 and believed(public_key(certificate) or b"")
-            ),
-        )
-        return context
+        return _Sealed(_factory(_Creator(self._server), False), protocol, believed)
 
 
 def peer_key(transport: Any) -> bytes | None:
@@ -99,6 +86,23 @@ def public_key(certificate: X509) -> bytes | None:
     return key.public_bytes(Encoding.Raw, PublicFormat.Raw) if isinstance(key, Ed25519PublicKey) else None
 
 
+def _context(method: int, certificate: x509.Certificate, key: Ed25519PrivateKey) -> SSL.Context:
+    """:returns: the settings of all streams; whose key each believes is with its protocol."""
+    context = tls_context(method)
+    context.set_min_proto_version(SSL.TLS1_3_VERSION)
+    context.set_options(SSL.OP_NO_TICKET)  # each stream proves both keys anew
+    context.set_session_cache_mode(SSL.SESS_CACHE_OFF)
+    context.use_certificate(certificate)
+    context.use_privatekey(key)
+    context.set_verify(
+        SSL.VERIFY_PEER | SSL.VERIFY_FAIL_IF_NO_PEER_CERT,
+        lambda connection, certificate, error, depth, valid: (
+            depth == 0 and connection.get_app_data().believed(public_key(certificate) or b"")
+        ),
+    )
+    return context
+
+
 def _certificate(name: str, key: SigningKey) -> x509.Certificate:
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     begins, ends = _ALWAYS
@@ -108,6 +112,12 @@ def _certificate(name: str, key: SigningKey) -> x509.Certificate:
 
 
 class _Sealed(TLSMemoryBIOProtocol):
+    """:ivar believed: returns whether the other side may have a key."""
+
+    def __init__(self, factory: TLSMemoryBIOFactory, inner: IProtocol, believed: Callable[[bytes], bool]) -> None:
+        super().__init__(factory, inner)
+        self.believed = believed
+
     def loseConnection(self) -> None:
         """End once everything was written, also if a producer is registered: as sockets do."""
         self.unregisterProducer()
@@ -124,10 +134,15 @@ class _Creator:
         self._context = context
 
     def clientConnectionForTLS(self, tlsProtocol: TLSMemoryBIOProtocol) -> SSL.Connection:
-        return SSL.Connection(self._context, None)
+        return self._connection(tlsProtocol)
 
     def serverConnectionForTLS(self, tlsProtocol: TLSMemoryBIOProtocol) -> SSL.Connection:
-        return SSL.Connection(self._context, None)
+        return self._connection(tlsProtocol)
+
+    def _connection(self, protocol: TLSMemoryBIOProtocol) -> SSL.Connection:
+        made = SSL.Connection(self._context, None)
+        made.set_app_data(protocol)
+        return made
 
 
 def _factory(creator: _Creator, client: bool) -> TLSMemoryBIOFactory:
