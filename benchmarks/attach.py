@@ -28,7 +28,7 @@ import sys
 import tempfile
 import termios
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,9 @@ PROGRAM = (
 )
 """Echoes keys, as the kernel does for it; a line that is entered has it write much."""
 
+KEYS = b"vwyz"
+"""Those that are pressed: escape sequences, which a screen sends now and then, have none of them."""
+
 PATIENCE = 120.0
 """Seconds that anything may take."""
 
@@ -51,12 +54,16 @@ PATIENCE = 120.0
 class Terminal:
     """A program in a terminal of its own, such as ``ssh``, as the one who sits there sees it."""
 
-    def __init__(self, *command: str) -> None:
+    def __init__(self, *command: str, environ: Mapping[str, str] = os.environ) -> None:
         self._process, self._fd = pty.fork()
         if not self._process:
-            os.execvpe(command[0], command, {**os.environ, "TERM": "xterm-256color"})
-        fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
+            os.execvpe(command[0], command, {**environ, "TERM": "xterm-256color"})
+        self.resize(COLUMNS, ROWS)
         self._kept = b""
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Give it another size."""
+        fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def type(self, data: bytes) -> None:
         """Press keys."""
@@ -73,6 +80,10 @@ class Terminal:
             self._kept = self._kept[-len(wanted) :] + data
         self._kept = self._kept.partition(wanted)[2]
         return size
+
+    def forget(self) -> None:
+        """Forget what came and was not waited for."""
+        self._kept = b""
 
     def quiet(self) -> None:
         """Wait until nothing comes any more."""
@@ -205,18 +216,19 @@ def free_port() -> int:
         return int(tried.getsockname()[1])
 
 
-def ssh(port: int, key: Path) -> tuple[str, ...]:
+def ssh(port: int, key: Path, command: str = "attach 1") -> tuple[str, ...]:
     """:returns: the client's command line."""
     options = ("StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "LogLevel=ERROR", "IdentitiesOnly=yes")
     words = [word for option in options for word in ("-o", option)]
-    return ("ssh", "-tt", "-F", "none", *words, "-i", str(key), "-p", str(port), "127.0.0.1", "attach 1")
+    return ("ssh", "-tt", "-F", "none", *words, "-i", str(key), "-p", str(port), "127.0.0.1", command)
 
 
 def key_times(ways: dict[str, Terminal], keys: int) -> Iterator[tuple[str, float]]:
     """:returns: ways, and seconds from a key to its echo; each key is pressed at all of them in turn."""
     for number in range(keys):
-        key = b"%c" % (97 + number % 26)
+        key = KEYS[number % len(KEYS) :][:1]
         for way, terminal in ways.items():
+            terminal.forget()
             start = time.perf_counter()
             terminal.type(key)
             terminal.until(key)
@@ -238,8 +250,8 @@ def bulk_rate(terminal: Terminal) -> float:
     return rate
 
 
-def measure(ways: dict[str, Terminal], keys: int, rounds: int) -> None:
-    """Measure in turns, and print a table."""
+def measure(ways: dict[str, Terminal], keys: int, rounds: int, floor: str = "docker attach") -> None:
+    """Measure in turns, and print a table, with the ratios to one of the ways."""
     times: dict[str, list[float]] = {way: [] for way in ways}
     rates: dict[str, list[float]] = {way: [] for way in ways}
     for _ in range(rounds):
@@ -247,7 +259,7 @@ def measure(ways: dict[str, Terminal], keys: int, rounds: int) -> None:
             times[way].append(taken)
         for way, terminal in ways.items():
             rates[way].append(bulk_rate(terminal))
-    floor_time, floor_rate = (statistics.median(found["docker attach"]) for found in (times, rates))
+    floor_time, floor_rate = (statistics.median(found[floor]) for found in (times, rates))
     print(f"{'':22}{'p50 ms':>9}{'p99 ms':>9}{'ratio':>8}{'MB/s':>9}{'ratio':>8}")
     for way in ways:
         median, rate = statistics.median(times[way]), statistics.median(rates[way])

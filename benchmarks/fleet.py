@@ -1,27 +1,25 @@
 """
-What a fleet costs: two members with the installed product, in homes of their own, and a server of NATS on this machine.
+What a fleet costs: two members with the installed product, in homes of their own, and three servers of NATS in a
+cluster, on this machine.
 
 Measured are how much later a question is seen on the other host than on its own, decisions and other requests from
 there and from here, the memory of a member beside that of a daemon alone, and the bytes that a member receives and
 sends through the server while nothing happens, for numbers of other members. Those are members in this process: real
-ones, without a daemon's other parts::
+ones, without a daemon's other parts, and beyond those simulated ones (:mod:`benchmarks.fleet_simulated`)::
 
-    python -m benchmarks.fleet [--sessions 10] [--members 5 20 50] [--idle 90]
+    python -m benchmarks.fleet [--sessions 10] [--members 5 20 50] [--simulated 100 200 500] [--idle 90]
 """
 
 from __future__ import annotations
 
 import argparse
+import base64
 import json
-import os
-import pwd
 import signal
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
-import urllib.request
 from collections.abc import Callable, Coroutine
 from functools import partial
 from pathlib import Path
@@ -35,18 +33,21 @@ from twisted.internet.defer import Deferred  # noqa: E402
 from twisted.internet.task import deferLater, react  # noqa: E402
 from twisted.internet.threads import deferToThread  # noqa: E402
 
+from benchmarks.fleet_figure import draw  # noqa: E402
+from benchmarks.fleet_hosts import BIN, Fleet, home_of  # noqa: E402
+from benchmarks.fleet_simulated import USER, Simulated  # noqa: E402
 from benchmarks.sizes import parse  # noqa: E402
 from ironcurtain.control.client import ControlClient  # noqa: E402
 from ironcurtain.errors import Unavailable  # noqa: E402
 from ironcurtain.escalation import Outcome  # noqa: E402
-from ironcurtain.fleet.joining import ServerFiles, key_text, read_credentials, trust  # noqa: E402
+from ironcurtain.fleet.joining import Credentials, key_text, read_credentials, trust  # noqa: E402
 from ironcurtain.fleet.service import Abilities, FleetService  # noqa: E402
 from ironcurtain.home.fleet_section import FleetSettings  # noqa: E402
 from ironcurtain.home.layout import Home  # noqa: E402
 from ironcurtain.operations import Role  # noqa: E402
 from ironcurtain.session.events import EscalationRaised, Stamped  # noqa: E402
 from ironcurtain.session.model import SessionInfo, SessionRequest  # noqa: E402
-from tests.fleet.test_product import Host, free_port, wait_until  # noqa: E402
+from tests.fleet.test_product import Host, wait_until  # noqa: E402
 
 PATIENCE = 60.0
 """Seconds for what must happen."""
@@ -54,30 +55,17 @@ PATIENCE = 60.0
 QUESTIONS = 9
 """Questions of one session, whose agent may ask its model ten times."""
 
-BIN = Path(sys.executable).parent
+
+Costs = dict[int, tuple[float, float]]
 
 
-def home_of(host: Host) -> Home:
-    """:returns: the home of a host."""
-    return Home(host.product.home, host.product.home / "run")
-
-
-class Pair:
-    """Two hosts of a fleet, and their server."""
+class Pair(Fleet):
+    """Two hosts of a fleet, and their servers."""
 
     def __init__(self) -> None:
-        self.laptop, self.build, self.monitor = Host("laptop"), Host("build-3"), free_port()
-        me = f"local:{pwd.getpwuid(os.geteuid()).pw_name}"
-        said = self.laptop.fleet("init", "laptop", "--listen", f"127.0.0.1:{free_port()}")
-        self.files = said.split("nats-server -c ")[1].split()[0]
-        self.laptop.fleet("add", "build-3", "--output", str(self.build.product.person / "build-3.join"))
-        self.build.fleet("join", "../build-3.join", "--person", f"{me}=view,approve")
-        self.laptop.fleet("trust", "build-3", self.build.fleet("key").strip(), "--person", f"{me}=view")
-        line = [str(BIN / "nats-server"), "-c", self.files, "-m", str(self.monitor)]
-        self.server = subprocess.Popen(line, stderr=subprocess.DEVNULL)
-        self.laptop.begin()
-        self.build.begin()
-        wait_until(lambda: self.laptop.sees("build-3", "here") and self.build.sees("laptop", "here"))
+        super().__init__(("laptop", "build-3"), 3)
+        self.laptop, self.build = self.hosts["laptop"], self.hosts["build-3"]
+        self.begin()
 
     def ask(self, count: int) -> subprocess.Popen[str]:
         """:returns: a session of the second host that asks so many times."""
@@ -86,21 +74,6 @@ class Pair:
         turn = {"text": "Let me look.", "code": f"print(filesystem.read_text_file({str(file)!r}))"}
         script = self.build.product.script(*[turn] * count, {"text": "All done."})
         return self.build.product.start("start", "--backend", script, "Read it", stdin=subprocess.DEVNULL)
-
-    def bytes_of(self, user: str) -> int:
-        """:returns: the bytes that the server has exchanged with a host."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.monitor}/connz?auth=1&limit=1000") as answer:
-            connections = json.load(answer)["connections"]
-        return sum(each["in_bytes"] + each["out_bytes"] for each in connections if each["authorized_user"] == user)
-
-    def end(self) -> None:
-        """End everything."""
-        for host in (self.laptop, self.build):
-            host.end()
-        self.server.terminate()
-        self.server.wait()
-        for host in (self.laptop, self.build):
-            host.product.close()
 
 
 async def until(reactor: Any, true: Callable[[], Any]) -> None:
@@ -132,14 +105,14 @@ class Seen:
             self.at[getattr(number, "there", number)] = time.perf_counter()
 
 
-async def questions(reactor: Any, pair: Pair, sessions: int) -> None:
-    """Questions of the second host, seen and decided from both in turn."""
+async def questions(reactor: Any, pair: Pair, sessions: int, earlier: int = 0) -> None:
+    """Questions of the second host, seen and decided from both in turn, after so many earlier ones."""
     near = ControlClient(reactor, str(home_of(pair.build).daemon_socket))
     far = ControlClient(reactor, str(home_of(pair.laptop).fleet_socket("build-3", "daemon")), host="build-3")
     here_seen, far_seen = Seen(), Seen()
     took: dict[ControlClient, list[float]] = {near: [], far: []}
     asked: dict[ControlClient, list[float]] = {near: [], far: []}
-    for last in range(QUESTIONS, sessions * QUESTIONS + 1, QUESTIONS):
+    for last in range(earlier + QUESTIONS, earlier + sessions * QUESTIONS + 1, QUESTIONS):
         session = pair.ask(QUESTIONS)
         info = await running(reactor, near)
         stops = [await near.follow(info.id, 0, here_seen.event), await far.follow(info.id, 0, far_seen.event)]
@@ -162,8 +135,8 @@ async def questions(reactor: Any, pair: Pair, sessions: int) -> None:
 
 
 async def take_none(request: SessionRequest) -> None:
-    """:raises Unavailable: always: simulated members run nothing."""
-    raise Unavailable("a simulated member")
+    """:raises Unavailable: always: these members run nothing."""
+    raise Unavailable("a member without a daemon")
 
 
 async def running(reactor: Any, client: ControlClient) -> SessionInfo:
@@ -207,12 +180,17 @@ def alone() -> float:
         host.product.close()
 
 
-async def idle(reactor: Any, pair: Pair, members: list[int], seconds: float) -> None:
-    """Traffic of the first host, among growing numbers of members that do nothing."""
+async def idle(reactor: Any, pair: Pair, members: list[int], simulated: list[int], seconds: float) -> Costs:
+    """:returns: by number of others that do nothing, bytes a second and memory in MiB of the first host."""
+    found: Costs = {}
     home = home_of(pair.laptop)
-    first = (read_credentials(home.fleet_credentials).host, key_text(home))
-    server, services = ServerFiles(home.fleet_server), list[FleetService]()
+    credentials = read_credentials(home.fleet_credentials)
+    first = (credentials.host, key_text(home))
+    server, services = pair.files, list[FleetService]()
+    pair.files.add(USER, first)
     with tempfile.TemporaryDirectory() as top:
+        options = permitted(pair, USER).options()
+        others = Simulated(reactor, options, (first[0], base64.b64decode(first[1])))
         try:
             for count in members:
                 homes = []
@@ -222,29 +200,69 @@ async def idle(reactor: Any, pair: Pair, members: list[int], seconds: float) -> 
                     other.run.mkdir(mode=0o700)
                     other.daemon_socket.touch()  # else it would not answer that nothing runs there
                     name = f"member-{number}"
-                    made = server.add(name, first)
+                    server.add(name, first)
                     other.fleet_credentials.touch(mode=0o600)
-                    other.fleet_credentials.write_bytes(json_of(made))
+                    other.fleet_credentials.write_bytes(json_of(permitted(pair, name)))
                     trust(other, *first, {"*": [Role.VIEW]})
                     trust(home, name, key_text(other), {"*": [Role.VIEW]})
                     homes.append(other)
-                pair.server.send_signal(signal.SIGHUP)
+                pair.cluster.reload()
                 await deferLater(reactor, 1.0)
                 for other in homes:
                     settings = FleetSettings(credentials=str(other.fleet_credentials))
                     services.append(FleetService(reactor, other, settings, Abilities((), tuple, take_none)))
                     await services[-1].start()
-                await until(reactor, lambda: len(known(home)) > count)  # noqa: B023
-                await deferLater(reactor, min(seconds, 15.0))  # all of them have looked at each other
-                before = pair.bytes_of("laptop")
-                await deferLater(reactor, seconds)
-                rate = (pair.bytes_of("laptop") - before) / seconds
-                print(f"an idle member among {count + 1:3} others: {rate:7.0f} bytes a second", flush=True)
-            assert pair.laptop.daemon is not None
-            print(f"its memory then: {memory(pair.laptop.daemon.pid):.1f} MiB", flush=True)
+                found[count + 1] = await at_rest(reactor, pair, count + 1, seconds)
+            if simulated:
+                await others.start()
+            for count in simulated:
+                new = others.grow(count - len(services) - 1)
+                text = "".join(
+                    f"[hosts.{name}]\nkey = {json.dumps(base64.b64encode(key.public.raw).decode())}\n"
+                    'people = { "*" = ["view"] }\n'
+                    for name, key in new.items()
+                )
+                home.fleet_trust.write_text(home.fleet_trust.read_text() + text)
+                await deferLater(reactor, 2.0)
+                others.speak(new)
+                found[count] = await at_rest(reactor, pair, count, seconds)
         finally:
             for service in services:
                 await service.stop()
+            if simulated:
+                await others.stop()
+    return found
+
+
+def permitted(pair: Pair, name: str) -> Credentials:
+    """:returns: what a host that was added needs to connect."""
+    state = json.loads((pair.files.directory / "server.json").read_bytes())
+    certificate = (pair.files.directory / "server.crt").read_text()
+    return Credentials(
+        host=name, servers=tuple(pair.cluster.addresses), password=state["passwords"][name], certificate=certificate,
+        replicas=3,
+    )  # fmt: skip
+
+
+async def at_rest(reactor: Any, pair: Pair, count: int, seconds: float) -> tuple[float, float]:
+    """:returns: bytes a second, and the memory in MiB, of the first host once it knows so many others."""
+    home = home_of(pair.laptop)
+    await until(reactor, lambda: len(known(home)) >= count)
+    await deferLater(reactor, min(seconds, 15.0))  # all of them have looked at each other
+    before = pair.cluster.bytes_of("laptop")
+    await deferLater(reactor, seconds)
+    rate = (pair.cluster.bytes_of("laptop") - before) / seconds
+    assert pair.laptop.daemon is not None
+    held = memory(pair.laptop.daemon.pid)
+    print(f"an idle member among {count:3} others: {rate:7.0f} bytes a second, {held:.1f} MiB", flush=True)
+    return rate, held
+
+
+def figure(costs: Costs, lone: float) -> str:
+    """:returns: how traffic and memory grow, as SVG."""
+    rates = [(count, rate) for count, (rate, _) in costs.items()]
+    held = [(count, memory - lone) for count, (_, memory) in costs.items()]
+    return draw({"bytes a second of an idle host": (rates, 1000), "MiB above a daemon alone": (held, 10)})
 
 
 def json_of(credentials: Any) -> bytes:
@@ -269,7 +287,12 @@ async def measure(reactor: Any, options: argparse.Namespace) -> None:
         member = memory(pair.laptop.daemon.pid)
         print(f"memory: a daemon alone {lone:.1f} MiB, a member {member:.1f} MiB", flush=True)
         await questions(reactor, pair, options.sessions)
-        await idle(reactor, pair, options.members, options.idle)
+        costs = await idle(reactor, pair, options.members, options.simulated, options.idle)
+        if options.figure is not None:
+            options.figure.write_text(figure(costs, lone))
+        if options.simulated:
+            print("the same again, among them:", flush=True)
+            await questions(reactor, pair, max(1, options.sessions // 3), options.sessions * QUESTIONS)
     finally:
         await deferToThread(pair.end)
 
@@ -279,10 +302,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sessions", type=int, default=10, help="number of sessions, each with nine questions")
     parser.add_argument("--members", type=int, nargs="+", default=[5, 20, 50], help="numbers of further members")
+    parser.add_argument("--simulated", type=int, nargs="*", default=[100, 200, 500], help="numbers with simulated ones")
     parser.add_argument("--idle", type=float, default=90.0, help="seconds of idleness for each number")
+    parser.add_argument("--figure", type=Path, help="where to draw how it grows, as SVG")
     options = parse(parser, sessions=1, idle=1.0)
     if options.smallest:
-        options.members = [1]
+        options.members, options.simulated = [1], [4]
     react(lambda reactor: Deferred.fromCoroutine(measure(reactor, options)))
 
 

@@ -18,7 +18,7 @@ TOP = Path(__file__).resolve().parents[2]
 LIMIT = 600
 """Seconds for one (the longest took 20, but the first one with an image builds that)."""
 
-HELPERS = frozenset(("mitm_peers", "relay", "sizes", "terminal_ends"))
+HELPERS = frozenset(("fleet_figure", "fleet_hosts", "fleet_simulated", "mitm_peers", "relay", "sizes", "terminal_ends"))
 """Modules that benchmarks use."""
 
 
@@ -53,6 +53,14 @@ class SmallestTests(SynchronousTestCase):
 
     def test_fleet(self) -> None:
         self.assertIn("an idle member among", self.run_it("fleet"))
+
+    def test_fleet_attach(self) -> None:
+        for name in ("ssh", "ssh-keygen", "sshd"):
+            program(name)
+        self.assertIn("laptop killed: over after", self.run_it("fleet_attach"))
+
+    def test_fleet_race(self) -> None:
+        self.assertIn("20 decisions", self.run_it("fleet_race"))
 
     def test_loop(self) -> None:
         program("script")
