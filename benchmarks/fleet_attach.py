@@ -156,8 +156,7 @@ def check_detach(name: str, command: tuple[str, ...], environ: Any) -> None:
 
 def check_revoked(name: str, terminal: Watched, revoke: Callable[[], object]) -> None:
     """Take a person's key or a host's trust away, and see how long the terminal still shows something."""
-    terminal.type(b"\x03")  # where the program goes on from before
-    terminal.quiet()
+    interrupt(terminal)
     terminal.type(b"while sleep 0.02; do date +T%s.%N; done\r")
     terminal.until(b"T1")
     revoke()
@@ -166,6 +165,13 @@ def check_revoked(name: str, terminal: Watched, revoke: Callable[[], object]) ->
     restored(name, end)
     last = max((float(shown) for shown in re.findall(rb"T([0-9]{10}\.[0-9]{9})", end)), default=start)
     print(f"{name}: what was shown last came {max(0.0, last - start):.2f} s after it was revoked", flush=True)
+
+
+def interrupt(terminal: Terminal) -> None:
+    """End what goes on from before, once the screen was drawn: then keys reach it."""
+    terminal.until(b"\x1b[")
+    terminal.type(b"\x03")
+    terminal.quiet()
 
 
 def restored(name: str, end: bytes) -> None:
@@ -245,8 +251,7 @@ def main() -> None:
         for victim, other in ((build, laptop), (laptop, build)):
             watched = {name: Watched(*words, environ=environ) for name, words in commands.items()}
             for terminal in watched.values():
-                terminal.type(b"\x03")  # where the program goes on from before
-                terminal.quiet()
+                interrupt(terminal)
             next(iter(watched.values())).type(b"yes\r")
             for terminal in watched.values():
                 terminal.until(b"y\r\ny")

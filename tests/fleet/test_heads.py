@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from typing import Any
 
 from twisted.logger import capturedLogs
@@ -9,7 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.audit.signing import SigningKey
 from ironcurtain.audit.witness import FleetSink, fleet_heads, head_line, read_heads
-from ironcurtain.errors import ProtocolViolation
+from ironcurtain.errors import ProtocolViolation, Unavailable
 from ironcurtain.fleet import heads
 from ironcurtain.fleet.heads import KeptHeads, heads_file
 from ironcurtain.fleet.server_files import permissions
@@ -69,6 +70,17 @@ class HeadsTests(SynchronousTestCase):
             self.take(self.line("u"))
         self.assertEqual([(each["dropped"], each["host"]) for each in logged], [(1, "build")])
         self.assertEqual(self.of_build(), [("t", 1, "digest"), ("u", 1, "digest")])
+
+    def test_head_that_a_full_disk_refused_is_kept_when_it_comes_again(self) -> None:
+        self.take(self.line())
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (len(self.line()) + 50, hard))
+        try:
+            self.assertRaises(Unavailable, self.take, self.line(sequence=2))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        self.take(self.line(sequence=2))
+        self.assertEqual(self.of_build(), [("s", 1, "digest"), ("s", 2, "digest")])
 
     def test_full_file_is_not_written_again_for_each_head(self) -> None:
         self.assertLess(2 * heads.KEPT_SESSIONS * heads.LINE_LIMIT, heads.KEPT_BYTES * 3 // 4)
