@@ -322,7 +322,7 @@ class Kinds(Mapping[str, SessionKind[Any]]):
             made.make_agent,
             self._project,
             made.check,
-            limited=made.limited,
+            limited=made.paying.limited,
             in_container=True,
             no_terminal=made.no_terminal,
             directory=made.directory,

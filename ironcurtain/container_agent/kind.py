@@ -15,10 +15,7 @@ from typing import Any, Protocol
 from twisted.internet.defer import Deferred
 
 from ironcurtain.accounts.keys import open_key
-from ironcurtain.accounts.limits import AccountLimits
 from ironcurtain.accounts.opening import AccountSurroundings, open_account
-from ironcurtain.accounts.payers import Payer, Payers
-from ironcurtain.accounts.places import Accounts
 from ironcurtain.accounts.source import TokenSource
 from ironcurtain.accounts.token_endpoint import verified_endpoint
 from ironcurtain.agents.adapter import Adapter, Facts
@@ -41,6 +38,7 @@ from ironcurtain.container_agent.bubblewrapped.sandbox import BubblewrapSandbox,
 from ironcurtain.container_agent.bubblewrapped.screened import ScreenedBubblewrap
 from ironcurtain.container_agent.github import github_accounts, github_variables
 from ironcurtain.container_agent.leftovers import clear
+from ironcurtain.container_agent.paying import Paying
 from ironcurtain.container_agent.places import BUBBLEWRAP, CONTAINER, NAMES, SANDBOX, Places
 from ironcurtain.container_agent.provision import (
     BUNDLE_NAME,
@@ -57,13 +55,11 @@ from ironcurtain.http.host_patterns import HostPatterns
 from ironcurtain.mcp_proxy.proxy import McpProxy
 from ironcurtain.mitm_proxy.authority import Authority
 from ironcurtain.mitm_proxy.proxy import MitmProxy, MitmSurroundings
-from ironcurtain.mitm_proxy.recording import ModelTraffic, ProxiedResponse
 from ironcurtain.network.dialling import Dialer
 from ironcurtain.network.responder import Responder
 from ironcurtain.process.accounts import SEARCH, WRITE, Account
 from ironcurtain.process.configured_secret import configured_secret
 from ironcurtain.process.identity import identify
-from ironcurtain.providers.rules import ProviderRule, provider_rules
 from ironcurtain.registries.opening import OpenRegistries, RegistrySurroundings
 from ironcurtain.registries.recording import PackageTraffic
 from ironcurtain.secrets.redaction import Secret
@@ -95,14 +91,6 @@ class Images(Protocol):
         """:returns: a reference to an agent's image, which is built if necessary."""
 
 
-def note_limit(limits: AccountLimits, account: str, response: ProxiedResponse) -> None:
-    """Note what a provider's response says of the limit of an account."""
-    if response.wait is not None:
-        limits.reached(account, response.wait)
-    elif 0 < response.status < 400:
-        limits.answered(account)
-
-
 class ContainerKind:
     """
     Creates the parts of a session with one agent.
@@ -111,6 +99,7 @@ class ContainerKind:
     :param images: finds the agents' images.
     :param environ: the environment of this process, for keys.
     :param screens: screen models of agents in terminals; shared by all kinds.
+    :ivar paying: who pays.
     """
 
     def __init__(
@@ -128,6 +117,7 @@ class ContainerKind:
         self._services, self._reactor, self._environ, self._screens = services, reactor, environ, screens
         self._way = SocketWay(services.settings.agents.sockets)
         self._places = Places(adapter, services.settings, environ)
+        self.paying = Paying(adapter, services, environ)
 
     @property
     def no_terminal(self) -> str:
@@ -154,15 +144,8 @@ class ContainerKind:
         own = "" if workspace is None else str(workspace.resolve())
         chosen = await self._places.choose(asked, self._engine, account, own)
         check_account(account, request)
-        self._rules(self._payers(request))
+        self.paying.rules(self.paying.payers(request))
         return replace(request, options={**request.options, SANDBOX: chosen})
-
-    def limited(self, request: SessionRequest) -> float:
-        """
-        :returns: the seconds until the accounts can be used that would pay; 0: now, as far as this process knows.
-        :raises ConfigurationError: nobody pays for the agent's model, or it is unclear who does.
-        """
-        return self._services.limits.left(payer.words for payer in self._payers(request))
 
     def make_tools(self, core: Core) -> Proxies:
         """:returns: both proxies, not started."""
@@ -206,20 +189,6 @@ class ContainerKind:
         notice = cut_off(turns)
         return ContainerAgent(core, proxies, self._adapter, facts, making, proxies.traffic, answered, notice)
 
-    @property
-    def _accounts(self) -> Accounts:
-        return Accounts(self._services.home, self._services.settings.accounts, self._environ)
-
-    def _payers(self, request: SessionRequest) -> tuple[Payer, ...]:
-        """:returns: the accounts that pay; none for an agent without a model."""
-        settings, adapter = self._services.settings, self._adapter
-        payers = Payers(adapter.display_name, adapter.providers, settings.providers, self._accounts)
-        return payers.chosen(str(request.options.get("account") or ""), settings.agents.accounts)
-
-    def _rules(self, payers: Sequence[Payer]) -> tuple[ProviderRule, ...]:
-        """:returns: the rules of the providers that these accounts pay for."""
-        return provider_rules(self._services.settings.providers, [payer.provider for payer in payers])
-
     def _mitm(
         self,
         core: Core,
@@ -229,15 +198,10 @@ class ContainerKind:
         responders: Mapping[tuple[str, int], Responder],
         down: Callable[[str], None],
     ) -> MitmProxy:
-        payers = {payer.provider: payer for payer in self._payers(core.request)}
+        payers = {payer.provider: payer for payer in self.paying.payers(core.request)}
         core.payers[:] = [payer.words for payer in payers.values()]
         if payers:
             core.emit(events.Notice(text=f"paid by {'; '.join(core.payers)}", routine=True))
-
-        def heard(event: ModelTraffic) -> None:
-            if isinstance(event, ProxiedResponse) and event.provider in payers:
-                note_limit(self._services.limits, payers[event.provider].words, event)
-            traffic.heard(event)
 
         post = verified_endpoint(self._reactor, core.services.proxies).post
         around = AccountSurroundings(self._reactor, post, core.services.now, self._services.redactor)
@@ -249,13 +213,13 @@ class ContainerKind:
 
         async def account(name: str) -> TokenSource:
             if (place := payers[name].place) is not None:
-                return await open_account(self._accounts, place, around)
+                return await open_account(self.paying.accounts, place, around)
             source = core.services.settings.providers.get(name, Provider()).key
             return await open_key(name, source, self._environ, self._reactor)
 
         return MitmProxy(
             session_id=core.id,
-            rules=self._rules(list(payers.values())),
+            rules=self.paying.rules(payers.values()),
             account=account,
             authority=authority,
             audit=core.audit,
@@ -267,7 +231,7 @@ class ContainerKind:
                 lambda: uuid.uuid4().hex,
                 core.services.proxies,
             ),
-            events=heard,
+            events=self.paying.noting_limits(payers, traffic.heard),
             exhausted=lambda: mcp.guard.look() or traffic.refusal(),
             down=down,
             judge=mcp.network_judge(AGENT),

@@ -8,7 +8,7 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.accounts.limits import AccountLimits
-from ironcurtain.container_agent.kind import note_limit
+from ironcurtain.container_agent.paying import note_limit
 from ironcurtain.mitm_proxy.recording import ProxiedResponse
 
 
