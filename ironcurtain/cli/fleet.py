@@ -231,7 +231,8 @@ def _task_row(task: Task, here: set[str]) -> tuple[str, ...]:
         if task.running and task.host not in here
         else f"{task.state}{' again' if task.lost and task.running else ''}"
     )
-    what = f"failed: {task.started.why}" if task.started.why else task.body.task.partition("\n")[0]
+    whose = f"not on {task.refused[-1]}" if task.refused and not task.running else "failed"
+    what = f"{whose}: {task.started.why}" if task.started.why else task.body.task.partition("\n")[0]
     return task.id, state, where, one_line(",".join((task.agent, *task.labels)), 40), one_line(what, 60)
 
 

@@ -13,7 +13,14 @@ from twisted.python.failure import Failure
 
 from ironcurtain.audit.signing import SigningKey
 from ironcurtain.control.client import ControlClient
-from ironcurtain.errors import IronCurtainError, NotAllowed, NotFound, ProtocolViolation
+from ironcurtain.errors import (
+    ConfigurationError,
+    IronCurtainError,
+    NotAllowed,
+    NotFound,
+    ProtocolViolation,
+    Unavailable,
+)
 from ironcurtain.fleet.serving import DAEMON, TASKS
 from ironcurtain.fleet.taken import Keeper, Taken
 from ironcurtain.fleet.task_files import TaskFiles
@@ -33,6 +40,9 @@ MEMORY_NEEDED = 512 * 1024 * 1024
 
 UNFIT_SECONDS = 30.0
 """So long it is not tried again whether an agent could be started here that could not."""
+
+WANTING = (Unavailable.exit_status, ConfigurationError.exit_status)
+"""The exit statuses of errors that say what a host lacks, and another one may have."""
 
 OFFER_SECONDS, AGAIN_SECONDS = 300.0, 10.0
 """Seconds between two offers of a task that waits; and after one that the server did not take."""
@@ -155,7 +165,8 @@ class Taker:
             info = await own.start(request, attended=body.attended)
         except IronCurtainError as e:
             self.log.warn("task {task} of {host} failed: {error}", task=offer.id, host=offer.origin, error=e)
-            self._keeper.tell(offer.id, why=one_line(str(e), 500))
+            over = Over.REFUSED if e.exit_status in WANTING else Over.NOT_YET
+            self._keeper.tell(offer.id, why=one_line(str(e), 500), over=over)
             return
         self.log.info("task {task} of {host}: session {number}", task=offer.id, host=offer.origin, number=info.number)
         self._keeper.tell(offer.id, session=info.number)

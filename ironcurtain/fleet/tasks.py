@@ -106,6 +106,8 @@ class Over(StrEnum):
     NOT_YET = ""
     ENDED = "ended"
     LOST = "lost"
+    REFUSED = "refused"
+    """It could not be started there, for want of something that another host may have."""
 
 
 class Started(msgspec.Struct, frozen=True, kw_only=True):
@@ -132,6 +134,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     :param host: that has it.
     :param until: until when that host may begin it.
     :param lost: the host that was lost with it, before it waited again.
+    :param refused: the hosts that could not start it.
     """
 
     id: TaskId
@@ -146,6 +149,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     until: float = 0.0
     started: Started = Started()
     lost: str = ""
+    refused: tuple[str, ...] = ()
 
     @property
     def running(self) -> bool:
@@ -161,8 +165,10 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
         """
         :returns: the task, which a host has now.
         :raises NotFound: it is over, for all hosts.
-        :raises NotAllowed: another host has it for now.
+        :raises NotAllowed: another host has it for now, or this one could not start it.
         """
+        if host in self.refused:
+            raise NotAllowed(f"{host} could not start task {self.id}")
         if self.state not in (State.WAITING, State.TAKEN):
             raise NotFound(f"task {self.id} waits no longer: it is {self.state}")
         if not self.open(now) and (self.state, self.host) != (State.TAKEN, host):
@@ -188,6 +194,8 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
             raise NotFound(f"task {self.id} is {self.state}, and not one that {host} runs")
         if said.over is Over.LOST:
             return self.lose(host)
+        if said.over is Over.REFUSED:
+            return msgspec.structs.replace(self._waiting(), refused=(*self.refused, host), started=said)
         state = State.ENDED if said.over is Over.ENDED else State.STARTED if said.session else State.FAILED
         return msgspec.structs.replace(self, state=state, started=said)
 
@@ -203,8 +211,10 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
         if not self.body.restart or self.body.attempt >= ATTEMPTS:
             return msgspec.structs.replace(self, state=State.LOST)
         again = msgspec.structs.replace(self.body, attempt=self.body.attempt + 1)
-        waiting = {"state": State.WAITING, "host": "", "until": 0.0, "started": Started()}
-        return msgspec.structs.replace(self, body=again, lost=self.host, **waiting)
+        return msgspec.structs.replace(self._waiting(), body=again, lost=self.host)
+
+    def _waiting(self) -> Task:
+        return msgspec.structs.replace(self, state=State.WAITING, host="", until=0.0, started=Started())
 
     def withdraw(self) -> Task:
         """

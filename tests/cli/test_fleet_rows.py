@@ -18,5 +18,7 @@ class TaskRowTests(SynchronousTestCase):
         again = started.lose("build").take("other", 2.0).begin("other")
         self.assertEqual(_task_row(again, {"other"})[1:3], ("begun again", "other"))
         self.assertEqual(_task_row(again.lose("other"), {"other"})[1], "lost")
+        refused = begun.report("build", Started(why="no key", over=Over.REFUSED))
+        self.assertEqual(_task_row(refused, {"build"})[1:], ("waiting", "", "", "not on build: no key"))
         ended = started.report("build", Started(session=3, over=Over.ENDED))
         self.assertEqual(_task_row(ended, set())[1], "ended")

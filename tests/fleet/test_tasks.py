@@ -141,6 +141,17 @@ class RestartTests(SynchronousTestCase):
         self.assertLessEqual(len(running), 1)
 
 
+class RefusedTests(SynchronousTestCase):
+    def test_task_that_a_host_lacks_something_for_waits_for_another(self) -> None:
+        begun = task().take("build", 10.0).begin("build")
+        waits = begun.report("build", Started(why="no key", over=Over.REFUSED))
+        self.assertEqual((waits.state, waits.refused, waits.started.why), (State.WAITING, ("build",), "no key"))
+        self.assertRaises(NotAllowed, waits.take, "build", 1e9)
+        other = waits.take("other", 20.0).begin("other").report("other", Started(session=2))
+        self.assertEqual((other.state, other.host), (State.STARTED, "other"))
+        self.assertRaises(NotFound, other.report, "build", Started(why="no key", over=Over.REFUSED))
+
+
 class FileTests(SynchronousTestCase):
     def setUp(self) -> None:
         place = scratch(self)
