@@ -163,6 +163,7 @@ class ShellAgent:
     def type(self, data: bytes) -> None:
         """Give keys to the shell, or to what runs in it."""
         self._runner.typed()
+        self.typed.follow(data)
         if b"\r" in data:
             self._marks.entered()
         for instruction in self._wrapped.type(data):
@@ -298,8 +299,9 @@ class ShellAgent:
                 self.typed.later(JOIN_SECONDS, self._begin)
 
     def _begin(self, late: bool = False) -> None:
-        if self._wrapped.integrated and not self._runner.at_prompt and not self._wrapped.typed_ahead and not late:
-            self.typed.later(LINE_SECONDS, self._begin, True)  # a whole line was typed ahead
+        line = self._wrapped.integrated and not self._runner.at_prompt and not self._wrapped.typed_ahead and not late
+        if line or self.typed.in_paste:  # was typed ahead: the shell gets all of it
+            self.typed.later(JOIN_SECONDS if self.typed.in_paste else LINE_SECONDS, self._begin, line or late)
             return
         taken = self.typed.take()
         if not taken.instruction:

@@ -8,6 +8,7 @@ from twisted.internet.interfaces import IDelayedCall, IReactorTime
 
 from ironcurtain.shell.terminal_mode import Left
 from ironcurtain.shell.waiting import Taken, WaitingInstructions
+from ironcurtain.terminal.keys import TypedReader
 from ironcurtain.text.display import one_line
 
 LINE_SECONDS = 2.0
@@ -34,6 +35,16 @@ class TypedInstructions:
         self._clock = clock
         self._lines: list[str] = []
         self._timer: IDelayedCall | None = None
+        self._keys = TypedReader()
+
+    @property
+    def in_paste(self) -> bool:
+        """Whether a paste into the shell has begun and not ended."""
+        return self._keys.in_paste
+
+    def follow(self, keys: bytes) -> None:
+        """:param keys: that the shell gets."""
+        self._keys.feed(keys)
 
     def add(self, text: str) -> None:
         """:param text: what one of them says."""

@@ -96,6 +96,19 @@ class AheadTests(AgentTestCase):
         self.says("So.")
         self.assertTrue(self.pty.typed.endswith(b"\x15make tes"))
 
+    def test_a_paste_ends_before_the_agent_begins(self) -> None:
+        self.ready()
+        self.types(b"# one\r")
+        self.shows(PASTING, private("instruction", "# one"), PROMPT)
+        self.types(b"\x1b[200~make\rx")
+        self.clock.advance(10 * JOIN_SECONDS)
+        self.turn()
+        self.types(b"y\x1b[201~")
+        self.assertTrue(self.pty.typed.endswith(b"\x1b[200~make\rxy\x1b[201~"))
+        self.clock.advance(JOIN_SECONDS)
+        self.turn()
+        self.assertTrue(self.pty.typed.endswith(b"\x15"))
+
     def test_with_a_note_they_are_said_to_be_in_the_kill_ring(self) -> None:
         self.begin(b"make tes")
         self.mode.left = Left(unsent="and the")
