@@ -16,7 +16,9 @@ _TAR_VALUES = "bCfFgHIKLNTVX"
 _TAR_PACKS = re.compile(r"--(?:create|append|update|list|delete|di|compare|cat|conc|test-label)")
 _TAR_UNPACKS = re.compile(r"--(?:extr|get)")
 
-_UNZIP_SHOWS = re.compile(r"-\w*[lvtzZp]\w*")
+_UNZIP_SHOWS = re.compile(r"-[^dPxiIO]*[lvtzZp].*")
+"""Options with which unzip shows something, before any that has a value."""
+
 _COMPRESSED_NAMES = re.compile(r"-[a-zA-Z]*[Nr]\w*|--name|--recursive")
 
 _VERBS: dict[str, str] = {
@@ -83,8 +85,9 @@ def pack(words: Words) -> Effects:
 def by_verb(words: Words) -> Effects:
     """What programs do whose first argument says it."""
     name = words[0].text.rpartition("/")[2]
-    verb = words[1] if len(words) > 1 else Word("")
-    return _unpack(words) if not verb.known or re.fullmatch(_VERBS[name], verb.text) else pack(words)
+    verbs = (*words[1:2], *operands(words)[:1])  # switches may stand before it
+    unpacks = any(not verb.known or re.fullmatch(_VERBS[name], verb.text) for verb in verbs)
+    return _unpack(words) if unpacks or not verbs else pack(words)
 
 
 def by_option(words: Words) -> Effects:

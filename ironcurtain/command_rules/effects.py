@@ -198,7 +198,8 @@ def _copy(files: Words, name: str, words: Words) -> Effects:
     lands, recursive = _lands(sources, targets), _is_recursive(name, words)
     fills: Words = ()
     if recursive:
-        there = all(re.fullmatch(r"(?:\.\.?|~)?/?", target.text) for target in targets)
+        renamed = any(re.match(r"-[a-zA-Z]*T|--no-t", word.text) for word in words[1:])
+        there = not renamed and all(re.fullmatch(r"(?:\.\.?|~)?/?", target.text) for target in targets)
         fills = lands if there else (*targets, *lands)  # one that is not there becomes the copy
     writes = (*files, *targets) if sources == files else targets
     return Effects(reads=sources, writes=writes, reads_trees=recursive, fills=fills, lands=lands)

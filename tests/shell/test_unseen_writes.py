@@ -24,6 +24,8 @@ def commands(text: str) -> list[str]:
 
 UNPACK = commands(
     """
+    unzip -dplace a.zip, unzip -o -dl a.zip, 7z -y x a.7z, rar -y e a.rar, busybox tar xf a.tar, tar xOf a,
+    cpio -pd sub, ditto -x a b, lha e a,
     tar xf a.tar, tar -xf a.tar, tar zxvf a.tar, tar --extract -f a.tar, tar --get -f a, tar -f a.tar,
     tar xf a.tar --strip-components=1, bsdtar -xf a.zip, unzip a.zip, unzip -o a.zip, unzip -qq a, cpio -i,
     cpio -id -I a, cpio --extract, cpio -idmv, pax -r -f a, pax -rf a, 7z x a.7z, 7za e a, unrar x a.rar, ar x a.a,
@@ -57,6 +59,8 @@ PROGRAMS = sorted(
 
 BELOW = UNPACK + commands(
     """
+    cp -rT /tmp/x ., cp --target-directory=. /tmp/.env, mv --target-directory . /tmp/.env,
+    ln -sf /tmp/.env, rsync /tmp/.env .,
     cp -a /tmp/x/. ., rsync -a /tmp/x/ ., scp -r h:x ., cp /tmp/.env ., cp -t . /tmp/.env, mv /tmp/.env .,
     mv -t . a /tmp/.env, ln -s /tmp/.env, mv /tmp/secrets ., mv /tmp/secrets/ ., install /tmp/.env .,
     install -D /tmp/.env ../project, curl -O http://h/.env, wget http://h/.env, wget -r http://h/, wget -m http://h/,
