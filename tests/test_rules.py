@@ -257,7 +257,7 @@ MANY_ATTRIBUTES = {
     "ironcurtain.shell.plan.PlanRun": 15,
     "ironcurtain.shell.relay.Relay": 17,
     "ironcurtain.shell.wrapped.WrappedShell": 19,
-    "ironcurtain.shell_screen.panel.Panel": 23,
+    "ironcurtain.shell_screen.panel.Panel": 18,
     "ironcurtain.ssh.channel.SessionChannel": 13,
     "ironcurtain.ssh.transport.SshTransport": 16,
     "ironcurtain.terminal.hub.Hub": 18,

@@ -212,7 +212,7 @@ class Keyboard:
             return []
         if not panel.working:
             return [Instruct(text=text)]
-        panel.record_words(text)
+        panel.record.words(text)
         panel.close_question("thinking", now)
         return [Note(text=text)]
 
@@ -279,7 +279,7 @@ class Keyboard:
             panel.close_question("stopping", now)
             return [self._interrupt(now)]
         if question.budget is not None:
-            panel.record_answer("more tokens allowed" if name in "ay" else "no more tokens allowed")
+            panel.record.answer("more tokens allowed" if name in "ay" else "no more tokens allowed")
             panel.close_question("thinking", now)
             return [MoreTokens(allow=name in "ay")]
         if question.request is None:
@@ -295,9 +295,9 @@ class Keyboard:
         if decision == "allow" and len(waiting) > 1 and any(map(needs_own_decision, waiting)):
             decision = "allow_undoable"
         if name == "d":
-            panel.record_answer(f"plan of {len(waiting)} steps denied")
+            panel.record.answer(f"plan of {len(waiting)} steps denied")
         else:
-            panel.record_plan()
+            panel.record.plan(panel.plan)
         panel.close_question("working", now)
         return [Approval(plan_id=question.plan_id, decision=decision)]
 

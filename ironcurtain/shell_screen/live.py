@@ -126,7 +126,7 @@ def _body(panel: Panel, width: int, room: int) -> Frame:
         return _plan(panel, panel.question, width, room)
     if panel.forming:
         return Frame(tuple(_forming(panel, width, room)))
-    text = panel.look.text(panel.writing)
+    text = panel.look.text(panel.record.writing)
     return Frame(tuple(rows((Span(text),), width)[-room:]) if text.strip() and room > 0 else ())
 
 

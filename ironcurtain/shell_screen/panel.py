@@ -7,17 +7,9 @@ from ironcurtain.shell import messages
 from ironcurtain.shell.messages import ProposedStep
 from ironcurtain.shell_screen.input_line import InputLine
 from ironcurtain.shell_screen.question import Frame, Inspection, Question, shown_scope, shown_step
-from ironcurtain.view import step_record
 from ironcurtain.view.look import Look
-from ironcurtain.view.markdown import Markdown
 from ironcurtain.view.plan import Plan
-from ironcurtain.view.step_record import Printed
-
-WRITING_LIMIT = 4000
-"""Most characters of a line that the model has not ended, before it is printed all the same."""
-
-SAID_LIMIT = 100_000
-"""Most characters of the model's words that are kept, to tell whether its last words were shown already."""
+from ironcurtain.view.step_record import StepRecord
 
 
 class Panel:
@@ -27,7 +19,7 @@ class Panel:
     :param look: what the terminal can show.
     :ivar working: whether the agent works on an instruction.
     :ivar activity: what the agent does, in a word; ``since`` when, in seconds of the clock.
-    :ivar writing: the line that the model has not ended.
+    :ivar record: what is to be printed once.
     :ivar forming: whether the plan is still being written.
     :ivar keys: what was shown and pressed.
     :ivar question: the one that is open.
@@ -35,12 +27,11 @@ class Panel:
     :ivar cut: numbers of steps that are on the screen, but not whole.
     :ivar hint: one line about the last key.
     :ivar unsent: what was being typed for the agent when it was done.
-    :ivar after_blank: whether the last line that was printed is a blank one or a title.
     :ivar runs: how many commands have been started.
     """
 
     def __init__(self, look: Look) -> None:
-        self.look = look
+        self.look, self.record = look, StepRecord(look)
         self.plan = Plan()
         self.keys = DecisionKeys()
         self.question: Question | None = None
@@ -48,15 +39,10 @@ class Panel:
         self.input: InputLine | None = None
         self.working = self.forming = False
         self.activity, self.since = "", 0.0
-        self.writing, self.hint, self.unsent = "", "", ""
+        self.hint, self.unsent = "", ""
         self.selected = self.first = self.last = 0
         self.cut: frozenset[int] = frozenset()
         self.runs = 0
-        self.after_blank = True
-        self._outbox: list[Printed] = []
-        self._said = ""
-        self._recorded = ""
-        self._markdown = Markdown()
 
     @property
     def running(self) -> bool:
@@ -79,11 +65,6 @@ class Panel:
     def due(self) -> float | None:
         """From when on a key decides; ``None`` if the question is not on the screen."""
         return self.keys.due(self.question)
-
-    def take(self) -> list[Printed]:
-        """:returns: what is to be printed now, once."""
-        outbox, self._outbox = self._outbox, []
-        return outbox
 
     def hidden(self) -> None:
         """The screen is given to something else: keys that come before it is drawn again are no answers."""
@@ -115,7 +96,8 @@ class Panel:
             case messages.InstructionAccepted():
                 self._accepted(message, now)
             case messages.ModelText():
-                self._text(message.text, now)
+                self._work("writing", now)
+                self.record.say(message.text)
             case messages.StepForming():
                 self._step_forming(message, now)
             case messages.PlanProposed():
@@ -129,7 +111,7 @@ class Panel:
             case messages.StepCompleted():
                 self._completed(message, now)
             case messages.Notice():
-                self._print(step_record.notice(message.text, self.look))
+                self.record.notice(message.text)
             case messages.BudgetReached():
                 self._ask(Question("", budget=message), now)
             case messages.InstructionDone():
@@ -143,72 +125,28 @@ class Panel:
         self.question, self.inspection, self.hint = None, None, ""
         self._work(activity, now)
 
-    def record_plan(self) -> None:
-        """Print the plan as it is decided on."""
-        heading = "Revised plan" if self._recorded == self.plan.id else "Plan"
-        self._recorded = self.plan.id
-        self._markdown.begin()
-        if lines := step_record.plan_lines(self.plan, heading, self.look):
-            self._print(*lines)
-
-    def record_words(self, words: str) -> None:
-        """Print what the person told the agent."""
-        self._end_text()
-        self._print(step_record.words(words, self.look))
-
-    def record_answer(self, words: str) -> None:
-        """Print what the person decided, where nothing else tells it."""
-        self._print(step_record.answer(words, self.look))
-
     def _work(self, activity: str, now: float) -> None:
         if activity != self.activity:
             self.since = now
         self.activity = activity
 
-    def _print(self, *lines: Printed) -> None:
-        self._outbox += lines
-        self.after_blank = False
-
     def _ask(self, question: Question, now: float) -> None:
-        self._end_text()
+        self.record.end_text()
         self.working, self.forming = True, False
         self.close_question("asking", now)
         self.question = question
         self.first, self.cut = 0, frozenset()
 
     def _accepted(self, message: messages.InstructionAccepted, now: float) -> None:
-        self._end_text()
         self.working, self.forming, self.input = True, False, None
         self.plan = Plan()
         self.keys.keep(())
         self.close_question("", now)
         self._work("thinking", now)
-        self._markdown.begin()
-        self._print(step_record.title(message.text, self.look))
-        self._said, self.after_blank, self._recorded = "", True, ""
-
-    def _text(self, text: str, now: float) -> None:
-        self._work("writing", now)
-        self._said = (self._said + text)[-SAID_LIMIT:]
-        *lines, self.writing = (self.writing + text).split("\n")
-        for line in lines:
-            self._line(line)
-        if len(self.writing) > WRITING_LIMIT:
-            self._end_text()
-
-    def _line(self, line: str) -> None:
-        line = line.rstrip()
-        if line or not self.after_blank:
-            self._print(step_record.said(line, self._markdown, self.look))
-        self.after_blank = not line
-
-    def _end_text(self) -> None:
-        if self.writing.strip():
-            self._line(self.writing)
-        self.writing = ""
+        self.record.begin(message.text)
 
     def _step_forming(self, message: messages.StepForming, now: float) -> None:
-        self._end_text()
+        self.record.end_text()
         self.close_question("planning", now)
         if not self.forming:
             self.plan.rewrite(message.plan_id)
@@ -216,16 +154,15 @@ class Panel:
         self.plan.put(message.plan_id, message.step)
 
     def _proposed(self, message: messages.PlanProposed, now: float) -> None:
-        self._said = ""
+        self.record.end_part()
         self.plan.propose(message)
         if message.confirm and self.plan.waiting:
             self._ask(Question(message.plan_id), now)
             self.selected = self.plan.waiting[0].number
         else:
-            self._end_text()
             self.forming = False
             self.close_question("working", now)
-            self.record_plan()
+            self.record.plan(self.plan)
 
     def _approval_requested(self, message: messages.ApprovalRequested, now: float) -> None:
         self.plan.put(message.plan_id, message.step)
@@ -247,36 +184,31 @@ class Panel:
     def _decided(self, message: messages.StepDecided, now: float) -> None:
         if self._asks_about(message.plan_id, message.step):
             self.close_question("working", now)
-            self._print(step_record.decided(message.step, message.allowed, message.by, message.reason, self.look))
+            self.record.decided(message)
 
     def _started(self, message: messages.StepStarted, now: float) -> None:
-        self._end_text()
+        self.record.end_text()
         self.close_question("", now)
         self._work("running", now)
         self.working, self.forming = True, False
         self.runs += 1
         self.plan.start(message.plan_id, message.step, message.command)
-        self._print(*step_record.started(self.plan, message.step, self.look))
+        self.record.started(self.plan, message.step)
 
     def _completed(self, message: messages.StepCompleted, now: float) -> None:
-        self._end_text()
-        self._said = ""
+        self.record.end_part()
         if self._asks_about(message.plan_id, message.step):
             self.question = None
         if message.plan_id == self.plan.id and self.plan.speaks(message.step):
-            self._print(*step_record.result(message, self.look))
+            self.record.result(message)
         self.plan.end(message.plan_id, message.step, message.outcome)
         if self.question is None:
             self.close_question("thinking", now)
-        self._print(step_record.completed(message, self.look))
+        self.record.completed(message)
 
     def _done(self, message: messages.InstructionDone) -> None:
-        self._end_text()
-        if message.text.strip() not in self._said:
-            for line in message.text.strip().split("\n"):
-                self._line(line)
-        self._print(*step_record.ended(message, self.look))
+        self.record.ended(message)
         self.working = self.forming = False
         self.unsent = self.input.text.strip() if self.input is not None else ""
         self.question, self.inspection, self.input = None, None, None
-        self.plan.running, self.hint, self._said = None, "", ""
+        self.plan.running, self.hint = None, ""

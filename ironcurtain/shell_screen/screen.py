@@ -66,7 +66,7 @@ class Screen:
         """
         panel = self._panel
         begins = panel.runs != self._runs
-        printed = panel.take() if begins or not panel.running else []
+        printed = panel.record.take() if begins or not panel.running else []
         ended = self._output is not None and not panel.running
         out = self._erased() + self._on_new_line() if printed or ended else ""
         out += "".join(map(self._permanent, printed))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from ironcurtain.shell.messages import InstructionDone, StepCompleted, StepOutcome
-from ironcurtain.text.columns import Line, Span, cut
+from ironcurtain.shell.messages import InstructionDone, StepCompleted, StepDecided, StepOutcome
+from ironcurtain.text.columns import Line, Span, Style, cut
 from ironcurtain.text.display import took
 from ironcurtain.view.events import TEXT_LIMIT
 from ironcurtain.view.look import Look
@@ -25,6 +25,12 @@ LISTED = 60
 
 TITLE = 200
 """Most characters of an instruction that are printed."""
+
+WRITING_LIMIT = 4000
+"""Most characters of a line that the model has not ended, before it is printed all the same."""
+
+SAID_LIMIT = 100_000
+"""Most characters of the model's words that are kept, to tell whether its last words were shown already."""
 
 
 class Edge(Enum):
@@ -51,95 +57,155 @@ class Printed:
     indent: int = 0
 
 
-def title(text: str, look: Look) -> Printed:
-    """:returns: the instruction that the agent works on."""
-    return Printed((Span(look.brief(text, TITLE), "title"),), Edge.TOP)
+class StepRecord:
+    """
+    What is to be printed, in order.
+
+    :ivar writing: the line that the model has not ended.
+    """
+
+    def __init__(self, look: Look) -> None:
+        self.writing = ""
+        self._look, self._markdown = look, Markdown()
+        self._outbox: list[Printed] = []
+        self._after_blank = True
+        self._said = self._plan_id = ""
+
+    def take(self) -> list[Printed]:
+        """:returns: what is to be printed now, once."""
+        outbox, self._outbox = self._outbox, []
+        return outbox
+
+    def begin(self, instruction: str) -> None:
+        """The agent works on an instruction from now on."""
+        self.end_text()
+        self._markdown.begin()
+        self._print((Span(self._look.brief(instruction, TITLE), "title"),), Edge.TOP)
+        self._said, self._after_blank, self._plan_id = "", True, ""
+
+    def say(self, text: str) -> None:
+        """The model says something; its lines are printed as they end."""
+        self._said = (self._said + text)[-SAID_LIMIT:]
+        *lines, self.writing = (self.writing + text).split("\n")
+        for line in lines:
+            self._line(line)
+        if len(self.writing) > WRITING_LIMIT:
+            self.end_text()
+
+    def end_text(self) -> None:
+        """Print the line that the model has not ended."""
+        if self.writing.strip():
+            self._line(self.writing)
+        self.writing = ""
+
+    def end_part(self) -> None:
+        """Something happens after which the model's words are others, even if they are the same."""
+        self.end_text()
+        self._said = ""
+
+    def notice(self, text: str) -> None:
+        """Something the user should know."""
+        self._print((Span(f"! {self._look.brief(text, 2000)}", "warn"),), Edge.JOINT, 2)
+
+    def plan(self, plan: Plan) -> None:
+        """The steps that have not begun, in a line each; none for a single one, which is printed as it begins."""
+        heading, self._plan_id = "Revised plan" if self._plan_id == plan.id else "Plan", plan.id
+        self._markdown.begin()
+        if plan.total < 2:
+            return
+        self._print((Span(heading, "bold"),))
+        for step in plan.waiting:
+            number, command = f"  {step.number}  ", self._look.brief(step.command, LISTED)
+            line = (Span(number), Span(command), Span(self._look.signs.dot, "dim"), *risk_line(step, self._look))
+            self._print(line, indent=len(number))
+
+    def started(self, plan: Plan, number: int) -> None:
+        """Which step begins, and its command as a shell would show it."""
+        step = plan.steps[number]
+        purpose = self._after(self._look.brief(step.purpose, TEXT_LIMIT))
+        self._print((Span(f"step {number} of {plan.total}", "bold"), *purpose), Edge.JOINT)
+        for index, line in enumerate(_commands(step.command, self._look)):
+            self._print((Span("> " if index else "$ ", "dim"), Span(line, "bold")), Edge.NONE)
+
+    def words(self, text: str) -> None:
+        """What the person told the agent."""
+        self.end_text()
+        self._print((Span("# ", "key"), Span(self._look.text(text))), Edge.JOINT, 2)
+
+    def answer(self, text: str) -> None:
+        """What the person decided, where nothing else tells it."""
+        self._joint(self._look.text(text), "dim")
+
+    def decided(self, decided: StepDecided) -> None:
+        """A decision that was not made here."""
+        words = (
+            f"step {decided.step} {'allowed' if decided.allowed else 'denied'} by {self._look.brief(decided.by, 60)}"
+        )
+        self._joint(words + self._why(decided), "good" if decided.allowed else "bad")
+
+    def result(self, done: StepCompleted) -> None:
+        """What a file, a tool or an agent below has to say, which nothing else shows; of much, begin and end."""
+        rest = self._look.signs.rest
+        lines = self._look.text(done.output.strip("\r\n")).split("\n") if done.output.strip() else []
+        more = len(lines) - RESULT_LINES
+        shown = [cut(line, RESULT_CHARACTERS, rest) for line in lines]
+        if more > 0:
+            half = RESULT_LINES // 2
+            shown = [*shown[:half], f"{rest} {more:,} more lines: ironcurtain logs has all", *shown[-half:]]
+        elif shown != lines:
+            shown.append(f"{rest} ironcurtain logs has all")
+        for line in shown:
+            self._print((Span("  "), Span(line, "dim")), indent=2)
+
+    def completed(self, done: StepCompleted) -> None:
+        """How a step ended."""
+        signs, words, why = self._look.signs, done.outcome.replace("-", " "), self._why(done)
+        time = self._after(took(done.duration_ms))
+        match done.outcome:
+            case StepOutcome.DONE:
+                self._joint(f"{signs.done} {words}", "good", time)
+            case StepOutcome.FAILED | StepOutcome.INTERRUPTED | StepOutcome.TIMED_OUT:
+                status = f" with status {done.exit_code}" if done.exit_code is not None else ""
+                self._joint(f"{signs.failed} {words}{status}{why}", "bad", time)
+            case StepOutcome.DENIED:
+                self._joint(f"{signs.failed} step {done.step} {words}{why}", "bad")
+            case _:
+                self._joint(f"{signs.left_out} step {done.step} {words}{why}", "dim")
+
+    def ended(self, done: InstructionDone) -> None:
+        """The model's last words, if they are new, what went wrong, if anything did, and what it took."""
+        self.end_text()
+        if done.text.strip() not in self._said:
+            for line in done.text.strip().split("\n"):
+                self._line(line)
+        if done.error:
+            self._print((Span(f"{self._look.signs.failed} {self._look.brief(done.error, 2000)}", "bad"),))
+        words = self._look.signs.dot.join(("stopped" if done.error else "done", *_used(done, self._look)))
+        self._print((Span(words, "dim"),), Edge.BOTTOM)
+        self._said = ""
+
+    def _print(self, line: Line, edge: Edge = Edge.SIDE, indent: int = 0) -> None:
+        self._outbox.append(Printed(line, edge, indent))
+        self._after_blank = False
+
+    def _joint(self, text: str, style: Style, more: Line = ()) -> None:
+        self._print((Span(text, style), *more), Edge.JOINT)
+
+    def _line(self, text: str) -> None:
+        text = text.rstrip()
+        if text or not self._after_blank:
+            line, indent = self._markdown.line(text, self._look)
+            self._print(line, indent=indent)
+        self._after_blank = not text
+
+    def _why(self, message: StepDecided | StepCompleted) -> str:
+        return f": {self._look.brief(message.reason, TEXT_LIMIT)}" if message.reason else ""
+
+    def _after(self, text: str) -> Line:
+        return (Span(self._look.signs.dot + text, "dim"),) if text else ()
 
 
-def said(text: str, markdown: Markdown, look: Look) -> Printed:
-    """:returns: one line of the model's."""
-    line, indent = markdown.line(text, look)
-    return Printed(line, indent=indent)
-
-
-def notice(text: str, look: Look) -> Printed:
-    """:returns: something the user should know."""
-    return Printed((Span(f"! {look.brief(text, 2000)}", "warn"),), Edge.JOINT, 2)
-
-
-def plan_lines(plan: Plan, heading: str, look: Look) -> list[Printed]:
-    """:returns: the steps that have not begun, in a line each; none for a single one, which is printed as it begins."""
-    if plan.total < 2:
-        return []
-    lines = [Printed((Span(heading, "bold"),))]
-    for step in plan.waiting:
-        number = f"  {step.number}  "
-        command = look.brief(step.command, LISTED)
-        line = (Span(number), Span(command), Span(look.signs.dot, "dim"), *risk_line(step, look))
-        lines.append(Printed(line, indent=len(number)))
-    return lines
-
-
-def started(plan: Plan, number: int, look: Look) -> list[Printed]:
-    """:returns: which step begins, and its command as a shell would show it."""
-    step = plan.steps[number]
-    purpose = look.brief(step.purpose, TEXT_LIMIT)
-    lines = [Printed((Span(f"step {number} of {plan.total}", "bold"), *_after(purpose, look)), Edge.JOINT)]
-    for index, line in enumerate(_commands(step.command, look)):
-        lines.append(Printed((Span("> " if index else "$ ", "dim"), Span(line, "bold")), Edge.NONE))
-    return lines
-
-
-def words(text: str, look: Look) -> Printed:
-    """:returns: what the person told the agent."""
-    return Printed((Span("# ", "key"), Span(look.text(text))), Edge.JOINT, 2)
-
-
-def answer(text: str, look: Look) -> Printed:
-    """:returns: what the person decided."""
-    return Printed((Span(look.text(text), "dim"),), Edge.JOINT)
-
-
-def decided(number: int, allowed: bool, by: str, reason: str, look: Look) -> Printed:
-    """:returns: a decision that was not made here."""
-    words = f"step {number} {'allowed' if allowed else 'denied'} by {look.brief(by, 60)}"
-    why = f": {look.brief(reason, TEXT_LIMIT)}" if reason else ""
-    return Printed((Span(words + why, "good" if allowed else "bad"),), Edge.JOINT)
-
-
-def result(done: StepCompleted, look: Look) -> list[Printed]:
-    """:returns: what a file, a tool or an agent below has to say, which nothing else shows; of much, begin and end."""
-    lines = look.text(done.output.strip("\r\n")).split("\n") if done.output.strip() else []
-    more = len(lines) - RESULT_LINES
-    shown = [cut(line, RESULT_CHARACTERS, look.signs.rest) for line in lines]
-    if more > 0:
-        half = RESULT_LINES // 2
-        left_out = f"{look.signs.rest} {more:,} more lines: ironcurtain logs has all"
-        shown = [*shown[:half], left_out, *shown[-half:]]
-    elif shown != lines:
-        shown.append(f"{look.signs.rest} ironcurtain logs has all")
-    return [Printed((Span("  "), Span(line, "dim")), indent=2) for line in shown]
-
-
-def completed(done: StepCompleted, look: Look) -> Printed:
-    """:returns: how a step ended."""
-    signs, words = look.signs, done.outcome.replace("-", " ")
-    time = _after(took(done.duration_ms), look)
-    reason = f": {look.brief(done.reason, TEXT_LIMIT)}" if done.reason else ""
-    match done.outcome:
-        case StepOutcome.DONE:
-            return Printed((Span(f"{signs.done} {words}", "good"), *time), Edge.JOINT)
-        case StepOutcome.FAILED | StepOutcome.INTERRUPTED | StepOutcome.TIMED_OUT:
-            status = f" with status {done.exit_code}" if done.exit_code is not None else ""
-            return Printed((Span(f"{signs.failed} {words}{status}{reason}", "bad"), *time), Edge.JOINT)
-        case StepOutcome.DENIED:
-            return Printed((Span(f"{signs.failed} step {done.step} {words}{reason}", "bad"),), Edge.JOINT)
-        case _:
-            return Printed((Span(f"{signs.left_out} step {done.step} {words}{reason}", "dim"),), Edge.JOINT)
-
-
-def ended(done: InstructionDone, look: Look) -> list[Printed]:
-    """:returns: what went wrong, if anything did, and what it took, in one line."""
+def _used(done: InstructionDone, look: Look) -> list[str]:
     used = [f"{done.tokens_in:,} tokens in, {done.tokens_out:,} out"] if done.tokens_in or done.tokens_out else []
     if done.below_in or done.below_out:
         used.append(f"of these {done.below_in:,} and {done.below_out:,} by agents below")
@@ -149,13 +215,7 @@ def ended(done: InstructionDone, look: Look) -> list[Printed]:
         used.append(f"${done.cost:.2f}" if done.cost >= 1 else f"${done.cost:.4f}")
     if done.model:
         used.append(look.brief(done.model, 60))
-    words = look.signs.dot.join(("stopped" if done.error else "done", *used))
-    error = [Printed((Span(f"{look.signs.failed} {look.brief(done.error, 2000)}", "bad"),))] if done.error else []
-    return [*error, Printed((Span(words, "dim"),), Edge.BOTTOM)]
-
-
-def _after(text: str, look: Look) -> Line:
-    return (Span(look.signs.dot + text, "dim"),) if text else ()
+    return used
 
 
 def _commands(command: str, look: Look) -> list[str]:

@@ -31,7 +31,7 @@ from ironcurtain.shell_screen.live import live
 from ironcurtain.shell_screen.panel import Panel
 from ironcurtain.shell_screen.screen import Screen
 from ironcurtain.view.look import Look
-from ironcurtain.view.step_record import Printed
+from ironcurtain.view.step_record import Printed, StepRecord
 from tests.shell_screen.doubles import PLAN, AgentMode, Terminal
 from tests.shell_screen.frames import STATES, begun, planned, stepping
 
@@ -111,8 +111,15 @@ History = list[list[Printed] | bytes]
 """What was printed to stay, and what commands printed, in order."""
 
 
-class RecordedPanel(Panel):
-    """A panel that remembers what it gave to be printed."""
+def recorded(record: StepRecord, look: Look) -> Panel:
+    """:returns: a panel with that record."""
+    panel = Panel(look)
+    panel.record = record
+    return panel
+
+
+class KeptRecord(StepRecord):
+    """A record that remembers what it gave to be printed."""
 
     def __init__(self, look: Look, history: History) -> None:
         super().__init__(look)
@@ -124,8 +131,8 @@ class RecordedPanel(Panel):
         return printed
 
 
-class GivenPanel(Panel):
-    """A panel that has nothing but lines to print."""
+class GivenRecord(StepRecord):
+    """A record that has nothing but the lines that it is given."""
 
     def __init__(self, look: Look) -> None:
         super().__init__(look)
@@ -155,7 +162,8 @@ def play(mode: AgentMode, steps: list[object], history: History) -> None:
 
 def only_printed(history: History, columns: int, rows: int, look: Look) -> list[str]:
     """:returns: the lines of a terminal on which nothing was ever drawn and erased."""
-    terminal, panel = Terminal(columns, rows), GivenPanel(look)
+    terminal, given = Terminal(columns, rows), GivenRecord(look)
+    panel = recorded(given, look)
     screen = Screen(panel, columns, rows)
     ends_line = True
     for what in history:
@@ -164,7 +172,7 @@ def only_printed(history: History, columns: int, rows: int, look: Look) -> list[
             ends_line = what.endswith(b"\n")
         elif what:
             terminal.write(b"" if ends_line else b"\r\n")
-            panel.given, ends_line = what, True
+            given.given, ends_line = what, True
             terminal.write(screen.draw(0.0))
     return terminal.lines
 
@@ -176,7 +184,7 @@ class AnyOrderTests(SynchronousTestCase):
     def test_what_is_drawn_leaves_no_trace(self, steps: list[object], columns: int, rows: int, unicode: bool) -> None:
         history: History = []
         look = Look(unicode)
-        mode = AgentMode(columns, rows, panel=RecordedPanel(look, history))
+        mode = AgentMode(columns, rows, panel=recorded(KeptRecord(look, history), look))
         play(mode, steps, history)
         mode.write(mode.screen.remove())
         self.assertEqual(mode.terminal.lines, only_printed(history, columns, rows, look))
@@ -197,7 +205,7 @@ class DrawingTests(SynchronousTestCase):
         for name, state in STATES.items():
             for columns in (20, 40, 80):
                 history: History = []
-                mode = AgentMode(columns, 10, panel=RecordedPanel(Look(), history))
+                mode = AgentMode(columns, 10, panel=recorded(KeptRecord(Look(), history), Look()))
                 state(mode)
                 mode.write(mode.screen.remove())
                 self.assertNotIn("╰ ●", mode.text, name)
@@ -361,7 +369,7 @@ class WordsTests(SynchronousTestCase):
         mode = AgentMode()
         begun(mode)
         mode.receive(ModelText(text="word " * 1000))
-        self.assertEqual(mode.panel.writing, "")
+        self.assertEqual(mode.panel.record.writing, "")
         self.assertEqual(mode.text.count("word"), 1000)
 
 
