@@ -2,6 +2,8 @@
 How long commands take to start, against Python itself in the same run: ``python -m benchmarks.startup [--rounds 15]``.
 
 A session of the built-in agent is measured whole: interpreter, MCP server, one scripted answer, and everything ended.
+With ``--agents``, Claude Code, Codex and Gemini CLI are started as well, as far as they are installed: alone, and in a
+session without Docker, each until its first model request.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import time
 from pathlib import Path
 from statistics import median
 
+from benchmarks.first_request import measured
 from benchmarks.sizes import parse
 
 BIN = Path(sys.executable).parent
@@ -25,7 +28,9 @@ def main() -> None:
     """Measure, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=15, help="how often each is started (default 15)")
-    rounds = parse(parser, rounds=1).rounds
+    parser.add_argument("--agents", action="store_true", help="measure agents of this machine, too")
+    options = parse(parser, rounds=1, agents=True)
+    rounds = options.rounds
     with tempfile.TemporaryDirectory(prefix="ic-") as directory:
         script = Path(directory, "script.toml")
         script.write_text(SCRIPT)
@@ -49,6 +54,8 @@ def main() -> None:
                 begun = time.perf_counter()
                 subprocess.run(command, env=environ, stdin=subprocess.DEVNULL, capture_output=True, check=True)
                 times[name].append(time.perf_counter() - begun)
+    if options.agents:
+        times |= measured(str(BIN / "ironcurtain"), rounds)
     floor = median(next(iter(times.values())))
     print(f"{'':<46} {'p50 ms':>8} {'max ms':>8} {'x floor':>8}")
     for name, taken in times.items():
