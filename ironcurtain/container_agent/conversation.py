@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 from ironcurtain.agents.adapter import Adapter, Facts
 from ironcurtain.errors import SessionError, UsageError
 from ironcurtain.files.atomic import write_atomically
+from ironcurtain.session.history import INTERRUPTED
+from ironcurtain.session.model import Turn
 from ironcurtain.session.parts import Core
+from ironcurtain.text.display import json_line, shorten
+
+CUT_OFF_SHOWN = 2000
+"""Maximum length in characters of a message that was cut off, where the agent is told of it."""
 
 
 class Conversation:
@@ -81,3 +87,14 @@ class Conversation:
         self.facts = facts
         if self._oriented:
             self._place(facts)
+
+
+def cut_off(turns: Sequence[Turn]) -> str:
+    """:returns: what a resumed agent has to know if its last turn was cut off; else empty."""
+    if not turns or turns[-1].error != INTERRUPTED:
+        return ""
+    message = json_line(shorten(turns[-1].message, CUT_OFF_SHOWN))
+    return (
+        "[IronCurtain was ended while you worked on the previous message, and the session was resumed. What you had "
+        f"begun may be done, half done or not done: look before you do it again. The message was: {message}]"
+    )

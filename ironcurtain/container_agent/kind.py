@@ -9,7 +9,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from shlex import quote
 from typing import Any, Protocol
 
 from twisted.internet.defer import Deferred
@@ -36,10 +35,11 @@ from ironcurtain.container_agent.bubblewrapped.description import mcp_command
 from ironcurtain.container_agent.bubblewrapped.programs import version
 from ironcurtain.container_agent.bubblewrapped.sandbox import BubblewrapSandbox, Plan
 from ironcurtain.container_agent.bubblewrapped.screened import ScreenedBubblewrap
+from ironcurtain.container_agent.conversation import cut_off
 from ironcurtain.container_agent.github import github_accounts, github_variables
 from ironcurtain.container_agent.leftovers import clear
 from ironcurtain.container_agent.paying import Paying
-from ironcurtain.container_agent.places import BUBBLEWRAP, CONTAINER, NAMES, SANDBOX, Places
+from ironcurtain.container_agent.places import BUBBLEWRAP, CONTAINER, NAMES, SANDBOX, Places, check_account
 from ironcurtain.container_agent.provision import (
     BUNDLE_NAME,
     COMMAND,
@@ -48,7 +48,6 @@ from ironcurtain.container_agent.provision import (
 from ironcurtain.container_agent.proxies import Proxies, Spent, Traffic, known_prices, spent_before
 from ironcurtain.container_agent.screen import OnEnd, ScreenAgent, ScreenMaking
 from ironcurtain.container_agent.surroundings import Surroundings, workspace_names
-from ironcurtain.errors import ConfigurationError, UsageError
 from ironcurtain.home.container_section import ContainerSettings
 from ironcurtain.home.sections import Provider
 from ironcurtain.http.host_patterns import HostPatterns
@@ -57,28 +56,23 @@ from ironcurtain.mitm_proxy.authority import Authority
 from ironcurtain.mitm_proxy.proxy import MitmProxy, MitmSurroundings
 from ironcurtain.network.dialling import Dialer
 from ironcurtain.network.responder import Responder
-from ironcurtain.process.accounts import SEARCH, WRITE, Account
 from ironcurtain.process.configured_secret import configured_secret
 from ironcurtain.process.identity import identify
 from ironcurtain.registries.opening import OpenRegistries, RegistrySurroundings
 from ironcurtain.registries.recording import PackageTraffic
 from ironcurtain.secrets.redaction import Secret
 from ironcurtain.session import events
-from ironcurtain.session.history import INTERRUPTED, read_turns
-from ironcurtain.session.model import SessionRequest, Turn
+from ironcurtain.session.history import read_turns
+from ironcurtain.session.model import SessionRequest
 from ironcurtain.session.parts import Core, Services
 from ironcurtain.session.tools import make_proxy, session_protected, wait_for_servers
 from ironcurtain.terminal.screen import Screens
-from ironcurtain.text.display import json_line, shorten
 
 SYSTEM_BUNDLE = "/etc/ssl/certs/ca-certificates.crt"
 """Where programs in the image look for certificates if they read no variable, such as wget and apt."""
 
 AGENT = "the agent"
 """Who wants an agent's connections, in questions and records."""
-
-CUT_OFF_SHOWN = 2000
-"""Maximum length in characters of a message that was cut off, where the agent is told of it."""
 
 
 class Images(Protocol):
@@ -351,31 +345,3 @@ class ContainerKind:
         names = [tool.public_name for tool in gate.tools()]
         seconds = core.services.settings.escalation.timeout_seconds
         return orientation(names, reach, seconds, core.directory) + self._given.instructions(core)
-
-
-def cut_off(turns: Sequence[Turn]) -> str:
-    """:returns: what a resumed agent has to know if its last turn was cut off; else empty."""
-    if not turns or turns[-1].error != INTERRUPTED:
-        return ""
-    message = json_line(shorten(turns[-1].message, CUT_OFF_SHOWN))
-    return (
-        "[IronCurtain was ended while you worked on the previous message, and the session was resumed. What you had "
-        f"begun may be done, half done or not done: look before you do it again. The message was: {message}]"
-    )
-
-
-def check_account(account: Account, request: SessionRequest) -> None:
-    """
-    :raises ConfigurationError: the account is root.
-    :raises UsageError: it cannot write to the workspace.
-    """
-    if account.is_root:
-        raise ConfigurationError(
-            "config.toml", "agents in containers never run as root: choose another account", field="run_as"
-        )
-    workspace = request.workspace
-    if workspace is not None and not account.may(WRITE | SEARCH, workspace.stat()):
-        raise UsageError(
-            f"the agent runs as {account}, which cannot write to {workspace}: give it the directory (chown -R "
-            f"{account.uid}:{account.gid} {quote(str(workspace))}), or name its owner as run_as in config.toml"
-        )

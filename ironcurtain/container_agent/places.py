@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from shlex import quote
 
 from ironcurtain.agents.adapter import Adapter, Facts
 from ironcurtain.container.engine import Engine
@@ -14,12 +15,13 @@ from ironcurtain.container_agent.bubblewrapped.description import plan
 from ironcurtain.container_agent.bubblewrapped.programs import AgentProgram, find, needed
 from ironcurtain.container_agent.bubblewrapped.sandbox import Plan
 from ironcurtain.container_agent.provision import BUNDLE_NAME, container_name, group_file, passwd_file, scratch_mb
-from ironcurtain.errors import Unavailable, UsageError
+from ironcurtain.errors import ConfigurationError, Unavailable, UsageError
 from ironcurtain.home.layout import person_home
 from ironcurtain.home.settings import Settings
-from ironcurtain.process.accounts import Account
+from ironcurtain.process.accounts import SEARCH, WRITE, Account
 from ironcurtain.sandbox import bubblewrap, cgroups
 from ironcurtain.sandbox.certificates import bundle
+from ironcurtain.session.model import SessionRequest
 from ironcurtain.session.parts import Core
 
 SANDBOX = "sandbox"
@@ -145,3 +147,20 @@ def weakness() -> str:
     without = cgroups.unavailable()
     memory = "" if without is None else f"its memory is not limited ({without}), and "
     return f"{memory}it has no limit of processor time"
+
+
+def check_account(account: Account, request: SessionRequest) -> None:
+    """
+    :raises ConfigurationError: the account is root.
+    :raises UsageError: it cannot write to the workspace.
+    """
+    if account.is_root:
+        raise ConfigurationError(
+            "config.toml", "agents in containers never run as root: choose another account", field="run_as"
+        )
+    workspace = request.workspace
+    if workspace is not None and not account.may(WRITE | SEARCH, workspace.stat()):
+        raise UsageError(
+            f"the agent runs as {account}, which cannot write to {workspace}: give it the directory (chown -R "
+            f"{account.uid}:{account.gid} {quote(str(workspace))}), or name its owner as run_as in config.toml"
+        )

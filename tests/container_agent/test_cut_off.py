@@ -13,7 +13,7 @@ from ironcurtain.agents.adapter import Facts
 from ironcurtain.agents.outcome import TurnFailed
 from ironcurtain.container.container import ProgramEnded
 from ironcurtain.container_agent.agent import ContainerAgent, Making
-from ironcurtain.container_agent.kind import cut_off
+from ironcurtain.container_agent.conversation import cut_off
 from ironcurtain.container_agent.program import NOT_COMPACTED
 from ironcurtain.session.history import History, read_turns
 from ironcurtain.session.model import Turn, Usage
