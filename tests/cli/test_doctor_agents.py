@@ -21,10 +21,7 @@ class AccountTests(SynchronousTestCase):
 
     def found(self, **variables: str) -> Finding:
         """:returns: what is said about an agent that can run in a container."""
-        before = dict(os.environ)
-        self.addCleanup(lambda: (os.environ.clear(), os.environ.update(before)))
-        os.environ.clear()
-        os.environ.update({"HOME": str(self.top), "PATH": os.defpath, **variables})
+        self.patch(os, "environ", {"HOME": str(self.top), "PATH": os.defpath, **variables})
         home = Home(self.top / "home", self.top / "run")
         return next(each for each in agent_findings(home, None, True) if each.what == "agent claude-code")
 
