@@ -85,12 +85,14 @@ class ProjectBoxes:
 
     def choose(self, project: str) -> Box:
         """
-        :param project: real path of a workspace.
+        :param project: real path of a workspace; empty: it belongs to the session, and only its agent wrote there.
         :returns: what is used for it now.
         :raises ConfigurationError: what the settings name cannot be used.
         :raises UsageError: it has changed since a person agreed to it.
         """
         own, usual = self._table(project), self._usual(project)
+        if not project:
+            return usual
         if (reason := self._unusable(project)) is not None:
             return replace(usual, words=(reason,))
         proposal = self.propose(project)

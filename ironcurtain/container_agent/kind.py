@@ -79,7 +79,7 @@ class Images(Protocol):
     """The images of agents."""
 
     def choose(self, workspace: str, settings: ContainerSettings) -> Box:
-        """:returns: what the images for a workspace stand on, by its real path."""
+        """:returns: what the images for a workspace stand on, by its real path; empty: it is the session's own."""
 
     async def ensure(self, agent: str, progress: Callable[[str], None], box: Box) -> str:
         """:returns: a reference to an agent's image, which is built if necessary."""
@@ -299,7 +299,9 @@ class ContainerKind:
         clearing = Deferred.fromCoroutine(self._clear(core, engine))
         if core.request.resume:
             await clearing  # a container that a crash left has the same name
-        box = self._images().choose(str(core.workspace.resolve()), core.services.settings.container)
+        persons = core.request.workspace is not None or "repo" in core.request.options
+        project = str(core.workspace.resolve()) if persons else ""
+        box = self._images().choose(project, core.services.settings.container)
         for sentence in box.words:
             core.emit(events.Notice(text=sentence))
         image, processors = await self._image_and_processors(core, engine, box)

@@ -85,6 +85,10 @@ class DevcontainerTests(Case):
         self.write(".devcontainer/devcontainer.json", '{"image": "evil.example/x"}')
         self.assertRaises(UsageError, self.choose, USED)
 
+    def test_a_workspace_that_only_an_agent_wrote_says_nothing(self) -> None:
+        self.assertEqual(self.boxes(USED).choose("").source, "")
+        self.assertFalse((self.home.path / "images").exists())
+
     def test_a_wrong_file_stops_only_those_who_want_it(self) -> None:
         self.write(".devcontainer.json", '{"dockerComposeFile": "x"}')
         self.assertIn("Docker Compose is not supported", self.choose().words[0])

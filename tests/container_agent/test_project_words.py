@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from pathlib import Path
-
 from ironcurtain.container.image_plans import Box
 from ironcurtain.home.container_section import ContainerSettings
 from ironcurtain.session import events
@@ -13,7 +11,7 @@ class WordyImages(SmallImages):
 
     def choose(self, workspace: str, settings: ContainerSettings) -> Box:
         """:returns: what a devcontainer.json can say."""
-        return Box(environment={"OF_PROJECT": workspace, "HOME": "/evil"}, words=("FILE is used",))
+        return Box(environment={"OF_PROJECT": f"<{workspace}>", "HOME": "/evil"}, words=("FILE is used",))
 
 
 class WordyWorld(World):
@@ -28,5 +26,5 @@ class ProjectWordsTests(ContainerTestCase):
     async def test_a_project_sets_variables_but_none_of_ours_and_is_named(self) -> None:
         session = await self.start()
         said = await self.say(session, 'echo "$OF_PROJECT $HOME"')
-        self.assertEqual(said, f"{Path(session.info.workspace).resolve()} /home/agent\n")
+        self.assertEqual(said, "<> /home/agent\n")
         self.assertIn("FILE is used", [notice.text for notice in self.seen(session, events.Notice)])
