@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import count
 from math import inf
+from secrets import randbelow
 from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
@@ -50,6 +50,9 @@ QUESTIONS = 10
 
 REMEMBERED: Final = 1000
 """Maximum number of different calls whose answers are remembered, and of connections that were allowed."""
+
+NUMBERS: Final = 10**12
+"""From how many numbers that of a request is taken."""
 
 STOPPED_RULE: Final = "protected-path-appeared"
 
@@ -120,7 +123,6 @@ class NetworkGate:
         self._listed: dict[str, Listed] = {}
         self._offers: dict[tuple[str, str, int], str] = {}
         self._questions: dict[str, Meter] = {}
-        self._numbers = count(1)
         self.held = HeldConnections()
         """The open connections whose bytes are not judged."""
         self._records = RefusalRecords(admission.unrecorded)
@@ -161,7 +163,7 @@ class NetworkGate:
                 if answer is not None:
                     return answer
         # What it does stands in its body, which may be another one each time: so none is equal to another.
-        named = {"account": account, "number": next(self._numbers)} if account else {}
+        named = {"account": account, "number": randbelow(NUMBERS)} if account else {}
         arguments = {"method": method, "url": url, "party": party, **named}
         return await self._answer(REQUEST, arguments, listed)
 

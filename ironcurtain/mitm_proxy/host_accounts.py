@@ -56,7 +56,9 @@ class HostAccount:
             (name, f"{scheme} {real}" if (scheme := self._scheme(name, value)) else value)
             for name, value in request.kept
         )
-        return request._replace(kept=kept)
+        return ForwardedRequest(
+            request.endpoint, request.target, kept, request.bodies, request.dropped, request.payment
+        )
 
     def leaks(self, head: bytes) -> bool:
         """:returns: whether the fake token is in a request's head, also elsewhere than in that header, or twice."""

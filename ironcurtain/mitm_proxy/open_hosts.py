@@ -80,7 +80,6 @@ class OpenHosts:
         self.recorder, self._limits, self._clock, self._exhausted = recorder, limits, clock, exhausted
         self.undecrypted, self._accounts = undecrypted, accounts
         self._fake_keys = [key.reveal().encode() for key in fake_keys]
-        self._allowed = ", ".join(f"{host}:{port}" for host, port in providers)
         self._providers = {(host, each): port for host, port in providers for each in {port, *_web_ports(port)}}
         self._servers: OrderedDict[str, ServerSide] = OrderedDict()
         self._clients: OrderedDict[str, ClientSide] = OrderedDict()
@@ -129,7 +128,8 @@ class OpenHosts:
             why = f"{host} is reached for models only: by https, at port {own}, with this session's key"
             return RequestRefusal(403, "provider-host", why)
         if self.judge is None:
-            may = f"only {self._allowed} may be reached" if self._allowed else "nothing may be reached"
+            allowed = ", ".join(f"{host}:{port}" for (host, port), own in self._providers.items() if port == own)
+            may = f"only {allowed} may be reached" if allowed else "nothing may be reached"
             return RequestRefusal(403, "host-not-allowed", may)
         return None
 

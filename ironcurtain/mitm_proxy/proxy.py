@@ -117,7 +117,7 @@ class MitmProxy:
         self._dialer = Dialer(
             surroundings.reactor, surroundings.resolver, surroundings.proxies, self._limits.connect_seconds
         )
-        self._judge, self._responders, self._undecrypted = judge, responders, undecrypted
+        self._open = partial(OpenHosts, judge=judge, responders=responders, undecrypted=undecrypted, accounts=accounts)
         self.accounts = accounts
         """The accounts at hosts that belong to no provider."""
         self._recorder = Recorder(audit, events, surroundings.new_id, surroundings.reactor)
@@ -146,9 +146,7 @@ class MitmProxy:
         destinations = {(rule.host, rule.port): await self._destination(rule) for rule in self.rules}
         buffered = BufferedBytes(self._limits.buffered_bytes)
         connections = ProxyConnections(self._limits.connections, self._limits.waiting)
-        hosts = OpenHosts(
-            judge=self._judge,
-            responders=self._responders,
+        hosts = self._open(
             dialer=self._dialer,
             authority=self._authority,
             recorder=self._recorder,
@@ -157,8 +155,6 @@ class MitmProxy:
             providers=tuple(destinations),
             fake_keys=[fake.secret for fake in self.fakes.values()],
             exhausted=self._exhausted,
-            undecrypted=self._undecrypted,
-            accounts=self.accounts,
         )
         self._shared = Shared(destinations, self._limits, self._recorder, buffered, self._exhausted, hosts, connections)
         self._sweeping.start(SWEEP_SECONDS, now=False).addErrback(self._broken)

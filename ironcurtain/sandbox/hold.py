@@ -22,7 +22,7 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from _socket import socket as Socket
+    import _socket
 
 NEW_USER, NEW_NETWORK = 0x10000000, 0x40000000
 """``CLONE_NEWUSER`` and ``CLONE_NEWNET``, of setns(2)."""
@@ -62,9 +62,9 @@ def main() -> None:
 
 
 def _join(handover: int, listeners: list[str], process: str, container: str) -> None:
-    from _socket import socket as Socket
+    import _socket as network
 
-    outside = Socket(fileno=handover)
+    outside = network.socket(fileno=handover)
     try:
         directory = os.open(f"/proc/{process}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         # What is opened below it is this process's, or nothing, also if the id belongs to another one by now.
@@ -110,9 +110,9 @@ def _has_parent(handover: int) -> bool:
 def _enter(bubblewrap: int, info: int, go: int, handover: int, listeners: list[str]) -> int:
     """:returns: the exit status."""
     # Imported while bubblewrap starts.
-    from _socket import socket as Socket
+    import _socket as network
 
-    outside = Socket(fileno=handover)
+    outside = network.socket(fileno=handover)
     if not (child := _child(info)):
         return 1  # bubblewrap ended, and has said why
     if sys.platform != "linux":
@@ -141,7 +141,7 @@ def _enter(bubblewrap: int, info: int, go: int, handover: int, listeners: list[s
     return 0
 
 
-def _say(outside: Socket, why: str) -> None:
+def _say(outside: _socket.socket, why: str) -> None:
     for say in (lambda: outside.send(FAILED + why.encode(errors="replace")), lambda: os.write(2, _line(why))):
         try:
             say()
@@ -168,10 +168,10 @@ def _watch(held: int, bubblewrap: int) -> None:
 
 
 def _kill(held: int) -> None:
-    from _signal import pidfd_send_signal  # type: ignore[import-not-found]
+    import _signal as signal  # type: ignore[import-not-found]
 
     try:
-        pidfd_send_signal(held, SIGKILL)
+        signal.pidfd_send_signal(held, SIGKILL)
     except ProcessLookupError:
         pass
 
@@ -224,15 +224,15 @@ def _call(function: str, *arguments: int) -> int:
     return result
 
 
-def _hand_out(outside: Socket, listeners: list[str]) -> None:
-    from _socket import SCM_RIGHTS, SOL_SOCKET
+def _hand_out(outside: _socket.socket, listeners: list[str]) -> None:
+    import _socket as network
 
     made = [_listening(listener, number) for number, listener in enumerate(listeners, 1)]
     numbers = b"".join(each.fileno().to_bytes(4, sys.byteorder) for each in made)
-    outside.sendmsg([b"."], [(SOL_SOCKET, SCM_RIGHTS, numbers)])
+    outside.sendmsg([b"."], [(network.SOL_SOCKET, network.SCM_RIGHTS, numbers)])
 
 
-def _listening(listener: str, number: int) -> Socket:
+def _listening(listener: str, number: int) -> _socket.socket:
     import _socket as network
 
     address, port, kind = listener.split("/")
@@ -247,7 +247,7 @@ def _listening(listener: str, number: int) -> Socket:
     return made
 
 
-def _give(made: Socket, address: str, number: int) -> None:
+def _give(made: _socket.socket, address: str, number: int) -> None:
     """Give loopback a further address (netdevice(7))."""
     import _socket as network
     import fcntl

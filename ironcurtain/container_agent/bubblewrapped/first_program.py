@@ -17,13 +17,12 @@ A session waits until it runs. So it imports only what is part of the interprete
 
 from __future__ import annotations
 
+import _signal as signal  # type: ignore[import-not-found]
+import _socket as socket
 import os
 import select
 import sys
 import time
-from _signal import set_wakeup_fd, signal  # type: ignore[import-not-found]
-from _socket import CMSG_SPACE, SCM_RIGHTS, SOL_SOCKET
-from _socket import socket as Socket
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,13 +46,13 @@ _INT = 4
 
 def main() -> None:
     """Serve requests until the other side is gone."""
-    FirstProgram(Socket(fileno=int(sys.argv[1]))).serve()
+    FirstProgram(socket.socket(fileno=int(sys.argv[1]))).serve()
 
 
 class FirstProgram:
     """:param channel: a socket of packets."""
 
-    def __init__(self, channel: Socket) -> None:
+    def __init__(self, channel: socket.socket) -> None:
         self._channel = channel
         self._running: dict[int, int] = {}
         self._kill_at = 0.0
@@ -62,8 +61,8 @@ class FirstProgram:
         self._wake, wake_writer = os.pipe()
         for descriptor in (self._wake, wake_writer):
             os.set_blocking(descriptor, False)
-        signal(SIGCHLD, lambda number, frame: None)
-        set_wakeup_fd(wake_writer, warn_on_full_buffer=False)
+        signal.signal(SIGCHLD, lambda number, frame: None)
+        signal.set_wakeup_fd(wake_writer, warn_on_full_buffer=False)
 
     def serve(self) -> None:
         """Serve requests until the other side is gone."""
@@ -84,7 +83,7 @@ class FirstProgram:
 
     def _take(self) -> bool:
         """:returns: whether the other side is there."""
-        said, ancillary, _, _ = self._channel.recvmsg(MESSAGE_LIMIT, CMSG_SPACE(4 * _INT))
+        said, ancillary, _, _ = self._channel.recvmsg(MESSAGE_LIMIT, socket.CMSG_SPACE(4 * _INT))
         if not said:
             return False
         word, _, value = said.decode().partition(" ")
@@ -150,7 +149,7 @@ class FirstProgram:
 
 
 def _descriptors(ancillary: list[tuple[int, int, bytes]]) -> list[int]:
-    data = b"".join(data for level, kind, data in ancillary if (level, kind) == (SOL_SOCKET, SCM_RIGHTS))
+    data = b"".join(data for level, kind, data in ancillary if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS))
     return [int.from_bytes(data[at : at + _INT], sys.byteorder) for at in range(0, len(data), _INT)]
 
 
@@ -169,9 +168,9 @@ def _become(order: list[bytes], streams: list[int]) -> None:
             for number, descriptor in enumerate(streams):
                 os.dup2(descriptor, number)
         os.closerange(3, os.sysconf("SC_OPEN_MAX"))
-        set_wakeup_fd(-1)
+        signal.set_wakeup_fd(-1)
         for number in (SIGCHLD, SIGPIPE, SIGXFSZ):
-            signal(number, DEFAULT)
+            signal.signal(number, DEFAULT)
         os.chdir(directory)
         os.execvpe(argv[0], argv, environment)
     except FileNotFoundError as e:
