@@ -11,8 +11,8 @@ anything fails, it kills bubblewrap.
 ``python -I -S hold.py DESCRIPTOR LISTENERS PROCESS CONTAINER`` enters the namespace of a container, by the ids of its
 first process and of itself.
 
-It is run by its path, without the rest of the package. A session waits for it, so it imports only what is part of the
-interpreter.
+It is run by its path, without the rest of the package. A session waits for it, so it imports no more than it needs, and
+most of that while bubblewrap starts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import _socket
+    import socket
 
 NEW_USER, NEW_NETWORK = 0x10000000, 0x40000000
 """``CLONE_NEWUSER`` and ``CLONE_NEWNET``, of setns(2)."""
@@ -62,9 +62,9 @@ def main() -> None:
 
 
 def _join(handover: int, listeners: list[str], process: str, container: str) -> None:
-    import _socket as network
+    import socket
 
-    outside = network.socket(fileno=handover)
+    outside = socket.socket(fileno=handover)
     try:
         directory = os.open(f"/proc/{process}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         # What is opened below it is this process's, or nothing, also if the id belongs to another one by now.
@@ -110,9 +110,9 @@ def _has_parent(handover: int) -> bool:
 def _enter(bubblewrap: int, info: int, go: int, handover: int, listeners: list[str]) -> int:
     """:returns: the exit status."""
     # Imported while bubblewrap starts.
-    import _socket as network
+    import socket
 
-    outside = network.socket(fileno=handover)
+    outside = socket.socket(fileno=handover)
     if not (child := _child(info)):
         return 1  # bubblewrap ended, and has said why
     if sys.platform != "linux":
@@ -141,7 +141,7 @@ def _enter(bubblewrap: int, info: int, go: int, handover: int, listeners: list[s
     return 0
 
 
-def _say(outside: _socket.socket, why: str) -> None:
+def _say(outside: socket.socket, why: str) -> None:
     for say in (lambda: outside.send(FAILED + why.encode(errors="replace")), lambda: os.write(2, _line(why))):
         try:
             say()
@@ -168,7 +168,7 @@ def _watch(held: int, bubblewrap: int) -> None:
 
 
 def _kill(held: int) -> None:
-    import _signal as signal  # type: ignore[import-not-found]
+    import signal
 
     try:
         signal.pidfd_send_signal(held, SIGKILL)
@@ -202,62 +202,51 @@ def enter(process: int) -> None:
     # The namespace of accounts that the network belongs to; the process itself may be in a further one by now.
     owner = fcntl.ioctl(network, OWNER_OF_NAMESPACE)
     if not os.path.sameopenfile(owner, os.open("/proc/self/ns/user", os.O_RDONLY | os.O_CLOEXEC)):
-        _set_namespace(owner, NEW_USER)
-    _set_namespace(network, NEW_NETWORK)
+        _call("setns", owner, NEW_USER)
+    _call("setns", network, NEW_NETWORK)
 
 
-def _set_namespace(descriptor: int, kind: int) -> None:
-    if _call("setns", descriptor, kind) == 0:
-        return
-    import ctypes  # which takes longer to import than all else here, but tells why
+def _call(function: str, *arguments: int) -> None:
+    """:raises OSError: this function of the C library failed."""
+    import ctypes
 
-    library = ctypes.CDLL(None, use_errno=True)
-    if library.setns(descriptor, kind):
-        raise OSError(ctypes.get_errno(), f"setns: {os.strerror(ctypes.get_errno())}")
+    if getattr(ctypes.CDLL(None, use_errno=True), function)(*arguments):
+        raise OSError(ctypes.get_errno(), f"{function}: {os.strerror(ctypes.get_errno())}")
 
 
-def _call(function: str, *arguments: int) -> int:
-    """:returns: what a function of the C library returns."""
-    import _ctypes
-
-    result: int = _ctypes.call_function(_ctypes.dlsym(_ctypes.dlopen(None, 0), function), arguments)  # type: ignore[arg-type]
-    return result
-
-
-def _hand_out(outside: _socket.socket, listeners: list[str]) -> None:
-    import _socket as network
+def _hand_out(outside: socket.socket, listeners: list[str]) -> None:
+    import socket
 
     made = [_listening(listener, number) for number, listener in enumerate(listeners, 1)]
-    numbers = b"".join(each.fileno().to_bytes(4, sys.byteorder) for each in made)
-    outside.sendmsg([b"."], [(network.SOL_SOCKET, network.SCM_RIGHTS, numbers)])
+    socket.send_fds(outside, [b"."], [each.fileno() for each in made])
 
 
-def _listening(listener: str, number: int) -> _socket.socket:
-    import _socket as network
+def _listening(listener: str, number: int) -> socket.socket:
+    import socket
 
     address, port, kind = listener.split("/")
-    family = network.AF_INET6 if ":" in address else network.AF_INET
-    made = network.socket(family, network.SOCK_STREAM if kind == "tcp" else network.SOCK_DGRAM)
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    made = socket.socket(family, socket.SOCK_STREAM if kind == "tcp" else socket.SOCK_DGRAM)
     if not address.startswith("127.") and address != "::1":
         _give(made, address, number)
-    made.setsockopt(network.IPPROTO_IP, FREE_BIND, 1)
+    made.setsockopt(socket.IPPROTO_IP, FREE_BIND, 1)
     made.bind((address, int(port)))
     if kind == "tcp":
         made.listen(BACKLOG)
     return made
 
 
-def _give(made: _socket.socket, address: str, number: int) -> None:
+def _give(made: socket.socket, address: str, number: int) -> None:
     """Give loopback a further address (netdevice(7))."""
-    import _socket as network
     import fcntl
+    import socket
     import struct
 
-    packed = network.inet_pton(made.family, address)
-    if made.family == network.AF_INET6:
-        asked = struct.pack("=16sIi", packed, 128, network.if_nametoindex("lo"))
+    packed = socket.inet_pton(made.family, address)
+    if made.family == socket.AF_INET6:
+        asked = struct.pack("=16sIi", packed, 128, socket.if_nametoindex("lo"))
     else:
-        asked = struct.pack("=16sHH4s16x", f"lo:{number}".encode(), network.AF_INET, 0, packed)
+        asked = struct.pack("=16sHH4s16x", f"lo:{number}".encode(), socket.AF_INET, 0, packed)
     fcntl.ioctl(made.fileno(), GIVE_ADDRESS, asked)
 
 

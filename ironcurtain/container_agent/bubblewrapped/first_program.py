@@ -11,16 +11,15 @@ words of the command, these words, and the environment as ``NAME=VALUE``. ``end 
 SIGTERM first; ``count`` counts processes and threads. Answers are ``ready``, ``ended NUMBER STATUS``, ``gone 1`` and
 ``count NUMBER``.
 
-A session waits until it runs. So it imports only what is part of the interpreter: ``json``, ``signal``, ``socket`` and
-``typing`` alone took as long as everything else.
+A session waits until it runs, so it imports no more than it needs.
 """
 
 from __future__ import annotations
 
-import _signal as signal  # type: ignore[import-not-found]
-import _socket as socket
 import os
 import select
+import signal
+import socket
 import sys
 import time
 
