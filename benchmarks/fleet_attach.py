@@ -263,6 +263,8 @@ def main() -> None:
                 found = re.findall(rb"[^\r\n\x1b\x0f]*(?:lost|answer|closed by|ended \d+)[^\r\n]*", end)[-3:]
                 after, said = time.monotonic() - start, b" / ".join(found).decode()
                 print(f"{name}, {victim.name} killed: over after {after:.1f} s: {said}", flush=True)
+            if options.smallest:
+                break
             victim.begin()
             wait_until(lambda: other.sees(victim.name, "here"))  # noqa: B023
             time.sleep(SETTLE_SECONDS)

@@ -68,7 +68,7 @@ class SmallestTests(SynchronousTestCase):
     def test_fleet_attach(self) -> None:
         for name in ("ssh", "ssh-keygen", "sshd"):
             program(name)
-        self.assertIn("laptop killed: over after", self.run_it("fleet_attach"))
+        self.assertIn("build-3 killed: over after", self.run_it("fleet_attach"))
 
     def test_fleet_race(self) -> None:
         self.assertIn("20 decisions", self.run_it("fleet_race"))
