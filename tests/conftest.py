@@ -46,7 +46,21 @@ settings.load_profile("untimed")
 
 # Directories and files of tests that run programs, slowest first. They begin first, since several processes would
 # otherwise wait at the end for whichever got one of them last.
-SLOW = ("container_agent", "prove", "cli", "loop", "test_daemon.py", "benchmarks", "container", "shell", "sandbox")
+SLOW = (
+    "container_agent",
+    "prove",
+    "fleet",
+    "loop",
+    "cli",
+    "test_daemon.py",
+    "benchmarks",
+    "container",
+    "servers",
+    "shell",
+    "mcp_proxy",
+    "sandbox",
+    "desktop",
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
