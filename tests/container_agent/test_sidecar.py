@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Callable
 
+from ironcurtain.container.image_plans import Box
 from ironcurtain.home.sections import Agents, Resources
 from ironcurtain.home.settings import Settings
 from ironcurtain.session import events
 from ironcurtain.session.session import Session
 from tests import engine
-from tests.container_agent.worlds import ContainerTestCase, World
+from tests.container_agent.worlds import ContainerTestCase, SmallImages, World
 
 INITIALIZE = {
     "jsonrpc": "2.0",
@@ -20,11 +21,16 @@ INITIALIZE = {
 }
 
 
-class SidecarWorld(World):
-    """Its containers' image has what a sidecar needs."""
+class SidecarImages(SmallImages):
+    """One image that has what a sidecar needs."""
 
-    async def _image(self, name: str, progress: Any) -> str:
+    async def ensure(self, agent: str, progress: Callable[[str], None], box: Box) -> str:
+        """:returns: the image."""
         return engine.image("python3", "socat")
+
+
+class SidecarWorld(World):
+    images_class = SidecarImages
 
 
 class SidecarTests(ContainerTestCase):
