@@ -170,10 +170,11 @@ def _watch(held: int, bubblewrap: int) -> None:
 def _kill(held: int) -> None:
     import signal
 
-    try:
-        signal.pidfd_send_signal(held, SIGKILL)
-    except ProcessLookupError:
-        pass
+    if sys.platform == "linux":
+        try:
+            signal.pidfd_send_signal(held, SIGKILL)
+        except ProcessLookupError:
+            pass
 
 
 def _child(info: int) -> int:
