@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 from ironcurtain.command_rules.effect import HERE, Effects, operands
 from ironcurtain.command_rules.risk import Risk
@@ -14,24 +16,28 @@ _TAR_VALUES = "bCfFgHIKLNTVX"
 """Letters of tar's options that take a value."""
 
 _TAR_PACKS = re.compile(r"--(?:create|append|update|list|delete|di|compare|cat|conc|test-label)")
-_TAR_UNPACKS = re.compile(r"--(?:extr|get)")
+_TAR_UNPACKS = re.compile(r"--(?:ext|ge)")
+"""Long options can be shortened, here and below."""
 
-_UNZIP_SHOWS = re.compile(r"-[^dPxiIO]*[lvtzZp].*")
-"""Options with which unzip shows something, before any that has a value."""
+_UNZIP_SHOWS = re.compile(r"-[^-dPxiIO]*[lvtzZp][^-]*")
+"""Options with which unzip shows something, before any that has a value. A further dash would take one back."""
 
-_COMPRESSED_NAMES = re.compile(r"-[a-zA-Z]*[Nr]\w*|--name|--recursive")
+_COMPRESSED_NAMES = re.compile(r"-[a-zA-Z]*[Nr]\w*|--na.*|--re.*")
 
 _VERBS: dict[str, str] = {
     **dict.fromkeys(names("7z 7za 7zr 7zz unrar rar"), r"[xe]"),
     "ar": r"-?\w*[x]\w*",
-    "jar": r"-?\w*x\w*|--extr.*",
+    "jar": r"-?\w*x\w*|--ext.*",
     "lha": r"-?[xe]\w*",
 }
-"""What the first argument of a program is if it unpacks."""
+"""What the first argument of a program is if it unpacks; some take large letters for small ones."""
+
+_LISTED = re.compile(r"@.*|-[aix][^!]*@.*")
+"""What makes them read further arguments, or names of files, from a file."""
 
 _SHORT: dict[str, tuple[str, str]] = {
-    "cpio": ("ip", "t"),
-    "bsdcpio": ("ip", "t"),
+    "cpio": ("ip", "tv"),
+    "bsdcpio": ("ip", "tv"),
     "pax": ("r", ""),
     "dpkg-deb": ("xXR", "cIfW"),
     "dpkg": ("xX", "lLsSpIcfWC"),
@@ -39,7 +45,7 @@ _SHORT: dict[str, tuple[str, str]] = {
 }
 """The letters of options with which a program unpacks, or only shows something; it has such words for them, too."""
 
-_LONG = re.compile(r"--(?:extr\w*|vextract|raw-extract|pass-through)")
+_LONG = re.compile(r"--(?:ext\w*|vextract|raw-extract|pa\w*)")
 
 
 def tar(words: Words) -> Effects:
@@ -57,16 +63,18 @@ def tar(words: Words) -> Effects:
             unpacks |= "x" in letters
             packs |= any(letter in letters for letter in "cturAd")
     fills = (HERE, *files) if unpacks or not packs else ()
-    risk = Risk.NETWORK if remote else Risk.READ
+    removes = any(word.text.startswith("--remove") for word in words[1:])
+    risk = Risk.NETWORK if remote else Risk.DESTRUCTIVE if removes else Risk.READ
     addresses = (Word(UNKNOWN),) if remote else ()
     return Effects(risk, files, (*files, HERE), reads_trees=True, addresses=addresses, fills=fills, strays=bool(fills))
 
 
 def unzip(words: Words) -> Effects:
     """What unzip does, which only shows files with some options."""
-    if any(_UNZIP_SHOWS.fullmatch(word.text) for word in words[1:]):
+    options = [word.text for word in itertools.takewhile(lambda word: word.text.startswith("-"), words[1:])]
+    if options and _UNZIP_SHOWS.fullmatch(options[0]) and not any("-" in text[1:] for text in options):
         return Effects(reads=operands(words))
-    return _unpack(words)
+    return _unpack(words)  # what stands behind the archive's name are names of files, also "-l"
 
 
 def compress(words: Words) -> Effects:
@@ -86,8 +94,11 @@ def by_verb(words: Words) -> Effects:
     """What programs do whose first argument says it."""
     name = words[0].text.rpartition("/")[2]
     verbs = (*words[1:2], *operands(words)[:1])  # switches may stand before it
-    unpacks = any(not verb.known or re.fullmatch(_VERBS[name], verb.text) for verb in verbs)
-    return _unpack(words) if unpacks or not verbs else pack(words)
+    unpacks = any(not verb.known or re.fullmatch(_VERBS[name], verb.text, re.IGNORECASE) for verb in verbs)
+    if unpacks or not verbs:
+        return _unpack(words)
+    listed = any(_LISTED.fullmatch(word.text) for word in words[1:])
+    return replace(pack(words), risk=Risk.UNKNOWN if listed else Risk.READ)
 
 
 def by_option(words: Words) -> Effects:
@@ -95,7 +106,8 @@ def by_option(words: Words) -> Effects:
     unpacks, shows = _SHORT[words[0].text.rpartition("/")[2]]
     if any(re.match(rf"-[a-zA-Z]*[{unpacks}]", word.text) or _LONG.match(word.text) for word in words[1:]):
         return _unpack(words)
-    if len(words) > 1 and shows and re.match(rf"-[{shows}]", words[1].text):
+    options = [word.text for word in words[1:] if word.text.startswith("-")]
+    if options and shows and all(re.fullmatch(rf"-[{shows}]+", text) for text in options):
         return Effects(reads=operands(words))
     return Effects(Risk.UNKNOWN, operands(words), (*operands(words), HERE))
 

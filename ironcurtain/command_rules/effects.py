@@ -87,7 +87,7 @@ def _is_unsafe(name: str, words: Words) -> bool:
     unsafe = UNSAFE_OPTIONS.get(name, ())
     for index, word in enumerate(words[1:]):
         text = word.text
-        if name in ("tar", "bsdtar") and index == 0 and not text.startswith("-"):
+        if name in ("tar", "gtar", "bsdtar") and index == 0 and not text.startswith("-"):
             text = f"-{text}"  # the old form: tar xf a.tar
         for option in unsafe:
             if (
@@ -109,7 +109,7 @@ _COMPLETE = frozenset(("--file",))
 
 
 def _in_cluster(letter: str, text: str) -> bool:
-    letters = re.match(r"-\w*", text)
+    letters = re.match(r"-[\w@]*", text)
     return letters is not None and letter in letters[0]
 
 
@@ -195,11 +195,12 @@ def _lands(sources: Words, targets: Words) -> Words:
 def _copy(files: Words, name: str, words: Words) -> Effects:
     """What cp, ln and install do."""
     sources, targets = _targets(files, words)
-    lands, recursive = _lands(sources, targets), _is_recursive(name, words)
+    parents = name == "cp" and any(word.text.startswith("--pa") for word in words[1:])  # it makes the directories above
+    lands, recursive = _lands(sources, targets), parents or _is_recursive(name, words)
     fills: Words = ()
     if recursive:
         renamed = any(re.match(r"-[a-zA-Z]*T|--no-t", word.text) for word in words[1:])
-        there = not renamed and all(re.fullmatch(r"(?:\.\.?|~)?/?", target.text) for target in targets)
+        there = not (renamed or parents) and all(re.fullmatch(r"(?:\.\.?|~)?/?", target.text) for target in targets)
         fills = lands if there else (*targets, *lands)  # one that is not there becomes the copy
     writes = (*files, *targets) if sources == files else targets
     return Effects(reads=sources, writes=writes, reads_trees=recursive, fills=fills, lands=lands)

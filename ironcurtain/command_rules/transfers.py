@@ -71,7 +71,10 @@ def curl(words: Words) -> Effects:
     other = _named(values, ("x", "proxy", "resolve", "connect-to", "unix-socket"))
     addresses = (*found, *_named(values, ("url",)), *(Word("\0") for _ in other))
     reads = (*_named(values, _CURL_READS), *sent)
-    return Effects(Risk.NETWORK, reads, writes, lands=_saved(writes, addresses), addresses=addresses)
+    told = any(re.fullmatch(r"-\w*J\w*|--remote-h.*", word.text) for word in words[1:])  # the server tells names
+    several = any(re.search(r"[\[{]", word.text) for word in addresses)  # names of files are made from parts of them
+    fills = (*writes, HERE) if writes and (told or several) else ()
+    return Effects(Risk.NETWORK, reads, writes, fills=fills, lands=_saved(writes, addresses), addresses=addresses)
 
 
 def _sent_files(value: Word) -> Words:
@@ -90,6 +93,7 @@ def wget(words: Words) -> Effects:
     named = any(name in ("O", "output-document") for name, _ in values)
     writes = _named(values, _WGET_WRITES) + (() if named else (HERE,))
     trees = any(re.fullmatch(r"-[a-zA-Z]*[rmpx].*|--(?:rec|mir|page|force-d).*", word.text) for word in words[1:])
+    trees |= any(re.match(r"--content-d", word.text) for word in words[1:])  # the server tells names
     reads, lands = _named(values, _WGET_READS), () if named else _saved(writes, found)
     return Effects(Risk.NETWORK, reads, writes, fills=writes if trees else (), lands=lands, addresses=found)
 

@@ -109,8 +109,15 @@ UNSAFE_OPTIONS: dict[str, tuple[str, ...]] = {
         "--info-script",
         "--new-volume-script",
         "--absolute-names",
+        "-W",
     ),
-    "bsdtar": ("-P", "-T", "--files-from", "--use-compress-program"),
+    "bsdtar": ("-P", "-T", "-I", "-W", "--files-from", "--use-compress-program"),
+    "ar": ("-M", "@", "--plugin"),
+    "jar": ("-J", "@"),
+    "xz": ("--files",),
+    "unxz": ("--files",),
+    "zstd": ("--filelist",),
+    "unzstd": ("--filelist",),
     "zip": ("-T", "-TT", "--unzip-command", "-m", "--move", "-@", "--names-stdin"),
     "cp": ("--backup", "-b"),
     "install": ("-s", "--strip-program"),
@@ -214,6 +221,7 @@ SUBCOMMANDS |= {
 }
 
 UNSAFE_OPTIONS |= {
+    "gtar": UNSAFE_OPTIONS["tar"],
     "podman": UNSAFE_OPTIONS["docker"],
     "apt-get": UNSAFE_OPTIONS["apt"],
     "dnf": UNSAFE_OPTIONS["apt"],

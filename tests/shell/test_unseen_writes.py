@@ -31,7 +31,9 @@ UNPACK = commands(
     cpio -id -I a, cpio --extract, cpio -idmv, pax -r -f a, pax -rf a, 7z x a.7z, 7za e a, unrar x a.rar, ar x a.a,
     jar xf a.jar, jar --extract --file a.jar, unsquashfs a, dpkg-deb -x a.deb ., dpkg-deb --extract a.deb .,
     cabextract a, patch -p1, patch a a.patch, patch -i a.patch, lha x a, nice tar xf a.tar, sh -c 'tar xf a.tar',
-    cd . && unzip a.zip
+    cd . && unzip a.zip, tar --ext --exclude -c -f a.tar, tar --ge --directory=sub -f a.tar, unzip a.zip -v '*',
+    unzip --l a, unzip -l --l a, unzip -o --v a, unzip -l-l a, unzip a -x -l, unzip -P -l a, unzip -d -l a, 7z X a,
+    unrar X a, rar E a, cpio -t --pass sub, cpio -t --ext
     """
 )
 """What unpacks, here."""
@@ -53,8 +55,19 @@ OTHERS = commands(
 )
 """What names all that it writes, or is git."""
 
+HIDES = commands(
+    """
+    gtar tf a --to-command=sh, gtar tf a -I sh, gtar cIf sh a src, gtar cf a --checkpoint-action=exec=sh src,
+    bsdtar -W use-compress-program=sh -tf a, bsdtar -cWf use-compress-program=sh a src, bsdtar -cf a -I list,
+    ar --plugin=x.so t a, ar --plugin x.so t a, ar @list, ar -M, jar @list, jar -J-javaagent:x.jar tf a,
+    xz -d --files=list, xz --files0, unxz --files=list, zstd -d --filelist=list, zip -r@ a, 7z a a @list,
+    7z a a -i@list, 7z a a -ir@list, cpio -t --rsh-command=sh -F h:a, cpio -to -O x, cpio -t --create -O x
+    """
+)
+"""What runs a program, or takes arguments that its text does not show, behind an option."""
+
 PROGRAMS = sorted(
-    {word for line in (*UNPACK, *FILL, *OTHERS) for word in line.split() if word.isalnum()} | {"dpkg-deb"}
+    {word for line in (*UNPACK, *FILL, *OTHERS, *HIDES) for word in line.split() if word.isalnum()} | {"dpkg-deb"}
 )
 
 BELOW = UNPACK + commands(
@@ -67,7 +80,10 @@ BELOW = UNPACK + commands(
     cp /tmp/.en? ., cp /tmp/* ., mv src/* ., git checkout main, git checkout ., git switch main, git restore .,
     git merge x, git pull, git stash, git reset --hard, git clean -fdx, git apply x.patch, git am x, git rebase x,
     git cherry-pick x, git checkout -- ., git revert x, git stash pop, gunzip -N a.gz, gzip -dr .,
-    tar xf a.tar -C .., unzip a.zip -d .., cp -r project .., mv /tmp/project ..
+    tar xf a.tar -C .., unzip a.zip -d .., cp -r project .., mv /tmp/project .., gzip -d --na a.gz, gunzip --re .,
+    cp --parents /tmp/secrets/x ., cp --pa /tmp/secrets/x -t ., curl -OJ http://h/x,
+    curl -O --remote-header-name http://h/x,
+    curl -o '#1' http://h/[e-e]nv, curl -O http://h/.[e-e]nv, wget --content-disposition http://h/x
     """
 )
 """What may write a denied file here."""
@@ -112,6 +128,12 @@ class UnpackTests(SynchronousTestCase):
     def test_a_pattern_that_has_the_whole_command_allows_it(self) -> None:
         for command in UNPACK[:22]:
             self.assertEqual(judged(command, shell={"allow_patterns": [command]}).decision, Decision.ALLOW, command)
+
+    def test_what_hides_more_behind_an_option_is_asked_about(self) -> None:
+        for command in HIDES:
+            verdict = judged(command)
+            self.assertEqual(verdict.decision, Decision.ESCALATE, command)
+            self.assertIn("unknown-command", verdict.asking, command)
 
     def test_what_brings_directories_along_is_asked_about_for_what_is_hidden_in_them(self) -> None:
         for command in FILL:
