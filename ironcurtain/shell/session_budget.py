@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 from twisted.internet.defer import Deferred
@@ -14,11 +14,16 @@ from ironcurtain.session.model import Usage
 from ironcurtain.shell.inheritance import AgentPolicies
 from ironcurtain.shell.messages import BudgetReached, InstructionDone, Message, Notice
 
+T = TypeVar("T", int, float)
+
 TOKENS_SETTING: Final = "shell.max_tokens_per_session"
 """The setting whose limit a person may exceed."""
 
 MORE: Final = 0.5
 """Part of the limit that a person is offered more at a time."""
+
+MOST_USED: Final = 10**12
+"""Most tokens, or US dollars, that an agent below is believed to have used; larger numbers could not be added up."""
 
 
 class SessionBudget:
@@ -59,16 +64,16 @@ class SessionBudget:
 
     def below(self, done: InstructionDone | None, name: str) -> str:
         """
-        Count what an agent below used. It is believed, but never used less than nothing.
+        Count what an agent below used. It is believed, between nothing and :data:`MOST_USED`.
 
         :param done: how it ended; ``None``: it did not say.
         :param name: of the agent.
         :returns: that, in words.
         """
         done = done or InstructionDone(usage_known=False)
-        tokens_in, tokens_out = max(done.tokens_in, 0), max(done.tokens_out, 0)
-        cost = None if done.cost is None else max(done.cost, 0.0)
-        counted = done.counted if done.counted > 0 else tokens_in + tokens_out
+        tokens_in, tokens_out = _believable(done.tokens_in), _believable(done.tokens_out)
+        cost = None if done.cost is None else float(_believable(done.cost))
+        counted = _believable(done.counted) or tokens_in + tokens_out
         usage = Usage(input_tokens=tokens_in, output_tokens=tokens_out, cost=cost)
         self.accounting.below(usage, counted)
         before = self.turn_below
@@ -117,3 +122,7 @@ class SessionBudget:
         if self._answer is None:
             raise UsageError("no budget is used up now")
         self._answer.callback(go_on)
+
+
+def _believable(said: T) -> T | int:
+    return min(max(said, 0), MOST_USED)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from math import inf
+
 import msgspec
 
 from ironcurtain.errors import SessionError, UsageError
 from ironcurtain.llm.model import TokenUsage
-from ironcurtain.session.budget import Accounting, BudgetLimits, BudgetMeter
+from ironcurtain.session.budget import Accounting, BudgetLimits, BudgetMeter, Dimension
 from ironcurtain.session.events import BudgetExhausted
 from ironcurtain.shell.assistant import CANCELLED
 from ironcurtain.shell.inheritance import AgentPolicies
@@ -145,3 +147,12 @@ class BelowTests(AssistantTestCase):
         budget = self.budget(tokens=1000, cost=1.0)
         budget.below(InstructionDone(tokens_in=-500, tokens_out=10, counted=-1e9, cost=-5.0), "it")
         self.assertEqual(budget.narrowed(AgentPolicies()), AgentPolicies(tokens=990, cost=1.0))
+
+    def test_no_number_is_too_large_to_be_counted(self) -> None:
+        for said in (InstructionDone(tokens_in=10**5000), InstructionDone(tokens_out=1, counted=1e308, cost=1e308)):
+            budget = self.budget(tokens=1000, cost=1.0)
+            budget.below(said, "it")
+            budget.below(said, "it")
+            self.assertEqual(budget.accounting.left(Dimension.TOKENS), 0)
+            self.assertLess(budget.accounting.turn_counted, inf)
+            self.assertLess(budget.usage.cost or 0.0, inf)
