@@ -78,6 +78,7 @@ class TerminalQuestions:
         if self._asked is None:
             self._reactor.addReader(self)
         self._asked, self._request = PagedQuestion(request, self._look), request
+        self._line.clear()
         self._show(self._asked.page(*self._size(), self._now()))
 
     def withdraw(self) -> None:

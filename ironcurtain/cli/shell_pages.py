@@ -13,6 +13,8 @@ from ironcurtain.view.steps import inspected
 LEAST_WIDTH = 20
 """Columns of a row in terminals that have fewer."""
 
+TOO_SMALL = "the terminal is too small to show the question: make it larger; "
+
 _NEXT = ""
 """Enter alone."""
 
@@ -47,11 +49,11 @@ class PagedQuestion:
             self._lines = self._all(width)
         first = self._next
         # The longer one of both prompts, so that all of the page stays on the screen.
-        room = max(
-            height - 1 - -(-max(len(self._prompt(0)), len(self._prompt(len(self._lines)))) // max(columns, 1)), 1
-        )
-        self._next = min(first + room, len(self._lines))
+        room = height - 1 - -(-max(len(self._prompt(0)), len(self._prompt(len(self._lines)))) // max(columns, 1))
         self._keys.appear(self._thing, now)
+        if room < 1 or columns < width:
+            return f"{TOO_SMALL}{self._prompt(self._next)}"
+        self._next = min(first + room, len(self._lines))
         self._keys.read(self._thing, Page(first, self._next - first, len(self._lines), width), now)
         shown = [self._look.paint(line) for line in self._lines[first : self._next]]
         return "\n".join((*shown, self._prompt(self._next)))
