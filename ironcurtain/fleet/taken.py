@@ -104,6 +104,10 @@ class Keeper:
         """:returns: what the host of a task learns of it; ``None``: it does not run here."""
         return None if (taken := self._known.get(task)) is None else taken.started
 
+    def runs(self, task: str) -> str:
+        """:returns: the host that gave the task of this id that begins or runs here; empty: none does."""
+        return "" if (taken := self._known.get(task)) is None or taken.over else taken.origin
+
     def begin(self, taken: Taken) -> None:
         """
         One is about to begin.

@@ -126,11 +126,15 @@ class Taker:
             self.log.debug("left out a task: {error}", error=e)
             return False
         who = principal(offer, self._trust())
+        if running := self._keeper.runs(offer.id):  # a repeated message, or another host's task of the same id
+            return running == offer.origin
         if who is None or not self._room().suits(offer) or not await self._fits(offer):
             return False
         origin = ControlClient(self._reactor, str(self._home.fleet_socket(offer.origin, DAEMON)), host=offer.origin)
         try:
             body = await origin.ask(f"{TASKS}/{offer.id}/take", Body)
+            if running := self._keeper.runs(offer.id):
+                return running == offer.origin
             started = Started(attempt=body.attempt)
             self._keeper.begin(Taken(id=offer.id, origin=offer.origin, restart=body.restart, started=started))
             await origin.ask(f"{TASKS}/{offer.id}/begin", dict[str, str])

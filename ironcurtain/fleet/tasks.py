@@ -165,8 +165,10 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
         """
         :returns: the task, which a host has now.
         :raises NotFound: it is over, for all hosts.
-        :raises NotAllowed: another host has it for now, or this one could not start it.
+        :raises NotAllowed: another host has it for now, or this one could not start it, or it is for another one.
         """
+        if self.on not in ("", host):
+            raise NotAllowed(f"task {self.id} is not for {host}")
         if host in self.refused:
             raise NotAllowed(f"{host} could not start task {self.id}")
         if self.state not in (State.WAITING, State.TAKEN):

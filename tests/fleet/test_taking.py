@@ -7,21 +7,23 @@ from dataclasses import replace
 from typing import Any
 
 from twisted.internet.defer import Deferred
+from twisted.internet.error import ConnectError
 from twisted.internet.testing import MemoryReactorClock
+from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.audit.signing import SigningKey
 from ironcurtain.errors import Unavailable, UsageError
-from ironcurtain.fleet.taken import Keeper
+from ironcurtain.fleet.taken import Keeper, Taken
 from ironcurtain.fleet.taking import UNFIT_SECONDS, Room, Taker
-from ironcurtain.fleet.tasks import Body
+from ironcurtain.fleet.tasks import Body, Started
 from ironcurtain.fleet.trust import Host, Trust
 from ironcurtain.home.layout import Home
 from ironcurtain.operations import Role
 from ironcurtain.session.manager import SessionManager, TooMany
 from ironcurtain.session.model import SessionRequest
 from tests.audit.doubles import scratch
-from tests.fleet.test_tasks import task
+from tests.fleet.test_tasks import ID, task
 from tests.session.doubles import World, request
 
 
@@ -33,8 +35,8 @@ class TakerTests(SynchronousTestCase):
         self.reactor, self.checked = MemoryReactorClock(), list[SessionRequest]()
         self.why = ""
         room = Room(1, None, ("builtin", "codex"), (), "build")
-        keeper = Keeper(self.reactor, home)
-        self.taker = Taker(self.reactor, home, lambda: trust, lambda: room, self.check, keeper)
+        self.keeper = Keeper(self.reactor, home)
+        self.taker = Taker(self.reactor, home, lambda: trust, lambda: room, self.check, self.keeper)
 
     async def check(self, request: SessionRequest) -> None:
         self.checked.append(request)
@@ -61,6 +63,27 @@ class TakerTests(SynchronousTestCase):
     def test_task_that_fits_is_asked_for(self) -> None:
         self.offer()
         self.assertEqual((len(self.checked), len(self.reactor.unixClients)), (1, 1))
+
+    def refuse(self) -> None:
+        """No host answers."""
+        for _, factory, *_ in self.reactor.unixClients:
+            factory.clientConnectionFailed(None, Failure(ConnectError()))
+
+    def test_offer_that_is_repeated_does_not_end_what_runs(self) -> None:
+        """Nor does another host's task of the same id."""
+        for origin in ("laptop", "other"):
+            self.keeper.begin(Taken(id=ID, origin=origin, restart=True, started=Started()))
+            self.keeper.tell(ID, session=7)
+            offered = self.offer()
+            self.refuse()
+            self.assertEqual(self.successResultOf(offered), origin == "laptop")  # then the message is done with
+            self.assertEqual(self.keeper.known(ID), Started(session=7))
+
+    def test_task_whose_host_does_not_answer_is_not_begun(self) -> None:
+        offered = self.offer()
+        self.refuse()
+        self.assertFalse(self.successResultOf(offered))
+        self.assertEqual(self.keeper.runs(ID), "")
 
 
 class RequireRoomTests(SynchronousTestCase):

@@ -46,6 +46,10 @@ class TaskTests(SynchronousTestCase):
         self.assertEqual(again.begin("other").host, "other")
         self.assertRaises(NotAllowed, again.begin, "build")  # it was killed, or stopped, and comes back late
 
+    def test_a_task_for_one_host_is_given_to_no_other(self) -> None:
+        self.assertRaises(NotAllowed, task(on="build").take, "other", 10.0)
+        self.assertEqual(task(on="build").take("build", 10.0).host, "build")
+
     def test_a_clock_that_went_back_locks_no_task(self) -> None:
         self.assertEqual(task().take("build", 1e9).take("other", 10.0).host, "other")
 
