@@ -297,13 +297,13 @@ class _Target:
             refusal = await judge.connect(name, self.port)
             self._connected = refusal is None
         if refusal is None:
-            url = f"{origin(self._scheme, self.host, self.port)}{request.head.path}"
+            beginning, path = origin(self._scheme, self.host, self.port), request.head.path
             method, account = request.head.method, self._account
-            if account is not None and account.used_by(found):
-                listed = account.reads(method, request.head.path)
-                refusal = await judge.request(method, url, account.name, listed)
+            if account is not None and account.used_by(found):  # what it asks for can stand in the query
+                listed = account.reads(method, path)
+                refusal = await judge.request(method, f"{beginning}{request.head.target}", account.name, listed)
             else:
-                refusal = await judge.request(method, url)
+                refusal = await judge.request(method, f"{beginning}{path}")
         self._recorded = refusal
         return found if refusal is None else refusal
 

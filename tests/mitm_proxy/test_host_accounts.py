@@ -58,6 +58,15 @@ class SwapTests(OpenBase):
         self.assertIn(f"authorization: Bearer {REAL}\r\n", got)
         self.assertNotIn(fake, got)
 
+    async def test_the_judge_is_told_the_query_too(self) -> None:
+        own = account()
+        bench, client, host = await self.inside(own)
+        bench.judge.answers["request"] = DENIED
+        target = "/search/code?q=password+repo:me/secret"
+        client.send(get(host, target, f"Authorization: token {own.fake.reveal()}"))
+        self.assertEqual((await client.response())[0], 403)
+        self.assertEqual(bench.judge.asked[-1], ("GET", f"https://{host}{target}", "GitHub", False))
+
     async def test_refused_request_reaches_nobody(self) -> None:
         own = account()
         fake = own.fake.reveal()
