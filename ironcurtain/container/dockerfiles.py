@@ -10,7 +10,10 @@ from fnmatch import fnmatchcase
 import msgspec
 
 _INSTRUCTION = re.compile(r"\s*(?P<name>[A-Za-z]+)\s+(?P<words>.*)", re.DOTALL)
-_REMOTE = re.compile(r"(?:https?|ftp|git|ssh)://|git@", re.IGNORECASE)
+_REMOTE = re.compile(r"[:$\\]")
+"""What every address has, also one with quotes in it, and what can become one."""
+
+_ESCAPE = re.compile(r"^\s*#\s*escape\s*=\s*[^\s\\]", re.IGNORECASE | re.MULTILINE)
 _FLAG = re.compile(r"--[a-z-]+(?:=\S*)?")
 
 
@@ -53,9 +56,14 @@ def read_needs(dockerfile: str) -> Needs:
             if any(flag.startswith("--from=") for flag in flags):
                 continue
             for source in sources[:-1]:
-                fetched = name == "ADD" and (_REMOTE.match(source) or "$" in source)
+                fetched = name == "ADD" and _REMOTE.search(source)
                 (remote if fetched else files).append(source if fetched else _pattern(source))
     return Needs(tuple(images), tuple(stages), tuple(dict.fromkeys(files)), tuple(remote))
+
+
+def has_other_escape(dockerfile: str) -> bool:
+    """:returns: whether its lines may be continued by another character than a backslash; it is not read right then."""
+    return _ESCAPE.search(dockerfile) is not None
 
 
 def marked_stages(dockerfile: str, mark: str, target: str) -> str:
@@ -78,7 +86,7 @@ def marked_stages(dockerfile: str, mark: str, target: str) -> str:
 
 def _instructions(text: str) -> Iterator[tuple[str, str]]:
     for line in _logical(text):
-        whole = "".join(part for part in re.sub(r"\\[ \t]*\n", "\n", line).splitlines(True) if not _is_comment(part))
+        whole = "".join(part for part in _lines(re.sub(r"\\[ \t]*\n", "\n", line)) if not _is_comment(part))
         if found := _INSTRUCTION.fullmatch(whole.rstrip()):
             yield found["name"].upper(), found["words"].replace("\n", " ")
 
@@ -86,7 +94,7 @@ def _instructions(text: str) -> Iterator[tuple[str, str]]:
 def _logical(text: str) -> Iterator[str]:
     """:returns: the lines of a Dockerfile, each with those that continue it."""
     line = ""
-    for part in text.splitlines(True):
+    for part in _lines(text):
         line += part
         if _is_comment(part) and line != part:
             continue
@@ -98,8 +106,13 @@ def _logical(text: str) -> Iterator[str]:
         yield f"{line}\n"
 
 
+def _lines(text: str) -> list[str]:
+    """:returns: the lines as the Engine reads them: no other character than the line feed ends one."""
+    return re.findall(r"[^\n]*\n|[^\n]+", text)
+
+
 def _is_comment(line: str) -> bool:
-    return line.lstrip().startswith("#")
+    return re.match(r"[^\S\x1c-\x1f]*#", line) is not None  # for the Engine, those separators are no space
 
 
 def _words(text: str) -> tuple[list[str], list[str]]:

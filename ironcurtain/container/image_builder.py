@@ -74,14 +74,24 @@ class Builder:
     async def source(self, name: str) -> SourceImage | None:
         """:returns: the parent image as the Engine has it; ``None`` if it is missing."""
         found = await self.find(name)
-        return None if found is None else SourceImage(name, str(found["Id"]), str(found["Architecture"]))
+        if found is None:
+            return None
+        triggers = bool((found.get("Config") or {}).get("OnBuild"))
+        return SourceImage(name, str(found["Id"]), str(found["Architecture"]), triggers)
 
     async def fetch(self, name: str, progress: Progress) -> SourceImage:
         """
         Pull the parent image if it is missing.
 
-        :raises BuildFailed: it cannot be pulled.
+        :raises BuildFailed: it cannot be pulled, or would run commands in the builds of images on it: these can have
+            a network although its own build had none.
         """
+        found = await self._fetched(name, progress)
+        if found.has_triggers:
+            raise BuildFailed(name, "it has ONBUILD instructions, which are not run", ())
+        return found
+
+    async def _fetched(self, name: str, progress: Progress) -> SourceImage:
         if (found := await self.source(name)) is not None:
             return found
         progress(f"Fetching the image {name}.")

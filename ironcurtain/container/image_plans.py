@@ -125,11 +125,13 @@ class SourceImage:
     :param name: its name.
     :param id: id of its exact content.
     :param architecture: as Docker names it.
+    :param has_triggers: whether the build of an image on it runs what it says (ONBUILD).
     """
 
     name: str
     id: str
     architecture: str
+    has_triggers: bool = False
 
 
 @dataclass(frozen=True, slots=True)

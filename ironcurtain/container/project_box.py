@@ -17,6 +17,7 @@ import msgspec
 
 from ironcurtain.container.build_context import read_below, read_context
 from ironcurtain.container.devcontainer import PLACES, Devcontainer, below_project, read_devcontainer
+from ironcurtain.container.dockerfiles import has_other_escape
 from ironcurtain.container.image_choices import Choices
 from ironcurtain.container.image_plans import DOCKERFILE, Box, Recipe, content
 from ironcurtain.errors import ConfigurationError, UsageError
@@ -236,7 +237,7 @@ def shown(proposal: Proposal) -> Sequence[str]:
     if (recipe := box.recipe) is not None:
         network = "without a network" if recipe.network == "none" else "with this machine's network"
         lines += [f"  {recipe.path}, built {network}:"]
-        lines += [f"    {line}" for line in recipe.files[DOCKERFILE].decode("utf-8", "replace").splitlines()]
+        lines += [f"    {line}" for line in recipe.files[DOCKERFILE].decode("utf-8", "replace").split("\n")]
         lines += [f"  argument: {name}={value}" for name, value in recipe.arguments.items()]
         lines += [f"  stage: {recipe.target}"] if recipe.target else []
         copied = sorted(set(recipe.files) - {DOCKERFILE})
@@ -246,6 +247,8 @@ def shown(proposal: Proposal) -> Sequence[str]:
 
 
 def _recipe(path: str, top: str, folder: str, text: str, network: str) -> Recipe:
+    if has_other_escape(text):
+        raise ConfigurationError(path, "has a directive escape, which is not supported: continue lines by a backslash")
     needs, files = read_context(top, folder, text)
     if not needs.stages:
         raise ConfigurationError(path, "is not a Dockerfile: it has no FROM")

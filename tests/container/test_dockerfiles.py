@@ -41,9 +41,29 @@ class NeedsTests(SynchronousTestCase):
             self.assertEqual(read_needs(f"FROM a\nCOPY {source} /x\n").files, ("*",), source)
 
     def test_files_of_other_machines_are_remote(self) -> None:
-        for source in ("https://a.example/x", "git@a.example:x", "SSH://x", "$ANY"):
+        for source in (
+            "https://a.example/x",
+            "git@a.example:x",
+            "SSH://x",
+            "$ANY",
+            '"http://x/"',
+            'ht"t"p://x',
+            "h\\ttp://x",
+        ):
             needs = read_needs(f"FROM a\nADD {source} /x\n")
             self.assertEqual((needs.remote, needs.files), ((source,), ()))
+
+    def test_lines_end_where_those_of_the_engine_do(self) -> None:
+        for separator in "\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029\r":
+            text = f"FROM a\nRUN echo {separator}FROM b\n# x{separator}ADD http://x /y\n"
+            needs = read_needs(text)
+            self.assertEqual((needs.images, needs.remote), (("a",), ()), repr(separator))
+            self.assertEqual(marked_stages(text, "MARK\n", ""), text)
+
+    def test_no_separator_hides_an_instruction_behind_a_comment(self) -> None:
+        for separator in "\x1c\x1d\x1e\x1f":
+            needs = read_needs(f"FROM a\nRUN echo \\\n{separator}# x\nADD http://x /y\n")
+            self.assertEqual(needs.remote, ("http://x",))
 
     @given(
         st.lists(st.sampled_from(["FROM", "COPY", "ADD", "a", "AS", "--from=x", "[", '"', "\\", "#", "\n", " ", "$"]))

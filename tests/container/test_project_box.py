@@ -172,6 +172,11 @@ class DockerfileTests(Case):
         box = self.choose(self.of_project(dockerfile="Dockerfile", build_network="default"))
         self.assertEqual(box.recipe and box.recipe.network, "default")
 
+    def test_what_the_engine_would_read_otherwise_is_refused(self) -> None:
+        self.write("Dockerfile", "# Escape = `\nFROM debian:12\nRUN echo \\\nADD http://10.0.0.1/x /x\n")
+        wrong = self.assertRaises(ConfigurationError, self.choose, self.of_project(dockerfile="Dockerfile"))
+        self.assertIn("directive escape", str(wrong))
+
     def test_a_dockerfile_of_the_persons_own_needs_no_agreement(self) -> None:
         self.outside.mkdir()
         (self.outside / "Dockerfile").write_text("FROM debian:12\n")

@@ -50,6 +50,14 @@ class ProjectImageTests(ImageCase):
         container = await self.running(image=await self.images().ensure("toy", self.said.append, box))
         self.assertNotIn("eth", (await self.sh(container, "cat /net")).out)
 
+    async def test_nothing_that_waits_for_the_next_build_runs_there(self) -> None:
+        """That one can have a network."""
+        box = self.box("FROM IMAGE\nONBUILD RUN ls /sys/class/net >/net\n")
+        failed = await self.assertFailure(
+            Deferred.fromCoroutine(self.images().ensure("toy", self.said.append, box)), BuildFailed
+        )
+        self.assertIn("ONBUILD", str(failed))
+
     async def test_a_step_that_fails_is_shown(self) -> None:
         box = self.box("FROM IMAGE\nRUN echo no such tool; exit 3\n")
         failed = await self.assertFailure(
