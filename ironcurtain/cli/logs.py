@@ -7,6 +7,7 @@ import click
 from ironcurtain.cli.completion import all_sessions
 from ironcurtain.cli.output import home
 from ironcurtain.cli.session_files import show_file
+from ironcurtain.text.display import paragraphs
 
 
 @click.command()
@@ -16,6 +17,9 @@ def logs(session: str, following: bool) -> None:
     """
     Show the log of SESSION: a number, an id, or 'last' for the newest one.
     """
-    show_file(
-        home(), session, "log", following, lambda line: click.echo(line.decode(errors="backslashreplace"), nl=False)
-    )
+    show_file(home(), session, "log", following, _show)
+
+
+def _show(line: bytes) -> None:
+    """:param line: what another host says is one of its log can have anything in it."""
+    click.echo(paragraphs(line.decode(errors="backslashreplace")), nl=False)

@@ -339,3 +339,14 @@ class NothingThereTests(CommandCase):
             done = subprocess.run([ironcurtain, *words], env=environ, capture_output=True, text=True, check=False)
             self.assertEqual(done.returncode, status, done.stderr)
             self.assertIn(said, done.stdout + done.stderr)
+
+
+class LogTests(CommandCase):
+    def test_lines_of_a_log_are_escaped(self) -> None:
+        """One of another host's session was written by whoever runs that host."""
+        session = self.home / "sessions" / "abc"
+        session.mkdir(parents=True)
+        (session / "session.json").write_text('{"id": "abc", "number": 1}')
+        (session / "session.log").write_bytes(b"one\ttwo\n\x1b]0;x\x07\xff\n")
+        result = self.run_command("logs", "1")
+        self.assertEqual(result.output, "one\ttwo\n\\x1b]0;x\\x07\\xff\n", result.output)
