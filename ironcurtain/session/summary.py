@@ -8,10 +8,13 @@ from typing import Any
 
 import msgspec
 
-from ironcurtain.session.model import Turn
+from ironcurtain.session.model import Turn, Usage
 
 TEXT_LIMIT = 400
 """Maximum length in characters of a text in a report."""
+
+MOST = 2**100
+"""Largest number that is believed, above those of other hosts' sessions: Python writes none of thousands of digits."""
 
 Record = Mapping[str, Any]
 
@@ -147,7 +150,7 @@ def summarize(
     known = [turn.usage for turn in turns if turn.usage.token_tracking_available]
     costs = [usage.cost for usage in known if usage.cost is not None]
     if known and not any(tokens):
-        tokens = [sum(usage.input_tokens for usage in known), sum(usage.output_tokens for usage in known)]
+        tokens = [sum(_number(each) for each in counts) for counts in zip(*map(_tokens, known), strict=True)]
     return SessionSummary(
         number=_number(description.get("number")),
         id=_text(description, "id"),
@@ -173,7 +176,14 @@ def summarize(
 
 
 def _text(record: Record, name: str) -> str:
-    return str(record.get(name, ""))[:TEXT_LIMIT]
+    try:
+        return str(record.get(name, ""))[:TEXT_LIMIT]
+    except ValueError:  # it has a number of thousands of digits
+        return ""
+
+
+def _tokens(usage: Usage) -> tuple[int, int]:
+    return usage.input_tokens, usage.output_tokens
 
 
 def _tool(record: Record) -> tuple[str, str]:
@@ -181,4 +191,4 @@ def _tool(record: Record) -> tuple[str, str]:
 
 
 def _number(value: object) -> int:
-    return value if isinstance(value, int) else 0
+    return value if isinstance(value, int) and abs(value) <= MOST else 0

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.cli.session_report import ROWS_SHOWN, as_html, as_text
+from ironcurtain.home.host_numbers import HostNumber
 from ironcurtain.session.model import Turn, Usage
 from ironcurtain.session.summary import SessionSummary, summarize
 from tests.text.visible import invisible
@@ -110,6 +111,7 @@ class SummaryTests(SynchronousTestCase):
                 st.sampled_from(("kind", "callId", "server", "decision", "rule", "usage", "permission", "status")),
                 st.sampled_from(("call", "decision", "outcome", "model-response", "deny"))
                 | st.integers()
+                | st.just(10**5000)
                 | st.none()
                 | st.dictionaries(st.sampled_from(("input", "output")), st.text() | st.integers()),
             )
@@ -118,6 +120,17 @@ class SummaryTests(SynchronousTestCase):
     def test_records_of_any_kind_are_reported(self, records: list[dict[str, Any]]) -> None:
         found = summarize({}, records, [], False, [])
         list(as_text([found]))
+
+    def test_numbers_that_cannot_be_written_are_none(self) -> None:
+        huge = 10**5000
+        usage = {"input": huge, "output": 2}
+        records = [record("model-response", usage=usage), record("call", callId=huge, rule=[huge])]
+        found = summarize({"number": huge, "label": huge}, records, [turn("x")], True, [])
+        self.assertEqual((found.number, found.label, found.tokens_in, found.tokens_out), (0, "", 0, 2))
+        far = HostNumber("build", 3)
+        self.assertIs(summarize({"number": far}, [], [], True, []).number, far)
+        found = summarize({}, [], [turn("x", Usage(input_tokens=huge, output_tokens=3))], True, [])
+        self.assertEqual((found.tokens_in, found.tokens_out), (0, 3))
         list(as_html([found]))
 
 
