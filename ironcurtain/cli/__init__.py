@@ -9,10 +9,10 @@ from ironcurtain import __version__, import_only_installed
 
 import_only_installed()
 
-import gc
+from gc import freeze, set_threshold  # by name: the command gc is a module of this package
 
 # Modules that are imported are no garbage, yet looking for some in them took a tenth of the time of a command.
-gc.set_threshold(20_000)
+set_threshold(20_000)
 
 import importlib
 import io
@@ -221,7 +221,7 @@ def _leave(status: int) -> None:
             _silence(stream)
             status = status or 1
     # All that is left goes with the process; looking for garbage in it took a quarter of the time of a command.
-    gc.freeze()
+    freeze()
     # The interpreter's worker pool sometimes aborts the process while Python shuts down (measured: 2 of 25 times), so a
     # process that opened it exits at once, after flushing.
     pool = sys.modules.get("ironcurtain.codemode.pool")

@@ -119,7 +119,9 @@ def pull(references: tuple[str, ...]) -> None:
 @click.argument("name")
 def digest(name: str) -> None:
     """
-    Show which content the tag NAME of an image stands for now, as config.toml's "image" takes it.
+    Show what the tag NAME of an image stands for now.
+
+    The answer is what "image" in config.toml takes.
     """
     from ironcurtain.cli.run import run
 
@@ -131,10 +133,10 @@ def digest(name: str) -> None:
 @click.option("--agree/--refuse", default=None, help="Answer at once, instead of being asked.")
 def project(directory: Path, agree: bool | None) -> None:
     """
-    Show what the project in DIRECTORY says about its containers, and decide whether it is used.
+    Show what a project says about its containers, and decide.
 
-    It says so in a devcontainer.json, or in the Dockerfile that config.toml names. Your answer holds until any of it
-    changes.
+    The project in DIRECTORY says so in a devcontainer.json, or in the Dockerfile that config.toml names. Your answer
+    holds until any of it changes.
     """
     from ironcurtain.cli.project_box import decide, find
 
