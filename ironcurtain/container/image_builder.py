@@ -149,7 +149,7 @@ class Builder:
         :raises BuildFailed: a step failed.
         """
         mark = f"{tag}-{secrets.token_hex(8)}"
-        values = {"NPM_CONFIG_REGISTRY": self._choices.registry, "BUILD": mark, **given}
+        values = {"NPM_CONFIG_REGISTRY": self._choices.registry, **given, "BUILD": mark}
         asked = arguments(files[DOCKERFILE])
         report = _Report(name, progress)
         try:

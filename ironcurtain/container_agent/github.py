@@ -22,6 +22,8 @@ _PREFIX, _BYTES = "ghp_", 27
 
 _READS: Final = ("GET", "HEAD")
 _PLAIN = r"(?:/[A-Za-z0-9._~!$&'()*+,;=:@-]+)*/?"
+_FURTHER = r"(?!/(?:secret-scanning|compare)(?:/|$))"
+"""Not of what shows secrets that were found, nor of what reads other repositories."""
 
 
 def github_accounts(
@@ -47,7 +49,7 @@ def github_variables(accounts: HostAccounts) -> Mapping[str, str]:
 
 def _reading(repositories: Sequence[str]) -> Callable[[str, str], bool]:
     names = "|".join(map(re.escape, repositories))
-    wanted = re.compile(rf"/repos/(?:{names}){_PLAIN}", re.IGNORECASE)
+    wanted = re.compile(rf"/repos/(?:{names}){_FURTHER}{_PLAIN}", re.IGNORECASE)
 
     def reads(method: str, path: str) -> bool:
         return bool(repositories) and method in _READS and wanted.fullmatch(path) is not None

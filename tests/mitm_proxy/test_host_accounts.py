@@ -116,6 +116,8 @@ class ReadingTests(SynchronousTestCase):
             ("POST", "/repos/me/shop/issues"),
             ("GET", "/repos/me/shopping"),
             ("GET", "/repos/me/secret"),
+            ("GET", "/repos/me/shop/secret-scanning/alerts"),
+            ("GET", "/repos/me/shop/compare/main...other:branch"),
             ("GET", "/repos/me/shop/%2e%2e/secret"),
             ("GET", "/repos/me/shop//x"),
             ("GET", "/user/repos"),
