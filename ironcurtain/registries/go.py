@@ -98,13 +98,17 @@ class Go:
         if isinstance(document, RequestRefusal):
             return document
         ranked = {version: rank for version in _words(document.body) if (rank := precedence(version)) is not None}
-        newest, young = sorted(ranked, key=ranked.__getitem__, reverse=True), set[str]()
+        newest, young = sorted(ranked, key=ranked.__getitem__, reverse=True), dict[str, Release | RequestRefusal]()
         for version in newest[:JUDGED_VERSIONS]:
             release = await self._version(module, f"{path.removesuffix('list')}{escaped(version)}.info")
             if isinstance(release, RequestRefusal) or self._is_young(release):
-                young.add(version)
+                young[version] = release
             elif ranked[version][1]:  # go prefers releases
                 break
+        releases = [release for release in young.values() if isinstance(release, Release)]
+        # Of an empty list, go shows no reason.
+        if len(young) == len(ranked) and (refusal := self._store.policy.refuse_all(releases, self._store.now())):
+            return self._store.refuse(refusal, module)
         return local(200, "", _TEXT, "".join(f"{version}\n" for version in ranked if version not in young).encode())
 
     async def _info(self, module: str, path: str) -> LocalResponse | RequestRefusal:

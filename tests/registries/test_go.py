@@ -70,6 +70,20 @@ class GoTests(RegistryTestCase):
         self.assertEqual(self.body(self.registry, PROXY, f"{MODULE}/@v/list"), b"v0.9.0\nv1.0.0\n")
         self.assertNotIn(f"https://{PROXY}{MODULE}/@v/v0.9.0.info", self.upstream.addresses)
 
+    def test_list_of_young_versions_only_is_refused(self) -> None:
+        self.publish("v1.2.0", None)
+        self.upstream.contents[f"https://{PROXY}{MODULE}/@v/list"] = b"v1.1.0\nv1.2.0\nv1.3.0\n"
+        refusal = self.refusal(self.registry, PROXY, f"{MODULE}/@v/list")
+        self.assertEqual((refusal.status, refusal.code), (403, "package-too-young"))
+        self.assertIn("example.com/M v1.1.0 is too young (published 2026-11-25", refusal.reason)
+        self.assertEqual(self.records("package-request")[-1]["decision"], "deny")
+
+    def test_list_without_versions_is_answered(self) -> None:
+        """Then ``go`` asks for ``@latest``."""
+        for content in (b"", b"../x\n", b"v1.3.0\n"):
+            self.upstream.contents[f"https://{PROXY}{MODULE}/@v/list"] = content
+            self.assertEqual(self.body(self.registry, PROXY, f"{MODULE}/@v/list"), b"")
+
     def test_an_old_pre_release_hides_no_young_release(self) -> None:
         self.publish("v1.2.0-rc1", OLD)
         self.upstream.contents[f"https://{PROXY}{MODULE}/@v/list"] = b"v1.2.0-rc1\nv1.1.0\nv1.0.0\n"
