@@ -25,6 +25,7 @@ PACKAGES = {
     "/usr/include/openssl/ssl.h": "libssl-dev",
     "/usr/libexec/at-spi-bus-launcher": "at-spi2-core",
     "Xvfb": "xvfb",
+    "apt-get": "apt",
     "bash": "bash",
     "busybox": "busybox-static",
     "bwrap": "bubblewrap",

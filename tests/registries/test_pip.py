@@ -5,27 +5,14 @@ from __future__ import annotations
 import io
 import json
 import os
-import socket
 import sys
 import zipfile
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from datetime import datetime
 
-from twisted.internet.defer import Deferred
-from twisted.internet.utils import getProcessOutputAndValue
-
-from ironcurtain.home.registry_sections import Registries, RegistrySettings
-from ironcurtain.network.dialling import Dialer
-from ironcurtain.registries.opening import OpenRegistries, RegistrySurroundings
-from tests.http.direct import DIRECT
-from tests.mitm_proxy.support import Base, Bench
-from tests.mitm_proxy.waiting import the_reactor
-from tests.network.names import Names
-from tests.registries.stub import LyingRegistry, response
+from tests.mitm_proxy.support import Bench
+from tests.registries.clients import OLD, YOUNG, ClientCase
+from tests.registries.stub import response
 from tests.registries.upstream import iso, sha256
-
-NOW = datetime.now(UTC)
-OLD, YOUNG = NOW - timedelta(days=30), NOW - timedelta(days=2)
 
 
 def wheel(name: str, version: str) -> bytes:
@@ -43,29 +30,10 @@ def wheel(name: str, version: str) -> bytes:
     return content.getvalue()
 
 
-class PipTests(Base):
+class PipTests(ClientCase):
     """Installs packages of an index whose files the test decides on."""
 
-    async def start(self) -> Bench:
-        """:returns: a bench whose proxy, with a port, answers for PyPI."""
-        bench, self.index = Bench(), LyingRegistry()
-        self.addCleanup(bench.stopped)
-        self.addCleanup(lambda: Deferred.fromCoroutine(self.index.stop()))
-        settings: Any = {"pypi": RegistrySettings(url=f"{self.index.url}/simple")}
-        dialer = Dialer(the_reactor, Names("10.0.0.1"), DIRECT)
-        around = RegistrySurroundings(
-            the_reactor, dialer, bench.audit, bench.redactor, _no_key, lambda: datetime.now(UTC), lambda _: None
-        )
-        opened = OpenRegistries(Registries(**settings), around)
-        self.addCleanup(lambda: Deferred.fromCoroutine(opened.stop()))
-        bench.responders = dict(opened.responders)
-        await bench.start()
-        listening = socket.socket()
-        listening.bind(("127.0.0.1", 0))
-        listening.listen()
-        self.proxy = f"http://127.0.0.1:{listening.getsockname()[1]}"
-        await bench.proxy.accept(listening)
-        return bench
+    registry, path = "pypi", "/simple"
 
     def publish(self, name: str, versions: dict[str, datetime], content: bytes | None = None) -> None:
         """:param content: what the files are in truth, if they are not what the index says."""
@@ -80,16 +48,11 @@ class PipTests(Base):
     async def install(self, bench: Bench, *what: str) -> tuple[str, int]:
         """:returns: what pip printed, and its status."""
         environ = {
-            "PATH": os.defpath,
-            "HOME": str(bench.top),
-            "HTTPS_PROXY": self.proxy,
             "REQUESTS_CA_BUNDLE": str(bench.authority.certificate_path),
             "PIP_CONFIG_FILE": os.devnull,
         }
         options = ("--no-cache-dir", "--disable-pip-version-check", "--target", str(bench.top / "installed"))
-        arguments = ["-m", "pip", "install", *options, *what]
-        output, errors, status = await getProcessOutputAndValue(sys.executable, arguments, env=environ)
-        return (output + errors).decode(), status
+        return await self.execute(bench, sys.executable, "-m", "pip", "install", *options, *what, environ=environ)
 
     async def test_the_newest_old_version_is_installed(self) -> None:
         bench = await self.start()
@@ -113,7 +76,3 @@ class PipTests(Base):
             self.assertEqual(status, 1, printed)
             self.assertIn(why, printed)
         self.assertEqual(bench.records("package"), [])
-
-
-async def _no_key(*_: Any) -> Any:
-    raise AssertionError("no key is configured")
