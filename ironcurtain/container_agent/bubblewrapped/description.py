@@ -30,6 +30,9 @@ HOSTS = f"127.0.0.1 localhost\n::1 localhost\n127.0.1.1 {HOSTNAME}\n".encode()
 SETTINGS = ("os-release", "debian_version", "mime.types", "python3*", "java-*", "perl", "fonts", "terminfo")
 """Further harmless files of ``/etc`` that languages and their tools read."""
 
+INSTALLED = "/var/lib/dpkg/status"
+"""What is installed below ``/usr``, from which ``apt-get`` knows what a package needs besides."""
+
 
 def interpreter() -> str:
     """:returns: this Python, without the environment that it is called by."""
@@ -64,7 +67,8 @@ def plan(
     """
     python = interpreter()
     own = Installation(("/nonexistent",), os.defpath, "/nonexistent").of(python, (), "/usr")
-    settings = tuple(path for pattern in SETTINGS for path in sorted(glob(f"/etc/{pattern}")))
+    patterns = (*(f"/etc/{pattern}" for pattern in SETTINGS), INSTALLED)
+    settings = tuple(path for pattern in patterns for path in sorted(glob(pattern)))
     read = tuple(dict.fromkeys((*needed.paths, *own, *settings)))
     for path in read:
         if any(f"{path}/".startswith(f"{place}/") for place in (HOME, ORIENTATION, SOCKETS, WORKSPACE)):

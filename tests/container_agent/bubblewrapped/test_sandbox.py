@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import os
 import signal
+from glob import glob
 
 from twisted.internet.defer import CancelledError, Deferred
 
 from ironcurtain.container.errors import ContainerDied, ProbeFailed
 from ironcurtain.container.spec import Mount
-from ironcurtain.container_agent.bubblewrapped.description import interpreter
+from ironcurtain.container_agent.bubblewrapped.description import INSTALLED, interpreter
 from ironcurtain.prove.outside import Outside, Room
 from ironcurtain.prove.sandboxes import prove_agent
 from tests.container.support import Until
@@ -32,6 +33,11 @@ class LifeTests(BubblewrappedCase):
         self.assertEqual(said.count("Read-only file system"), 5)
         self.assertNotIn("bash_history", said)
         self.assertIn("agent\n", said)
+
+    async def test_apt_sees_what_is_installed_and_nothing_else_of_dpkg(self) -> None:
+        sandbox = await self.started()
+        _, said = await self.sh(sandbox, "test ! -e /var || find /var -type f")
+        self.assertEqual(said.splitlines(), glob(INSTALLED))
 
     async def test_what_is_left_running_lives_on_until_all_is_ended(self) -> None:
         sandbox = await self.started()
