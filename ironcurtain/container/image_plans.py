@@ -57,9 +57,9 @@ LANGUAGES: Mapping[str, tuple[str, ...]] = {
     "jvm": ("default-jdk-headless", "maven"),
     "node": ("nodejs", "npm"),
     "python": ("python3-dev", "python3-pip", "python3-venv"),
-    "rust": ("cargo", "rustc"),
+    "rust": ("cargo-web|cargo",),  # that of Debian 12 cannot read the index that registries of crates have
 }
-"""The packages of Debian that a preset adds to the base image."""
+"""The packages of Debian that a preset adds to the base image; of ``A|B``, the first one that there is."""
 
 _DOWNLOADER = "DOWNLOADER"
 _STAGE_MARK = f"ARG BUILD\nLABEL {BUILD_LABEL}=${{BUILD}}\n"

@@ -38,7 +38,7 @@ class PlanTests(SynchronousTestCase):
     def test_languages_add_packages_to_the_base_and_change_every_image(self) -> None:
         plain, rich = self.recipes.base(SOURCE), self.recipes.base(SOURCE, ("rust", "python", "rust"))
         self.assertNotIn("TOOLS", plain.arguments)
-        self.assertEqual(rich.arguments["TOOLS"], "python3-dev python3-pip python3-venv cargo rustc")
+        self.assertEqual(rich.arguments["TOOLS"], "python3-dev python3-pip python3-venv cargo-web|cargo")
         self.assertEqual(rich, self.recipes.base(SOURCE, ("python", "rust")))
         self.assertNotEqual(plain.content, rich.content)
         self.assertEqual(set(LANGUAGES), set(get_args(Language)))
