@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import io
-import tarfile
 from collections.abc import Mapping
 from datetime import datetime
 from email.utils import format_datetime
@@ -14,28 +12,18 @@ from tests.mitm_proxy.support import Bench
 from tests.programs import program
 from tests.registries.clients import OLD, YOUNG, ClientCase
 from tests.registries.stub import response
+from tests.registries.tarballs import tarball
 from tests.registries.upstream import sha256
 
 SUITE, LIST = "/debian/dists/stable", "main/binary-amd64/Packages"
-
-
-def tarball(files: Mapping[str, str]) -> bytes:
-    """:returns: an archive of files, by path."""
-    content = io.BytesIO()
-    with tarfile.open(fileobj=content, mode="w:gz") as archive:
-        for path, text in files.items():
-            member = tarfile.TarInfo(f"./{path}")
-            member.size = len(text)
-            archive.addfile(member, io.BytesIO(text.encode()))
-    return content.getvalue()
 
 
 def package(name: str, control: str) -> bytes:
     """:returns: a package of Debian with one file (deb(5), ar(5))."""
     members = {
         "debian-binary": b"2.0\n",
-        "control.tar.gz": tarball({"control": control}),
-        "data.tar.gz": tarball({f"{name}.txt": "installed"}),
+        "control.tar.gz": tarball({"./control": control}),
+        "data.tar.gz": tarball({f"./{name}.txt": "installed"}),
     }
     archive = b"!<arch>\n"
     for member, content in members.items():
