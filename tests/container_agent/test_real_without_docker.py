@@ -16,7 +16,6 @@ from twisted.trial.unittest import SkipTest, SynchronousTestCase
 from ironcurtain.process.accounts import Account
 from ironcurtain.providers.registry import family
 from ironcurtain.sandbox import bubblewrap
-from tests.accounts.samples import CANARY, codex_file
 from tests.container_agent.test_real_agents import CLAUDE, CODEX, PATIENCE, Agent, call, text
 from tests.container_agent.test_real_network import NAME, Registry, shell
 from tests.container_agent.worlds import UID
@@ -103,33 +102,6 @@ class TurnTests(WithoutDockerCase):
         asked = json.dumps(self.stub.turns[-1]["json"])
         self.assertIn("Do it.", asked)
         self.assertIn("All done.", asked.replace('"All ", "done."', "All done."))
-
-
-class PlanTests(WithoutDockerCase):
-    """Codex, paid for by the person's own login, whose tokens it never has."""
-
-    def test_codex_with_a_chatgpt_plan(self) -> None:
-        token = json.loads(codex_file())["tokens"]["access_token"]
-        self.play(CODEX._replace(provider="chatgpt", canary=token), "codex", text("The key is {{key}}."))
-        product = self.product
-        del product.environ[CODEX.variable]
-        login = product.person / ".codex" / "auth.json"
-        login.parent.mkdir()
-        login.touch(0o600)
-        login.write_bytes(codex_file())
-        product.home.mkdir(mode=0o700)
-        (product.home / "config.toml").write_text(f'[accounts.chatgpt]\nsource = "cli"\n{self.model}')
-        product.project.chmod(0o777)
-        done = product.run("start", "--agent", CODEX.id, "--workspace", ".", "Go.")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("The key is ", done.stdout)
-        self.assertIn("paid by your ChatGPT plan from ~/.codex/auth.json", done.stderr)
-        self.assertEqual(self.allowed("model-request"), 1)
-        files = [path for path in product.home.rglob("*") if path.is_file() and not path.is_symlink()]
-        self.assertGreater(len(files), 10)
-        for seen in (done.stdout, done.stderr, *(path.read_bytes().decode("latin-1") for path in files)):
-            self.assertNotIn(token, seen)
-            self.assertNotIn(CANARY, seen)
 
 
 class NewcomerTests(WithoutDockerCase):

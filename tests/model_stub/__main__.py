@@ -14,10 +14,11 @@ from tests.model_stub import replies
 from tests.model_stub.server import DEFAULT_KEYS, NAMES, ModelStub
 
 DESCRIPTION = """\
-A model provider for tests, on a loopback port with TLS: Anthropic's Messages API, OpenAI's Responses API and Google's
-Gemini API, chosen by the path of each request. It answers turns from a script, and what agents ask on the side (titles,
-routing, token counts, lists of models, telemetry) by itself. When it serves, it prints one line of JSON: "port", "url",
-"ca" (the certificate that clients have to trust) and "keys" (those accepted, by provider).
+A model provider for tests, on a loopback port with TLS: Anthropic's Messages API, OpenAI's Responses API, Google's
+Gemini API, and what logins with Google and GitHub use, chosen by the path of each request. It answers turns from a
+script, and what agents ask on the side (titles, routing, token counts, lists of models, telemetry) by itself. When it
+serves, it prints one line of JSON: "port", "url", "ca" (the certificate that clients have to trust) and "keys" (those
+accepted, by provider).
 """
 
 EPILOGUE = """\

@@ -27,6 +27,7 @@ DEFAULT_KEYS = {
     "anthropic": DEFAULT_KEY,
     "openai": "sk-proj-stub-key-for-tests-0000000000000000000000",
     "google": "AIzaSyStub-key-for-tests-00000000000000",
+    "copilot": "gho_stub-key-for-tests-0000000000000000",
     "openai-chat": "stub-key-for-tests-of-compatible-servers",
 }
 """The keys that the stub accepts unless told otherwise."""

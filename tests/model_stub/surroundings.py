@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from tests.model_stub import anthropic, google, openai, openai_chat
+from tests.model_stub import anthropic, code_assist, copilot, google, openai, openai_chat
 from tests.model_stub.dialect import Dialect, Invalid
 
 ANTHROPIC: Dialect = anthropic
 OPENAI: Dialect = openai
 GOOGLE: Dialect = google
 OPENAI_CHAT: Dialect = openai_chat
+CODE_ASSIST: Dialect = code_assist
+COPILOT: Dialect = copilot
 
 _ANSWERS = (
     ("telemetry", "POST", r"/api/event_logging/.*|/api/eval/.*|/log|/otlp/v1/.*", 200, "{}"),
@@ -23,6 +25,9 @@ _ANSWERS = (
     ("settings", "GET", r"/api/claude_c.*", 404, "{}"),
     ("models", "GET", r"/backend-api/codex/models", 200, '{"models": []}'),
     ("models", "GET", r"/api\.json", 200, "{}"),
+    ("models", "GET", r"/models", 200, copilot.models().decode()),
+    ("account", "POST", r"/v1internal:loadCodeAssist", 200, code_assist.LOADED),
+    ("settings", "POST", r"/v1internal:listExperiments", 200, '{"experimentIds": [], "flags": []}'),
 )
 """Purpose, method, pattern of the path, and the answer: its status and body."""
 
@@ -42,7 +47,7 @@ def dialect(method: str, path: str, headers: Mapping[str, str]) -> Dialect:
     :returns: the API that a request belongs to.
     :raises Invalid: it belongs to none.
     """
-    for known in (ANTHROPIC, OPENAI, GOOGLE, OPENAI_CHAT):
+    for known in (ANTHROPIC, OPENAI, GOOGLE, OPENAI_CHAT, CODE_ASSIST, COPILOT):
         if known.handles(method, path):
             return known
     if method == "GET" and path == "/v1/responses" and "upgrade" in headers:
@@ -58,6 +63,6 @@ def _provider(path: str, headers: Mapping[str, str]) -> Dialect:
 
 def errors_of(path: str) -> Dialect:
     """:returns: the API in whose shape errors are told for a path that is none of its own."""
-    if path.startswith("/v1beta/"):
+    if path.startswith(("/v1beta/", "/v1internal:")):
         return GOOGLE
-    return OPENAI if path.startswith(("/v1/responses", "/v1/chat")) else ANTHROPIC
+    return OPENAI if path.startswith(("/v1/responses", "/v1/chat", "/responses")) else ANTHROPIC

@@ -1,0 +1,83 @@
+"""Real agents that the person's own logins pay for, whose tokens the agents never have."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tests.accounts.samples import CANARY, codex_file, google_file, opencode_file
+from tests.container_agent.test_real_agents import CODEX, GEMINI, OPENCODE, Agent, call, text
+from tests.container_agent.test_real_without_docker import WithoutDockerCase
+from tests.model_stub.copilot import MODEL
+
+LOOK = "(env; cat /proc/[0-9]*/environ; find ~ /etc/ironcurtain /tmp . -type f -exec cat {} +) 2>/dev/null"
+"""Shows all that an agent has."""
+
+
+def look(tool: str, prefix: str, **arguments: str) -> dict[str, Any]:
+    """
+    :param prefix: of the agent's fake token, which it must see.
+    :returns: an answer of the model that searches the sandbox for tokens, by the agent's own tool.
+    """
+    wanted = "|".join(f"{word[:-1]}[{word[-1]}]" for word in (CANARY, prefix))  # does not find itself
+    command = f"{LOOK} | grep -aohE '{wanted}' | sort -u"
+    return {"content": [{"type": "tool_use", "name": tool, "input": {"command": command, **arguments}}]}
+
+
+class PlanTests(WithoutDockerCase):
+    def test_codex_with_a_chatgpt_plan(self) -> None:
+        token = json.loads(codex_file())["tokens"]["access_token"]
+        agent = CODEX._replace(provider="chatgpt", canary=token)
+        self.pay(agent, "codex", ".codex/auth.json", codex_file())
+
+    def test_gemini_with_a_google_login(self) -> None:
+        token = json.loads(google_file())["access_token"]
+        agent = GEMINI._replace(provider="google-login", canary=token)
+        self.pay(agent, "gemini", ".gemini/oauth_creds.json", google_file(), look("run_shell_command", "ya29."))
+
+    def test_opencode_with_github_copilot(self) -> None:
+        token = json.loads(opencode_file())["github-copilot"]["access"]
+        agent = OPENCODE._replace(provider="copilot", canary=token)
+        file, words = ".local/share/opencode/auth.json", ("--model", f"copilot/{MODEL}")
+        self.pay(agent, "opencode", file, opencode_file(), look("bash", "gho_", description="Look"), words=words)
+
+    def pay(
+        self, agent: Agent, name: str, file: str, content: bytes, *looks: dict[str, Any], words: tuple[str, ...] = ()
+    ) -> None:
+        """
+        A turn with tools, and a model that says the token that it was paid with.
+
+        :param file: of the login, below the person's home.
+        """
+        write = call("filesystem__write_file", path="/workspace/hello.txt", content="hello\n")
+        self.play(agent, name, write, *looks, text("The key is {{key}}."))
+        product, account = self.product, agent.provider.partition("-")[0]
+        del product.environ[agent.variable]
+        login = product.person / file
+        login.parent.mkdir(parents=True)
+        login.touch(0o600)
+        login.write_bytes(content)
+        product.home.mkdir(mode=0o700)
+        (product.home / "config.toml").write_text(f'[accounts.{account}]\nsource = "cli"\n{self.model}')
+        product.project.chmod(0o777)
+        done = product.run("start", "--agent", agent.id, *words, "--workspace", ".", "Go.")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("The key is ", done.stdout)
+        self.assertIn(f" from ~/{file}", done.stderr)
+        self.assertEqual((product.project / "hello.txt").read_text(), "hello\n")
+        self.check_requests(agent, 2 + len(looks))
+        files = [path for path in product.home.rglob("*") if path.is_file() and not path.is_symlink()]
+        self.assertGreater(len(files), 10)
+        for seen in (done.stdout, done.stderr, *(path.read_bytes().decode("latin-1") for path in files)):
+            self.assertNotIn(agent.canary, seen)
+            self.assertNotIn(CANARY, seen)
+
+    def check_requests(self, agent: Agent, turns: int) -> None:
+        """The model's server saw the real token alone; the agent's own tool, if it looked, found only the fake one."""
+        self.assertEqual(len(self.stub.turns), turns)
+        for request in self.stub.requests:
+            self.assertEqual(request["headers"]["authorization"], f"Bearer {agent.canary}", request["path"])
+        if turns > 2:
+            seen = str(self.stub.turns[-1]["results"])
+            self.assertIn(agent.canary.removesuffix(CANARY), seen)
+            self.assertNotIn(CANARY, seen)
