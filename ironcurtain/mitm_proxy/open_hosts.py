@@ -8,7 +8,7 @@ given as a response to this request. Each tunnel has connections of its own.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import TypeVar
 
@@ -32,13 +32,13 @@ from ironcurtain.mitm_proxy.limits import MitmLimits
 from ironcurtain.mitm_proxy.local import LocalExchange
 from ironcurtain.mitm_proxy.recording import Recorder
 from ironcurtain.mitm_proxy.refusals import refusal_response
+from ironcurtain.mitm_proxy.session_keys import SessionKeys
 from ironcurtain.mitm_proxy.tls import ClientSide, PlainSide, ServerSide, Side
 from ironcurtain.mitm_proxy.upstream import Upstream, UpstreamOwner, UpstreamPool
 from ironcurtain.network.dialling import AddressRefused, Dialer
 from ironcurtain.network.judge import NetworkJudge
 from ironcurtain.network.responder import Responder
 from ironcurtain.providers.provider import RequestRefusal
-from ironcurtain.secrets.redaction import Secret
 
 SIDES_KEPT = 64
 """Maximum number of hosts whose TLS contexts are kept, for each side."""
@@ -54,7 +54,7 @@ class OpenHosts:
     :param responders: by host in canonical form, and port; requests to these are not judged.
     :param providers: hosts and ports of the session's providers. They are reached as providers only: policy cannot open
         them for other requests, at their ports for the web.
-    :param fake_keys: must not be sent to such a host.
+    :param keys: must not be sent to such a host.
     :param exhausted: returns why no further request may be made; empty if one may.
     :param undecrypted: hosts whose connections are passed on as they are.
     :param accounts: of the person, at some of these hosts.
@@ -71,7 +71,7 @@ class OpenHosts:
         limits: MitmLimits,
         clock: IReactorTime,
         providers: Collection[tuple[str, int]],
-        fake_keys: Sequence[Secret],
+        keys: SessionKeys,
         exhausted: Callable[[], str],
         undecrypted: HostSet,
         accounts: HostAccounts,
@@ -79,7 +79,7 @@ class OpenHosts:
         self.judge, self._responders, self._dialer, self._authority = judge, responders, dialer, authority
         self.recorder, self._limits, self._clock, self._exhausted = recorder, limits, clock, exhausted
         self.undecrypted, self._accounts = undecrypted, accounts
-        self._fake_keys = [key.reveal().encode() for key in fake_keys]
+        self.keys = keys
         self._providers = {(host, each): port for host, port in providers for each in {port, *_web_ports(port)}}
         self._servers: OrderedDict[str, ServerSide] = OrderedDict()
         self._clients: OrderedDict[str, ClientSide] = OrderedDict()
@@ -132,15 +132,6 @@ class OpenHosts:
             may = f"only {allowed} may be reached" if allowed else "nothing may be reached"
             return RequestRefusal(403, "host-not-allowed", may)
         return None
-
-    def leaks(self, head: bytes, own: HostAccount | None) -> bool:
-        """
-        :param own: the account at the host that gets it over TLS.
-        :returns: whether a head contains a fake key of the session that is not for that host.
-        """
-        others = [each for each in self._accounts.values() if each is not own]
-        keys = (*self._fake_keys, *(each.fake.reveal().encode() for each in others))
-        return any(key in head for key in keys) or (own is not None and own.leaks(head))
 
 
 def _web_ports(port: int) -> tuple[int, ...]:
@@ -279,9 +270,8 @@ class _Target:
 
     def judged(self, head: bytes, request: HttpRequest) -> Judged | Deferred[Judged]:
         """:returns: what is sent of a request whose host is certain, or why nothing is."""
-        if self._hosts.leaks(head, self._account):
-            why = "the request contains a key of this session that is for another host, or in another header"
-            return RequestRefusal(403, "session-key", why)
+        if refusal := self._hosts.keys.refusal(self.host.name, head, request.head, self._account):
+            return refusal
         found = forward(request.head)
         if isinstance(found, RequestRefusal):
             return found

@@ -32,6 +32,7 @@ from ironcurtain.mitm_proxy.judgement import Credentials
 from ironcurtain.mitm_proxy.limits import BufferedBytes, MitmLimits
 from ironcurtain.mitm_proxy.open_hosts import OpenHosts
 from ironcurtain.mitm_proxy.recording import ModelTraffic, Omissions, Recorder, Troubles
+from ironcurtain.mitm_proxy.session_keys import SessionKeys
 from ironcurtain.mitm_proxy.shared import Destination, ProxyConnections, Shared
 from ironcurtain.mitm_proxy.tls import ClientSide, PlainSide, ServerSide
 from ironcurtain.mitm_proxy.upstream import Upstream, UpstreamOwner, UpstreamPool
@@ -146,6 +147,7 @@ class MitmProxy:
         destinations = {(rule.host, rule.port): await self._destination(rule) for rule in self.rules}
         buffered = BufferedBytes(self._limits.buffered_bytes)
         connections = ProxyConnections(self._limits.connections, self._limits.waiting)
+        absent = {request for rule in self.rules for request in rule.provider.absent_elsewhere}
         hosts = self._open(
             dialer=self._dialer,
             authority=self._authority,
@@ -153,7 +155,7 @@ class MitmProxy:
             limits=self._limits,
             clock=self._around.reactor,
             providers=tuple(destinations),
-            fake_keys=[fake.secret for fake in self.fakes.values()],
+            keys=SessionKeys([fake.secret for fake in self.fakes.values()], self.accounts, absent),
             exhausted=self._exhausted,
         )
         self._shared = Shared(destinations, self._limits, self._recorder, buffered, self._exhausted, hosts, connections)

@@ -78,6 +78,7 @@ GOOGLE_LOGIN: Final = replace(
         "POST /v1internal:retrieveUserQuota",
         *("GET /v1internal:getCodeAssistGlobalUserSetting", "POST /v1internal:setCodeAssistGlobalUserSetting"),
     ),
+    absent_elsewhere=("GET www.googleapis.com/oauth2/v2/userinfo",),
 )
 """A login with Google, which Gemini CLI uses by the Code Assist API."""
 

@@ -64,6 +64,7 @@ class PlanTests(WithoutDockerCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("The key is ", done.stdout)
         self.assertIn(f" from ~/{file}", done.stderr)
+        self.assertNotIn("request refused", done.stderr)
         self.assertEqual((product.project / "hello.txt").read_text(), "hello\n")
         self.check_requests(agent, 2 + len(looks))
         files = [path for path in product.home.rglob("*") if path.is_file() and not path.is_symlink()]

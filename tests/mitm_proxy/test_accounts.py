@@ -15,6 +15,8 @@ from ironcurtain.providers.provider import RequestRefusal
 from ironcurtain.providers.rules import provider_rules
 from ironcurtain.secrets.redaction import Redactor, Secret
 from tests.mitm_proxy.agents import request
+from tests.mitm_proxy.open_hosts import get
+from tests.mitm_proxy.support import Base, Bench
 
 REAL = Token(Secret("CANARY.real.token"), None, {ACCOUNT_ID: Secret("CANARY-account")})
 JSON = ("content-type", "application/json")
@@ -60,3 +62,33 @@ class ChatGptTests(SynchronousTestCase):
             found = self.ask(target=target)
             assert isinstance(found, RequestRefusal), found
             self.assertEqual((found.status, found.code), (status, code), target)
+
+
+class GoogleLoginTests(Base):
+    """What Gemini CLI asks of another host than that of its models."""
+
+    async def answers(self, *targets: str) -> list[tuple[int, str]]:
+        """:returns: status and recorded reason of requests with the fake token, of a host that nobody can look up."""
+        bench = Bench()
+        self.addCleanup(bench.stopped)
+        bench.resolver = None
+        bench.account = lambda name: FixedToken("google", REAL, "a login", "log in")
+        await bench.origin.start("localhost")
+        await bench.start_proxy(provider_rules({}, ["google-login"]))
+        host = "www.googleapis.com"
+        client = await bench.tunnel(authority=f"{host}:443", name=host)
+        token = f"Authorization: Bearer {bench.proxy.fakes['google-login'].secret.reveal()}"
+        statuses = []
+        for target in targets:
+            method, _, path = target.partition(" ")
+            client.send(get(host, path, token, method=method))
+            statuses.append((await client.response())[0])
+        rules = [record["rule"] for record in bench.records("model-request")]
+        return list(zip(statuses, rules, strict=True))
+
+    async def test_the_name_of_the_account_is_not_needed(self) -> None:
+        self.assertEqual(await self.answers("GET /oauth2/v2/userinfo"), [(404, ABSENT)])
+
+    async def test_other_requests_with_the_token_are_refused_and_told(self) -> None:
+        found = await self.answers("GET /oauth2/v2/userinfo2", "DELETE /oauth2/v2/userinfo", "GET /drive/v3/files")
+        self.assertEqual(found, [(403, "session-key")] * 3)
