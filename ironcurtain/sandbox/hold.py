@@ -30,9 +30,6 @@ NEW_USER, NEW_NETWORK = 0x10000000, 0x40000000
 OWNER_OF_NAMESPACE = 0xB701
 """``NS_GET_USERNS``, of ioctl_ns(2)."""
 
-DIE_WITH_PARENT = 1
-"""``PR_SET_PDEATHSIG``, of prctl(2)."""
-
 SIGKILL = 9
 """signal(7)"""
 
@@ -45,7 +42,7 @@ GIVE_ADDRESS = 0x8916
 BACKLOG = 512
 """Connections that wait to be accepted."""
 
-WATCHES, WATCH_SECONDS = 10, 0.02
+WATCHES, WATCH_SECONDS = 100, 0.02
 """How often, and at what intervals, bubblewrap is watched after its program was let go."""
 
 FAILED = b"!"
@@ -95,13 +92,11 @@ def _start(handover: int, listeners: list[str], line: list[str]) -> None:
 
 def _has_parent(handover: int) -> bool:
     """
-    Die with whoever started this, also before bubblewrap asks for it.
-
-    :returns: whether that process is still there: it holds the other end of the socket.
+    :returns: whether whoever started this is still there: it holds the other end of the socket. If it ends later, the
+        sockets cannot be handed out.
     """
     import select
 
-    _call("prctl", DIE_WITH_PARENT, SIGKILL)
     waiting = select.poll()
     waiting.register(handover, 0)
     return not waiting.poll(0)
@@ -114,6 +109,7 @@ def _enter(bubblewrap: int, info: int, go: int, handover: int, listeners: list[s
 
     outside = socket.socket(fileno=handover)
     if not (child := _child(info)):
+        _kill_holders(go)
         return 1  # bubblewrap ended, and has said why
     if sys.platform != "linux":
         return 1
@@ -177,6 +173,21 @@ def _kill(held: int) -> None:
             pass
 
 
+def _kill_holders(descriptor: int) -> None:
+    """
+    End all others that have this pipe. If bubblewrap is killed before it tells the id of its process inside, that one
+    waits for it for ever.
+    """
+    pipe = os.readlink(f"/proc/self/fd/{descriptor}")
+    for process in map(int, filter(str.isdigit, os.listdir("/proc"))):
+        try:
+            held = [os.readlink(f"/proc/{process}/fd/{name}") for name in os.listdir(f"/proc/{process}/fd")]
+            if pipe in held and process != os.getpid():
+                os.kill(process, SIGKILL)
+        except OSError:  # it is somebody else's, or has ended
+            pass
+
+
 def _child(info: int) -> int:
     """:returns: id of the first process in bubblewrap's namespaces; 0 if there is none."""
     said = b""
@@ -203,16 +214,15 @@ def enter(process: int) -> None:
     # The namespace of accounts that the network belongs to; the process itself may be in a further one by now.
     owner = fcntl.ioctl(network, OWNER_OF_NAMESPACE)
     if not os.path.sameopenfile(owner, os.open("/proc/self/ns/user", os.O_RDONLY | os.O_CLOEXEC)):
-        _call("setns", owner, NEW_USER)
-    _call("setns", network, NEW_NETWORK)
+        _set_namespace(owner, NEW_USER)
+    _set_namespace(network, NEW_NETWORK)
 
 
-def _call(function: str, *arguments: int) -> None:
-    """:raises OSError: this function of the C library failed."""
+def _set_namespace(descriptor: int, kind: int) -> None:
     import ctypes
 
-    if getattr(ctypes.CDLL(None, use_errno=True), function)(*arguments):
-        raise OSError(ctypes.get_errno(), f"{function}: {os.strerror(ctypes.get_errno())}")
+    if ctypes.CDLL(None, use_errno=True).setns(descriptor, kind):
+        raise OSError(ctypes.get_errno(), f"setns: {os.strerror(ctypes.get_errno())}")
 
 
 def _hand_out(outside: socket.socket, listeners: list[str]) -> None:

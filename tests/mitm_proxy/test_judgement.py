@@ -167,8 +167,6 @@ class EndpointTests(Case):
             ("GET", "/v1/models"),
             ("GET", "/v1/messages"),
             ("POST", "/v1/messages/"),
-            ("POST", "/api/event_logging/v2/batch"),
-            ("GET", "/api/claude_code/settings"),
             ("post", "/v1/messages"),
             ("CONNECT", "/v1/messages"),
             ("TRACE", "/v1/messages"),

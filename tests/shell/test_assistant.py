@@ -39,7 +39,7 @@ class RoundTests(AssistantTestCase):
         self.say(" It is. ")
         self.assertEqual([each.text for each in self.told if isinstance(each, ModelText)], ["It ", "is."])
         self.assertEqual(
-            self.done(), InstructionDone(text="It is.", tokens_in=10, tokens_out=2, cost=0.02, model="m-1")
+            self.done(), InstructionDone(text="It is.", tokens_in=10, tokens_out=2, counted=12, cost=0.02, model="m-1")
         )
         request = self.model.requests[0]
         self.assertEqual((request.model, request.max_tokens, request.traceparent), ("m-1", 1000, "00-trace"))

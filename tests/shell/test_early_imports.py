@@ -36,6 +36,7 @@ OWN = {
     ".home.account_sections",
     ".home.container_section",
     ".home.fleet_section",
+    ".home.github_section",
     ".home.layout",
     ".home.network_section",
     ".home.registry_sections",

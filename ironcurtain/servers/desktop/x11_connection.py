@@ -43,18 +43,25 @@ def opened(display: str, patience: float = ANSWER_SECONDS) -> Iterator[Any]:
 
 
 def _connect(display: str, patience: float) -> Any:
-    displays, found = extra("Xlib.display"), list[Any]()
+    displays, found, given_up = extra("Xlib.display"), list[Any](), Event()
+    from Xlib.error import ConnectionClosedError
 
     def connect() -> None:
         try:
-            found.append(displays.Display(display))
+            made = displays.Display(display)
         except Exception as e:  # it raises many kinds
             found.append(str(e))
+            return
+        found.append(made)
+        if given_up.is_set():
+            with suppress(ConnectionClosedError, OSError):
+                made.close()
 
     trial = Thread(target=connect, daemon=True)  # nothing else can end it
     trial.start()
     trial.join(patience)
     if not found:
+        given_up.set()
         raise Unsupported(f"the display {display} does not answer within {patience:g} seconds")
     if not isinstance(found[0], str):
         return found[0]
