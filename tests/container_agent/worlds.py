@@ -92,7 +92,7 @@ class ScriptAgent:
             raise TurnFailed("quota", "no money")
         if outcome.exit_code:
             raise TurnFailed("failed", f"status {outcome.exit_code}: {outcome.stderr.decode()}")
-        return AgentAnswer(outcome.stdout.decode())
+        return AgentAnswer(outcome.stdout.decode(errors="replace"))
 
 
 class SmallImages:

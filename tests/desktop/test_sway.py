@@ -153,11 +153,11 @@ class SwayTests(SynchronousTestCase):
         self.dialog("--entry", "--title", "Mine")
         window = self.server.window("zenity", "Mine")
         named = {"app": "zenity", "window": window["window"]}
-        asked = self.server.send("tools/call", name="type", arguments={**named, "text": "x" * 1000})
+        asked = self.server.send("tools/call", name="type", arguments={**named, "text": "x" * 10_000})
         taker = self.dialog("--entry", "--title", "Taker")
         result = self.server.answer(asked)
         self.assertTrue(result["isError"], result)
-        self.assertRegex(result["content"][0]["text"], r"does not have the focus, but zenity .* of 1000 characters")
+        self.assertRegex(result["content"][0]["text"], r"does not have the focus, but zenity .* of 10000 characters")
         other = self.server.window("zenity", "Taker")
         self.server.call("key", app="zenity", window=other["window"], keys="Enter")
         self.assertLessEqual(len(taker.communicate(timeout=10)[0]), PIECE + 1)

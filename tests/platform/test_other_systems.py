@@ -141,7 +141,7 @@ class PlaceTests(SynchronousTestCase):
     ALONE = "sandbox/hold.py"
     """Runs without the rest of the package, and only on Linux."""
 
-    NAMES = frozenset(("accounts/named_login.py", "shell/kind.py"))
+    NAMES = frozenset(("accounts/named_login.py", "shell/session_prompts.py"))
     """What gives the system's name to people and models."""
 
     def test_other_modules_do_not_ask(self) -> None:
