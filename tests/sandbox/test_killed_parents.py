@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -12,7 +13,9 @@ from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from ironcurtain.sandbox import hold
 from ironcurtain.sandbox.spec import Kind, Sandbox
+from tests.audit.doubles import scratch
 from tests.machine import demand_sandbox
 
 SECONDS = 10.0
@@ -65,3 +68,15 @@ class KilledParentTests(SynchronousTestCase):
             while (left := running(mark)) and time.monotonic() < until:
                 time.sleep(0.01)
             self.assertEqual(left, [], delay)
+
+    def test_process_inside_goes_with_a_bubblewrap_that_never_named_it(self) -> None:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.addCleanup(ours.close)
+        directory = Path(scratch(self))
+        (directory / "bwrap").write_text('#!/bin/bash\neval "exec $2>&-"\nsleep 600.25 </dev/null >/dev/null 2>&1 &\n')
+        (directory / "bwrap").chmod(0o755)
+        with theirs:
+            line = [sys.executable, "-I", "-S", hold.__file__, str(theirs.fileno()), "127.0.0.1/18080/tcp"]
+            subprocess.run([*line, str(directory / "bwrap")], pass_fds=(theirs.fileno(),), timeout=60, check=True)
+        self.assertEqual(ours.recv(100), b"")  # the helper has ended
+        self.assertEqual(running("sleep\x00600.25"), [])
