@@ -307,6 +307,15 @@ class Engine:
         """:returns: a summary of each image with all these labels; an empty value matches any."""
         return await self._client.call(lambda docker: docker.images(filters=_with_labels(labels)))
 
+    async def find_image(self, name: str) -> dict[str, Any] | None:
+        """:returns: the description of an image; ``None`` if there is none of this name."""
+        try:
+            return await self.inspect_image(name)
+        except EngineError as e:
+            if e.status == 404:
+                return None
+            raise
+
     async def inspect_image(self, name: str) -> dict[str, Any]:
         """:returns: the Engine's complete description of an image."""
         return await self._client.call(lambda docker: docker.inspect_image(name))

@@ -7,7 +7,6 @@ import secrets
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any
 
 from ironcurtain.container.engine import Engine
 from ironcurtain.container.errors import EngineError
@@ -62,18 +61,9 @@ class Builder:
     def __init__(self, engine: Engine, choices: Choices) -> None:
         self._engine, self._choices = engine, choices
 
-    async def find(self, reference: str) -> dict[str, Any] | None:
-        """:returns: the Engine's description of an image; ``None`` if there is none of this name."""
-        try:
-            return await self._engine.inspect_image(reference)
-        except EngineError as e:
-            if e.status == 404:
-                return None
-            raise
-
     async def source(self, name: str) -> SourceImage | None:
         """:returns: the parent image as the Engine has it; ``None`` if it is missing."""
-        found = await self.find(name)
+        found = await self._engine.find_image(name)
         if found is None:
             return None
         triggers = bool((found.get("Config") or {}).get("OnBuild"))
@@ -105,7 +95,7 @@ class Builder:
 
     async def has(self, plan: ImagePlan) -> bool:
         """:returns: whether an image exists as planned."""
-        found = await self.find(plan.reference)
+        found = await self._engine.find_image(plan.reference)
         return found is not None and (found["Config"].get("Labels") or {}).get(CONTENT_LABEL) == plan.content
 
     async def build(self, plan: ImagePlan, given: Mapping[str, str], progress: Progress) -> None:

@@ -8,7 +8,6 @@ so that no other image takes its place later.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
 
 import msgspec
 
@@ -63,7 +62,7 @@ class PublishedImages:
         :returns: an image that was pulled, and is still there; else ``None``.
         :raises Unavailable: another image has taken its place.
         """
-        known, found = self.known().get(reference), await self._inspect(reference)
+        known, found = self.known().get(reference), await self._engine.find_image(reference)
         if known is None or found is None:
             return None
         if found["Id"] != known.id:
@@ -89,7 +88,7 @@ class PublishedImages:
             await self._engine.pull_image(reference)
         except EngineError as e:
             raise Unavailable(f"the image {reference} cannot be pulled: {e.message}") from None
-        found = await self._inspect(reference)
+        found = await self._engine.find_image(reference)
         digest = reference.rpartition("@")[2]
         if found is None or not any(name.endswith(f"@{digest}") for name in found.get("RepoDigests") or ()):
             raise Unavailable(f"the image that was pulled as {reference} has another digest: it is not used")
@@ -118,11 +117,3 @@ class PublishedImages:
             raise Unavailable(f"the digest of {name} cannot be had: {e.message}") from None
         repository, colon, tag = name.partition("@")[0].rpartition(":")
         return f"{repository if colon and '/' not in tag else name.partition('@')[0]}@{digest}"
-
-    async def _inspect(self, reference: str) -> dict[str, Any] | None:
-        try:
-            return await self._engine.inspect_image(reference)
-        except EngineError as e:
-            if e.status == 404:
-                return None
-            raise
