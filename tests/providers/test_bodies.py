@@ -20,6 +20,7 @@ from tests.mitm_proxy.agents import ALL, CLAUDE_CODE, CODEX, SCHEMA
 
 NAMES = tuple(KNOWN_PROVIDERS)
 PNG = {"type": "image", "source": {"type": "url", "url": "https://evil.test/?data"}}
+UNKNOWN_KEYS = st.text(max_size=4).map("-".__add__)  # the name of no rule, however it is folded
 
 
 def refused(provider: str, body: bytes) -> RequestRefusal | None:
@@ -319,7 +320,7 @@ class ParserTests(Case):
     @given(
         st.recursive(
             st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-            lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+            lambda inner: st.lists(inner, max_size=3) | st.dictionaries(UNKNOWN_KEYS, inner, max_size=3),
             max_leaves=10,
         )
     )
