@@ -112,14 +112,14 @@ def parse(output: str) -> ProbeReport:
 def judge_inside(facts: ProbeReport, spec: ContainerSpec) -> tuple[ProbeFinding, ...]:
     """:returns: one finding per check, in a fixed order."""
     return (
-        *judge_walls(facts, spec.uid, spec.gid),
+        *judge_isolation(facts, spec.uid, spec.gid),
         judged("mounts", _mounts(facts, spec)),
         *judge_openings(facts),
         judged("limits", _limits(facts, spec)),
     )
 
 
-def judge_walls(
+def judge_isolation(
     facts: ProbeReport,
     uid: int,
     gid: int,

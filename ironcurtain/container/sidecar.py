@@ -5,7 +5,7 @@ Containers of an Engine in a virtual machine, such as Docker Desktop's, see the 
 connect to a socket among them. The sidecar is a second container, which runs no program but
 :mod:`ironcurtain.container.sidecar_program`. It makes the sockets in a volume in the Engine's memory, which the agent's
 container gets in place of the mounted directory, and passes what connects on to ports of this machine
-(:mod:`ironcurtain.container.doors`). So the agent's container has no network in this case, either.
+(:mod:`ironcurtain.container.proven_ports`). So the agent's container has no network in this case, either.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from typing import Any, Literal
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.defer import TimeoutError as Late
 
-from ironcurtain.container.doors import Doors
 from ironcurtain.container.engine import ContainerState, Engine
 from ironcurtain.container.errors import EngineError, EngineUnavailable, SidecarFailed
 from ironcurtain.container.execution import shielded
+from ironcurtain.container.proven_ports import ProvenPorts
 from ironcurtain.container.sidecar_program import READY
 from ironcurtain.container.spec import ROLE_LABEL, SIDECAR, SOCKETS, ContainerSpec, Mount
 from ironcurtain.container.streams import STDOUT, Demultiplexer
@@ -50,7 +50,7 @@ HOST_NAME = "host.ironcurtain"
 VOLUME_OPTIONS = "size=64k,nr_inodes=16,mode=0700"
 """Of the volume's file system in memory, which holds two sockets (tmpfs(5))."""
 
-Listen = Callable[[str], Awaitable[Doors]]
+Listen = Callable[[str], Awaitable[ProvenPorts]]
 """Opens the ports of a sidecar at an address of this machine."""
 
 
@@ -137,7 +137,7 @@ class Sidecar:
 
     def __init__(self, engine: Engine, way: SocketWay, listen: Listen, tell: Callable[[str], None]) -> None:
         self._engine, self.way, self._listen, self._tell = engine, way, listen, tell
-        self._doors: Doors | None = None
+        self._ports: ProvenPorts | None = None
         self._id = self._network = self._volume = ""
         self._watching: Deferred[None] | None = None
         self.spec: SidecarSpec | None = None
@@ -174,8 +174,8 @@ class Sidecar:
         """End and remove it, with all that belongs to it. Can be called if there is none."""
         if self._watching is not None:
             self._watching.cancel()
-        if self._doors is not None:
-            self._doors.close()
+        if self._ports is not None:
+            self._ports.close()
         with suppress(EngineError):  # whatever the state, removing ends it
             if self._id:
                 await self._engine.stop(self._id, STOP_SECONDS)
@@ -191,7 +191,7 @@ class Sidecar:
                 if e.status not in (404, 409):  # it is gone, or being removed
                     raise
         self._id = self._network = self._volume = ""
-        self._doors = self._watching = None
+        self._ports = self._watching = None
 
     async def network(self) -> dict[str, Any]:
         """:returns: the Engine's description of its network."""
@@ -206,15 +206,15 @@ class Sidecar:
         address = await self._make_network(spec)
         internal = bool(address)
         try:
-            self._doors = await self._listen(address or LOOPBACK)
+            self._ports = await self._listen(address or LOOPBACK)
         except OSError as e:
             raise SidecarFailed(f"no port of this machine can be opened: {e.strerror}") from None
-        doors = [f"{name}:{port}" for name, port in self._doors.ports.items()]
+        named_ports = [f"{name}:{port}" for name, port in self._ports.ports.items()]
         text = resources.files("ironcurtain.container").joinpath("sidecar_program.py").read_text()
         base = replace(
             spec,
             name=f"{spec.name}-{SIDECAR}",
-            command=(text, SOCKETS, address or HOST_NAME, *doors),
+            command=(text, SOCKETS, address or HOST_NAME, *named_ports),
             environment={},
             mounts=(Mount(self._volume, SOCKETS, read_only=False, volume=True),),
             tmpfs_mb=SCRATCH_MB,
@@ -226,7 +226,7 @@ class Sidecar:
         )
         self.spec = SidecarSpec(base, self._network_name(spec), internal)
         self._id = await self._engine.create(self.spec)
-        await self._get_ready(self._doors)
+        await self._get_ready(self._ports)
         shared = Mount(self._volume, SOCKETS, volume=True)
         others = tuple(mount for mount in spec.mounts if mount.target != SOCKETS)
         return replace(spec, mounts=(*others, shared))
@@ -256,7 +256,7 @@ class Sidecar:
     def _network_name(self, spec: ContainerSpec) -> str:
         return f"{spec.name}-{SIDECAR}"
 
-    async def _get_ready(self, doors: Doors) -> None:
+    async def _get_ready(self, ports: ProvenPorts) -> None:
         said, ready, frames = Kept(SAID_LIMIT), Deferred[bool](), Demultiplexer()
 
         def answer(works: bool) -> None:
@@ -273,7 +273,7 @@ class Sidecar:
         stream.ended.addCallback(lambda _: answer(False))
         try:
             await self._engine.start(self._id)
-            stream.write(f"{doors.secret.reveal()}\n".encode())
+            stream.write(f"{ports.secret.reveal()}\n".encode())
             works = await ready.addTimeout(READY_SECONDS, self._engine.clock)
         except Late:
             raise SidecarFailed(f"it was not ready within {READY_SECONDS:g} s") from None

@@ -163,10 +163,10 @@ async def serve(host: str, ports: dict[str, int], secret: bytes, directory: str)
     await asyncio.gather(*(server.serve_forever() for server in servers))
 
 
-def main(directory: str, host: str, *doors: str) -> None:
+def main(directory: str, host: str, *named_ports: str) -> None:
     """Run until the container is stopped."""
     secret = bytes.fromhex(sys.stdin.readline().strip())
-    ports = {name: int(port) for name, _, port in (door.partition(":") for door in doors)}
+    ports = {name: int(port) for name, _, port in (named.partition(":") for named in named_ports)}
     try:
         asyncio.run(serve(host, ports, secret, directory))
     except (OSError, WrongHostError) as e:

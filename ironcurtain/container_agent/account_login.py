@@ -22,15 +22,15 @@ from ironcurtain.accounts.login import Login
 from ironcurtain.accounts.login_files import FILE_LIMIT, read_login
 from ironcurtain.accounts.login_programs import LoginProgram, claude_owner
 from ironcurtain.agents import adapter as surroundings
-from ironcurtain.container.doors import Doors
 from ironcurtain.container.engine import Engine
+from ironcurtain.container.proven_ports import ProvenPorts
 from ironcurtain.container.proxy_listener import ProxyListener
 from ironcurtain.container.screened import ScreenedContainer
 from ironcurtain.container.sidecar import Sidecar, SocketWay
 from ironcurtain.container.spec import ContainerSpec
 from ironcurtain.container.terminal import ContainerTerminal, waiting
 from ironcurtain.container_agent.leftovers import clear
-from ironcurtain.container_agent.login_door import LoginDoor
+from ironcurtain.container_agent.login_proxy import LoginProxy
 from ironcurtain.container_agent.provision import Placer, describe, prepare
 from ironcurtain.container_agent.screen import TERMINAL
 from ironcurtain.errors import ConfigurationError, NotFound, Unavailable
@@ -104,16 +104,16 @@ class AccountLogin:
             around.progress(line)
         image = await around.ensure_image(self._program.agent, around.progress)
         with self._directories():
-            door = LoginDoor(self._program.hosts, around.dialer, self._problems.append)
+            proxy = LoginProxy(self._program.hosts, around.dialer, self._problems.append)
             owner = (around.account.uid, around.account.gid)
-            listener = await unix_socket.listen(self._run.mitm_socket, door, owner)
+            listener = await unix_socket.listen(self._run.mitm_socket, proxy, owner)
             try:
                 spec = await self._spec(image)
                 around.progress(self._program.advice)
-                ended = await self._at(terminal, spec, door)
+                ended = await self._at(terminal, spec, proxy)
             finally:
                 await listener.stop()
-                door.close()
+                proxy.close()
             return self._result(ended)
 
     def _result(self, ended: ProgramExit) -> Login:
@@ -135,13 +135,13 @@ class AccountLogin:
         facts = read_below(self._paths.agent_home, self._program.facts_file) if self._program.facts_file else None
         return replace(login, owner=login.owner or claude_owner(facts or b""))
 
-    async def _at(self, terminal: LocalTerminal, spec: ContainerSpec, door: LoginDoor) -> ProgramExit:
+    async def _at(self, terminal: LocalTerminal, spec: ContainerSpec, proxy: LoginProxy) -> ProgramExit:
         engine, reactor = self._around.engine, self._around.reactor
         stream = ContainerTerminal(engine, *terminal.size())
         over: Deferred[ProgramExit] = Deferred()
         stream.owner = _Shown(terminal, stream)
-        sidecar = Sidecar(engine, self._around.way, partial(self._open_doors, door), lambda why: None)
-        listener = ProxyListener(engine, self._around.way, partial(_serve, door))
+        sidecar = Sidecar(engine, self._around.way, partial(self._open_ports, proxy), lambda why: None)
+        listener = ProxyListener(engine, self._around.way, partial(_serve, proxy))
         container = ScreenedContainer(engine, spec, stream, over.callback, sidecar, listener)
         guard = Guard()
         guard.begin(0)
@@ -162,10 +162,10 @@ class AccountLogin:
                 await terminal.closed
             guard.end()
 
-    async def _open_doors(self, door: LoginDoor, address: str) -> Doors:
-        doors = Doors(self._around.reactor)
-        await doors.open(address, self._run.mitm_socket.name, partial(_serve, door))
-        return doors
+    async def _open_ports(self, proxy: LoginProxy, address: str) -> ProvenPorts:
+        ports = ProvenPorts(self._around.reactor)
+        await ports.open(address, self._run.mitm_socket.name, partial(_serve, proxy))
+        return ports
 
     def _look(self, container: ScreenedContainer, terminal: LocalTerminal) -> Deferred[None] | None:
         complete = False
@@ -217,8 +217,8 @@ class AccountLogin:
             lock.release()
 
 
-async def _serve(door: LoginDoor, listening: socket.socket, wrap: Wrap = itself) -> asyncio.Server:
-    return await serve(listening, wrap(door), ClientAdmission())
+async def _serve(proxy: LoginProxy, listening: socket.socket, wrap: Wrap = itself) -> asyncio.Server:
+    return await serve(listening, wrap(proxy), ClientAdmission())
 
 
 class _Typed:

@@ -290,7 +290,7 @@ class ContainerKind:
 
         engine = self._engine()
         listener = ProxyListener(engine, self._way, proxies.mitm.accept)
-        return Sidecar(engine, self._way, proxies.open_doors, tell), listener
+        return Sidecar(engine, self._way, proxies.open_ports, tell), listener
 
     async def _spec(
         self, core: Core, proxies: Proxies, command: tuple[str, ...], environment: Mapping[str, str], tty: bool = True

@@ -17,7 +17,7 @@ from twisted.internet.defer import Deferred, FirstError, gatherResults
 from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
 
-from ironcurtain.container.doors import Doors
+from ironcurtain.container.proven_ports import ProvenPorts
 from ironcurtain.container_agent.packages import Packages
 from ironcurtain.errors import AccountLimitReached, SessionError
 from ironcurtain.home.layout import account_directory, private_directory
@@ -300,20 +300,20 @@ class Proxies:
             lambda failure: self._died("MCP", f"it is no longer checked: {failure.getErrorMessage()}")
         )
 
-    async def open_doors(self, address: str) -> Doors:
+    async def open_ports(self, address: str) -> ProvenPorts:
         """
         Open a port of both for a sidecar, at an address of this machine.
 
         :raises OSError: that is impossible.
         """
-        doors = Doors(self._core.services.clock)
+        ports = ProvenPorts(self._core.services.clock)
         try:
-            await doors.open(address, self.run.proxy_socket.name, self.mcp.accept)
-            await doors.open(address, self.run.mitm_socket.name, self.mitm.accept)
+            await ports.open(address, self.run.proxy_socket.name, self.mcp.accept)
+            await ports.open(address, self.run.mitm_socket.name, self.mitm.accept)
         except BaseException:
-            doors.close()
+            ports.close()
             raise
-        return doors
+        return ports
 
     async def stop(self) -> None:
         """Stop listening, end both, and remove the sockets."""

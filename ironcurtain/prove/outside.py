@@ -47,9 +47,9 @@ class Room:
 
 
 @dataclass(frozen=True, slots=True)
-class Walls:
+class Isolation:
     """
-    What a kind of sandbox has besides, and is looked at inside. An attempt may fail because of another wall.
+    What a kind of sandbox has besides, and is looked at inside: an attempt may fail because something else holds.
 
     :param namespaces: names of those that it does not share with this process.
     :param limits: names of limits of resources (setrlimit(2)), and the most that each may be.
@@ -134,14 +134,14 @@ class Outside:
         self,
         workspace: str,
         room: Room,
-        walls: Walls,
+        isolation: Isolation,
         may_be_root: bool = False,
         unlimited: Mapping[str, str] = {},
     ) -> str:
         """
         :param workspace: path of the workspace for the program; empty: its temporary directory.
         :param room: what it may use.
-        :param walls: what keeps it in besides.
+        :param isolation: what keeps it in besides.
         :param may_be_root: whether the configuration permits it to run as root.
         :param unlimited: attempts against limits that do not exist here, which it does not make, with the reason.
         :returns: the program's argument.
@@ -153,9 +153,9 @@ class Outside:
                 "workspace": workspace,
                 "places": [(str(place.parent), place.name) for place in (self._directory, self.file, self._left)],
                 "left": str(self._left),
-                "namespaces": {name: os.readlink(f"/proc/self/ns/{name}") for name in sorted(walls.namespaces)},
-                "limits": dict(walls.limits),
-                "writable": list(walls.writable),
+                "namespaces": {name: os.readlink(f"/proc/self/ns/{name}") for name in sorted(isolation.namespaces)},
+                "limits": dict(isolation.limits),
+                "writable": list(isolation.writable),
                 "port": self._tcp.getsockname()[1],
                 "port6": self._tcp6.getsockname()[1] if self._tcp6 is not None else 1,
                 "addresses": _addresses(),

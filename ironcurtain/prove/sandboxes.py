@@ -17,7 +17,7 @@ from ironcurtain.container.spec import SESSION_LABEL, WORKSPACE, is_sidecar
 from ironcurtain.errors import Unavailable
 from ironcurtain.process.accounts import Account
 from ironcurtain.process.bounded import Bounds, Kept, Unfinished
-from ironcurtain.prove.outside import FILLING, MANY_PROCESSES, Outside, Room, Walls
+from ironcurtain.prove.outside import FILLING, MANY_PROCESSES, Isolation, Outside, Room
 from ironcurtain.prove.report import Attempt, Report, parse
 from ironcurtain.sandbox import programs, promises
 from ironcurtain.sandbox.bubblewrap_options import tasks_of
@@ -44,7 +44,7 @@ SECONDS = 300.0
 OUTPUT_LIMIT = 1024 * 1024
 """Most bytes that the program may print (it prints some 30 KB)."""
 
-PARTS = ("common", "files", "git", "network", "processes", "calls", "rights", "devices", "limits", "walls", "main")
+PARTS = ("common", "files", "git", "network", "processes", "calls", "rights", "devices", "limits", "isolation", "main")
 """The parts of the hostile program, below ``data/hostile``."""
 
 PROGRAMS = (
@@ -105,8 +105,8 @@ def prove_sandbox(
     without = promises.unlimited(kind, account)
     unlimited = {attempt: f"here it does not limit {what}" for what in without for attempt in LIMITS[what]}
     lacks = [f"{what} (by {promises.NAMES[kind]})" for what in without]
-    walls = _walls(trial, kind)
-    targets = outside.targets(workspace, room, walls, may_be_root, unlimited)
+    isolation = _isolation(trial, kind)
+    targets = outside.targets(workspace, room, isolation, may_be_root, unlimited)
     words = [python, "-I", "-c", hostile_program(), targets]
     variables = {"PATH": os.environ.get("PATH", os.defpath), "HOME": sandbox.home or "/tmp", "LC_ALL": "C.UTF-8"}
     variables = {**environment, **variables}
@@ -126,8 +126,8 @@ def prove_sandbox(
     return Report(name, attempts, complete, tuple(outside.seen()), unlimited, lacks)
 
 
-def _walls(sandbox: Sandbox, kind: Kind) -> Walls:
-    """:returns: what can be seen inside of the walls that a kind of sandbox makes."""
+def _isolation(sandbox: Sandbox, kind: Kind) -> Isolation:
+    """:returns: what can be seen inside of the isolation that a kind of sandbox makes."""
     uid = os.geteuid() if sandbox.account is None else sandbox.account.uid
     limits = {
         "RLIMIT_DATA": sandbox.limits.memory,
@@ -139,11 +139,11 @@ def _walls(sandbox: Sandbox, kind: Kind) -> Walls:
     match kind:
         case Kind.BUBBLEWRAP:
             own = ("/tmp", "/dev/shm", "/proc", *((sandbox.home,) if sandbox.home else ()))
-            return Walls(NAMESPACES, limits, (*own, *sandbox.write))
+            return Isolation(NAMESPACES, limits, (*own, *sandbox.write))
         case Kind.CONTAINER:
-            return Walls(NAMESPACES)
+            return Isolation(NAMESPACES)
         case Kind.LANDLOCK:
-            return Walls(frozenset(), limits)
+            return Isolation(frozenset(), limits)
 
 
 async def prove_container(subject: str, engine: Engine, session_id: str, outside: Outside) -> Report:
@@ -164,7 +164,7 @@ async def prove_container(subject: str, engine: Engine, session_id: str, outside
         "-I",
         "-c",
         hostile_program(),
-        outside.targets(WORKSPACE, Room(memory, memory), Walls(NAMESPACES)),
+        outside.targets(WORKSPACE, Room(memory, memory), Isolation(NAMESPACES)),
     ]
     status = await execution.run(
         engine, found[0]["Id"], words, stdin=b"", stdout=printed.feed, stderr=printed.feed, environment={}
@@ -212,7 +212,7 @@ async def prove_agent(
     :param account: the account that it runs as; ``None``: that of this process.
     """
     printed, unlimited = Kept(OUTPUT_LIMIT), unlimited_for_agents(account)
-    targets = outside.targets(WORKSPACE, room, Walls(NAMESPACES), False, unlimited)
+    targets = outside.targets(WORKSPACE, room, Isolation(NAMESPACES), False, unlimited)
     line = (python, "-I", "-c", hostile_program(), targets)
     variables = {"LC_ALL": "C.UTF-8"}
     await run(line, stdin=b"", stdout=printed.feed, stderr=printed.feed, environment=variables)

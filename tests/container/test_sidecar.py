@@ -18,9 +18,9 @@ from twisted.protocols.wire import Echo
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.container.container import Container
-from ironcurtain.container.doors import Doors
 from ironcurtain.container.errors import ContainerDied, SidecarFailed, SocketsUnreachable
 from ironcurtain.container.probe import judge_sidecar
+from ironcurtain.container.proven_ports import ProvenPorts
 from ironcurtain.container.screened import ScreenedContainer
 from ironcurtain.container.sidecar import Sidecar, SidecarSpec, SocketWay
 from ironcurtain.container.spec import SOCKET_NAMES, SOCKETS, ContainerSpec, Mount
@@ -115,24 +115,24 @@ class JudgementTests(SynchronousTestCase):
 class SidecarCase(ContainerCase):
     def setUp(self) -> None:
         super().setUp()
-        self.doors: list[Doors] = []
+        self.opened: list[ProvenPorts] = []
         self.told: list[str] = []
 
     async def accept(self, listening: socket.socket, wrap: Wrap) -> asyncio.Server:
         """A proxy that sends back what it gets."""
         return await serve(listening, wrap(Factory.forProtocol(Echo)), ClientAdmission())
 
-    async def open_doors(self, address: str) -> Doors:
-        """:returns: the ports of both sockets, for :attr:`doors`, too."""
-        doors = Doors(reactor)
-        self.doors.append(doors)
+    async def open_ports(self, address: str) -> ProvenPorts:
+        """:returns: the ports of both sockets, for :attr:`opened`, too."""
+        ports = ProvenPorts(reactor)
+        self.opened.append(ports)
         for name in sorted(SOCKET_NAMES):
-            await doors.open(address, name, self.accept)
-        return doors
+            await ports.open(address, name, self.accept)
+        return ports
 
     def sidecar(self, way: SocketWay) -> Sidecar:
         """:returns: one that is not started."""
-        return Sidecar(self.engine, way, self.open_doors, self.told.append)
+        return Sidecar(self.engine, way, self.open_ports, self.told.append)
 
     def behind(self, way: SocketWay) -> Container:
         """:returns: a container with a sidecar, if the way says so."""
@@ -187,13 +187,13 @@ class SidecarTests(SidecarCase):
         await container.start()
         [sidecar] = [each for each in self.containers() if each["Id"] != container.id]
         [network] = sidecar["NetworkSettings"]["Networks"].values()
-        words = (network["Gateway"], str(next(iter(self.doors[0].ports.values()))), network["IPAddress"])
+        words = (network["Gateway"], str(next(iter(self.opened[0].ports.values()))), network["IPAddress"])
         said = await self.sh(container.id, f"exec python3 -I -S - {' '.join(words)}", ATTEMPTS.encode())
         self.assertEqual((said.status, said.err), (0, ""))
         self.assertNotIn("REACHED", said.out)
         self.assertNotIn("RESOLVED", said.out)
         self.assertEqual(len(said.out.splitlines()), 10)
-        secret = self.doors[0].secret.reveal()
+        secret = self.opened[0].secret.reveal()
         for each in (container.id, sidecar["Id"]):
             inspected = json.dumps(test_engine.call("GET", f"/containers/{each}/json"))
             self.assertNotIn(secret, inspected)
@@ -207,7 +207,7 @@ class SidecarTests(SidecarCase):
             await self.made(replace(spec, name=name), SocketWay("tcp")).start()
         networks = {json.dumps(sorted(each["NetworkSettings"]["Networks"])) for each in self.containers()}
         self.assertEqual(len(networks), 3)  # with the one of both agents, which has nothing in it
-        self.assertNotEqual(self.doors[0].secret, self.doors[1].secret)
+        self.assertNotEqual(self.opened[0].secret, self.opened[1].secret)
 
     async def test_the_end_of_a_sidecar_ends_the_container(self) -> None:
         container = self.behind(SocketWay("tcp"))
@@ -220,9 +220,9 @@ class SidecarTests(SidecarCase):
         self.assertEqual((self.containers(), self.left()), ([], []))
 
     async def test_one_that_cannot_reach_this_machine_is_removed(self) -> None:
-        async def closed(address: str) -> Doors:
-            (doors := await self.open_doors(address)).close()
-            return doors
+        async def closed(address: str) -> ProvenPorts:
+            (ports := await self.open_ports(address)).close()
+            return ports
 
         sidecar = Sidecar(self.engine, SocketWay("tcp"), closed, self.told.append)
         container = Container(self.engine, self.named_spec(), lambda why: None, sidecar)

@@ -1,6 +1,6 @@
 """
 A standing attacker: every tool of every server that we know, with every argument made to lead outside, and git's own
-files replaced by links. The policy allows all of it, so that the walls alone are tried. Nothing outside may be read,
+files replaced by links. The policy allows all of it, so that the isolation alone is tried. Nothing outside may be read,
 written or executed, as is watched from outside.
 
 A server gets this test by being listed in :data:`SERVERS`.

@@ -1,4 +1,4 @@
-"""The hostile program, in sandboxes from which walls were taken away: it has to notice each."""
+"""The hostile program, in sandboxes from which protections were taken away: it has to notice each."""
 
 from __future__ import annotations
 

@@ -15,8 +15,8 @@ from ironcurtain.container.inside import (
     MountPoint,
     ProbeFinding,
     ProbeReport,
+    judge_isolation,
     judge_openings,
-    judge_walls,
     judged,
     parse,
 )
@@ -66,7 +66,7 @@ def judge(report: ProbeReport, sandbox: Sandbox) -> tuple[ProbeFinding, ...]:
     sets = [name for name in CAPABILITY_SETS if account is None or name != "CapBnd"]
     sources = [sandbox.source(path) for path, access in sandbox.mounts() if access is not Access.EMPTY]
     return (
-        *judge_walls(report, uid, gid, groups, sets),
+        *judge_isolation(report, uid, gid, groups, sets),
         judged("mounts", _mounts(report, sandbox)),
         *judge_openings(report),
         judge_sockets([path for path in sources if not os.path.samefile(path, _proxy_of(sandbox))]),

@@ -24,7 +24,7 @@ HTTPS_PORT = 443
 """The only port."""
 
 
-class LoginDoor(Factory):
+class LoginProxy(Factory):
     """
     Accepts the connections of a program that logs in. What passes is not decrypted: it is between the program and the
     provider, and contains the tokens.
@@ -56,8 +56,8 @@ class LoginDoor(Factory):
 class _Connection(Protocol):
     transport: Any
 
-    def __init__(self, door: LoginDoor, ended: Callable[[_Connection], None]) -> None:
-        self._door, self._ended, self._reader = door, ended, HeadReader(CONNECT_LIMIT)
+    def __init__(self, proxy: LoginProxy, ended: Callable[[_Connection], None]) -> None:
+        self._proxy, self._ended, self._reader = proxy, ended, HeadReader(CONNECT_LIMIT)
         self._splice, self._hello, self._ahead = Splice(), ClientHelloReader(), b""
         self._dialling: Deferred[None] | None = None
         self._host = ""
@@ -82,9 +82,9 @@ class _Connection(Protocol):
         except ProtocolViolation as e:
             self._refuse(b"400 Bad Request", f"the request is not understood: {e.detail}")
             return
-        if rest or not asked.consistent or asked.port != HTTPS_PORT or asked.host not in self._door.hosts:
-            self._door.log.info("a login may not reach {host}", host=one_line(f"{asked.host}:{asked.port}"))
-            self._refuse(b"403 Forbidden", f"a login reaches {', '.join(self._door.hosts)} only")
+        if rest or not asked.consistent or asked.port != HTTPS_PORT or asked.host not in self._proxy.hosts:
+            self._proxy.log.info("a login may not reach {host}", host=one_line(f"{asked.host}:{asked.port}"))
+            self._refuse(b"403 Forbidden", f"a login reaches {', '.join(self._proxy.hosts)} only")
             return
         self._dialling = Deferred.fromCoroutine(self._connect(asked))
         self._dialling.addErrback(self._failed, asked)
@@ -111,7 +111,7 @@ class _Connection(Protocol):
         self.transport.abortConnection()
 
     async def _connect(self, asked: ConnectRequest) -> None:
-        await self._door.dialer.connect(asked.host, asked.port, self._splice.far)
+        await self._proxy.dialer.connect(asked.host, asked.port, self._splice.far)
         self._host = asked.host
         self.transport.write(ESTABLISHED)
 
@@ -121,13 +121,13 @@ class _Connection(Protocol):
         try:
             name = self._hello.feed(data)
         except ProtocolViolation as e:
-            self._door.log.info("a login to {host} was ended: {why}", host=self._host, why=e.detail)
+            self._proxy.log.info("a login to {host} was ended: {why}", host=self._host, why=e.detail)
             self.abort()
             return
         if name is None:
             return
         if name != self._host:
-            self._door.log.info("a login to {host} named {name}", host=self._host, name=one_line(name))
+            self._proxy.log.info("a login to {host} named {name}", host=self._host, name=one_line(name))
             self.abort()
             return
         self._tunnel = True
@@ -139,7 +139,7 @@ class _Connection(Protocol):
         if failure.check(CancelledError) is not None:
             return
         why = failure.getErrorMessage() or type(failure.value).__name__
-        self._door.tell(f"{asked.host} cannot be reached: {why}")
+        self._proxy.tell(f"{asked.host} cannot be reached: {why}")
         self._refuse(b"502 Bad Gateway", f"{asked.host} cannot be reached")
 
     def _refuse(self, status: bytes, why: str) -> None:

@@ -1,9 +1,9 @@
-# The walls themselves: what holds only because something else still does.
+# The isolation itself: what must hold whatever else does.
 
 
 
 
-@attempt("walls", "find a secret in the environment")
+@attempt("isolation", "find a secret in the environment")
 def _():
     places = [f"/proc/{number}/environ" for number in ("self", 1, os.getppid())]
     found = [f"{name}={value}" for name, value in os.environ.items()]
@@ -15,7 +15,7 @@ def _():
 
 for _name, _inode in TARGETS["namespaces"].items():
 
-    @attempt("walls", f"share the {_name} namespace of this machine")
+    @attempt("isolation", f"share the {_name} namespace of this machine")
     def _(name=_name, inode=_inode):
         if os.readlink(f"/proc/self/ns/{name}") != inode:
             raise Refused("it is another one")
@@ -23,7 +23,7 @@ for _name, _inode in TARGETS["namespaces"].items():
 
 for _name, _most in TARGETS["limits"].items():
 
-    @attempt("walls", f"have a higher limit than it should ({_name})")
+    @attempt("isolation", f"have a higher limit than it should ({_name})")
     def _(name=_name, most=_most):
         hard = resource.getrlimit(getattr(resource, name))[1]
         if hard != resource.RLIM_INFINITY and hard <= most:
@@ -32,7 +32,7 @@ for _name, _most in TARGETS["limits"].items():
 
 if TARGETS["writable"]:
 
-    @attempt("walls", "have a mount that can be written")
+    @attempt("isolation", "have a mount that can be written")
     def _():
         with open("/proc/self/mountinfo") as file:
             places = {line.split()[4] for line in file}

@@ -19,7 +19,7 @@ from twisted.protocols.wire import Echo
 from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase, TestCase
 
-from ironcurtain.container_agent.login_door import LoginDoor
+from ironcurtain.container_agent.login_proxy import LoginProxy
 from ironcurtain.services import unix_socket
 from tests.http.test_client_hello import hello
 from tests.mitm_proxy.waiting import the_reactor, until
@@ -61,17 +61,17 @@ class Client(Protocol):
         self.lost = True
 
 
-class DoorTests(TestCase):
+class LoginProxyTests(TestCase):
     async def setUp(self) -> None:  # type: ignore[override]
         self.directory = Path(tempfile.mkdtemp(prefix="ic-"))
         self.addCleanup(shutil.rmtree, self.directory)
         far: Any = await TCP4ServerEndpoint(the_reactor, 0, interface="127.0.0.1").listen(Factory.forProtocol(Echo))
         self.addCleanup(far.stopListening)
         self.dialer, self.told = StubDialer(far.getHost().port), list[str]()
-        self.door = LoginDoor(HOSTS, self.dialer, self.told.append)
-        listener = await unix_socket.listen(self.directory / "s", self.door)
+        self.proxy = LoginProxy(HOSTS, self.dialer, self.told.append)
+        listener = await unix_socket.listen(self.directory / "s", self.proxy)
         self.addCleanup(lambda: Deferred.fromCoroutine(listener.stop()))
-        self.addCleanup(self.door.close)
+        self.addCleanup(self.proxy.close)
 
     async def client(self, sent: bytes) -> Client:
         client = Client()
@@ -143,7 +143,7 @@ class DoorTests(TestCase):
     async def test_closing_the_door_ends_open_connections(self) -> None:
         client = await self.client(b"CONNECT auth.example.com:443 HTTP/1.1\r\n\r\n")
         await until(lambda: client.got)
-        self.door.close()
+        self.proxy.close()
         await until(lambda: client.lost)
 
 
@@ -155,7 +155,7 @@ class ParserTests(SynchronousTestCase):
                 raise ConnectError
 
         told: list[str] = []
-        connection = LoginDoor(HOSTS, Refusing(), told.append).buildProtocol(None)
+        connection = LoginProxy(HOSTS, Refusing(), told.append).buildProtocol(None)
         transport = StringTransport()
         connection.makeConnection(transport)
         connection.dataReceived(first)

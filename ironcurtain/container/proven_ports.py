@@ -188,7 +188,7 @@ class _Client(Protocol):
             timer.cancel()
 
 
-class Doors:
+class ProvenPorts:
     """
     The ports for one sidecar.
 

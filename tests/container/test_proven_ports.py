@@ -22,7 +22,7 @@ from twisted.internet.threads import deferToThread
 from twisted.protocols.wire import Echo
 from twisted.trial.unittest import SynchronousTestCase, TestCase
 
-from ironcurtain.container.doors import PROVE_SECONDS, UNPROVEN, Doors, HostProof, ProvenFactory
+from ironcurtain.container.proven_ports import PROVE_SECONDS, UNPROVEN, HostProof, ProvenFactory, ProvenPorts
 from ironcurtain.container.sidecar_program import PART, READY, proof
 from ironcurtain.errors import ProtocolViolation
 from ironcurtain.secrets.redaction import Secret
@@ -160,8 +160,8 @@ class SidecarTests(TestCase):
     """The program of a sidecar, run here without a container, over real sockets."""
 
     def setUp(self) -> None:
-        self.doors = Doors(reactor)
-        self.addCleanup(self.doors.close)
+        self.opened = ProvenPorts(reactor)
+        self.addCleanup(self.opened.close)
         self.directory = Path(tempfile.mkdtemp(prefix="ic-"))
         self.addCleanup(shutil.rmtree, self.directory)
 
@@ -172,16 +172,16 @@ class SidecarTests(TestCase):
     def sidecar(self, secret: str = "") -> subprocess.Popen[str]:
         """:returns: the program, which was given the secret."""
         text = resources.files("ironcurtain.container").joinpath("sidecar_program.py").read_text()
-        doors = [f"{name}:{port}" for name, port in self.doors.ports.items()]
+        named_ports = [f"{name}:{port}" for name, port in self.opened.ports.items()]
         pipe = subprocess.PIPE
         process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", text, str(self.directory), "127.0.0.1", *doors],
+            [sys.executable, "-I", "-S", "-c", text, str(self.directory), "127.0.0.1", *named_ports],
             stdin=pipe, stdout=pipe, stderr=pipe, text=True,
         )  # fmt: skip
         self.addCleanup(process.communicate)
         self.addCleanup(process.kill)
         assert process.stdin is not None
-        process.stdin.write(f"{secret or self.doors.secret.reveal()}\n")
+        process.stdin.write(f"{secret or self.opened.secret.reveal()}\n")
         process.stdin.flush()
         return process
 
@@ -199,7 +199,7 @@ class SidecarTests(TestCase):
 
     async def test_connections_of_both_sockets_pass(self) -> None:
         for name in ("a.sock", "b.sock"):
-            await self.doors.open("127.0.0.1", name, self.accept)
+            await self.opened.open("127.0.0.1", name, self.accept)
         process = self.sidecar()
         assert process.stdout is not None
         self.assertEqual(await deferToThread(process.stdout.readline), f"{READY}\n")
@@ -208,7 +208,7 @@ class SidecarTests(TestCase):
         self.assertEqual([await each for each in done], [True] * 8)
 
     async def test_a_wrong_secret_ends_it(self) -> None:
-        await self.doors.open("127.0.0.1", "a.sock", self.accept)
+        await self.opened.open("127.0.0.1", "a.sock", self.accept)
         process = self.sidecar("00" * PART)
         out, err = await deferToThread(process.communicate)
         self.assertEqual((process.returncode, out), (1, ""))
@@ -217,7 +217,7 @@ class SidecarTests(TestCase):
 
     async def test_a_program_that_took_the_port_gets_no_byte(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as listening:
-            self.doors.ports["a.sock"] = listening.getsockname()[1]
+            self.opened.ports["a.sock"] = listening.getsockname()[1]
             process = self.sidecar()
 
             def impersonate() -> bytes:
@@ -232,7 +232,7 @@ class SidecarTests(TestCase):
             _, err = await deferToThread(process.communicate)
         self.assertEqual(len(got), 2 * PART)
         self.assertIn("another program listens", err)
-        self.assertNotIn(self.doors.secret.reveal(), err + got.hex())
+        self.assertNotIn(self.opened.secret.reveal(), err + got.hex())
 
     def test_the_secret_is_not_shown(self) -> None:
-        self.assertNotIn(self.doors.secret.reveal(), repr(vars(self.doors)))
+        self.assertNotIn(self.opened.secret.reveal(), repr(vars(self.opened)))
