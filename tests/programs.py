@@ -23,6 +23,7 @@ from unittest import SkipTest
 
 PACKAGES = {
     "/usr/include/openssl/ssl.h": "libssl-dev",
+    "/usr/lib/squid/negotiate_kerberos_auth": "squid",
     "/usr/libexec/at-spi-bus-launcher": "at-spi2-core",
     "Xvfb": "xvfb",
     "apt-get": "apt",
@@ -44,6 +45,10 @@ PACKAGES = {
     "git-lfs": "git-lfs",
     "grim": "grim",
     "gtk4-demo": "gtk-4-examples",
+    "kadmin.local": "krb5-admin-server",
+    "kdb5_util": "krb5-kdc",
+    "kinit": "krb5-user",
+    "krb5kdc": "krb5-kdc",
     "less": "less",
     "make": "make",
     "mousepad": "mousepad",
@@ -57,6 +62,7 @@ PACKAGES = {
     "script": "bsdutils",
     "setpriv": "util-linux",
     "socat": "socat",
+    "squid": "squid",
     "ssh": "openssh-client",
     "ssh-keygen": "openssh-client",
     "sshd": "openssh-server",

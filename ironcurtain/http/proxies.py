@@ -12,7 +12,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import quote, unquote
 
@@ -50,6 +50,7 @@ class Proxy:
     :ivar origin: the variable or setting that names the proxy.
     :ivar source: of the password otherwise.
     :ivar ca_file: PEM certificates to trust for it besides the system's; empty for none.
+    :ivar negotiates: whether Kerberos tickets authenticate at it, instead of the user.
     """
 
     scheme: str
@@ -60,6 +61,7 @@ class Proxy:
     origin: str
     source: SecretSource = _NO_SOURCE
     ca_file: str = ""
+    negotiates: bool = False
 
     def url_for(self, password: str) -> str:
         """:returns: its URL with the user and a password, for programs that read variables."""
@@ -138,6 +140,7 @@ def read_proxies(network: Network, environ: Mapping[str, str]) -> Proxies:
     found: dict[str, Proxy | ConfigurationError] = {}
     if network.proxy:
         proxy = read_proxy(network.proxy, SETTING, network.proxy_password, network.proxy_ca_file)
+        proxy = replace(proxy, negotiates=network.proxy_auth == "negotiate")
         found = {"https": proxy, "http": proxy}
     else:
         for scheme in ("https", "http"):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from twisted.internet.defer import Deferred, TimeoutError
 from twisted.internet.interfaces import IHalfCloseableProtocol, IHandshakeListener, IProtocol, IReactorTime
@@ -22,21 +21,23 @@ from ironcurtain.http.trust import VerifyingPolicy
 from ironcurtain.http.upstream_proxies import ProxyFailed, UpstreamProxies
 from ironcurtain.secrets.redaction import Secret
 
+if TYPE_CHECKING:
+    from ironcurtain.http.negotiate import Negotiation
+
 HEAD_LIMIT: Final = 16 * 1024
 """Maximum size in bytes of the head of a proxy's response."""
 
 
-def connect_request(host: str, port: int, credentials: Secret | None) -> bytes:
+def connect_request(host: str, port: int, authorization: Secret | None) -> bytes:
     """
     :param host: a name or an address, an IPv6 address without brackets.
-    :param credentials: ``USER:PASSWORD``.
+    :param authorization: the value of ``Proxy-Authorization``.
     :returns: the request for a tunnel (RFC 9110, section 9.3.6).
     """
     target = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     lines = [f"CONNECT {target} HTTP/1.1", f"Host: {target}"]
-    if credentials is not None:
-        basic = base64.b64encode(credentials.reveal().encode()).decode("ascii")
-        lines.append(f"Proxy-Authorization: Basic {basic}")
+    if authorization is not None:
+        lines.append(f"Proxy-Authorization: {authorization.reveal()}")
     return "\r\n".join((*lines, "", "")).encode("ascii")
 
 
@@ -67,8 +68,21 @@ def refusal(status: int, offered: Sequence[str], proxy: Proxy, target: str, auth
 
 
 def _unauthenticated(offered: Sequence[str], proxy: Proxy, authenticated: bool) -> str:
-    if offered and "basic" not in (scheme.lower() for scheme in offered):
-        return f"the proxy {proxy} wants {' or '.join(offered)} authentication, and only Basic is supported (HTTP 407)"
+    schemes = {scheme.lower() for scheme in offered}
+    if proxy.negotiates:
+        if offered and "negotiate" not in schemes:
+            return (
+                f"the proxy {proxy} wants {' or '.join(offered)} authentication, and proxy_auth is negotiate (HTTP 407)"
+            )
+        return f"the proxy {proxy} refuses the Kerberos ticket (HTTP 407): klist shows whose it is"
+    if offered and "basic" not in schemes:
+        if "negotiate" in schemes:
+            return (
+                f"the proxy {proxy} wants a Kerberos ticket (HTTP 407): name it as proxy in [network] of "
+                'config.toml, with proxy_auth = "negotiate"'
+            )
+        wanted = " or ".join(offered)
+        return f"the proxy {proxy} wants {wanted} authentication, and only Basic and Negotiate are supported (HTTP 407)"
     if proxy.origin == SETTING:
         where = "the user in network.proxy and network.proxy_password in config.toml"
     else:
@@ -79,12 +93,32 @@ def _unauthenticated(offered: Sequence[str], proxy: Proxy, authenticated: bool) 
 
 
 def _schemes(head: bytes) -> list[str]:
+    found = [value.split(" ")[0].strip(",") for name, value in _fields(head) if name == "proxy-authenticate"]
+    return [scheme for scheme in found if scheme.isascii() and scheme.isalnum()]
+
+
+def unproved(head: bytes, proxy: Proxy, negotiation: Negotiation) -> ProxyFailed | None:
+    """
+    :param head: of the response that opens a tunnel.
+    :returns: why it is not the proxy that the ticket is for. Not all proxies send a proof, so that none is no reason.
+    """
+    from ironcurtain.http.negotiate import NegotiationFailed  # few proxies need it
+
+    for name, value in _fields(head):
+        scheme, _, token = value.partition(" ")
+        if name in ("proxy-authentication-info", "proxy-authenticate") and scheme.lower() == "negotiate":
+            try:
+                negotiation.confirm(token.strip())
+            except NegotiationFailed as e:
+                return ProxyFailed(f"the proxy {proxy} cannot be used: {e}", lasting=True)
+    return None
+
+
+def _fields(head: bytes) -> Sequence[tuple[str, str]]:
     try:
-        fields = read_fields(head.partition(b"\r\n")[2])
+        return read_fields(head.partition(b"\r\n")[2])
     except ProtocolViolation:
         return []
-    found = [value.split(" ")[0].strip(",") for name, value in fields if name == "proxy-authenticate"]
-    return [scheme for scheme in found if scheme.isascii() and scheme.isalnum()]
 
 
 @implementer(IHalfCloseableProtocol, IHandshakeListener)
@@ -163,6 +197,26 @@ class Tunnel(Protocol):
             self.transport.abortConnection()
 
 
+async def prepare(
+    proxies: UpstreamProxies, proxy: Proxy, target: tuple[str, int]
+) -> tuple[bytes, Callable[[bytes], ProxyFailed | None]]:
+    """
+    :param proxies: have the credentials.
+    :param target: host and port, an IPv6 address without brackets.
+    :returns: the request for one tunnel, and what returns why a head of a response means that there is none.
+    :raises ProxyFailed: there are no credentials.
+    """
+    authorization = await proxies.authorization(proxy)
+
+    def judge(head: bytes) -> ProxyFailed | None:
+        failed = read_reply(head, proxy, "{}:{}".format(*target), authorization is not None)
+        if failed is None and authorization is not None and authorization.negotiation is not None:
+            return unproved(head, proxy, authorization.negotiation)
+        return failed
+
+    return connect_request(*target, None if authorization is None else authorization.value), judge
+
+
 Reach = Callable[[IProtocol], Awaitable[object]]
 """Connects a protocol to the proxy itself."""
 
@@ -186,13 +240,9 @@ async def open_tunnel(
     :param seconds: time limit for the proxy's answer.
     :raises ProxyFailed: there is no tunnel.
     """
-    credentials = await proxies.credentials(proxy)
-
-    def judge(head: bytes) -> ProxyFailed | None:
-        return read_reply(head, proxy, "{}:{}".format(*target), credentials is not None)
-
+    request, judge = await prepare(proxies, proxy, target)
     encrypted = proxy.scheme == "https"
-    tunnel = Tunnel(connect_request(*target, credentials), judge, inner, encrypted=encrypted)
+    tunnel = Tunnel(request, judge, inner, encrypted=encrypted)
     try:
         await reach(_secured(tunnel, proxy) if encrypted else tunnel)
     except Exception as e:

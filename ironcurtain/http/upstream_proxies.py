@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from twisted.internet.defer import DeferredLock
 from twisted.internet.error import ConnectError
+from twisted.internet.threads import deferToThreadPool
 
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.home.network_section import Network
 from ironcurtain.http.proxies import NONE, VARIABLES, Proxy, read_proxies
 from ironcurtain.secrets.redaction import Secret
+
+if TYPE_CHECKING:
+    from ironcurtain.http.negotiate import Negotiation
 
 
 class ProxyFailed(ConnectError):
@@ -28,6 +34,19 @@ class ProxyFailed(ConnectError):
 
     def __str__(self) -> str:
         return self.message
+
+
+@dataclass(frozen=True, slots=True)
+class Authorization:
+    """
+    What proves to a proxy who asks for one tunnel.
+
+    :ivar value: of ``Proxy-Authorization``.
+    :ivar negotiation: verifies the proxy's answer, if it can be verified.
+    """
+
+    value: Secret
+    negotiation: Negotiation | None = None
 
 
 class UpstreamProxies:
@@ -52,6 +71,30 @@ class UpstreamProxies:
             return self.known.choose(scheme, host, port)
         except ConfigurationError as e:
             raise ProxyFailed(str(e), lasting=True) from None
+
+    async def authorization(self, proxy: Proxy) -> Authorization | None:
+        """
+        :returns: for one tunnel; ``None`` if the proxy wants none.
+        :raises ProxyFailed: there is no password, or no Kerberos ticket.
+        """
+        if proxy.negotiates:
+            return await self._negotiated(proxy)
+        if (secret := await self.credentials(proxy)) is None:
+            return None
+        basic = base64.b64encode(secret.reveal().encode()).decode("ascii")
+        return Authorization(Secret(f"Basic {basic}", secret.origin))
+
+    async def _negotiated(self, proxy: Proxy) -> Authorization:
+        from ironcurtain.http.negotiate import Negotiation, NegotiationFailed  # few proxies need it
+
+        def begin() -> Authorization:
+            negotiation = Negotiation(proxy.host.name)
+            return Authorization(negotiation.begin(), negotiation)
+
+        try:
+            return await deferToThreadPool(self._reactor, self._reactor.getThreadPool(), begin)
+        except NegotiationFailed as e:
+            raise ProxyFailed(f"the proxy {proxy} cannot be used: {e}", lasting=e.lasting) from None
 
     async def credentials(self, proxy: Proxy) -> Secret | None:
         """

@@ -128,6 +128,15 @@ class ProxyTests(SynchronousTestCase):
         assert proxy is not None
         self.assertEqual((proxy.user, proxy.source), ("me", password))
 
+    def test_kerberos_is_only_for_a_proxy_of_the_settings_without_a_user(self) -> None:
+        for proxy in ("", "none", "http://me@proxy.example"):
+            self.assertRaises(ValueError, Network, proxy=proxy, proxy_auth="negotiate")
+        for network, negotiates in ((Network(proxy=PROXY, proxy_auth="negotiate"), True), (Network(), False)):
+            proxies = read_proxies(network, {"HTTPS_PROXY": "http://other.example"})
+            found = proxies.choose("https", "a.example", 443)
+            assert found is not None
+            self.assertEqual(found.negotiates, negotiates)
+
     def test_unclear_entry_of_the_settings_is_refused(self) -> None:
         for entry in ("http://a.example", "a b", "", "*.*.example", "a*", "10.0.0.0/99", "a.example:x", ".10.0.0.1"):
             self.assertRaises(ValueError, Network, no_proxy=(entry,))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, cast
 
 from hypothesis import given
@@ -37,8 +38,8 @@ class RequestTests(SynchronousTestCase):
         self.assertEqual(sent, b"CONNECT api.example:443 HTTP/1.1\r\nHost: api.example:443\r\n\r\n")
         self.assertIn(b"CONNECT [2001:db8::1]:443 HTTP/1.1\r\n", connect_request("2001:db8::1", 443, None))
 
-    def test_credentials_are_sent_as_basic(self) -> None:
-        sent = connect_request("api.example", 443, Secret("Aladdin:open sesame"))
+    def test_credentials_are_sent(self) -> None:
+        sent = connect_request("api.example", 443, Secret("Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="))
         self.assertIn(b"\r\nProxy-Authorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==\r\n", sent)
 
 
@@ -58,9 +59,17 @@ class ReplyTests(SynchronousTestCase):
         self.assertIn("network.proxy_password in config.toml", str(refusal(head, proxy=CONFIGURED)))
 
     def test_authentication_that_is_not_supported_is_named(self) -> None:
-        head = b"HTTP/1.1 407 x\r\nProxy-Authenticate: Negotiate\r\nProxy-Authenticate: NTLM"
-        self.assertIn("wants Negotiate or NTLM authentication, and only Basic is supported", str(refusal(head)))
+        head = b"HTTP/1.1 407 x\r\nProxy-Authenticate: Digest realm=x\r\nProxy-Authenticate: NTLM"
+        self.assertIn("wants Digest or NTLM authentication, and only Basic and Negotiate are", str(refusal(head)))
         self.assertNotIn("only Basic", str(refusal(head + b"\r\nproxy-authenticate: basic")))
+
+    def test_proxy_for_kerberos_names_the_setting(self) -> None:
+        head = b"HTTP/1.1 407 x\r\nProxy-Authenticate: Negotiate\r\nProxy-Authenticate: NTLM"
+        self.assertIn('with proxy_auth = "negotiate"', str(refusal(head)))
+        negotiating = replace(CONFIGURED, negotiates=True)
+        self.assertIn("refuses the Kerberos ticket (HTTP 407): klist", str(refusal(head, True, negotiating)))
+        basic = b"HTTP/1.1 407 x\r\nProxy-Authenticate: Basic realm=x"
+        self.assertIn("wants Basic authentication, and proxy_auth is negot", str(refusal(basic, True, negotiating)))
 
     def test_refusals_are_lasting_and_faults_are_not(self) -> None:
         for head, lasting in ((b"HTTP/1.1 403 no", True), (b"HTTP/1.1 502 x", False), (b"HTTP/1.1 302 x", True)):
