@@ -44,6 +44,14 @@ class Realm:
         (self.top / "proxy.keytab").chmod(0o644)
         self._serve(self._port, kdc, "-n", "-r", REALM)
 
+    def enter(self) -> None:
+        """Set the variables in this process, whose libraries read them, until the end of the test."""
+        before = dict(os.environ)
+        os.environ.update(self.variables)
+        self._case.addCleanup(os.environ.update, before)
+        for name in self.variables.keys() - before:
+            self._case.addCleanup(os.environ.pop, name)
+
     def log_in(self) -> None:
         """Get the ticket of ``me``."""
         self._run(self._kinit, "-k", "-t", f"{self.top}/me.keytab", "me")
@@ -69,14 +77,17 @@ class Realm:
         self._serve(port, program("squid"), "-N", "-d", "1", "-n", f"test{port}", "-f", f"{self.top}/squid.conf")
         return port
 
-    def accept(self, authorization: str) -> str:
+    def accept(self, head: str) -> str:
         """
         Do what the proxy does with a token.
 
-        :param authorization: the value of ``Proxy-Authorization``.
+        :param head: of a request, with one ``Proxy-Authorization``.
         :returns: the proof of the service, which squid does not send with tunnels.
         """
-        words, asked = (HELPER, "-k", f"{self.top}/proxy.keytab", "-s", "HTTP/localhost"), authorization.split()[1]
+        words, asked = (
+            (HELPER, "-k", f"{self.top}/proxy.keytab", "-s", "HTTP/localhost"),
+            head.split("Proxy-Authorization: Negotiate ")[1].split()[0],
+        )
         done = subprocess.run(
             words, env=self._environ, input=f"YR {asked}\n", capture_output=True, text=True, check=False
         )

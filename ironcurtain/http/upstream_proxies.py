@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from twisted.internet.defer import DeferredLock
 from twisted.internet.error import ConnectError
@@ -18,6 +18,10 @@ from ironcurtain.secrets.redaction import Secret
 
 if TYPE_CHECKING:
     from ironcurtain.http.negotiate import Negotiation
+
+
+PROXY_AUTH: Final = "IRONCURTAIN_PROXY_AUTH"
+"""The variable that says ``negotiate`` to IronCurtain's own programs, where the proxy of the others wants that."""
 
 
 class ProxyFailed(ConnectError):
@@ -127,6 +131,9 @@ class UpstreamProxies:
             secret = await self.credentials(proxy)
             url = proxy.url_for("" if secret is None else secret.reveal().partition(":")[2])
             found |= {"https_proxy": url, "http_proxy": url}
+            if proxy.negotiates:
+                kerberos = (name for name in self._environ if name.startswith("KRB5"))
+                found |= {PROXY_AUTH: "negotiate", **{name: self._environ[name] for name in kerberos}}
         return found
 
     async def _fetched(self, proxy: Proxy) -> Secret:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 from twisted.internet.defer import Deferred, gatherResults
@@ -33,11 +32,7 @@ class KerberosTests(TestCase):
 
     async def setUp(self) -> None:  # type: ignore[override]
         self.realm = Realm(self)
-        before = dict(os.environ)
-        os.environ.update(self.realm.variables)  # the library reads the environment of the process
-        self.addCleanup(os.environ.update, before)
-        for name in self.realm.variables.keys() - before:
-            self.addCleanup(os.environ.pop, name)
+        self.realm.enter()
         server: Any = await TCP4ServerEndpoint(the_reactor, 0, interface="127.0.0.1").listen(
             Factory.forProtocol(Greeting)
         )
@@ -83,8 +78,7 @@ class KerberosTests(TestCase):
         self.addCleanup(proxy.stop)
 
         def answer(head: str) -> bytes:
-            (authorization,) = (line.partition(": ")[2] for line in head.splitlines() if "Proxy-Auth" in line)
-            proofs.append(self.realm.accept(authorization))
+            proofs.append(self.realm.accept(head))
             proof = f"Proxy-Authentication-Info: Negotiate {(forged or proofs)[-1]}"
             return f"HTTP/1.1 200 OK\r\n{proof}\r\n\r\nhello".encode()
 

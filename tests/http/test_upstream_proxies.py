@@ -10,7 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from ironcurtain.home.network_section import Network
 from ironcurtain.home.sections import SecretSource
 from ironcurtain.http.proxies import Proxy, read_proxies
-from ironcurtain.http.upstream_proxies import ProxyFailed, UpstreamProxies
+from ironcurtain.http.upstream_proxies import PROXY_AUTH, ProxyFailed, UpstreamProxies
 
 ENVIRON = {"HTTPS_PROXY": "http://a.example:1", "no_proxy": "b.example", "PW": "p :@w", "OTHER": "x"}
 
@@ -33,6 +33,10 @@ class VariablesTests(SynchronousTestCase):
         self.assertEqual((proxy.url, proxy.user), ("https://proxy.example:8443", "m@e"))
         self.assertEqual(proxy.password.reveal(), "p :@w")
         self.assertIsNone(read_proxies(Network(), found).choose("https", "a.b.example", 443))
+
+    def test_variables_say_that_the_proxy_wants_tickets(self) -> None:
+        self.assertEqual(self.variables(proxy="proxy.example", proxy_auth="negotiate")[PROXY_AUTH], "negotiate")
+        self.assertNotIn(PROXY_AUTH, self.variables(proxy="proxy.example"))
 
     def test_password_that_is_missing_is_an_error(self) -> None:
         network = Network(proxy="http://me@proxy.example", proxy_password=SecretSource(env="MISSING"))

@@ -35,11 +35,13 @@ class Destination:
 
     :param host: in canonical form, an IPv6 address without brackets.
     :param settled: whether the user's own settings name it: then it may have any address.
+    :param negotiates: whether it is a proxy that wants Kerberos tickets. Git in its sandbox has none.
     """
 
     host: str
     port: int
     settled: bool = False
+    negotiates: bool = False
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"

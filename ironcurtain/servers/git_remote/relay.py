@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from threading import Lock, Thread
 
-from ironcurtain.errors import Unavailable
+from ironcurtain.errors import ProtocolViolation, Unavailable
+from ironcurtain.http.head import HeadReader
 from ironcurtain.sandbox.handover import Handover
 from ironcurtain.servers.git_remote.destinations import Destination
 
@@ -25,6 +26,9 @@ ATTEMPTS = 3
 
 CONNECTIONS = 32
 """Connections at the same time; more are reset."""
+
+REQUEST_LIMIT = 16 * 1024
+"""Maximum size in bytes of git's request for a tunnel."""
 
 _CHUNK = 64 * 1024
 _RESET = struct.pack("ii", 1, 0)
@@ -94,9 +98,35 @@ class Relay:
                 _reset(near)
                 return
             with far, self._kept(far):
+                if self._destination.negotiates and not self._introduce(near, far):
+                    return
                 back = _started(_copy, far, near)
                 _copy(near, far)
                 back.join()
+
+    def _introduce(self, near: socket.socket, far: socket.socket) -> bool:
+        """
+        Pass on git's request for a tunnel, with a token.
+
+        :returns: whether there was one; otherwise both connections are reset.
+        """
+        from ironcurtain.http.negotiate import Negotiation, NegotiationFailed  # few proxies need it
+
+        reader, found = HeadReader(REQUEST_LIMIT), None
+        try:
+            while found is None and (data := near.recv(_CHUNK)):
+                found = reader.feed(data)
+            if found is not None and found[0].startswith(b"CONNECT "):
+                token = Negotiation(self._destination.host).begin().reveal()
+                far.sendall(b"%b\r\nProxy-Authorization: %b\r\n\r\n%b" % (found[0], token.encode(), found[1]))
+                return True
+        except (OSError, ProtocolViolation):
+            pass
+        except NegotiationFailed as e:
+            self.problems.append(f"the proxy {self._destination} cannot be used: {e}")
+        for each in (near, far):
+            _reset(each)
+        return False
 
     def _dial(self) -> socket.socket:
         destination = self._destination

@@ -13,6 +13,7 @@ from ironcurtain.errors import ConfigurationError, Unavailable
 from ironcurtain.home.network_section import Network
 from ironcurtain.http.hosts import parse_host
 from ironcurtain.http.proxies import read_proxies
+from ironcurtain.http.upstream_proxies import PROXY_AUTH
 from ironcurtain.http.urls import Authority
 from ironcurtain.process import bounded
 from ironcurtain.process.bounded import Bounds, Finished, Unfinished
@@ -157,6 +158,7 @@ class Runner:
 
     def _for_https(self, url: str, authority: Authority) -> _Needs:
         settings = self._settings(("http.proxy", "http.sslcainfo"), url)
+        negotiates = "http.proxy" not in settings and self.environ.get(PROXY_AUTH) == "negotiate"
         settings.setdefault("http.proxy", self._proxy(url))
         proxy = settings["http.proxy"] = lookup_by_proxy(settings["http.proxy"])
         files = list[tuple[str, bytes]]()
@@ -170,9 +172,12 @@ class Runner:
         if not proxy or not self._home:
             return _Needs(Destination(authority.host.name, authority.port or PORTS["https"]), read, files)
         try:
-            return _Needs(proxy_destination(proxy), read, files)
+            destination = replace(proxy_destination(proxy), negotiates=negotiates)
         except ValueError as e:
             raise GitFailed(str(e)) from None
+        if negotiates and proxy.startswith("https:"):
+            raise GitFailed("git-remote sends no Kerberos ticket to a proxy at https://: set git's own http.proxy")
+        return _Needs(destination, read, files)
 
     def _for_ssh(self, authority: Authority) -> _Needs:
         home, variables = self._home, dict[str, str]()
