@@ -19,7 +19,7 @@ from ironcurtain.console.display import Display, Heard, Pressed, Rolled
 from ironcurtain.console.keys import paste, press
 from ironcurtain.console.layout import ClickTarget, Frame, frame
 from ironcurtain.console.screen import Channel
-from ironcurtain.console.state import Attach, ConsoleState, Effect, Look, Send, Shown
+from ironcurtain.console.state import REFRESH, ConsoleState, Effect, Send, Shown
 from ironcurtain.errors import IronCurtainError
 from ironcurtain.operations.home_source import ConsoleSource
 from ironcurtain.services.refreshing import Refreshing
@@ -61,7 +61,7 @@ class Console:
         self._source, self._clock, self._who, self._now = source, clock, who, now
         self._state, self._details = ConsoleState(attaches=attaches), Details()
         self._display = Display(channel, clock, environ, self._make, self._drawn, self._heard, self._crashed)
-        self._following = Following(source, self._display.wake)
+        self._following = Following(source, self._details, self._display.wake)
         self._refreshing = Refreshing(clock, source.watch, self._look, self._failed)
         self._running = False
 
@@ -102,7 +102,6 @@ class Console:
     def _make(self, columns: int, rows: int) -> Frame:
         due = self._state.keys.due(self._state.question)
         early = due is None or self._clock.seconds() < due
-        self._details.activity = self._following.activity
         return frame(self._state, self._details, columns, rows, self._now(), self._who, early)
 
     def _drawn(self, shown: Shown) -> int:
@@ -143,11 +142,11 @@ class Console:
             match effect:
                 case Send():
                     continue
-                case Look():
+                case Command() if effect == REFRESH:
                     self._refreshing.begin()
                 case Command("quit"):
                     self.stop()
-                case Attach(session):
+                case Command("attach", int(session)):
                     self.attached = session
                     self.stop()
                 case _:
@@ -189,17 +188,16 @@ class Console:
 
 class Following:
     """
-    The activity of the session that is chosen.
+    Follows the session that is chosen.
 
+    :param details: gets its activity.
     :param changed: called when there is more of it.
-    :ivar activity: ``None``: no session is chosen.
     """
 
-    def __init__(self, source: ConsoleSource, changed: Callable[[], None]) -> None:
-        self._source, self._changed = source, changed
+    def __init__(self, source: ConsoleSource, details: Details, changed: Callable[[], None]) -> None:
+        self._source, self._details, self._changed = source, details, changed
         self._session = 0
         self._unfollow: Callable[[], None] = lambda: None
-        self.activity: Chronicle | None = None
 
     def follow(self, session: int) -> None:
         """:param session: its number; 0: none."""
@@ -207,10 +205,10 @@ class Following:
             return
         self._unfollow()
         self._session, self._unfollow = session, lambda: None
-        activity = self.activity = Chronicle() if session else None
+        activity = self._details.activity = Chronicle() if session else None
 
         def heard(stamped: Stamped) -> None:
-            if activity is not None and activity is self.activity:
+            if activity is not None and activity is self._details.activity:
                 activity.add(stamped)
                 self._changed()
 

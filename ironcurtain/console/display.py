@@ -11,7 +11,7 @@ from twisted.internet.task import LoopingCall
 from ironcurtain.console.layout import ClickTarget, Frame
 from ironcurtain.console.screen import Channel, ChannelScreen
 from ironcurtain.console.state import Shown
-from ironcurtain.view.look import NO_TITLE, TICK_SECONDS, TITLE_RESTORED, TITLE_SAVED, titled
+from ironcurtain.view.look import TICK_SECONDS, Title
 
 WHEEL_ROWS = 3
 """Rows that one step of a mouse wheel scrolls."""
@@ -68,7 +68,7 @@ class Display:
         self._channel, self._clock = channel, clock
         self._make, self._told, self._heard, self._crashed = make, drawn, heard, crashed
         self._screen = ChannelScreen(channel, environ)
-        self._attention = Attention(self._screen, environ.get("TERM", ""))
+        self._title = Title(environ.get("TERM", ""), self._screen.write)
         self._frame, self._pasting = Frame((), Shown()), False
         self._ticking = LoopingCall(self.wake)
         self._ticking.clock = clock
@@ -79,7 +79,7 @@ class Display:
         self._screen.start()
         if self._screen.has_mouse:
             self._screen.set_mouse_tracking()
-        self._attention.begin()
+        self._title.begin()
         self._ticking.start(TICK_SECONDS)
 
     def wake(self) -> None:
@@ -89,7 +89,7 @@ class Display:
 
     def ring(self) -> None:
         """Ring the bell with the next frame, which shows why."""
-        self._attention.rings = True
+        self._screen.write("\a")  # it is sent when a frame is
 
     def stop(self) -> None:
         """Draw no more."""
@@ -101,7 +101,7 @@ class Display:
     def close(self, status: int) -> None:
         """Restore the terminal, and close the channel."""
         self._screen.stop()
-        self._attention.end()
+        self._title.end()
         self._screen.flush()
         self._channel.close(status)
 
@@ -135,7 +135,8 @@ class Display:
         columns, rows = self._screen.get_cols_rows()
         self._frame = self._make(columns, rows)
         self._screen.draw(self._frame, columns, rows)
-        self._attention.drawn(self._told(self._frame.shown))
+        waiting = self._told(self._frame.shown)
+        self._title.show(f": {waiting} waiting" if waiting else "")
         self._screen.flush()
 
     def _parse(self, data: bytes = b"") -> None:
@@ -162,38 +163,3 @@ class Display:
             self._heard(Rolled(_WHEEL[button]))
         elif button == 1 and (target := self._frame.at(column, row)) is not None:
             self._heard(target)
-
-
-class Attention:
-    """
-    The bell and the title of the viewer's terminal.
-
-    :param term: the terminal's name.
-    :ivar rings: whether the bell rings with the next frame.
-    """
-
-    def __init__(self, screen: ChannelScreen, term: str) -> None:
-        self._screen, self._has_title = screen, term not in NO_TITLE
-        self._title, self.rings = "", False
-
-    def begin(self) -> None:
-        """Save the title that the terminal has."""
-        self._write(TITLE_SAVED)
-
-    def end(self) -> None:
-        """Give it back."""
-        self._write(TITLE_RESTORED)
-
-    def drawn(self, waiting: int) -> None:
-        """A frame was drawn, in which so many calls wait."""
-        if self.rings:
-            self.rings = False
-            self._screen.write("\a")
-        title = titled(f": {waiting} waiting" if waiting else "")
-        if title != self._title:
-            self._title = title
-            self._write(title)
-
-    def _write(self, sequence: str) -> None:
-        if self._has_title:
-            self._screen.write(sequence)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ironcurtain.console.state import ConsoleState, Effect, Question, Send, ShownEscalation
+from ironcurtain.escalation.forms import Form
 from ironcurtain.escalation.model import Outcome
 from ironcurtain.text.line_editing import edited
 from ironcurtain.view.forms import Act, FormDialogue
@@ -17,12 +18,10 @@ Step = tuple[ConsoleState, tuple[Effect, ...]]
 _OUTCOMES = {Act.DECLINE: Outcome.DENIED, Act.CANCEL: Outcome.CANCELLED}
 
 
-def begin(state: ConsoleState, key: ShownEscalation) -> ConsoleState:
+def begin(state: ConsoleState, key: ShownEscalation, form: Form) -> ConsoleState:
     """:returns: the state in which the chosen form is filled in, from its first field."""
-    chosen = state.escalation
-    if chosen is None or chosen.form is None:
-        return state
-    return _go_on(replace(state, dialogue=FormDialogue(key.number, key.digest, chosen.form)), [])
+    dialogue = FormDialogue(*key, form)
+    return _go_on(replace(state, dialogue=dialogue), dialogue, [])
 
 
 def type_value(state: ConsoleState, dialogue: FormDialogue, text: str, key: str) -> Step:
@@ -31,7 +30,7 @@ def type_value(state: ConsoleState, dialogue: FormDialogue, text: str, key: str)
     :param key: urwid's name of the key that is pressed.
     """
     if key in ("esc", "ctrl c"):
-        return _left(state).with_message("nothing was sent: it waits on"), ()
+        return _leave(state), ()
     if key == "enter":
         return _enter(state, dialogue, text)
     return replace(state, prompt=typed(text, key, LINE_LIMIT)), ()
@@ -51,17 +50,14 @@ def typed(text: str, key: str, limit: int) -> str:
 def _enter(state: ConsoleState, dialogue: FormDialogue, text: str) -> Step:
     act, lines = dialogue.enter(text)
     if act is Act.GO_ON:
-        return _go_on(state, lines[:-1]), ()
+        return _go_on(state, dialogue, lines[:-1]), ()
     if act is Act.LEAVE:
-        return _left(state).with_message("nothing was sent: it waits on"), ()
+        return _leave(state), ()
     key = ShownEscalation(dialogue.number, dialogue.digest)
-    return _left(state), (Send(_OUTCOMES[act], key),)
+    return _leave(state).with_message(""), (Send(_OUTCOMES[act], key),)
 
 
-def _go_on(state: ConsoleState, lines: list[str]) -> ConsoleState:
-    dialogue = state.dialogue
-    if dialogue is None:
-        return state
+def _go_on(state: ConsoleState, dialogue: FormDialogue, lines: list[str]) -> ConsoleState:
     if not dialogue.complete:
         return replace(state, prompt="").with_message("; ".join([*lines, dialogue.prompt]), "warn")
     key = ShownEscalation(dialogue.number, dialogue.digest)
@@ -69,5 +65,5 @@ def _go_on(state: ConsoleState, lines: list[str]) -> ConsoleState:
     return asked.with_message("; ".join(lines), "warn")
 
 
-def _left(state: ConsoleState) -> ConsoleState:
-    return replace(state, dialogue=None, prompt=None, message=("", ""))
+def _leave(state: ConsoleState) -> ConsoleState:
+    return replace(state, dialogue=None, prompt=None).with_message("nothing was sent: it waits on")

@@ -9,10 +9,9 @@ from typing import Any
 
 from ironcurtain.console import filling
 from ironcurtain.console.state import (
-    Attach,
+    REFRESH,
     ConsoleState,
     Effect,
-    Look,
     Question,
     Section,
     Send,
@@ -52,9 +51,9 @@ def press(state: ConsoleState, key: str, now: float, alone: bool = True) -> Step
     if state.help:
         return replace(state, help=False, scroll=0), ()
     if key == "enter" and state.session is not None and not state.aside and not state.opened:
-        return replace(state, opened=True, scroll=0), (Look(),)
+        return replace(state, opened=True, scroll=0), (REFRESH,)
     if key == "t" and state.opened and state.attaches:
-        return state, (Attach(state.followed),)
+        return state, (Command("attach", state.followed),)
     if key in _LINES and (key != "m" or state.opened):
         return replace(state, prompt=_LINES[key], began=now, message=("", "")), ()
     if key in _PLAIN:
@@ -102,7 +101,7 @@ def _execute(state: ConsoleState, line: str, now: float) -> Step:
         case Command("approve" | "answer" | "deny" as word, int(number), option):
             return _decide(state, _OUTCOMES[word], number, option == "keep", now)
         case Command("permissions"):
-            return replace(state, permitted=True, help=False, scroll=0), (Look(),)
+            return replace(state, permitted=True, help=False, scroll=0), (REFRESH,)
         case Command("revoke" | "quit") as wanted:
             return state, (wanted,)
         case Command("start") as start:
@@ -181,7 +180,7 @@ def _ask(state: ConsoleState, outcome: Outcome, keep: bool = False) -> ConsoleSt
     if outcome is Outcome.APPROVED and state.shown.whole == key and not state.was_read(key):
         return asked.with_message(_unread(state, key), "warn")
     if outcome is Outcome.APPROVED and chosen.form is not None:
-        return filling.begin(asked, key)
+        return filling.begin(asked, key, chosen.form)
     if keep and not chosen.scope:
         return asked.with_message(f"the approval of {chosen.number} cannot be kept: it is for this call only", "warn")
     return replace(asked, question=Question(outcome, (key,), keep=keep), message=("", ""))

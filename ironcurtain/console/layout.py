@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ironcurtain.console.details import LEAST_WIDTH, Details, Text
 from ironcurtain.console.rows import clock, empty, row
-from ironcurtain.console.state import ConsoleState, Section, Shown, ShownEscalation, key_of
+from ironcurtain.console.state import ConsoleState, Question, Section, Shown, ShownEscalation, key_of
 from ironcurtain.escalation.decision_keys import Page
 from ironcurtain.operations.model import EscalationView
-from ironcurtain.text.columns import Line, Span, cells, clip, cut, cut_left, items, pad, unstyled, wrap
+from ironcurtain.text.columns import Line, Span, brief_rows, cells, clip, cut, cut_left, items, pad, unstyled, wrap
 from ironcurtain.text.display import one_line
 from ironcurtain.view.escalations import tool_name
 from ironcurtain.view.sessions import session_lines
@@ -120,29 +120,25 @@ def _foot(state: ConsoleState, columns: int, rows: int, early: bool, scrolls: bo
     """:param scrolls: whether there is more text than fits."""
     text, style = state.message
     more = ["PgDn more"] if scrolls else []
-    if state.prompt is not None and state.dialogue is not None:
-        asked: list[Line] = [(Span(f" {part}", style),) for part in wrap(text, max(columns - 1, 1))]
-        keys = _keys(("Enter next", "/back", "/decline", "/cancel", "Esc leave it"), columns)
-        return [*asked[-REMARK_LINES:], _prompt(state.prompt, columns), *keys]
+
+    def said(parts: Iterable[str]) -> list[Line]:
+        return [(Span(f" {part}", style),) for part in parts]
+
     if state.prompt is not None:
-        return [
-            _prompt(state.prompt, columns),
-            *_keys(("Enter run", "Esc leave it"), columns),
-        ]
+        # Of a form, the end says which field is asked for.
+        asked = said([*wrap(text, max(columns - 1, 1))][-REMARK_LINES:] if state.dialogue is not None else [])
+        enter = ("Enter run",) if state.dialogue is None else ("Enter next", "/back", "/decline", "/cancel")
+        return [*asked, _prompt(state.prompt, columns), *_keys((*enter, "Esc leave it"), columns)]
+    most = REMARK_LINES if state.question is None and rows >= LOW else 1
+    remark = said(brief_rows(text, max(columns - 1, 1), most))
     if state.question is not None:
-        remark: list[Line] = [(Span(cut(f" {text}", columns), style),)] if text else []
         offered = ("y yes", "Esc no", *more, "/ command", *(["…"] if early else []))
-        return [*_asked(state, columns), *remark, *_keys(offered, columns)]
+        return [*_asked(state, state.question, columns), *(remark if text else []), *_keys(offered, columns)]
     names = [*_offered(state), *more, "/ command", "? help", "q quit"]
     keys = _keys(names, columns)
     if len(state.listed(state.section)) > 1 and not (state.opened or state.aside):
         keys = roomy if len(roomy := _keys(["j k choose", *names], columns)) == 1 else keys
-    if rows < LOW:
-        return [(Span(cut(f" {text}", columns), style),), *keys[:2]]
-    said = [f" {part}" for part in wrap(text, max(columns - 1, 1))] or [""]
-    if len(said) > REMARK_LINES:
-        said[REMARK_LINES - 1] = cut(f"{said[REMARK_LINES - 1]}{said[REMARK_LINES]}", columns)
-    return [*((Span(line, style),) for line in said[:REMARK_LINES]), *keys]
+    return [*remark, *(keys if rows >= LOW else keys[:2])]
 
 
 def _offered(state: ConsoleState) -> list[str]:
@@ -161,29 +157,23 @@ def _offered(state: ConsoleState) -> list[str]:
     return [*keys, "Tab lists"]
 
 
-def _asked(state: ConsoleState, columns: int) -> list[Line]:
-    assert state.question is not None
+def _asked(state: ConsoleState, question: Question, columns: int) -> list[Line]:
+    """:returns: all that would be decided, at any length: a question that does not fit cannot be answered."""
     verbs = {"approved": "Approve", "answered": "Send to the server what you entered for"}
-    verb = verbs.get(state.question.outcome, "Deny")
-    numbers = ", ".join(str(key.number) for key in state.question.keys)
-    which = "that you read" if verb == "Approve" else "that wait"
-    what = f"all {len(state.question.keys)} {which}: {numbers}" if state.question.every else numbers
-    if not state.question.every and state.escalation is not None:
-        what = f"{numbers}, {tool_name(state.escalation.server, state.escalation.tool)}"
-        if state.question.keep:
-            return _asked_to_keep(state.escalation, what, columns)
-    lines: list[Line] = [(Span(cut(f" {verb} {what}? y/Esc", columns), "warn"),)]
-    if cells(f" {verb} {what}? y/Esc") > columns:
-        lines = [(Span(cut(f" {verb} {what}", columns), "warn"),), (Span(" y/Esc?", "warn"),)]
-    return lines
-
-
-def _asked_to_keep(escalation: EscalationView, what: str, columns: int) -> list[Line]:
-    """:returns: everything that would be permitted, at any length: a question that does not fit cannot be answered."""
-    asked = wrap(f"Approve {what}, and stop asking in session {escalation.session} about", max(columns - 2, 1))
-    scope = wrap(one_line(escalation.scope), max(columns - 4, 1))
-    lines = [*(f" {part}" for part in asked), *(f"   {part}" for part in scope), " y/Esc?"]
-    return [(Span(line, "warn"),) for line in lines]
+    verb, chosen, scope = verbs.get(question.outcome, "Deny"), state.escalation, list[str]()
+    what = ", ".join(str(key.number) for key in question.keys)
+    if question.every:
+        which = "that you read" if verb == "Approve" else "that wait"
+        what = f"all {len(question.keys)} {which}: {what}"
+    elif chosen is not None:
+        what += f", {tool_name(chosen.server, chosen.tool)}"
+        if question.keep:
+            what += f", and stop asking in session {chosen.session} about"
+            scope = [f"  {part}" for part in wrap(one_line(chosen.scope), max(columns - 4, 1))]
+    asked = [*wrap(f"{verb} {what}", max(columns - 2, 1)), *scope]
+    if len(asked) > 1 or cells(asked[0]) + len(" ? y/Esc") > columns:
+        return [(Span(f" {line}", "warn"),) for line in (*asked, "y/Esc?")]
+    return [(Span(f" {asked[0]}? y/Esc", "warn"),)]
 
 
 def _prompt(text: str, columns: int) -> Line:

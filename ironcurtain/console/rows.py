@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from ironcurtain.console.state import ConsoleState, Section
+from ironcurtain.console.state import ConsoleState, Row, Section
 from ironcurtain.operations.model import EscalationView
 from ironcurtain.session.model import SessionInfo
 from ironcurtain.text.columns import Line, Span, Style, cells, cut, cut_left, pad
@@ -48,14 +48,7 @@ def empty(state: ConsoleState, section: Section) -> str:
     }[section]
 
 
-def row(
-    each: SessionInfo | EscalationView,
-    peers: Sequence[SessionInfo] | Sequence[EscalationView],
-    width: int,
-    now: float,
-    chosen: bool,
-    active: bool,
-) -> Line:
+def row(each: Row, peers: Sequence[Row], width: int, now: float, chosen: bool, active: bool) -> Line:
     """
     :param peers: the rows of the list, for the width of columns.
     :param now: seconds since the epoch.

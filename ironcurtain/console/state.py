@@ -8,10 +8,10 @@ all of its text was.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -26,7 +26,7 @@ from ironcurtain.view.escalations import GONE, outcome_words
 from ironcurtain.view.forms import FormDialogue
 from ironcurtain.view.sessions import head_words
 
-Row = TypeVar("Row")
+Row = SessionInfo | EscalationView
 
 REMEMBERED = 300
 """Number of decided escalations kept."""
@@ -104,18 +104,6 @@ class Send:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """Refresh."""
-
-
-@dataclass(frozen=True, slots=True)
-class Attach:
-    """Leave the console, and attach to a session."""
-
-    session: int
-
-
-@dataclass(frozen=True, slots=True)
 class Tell:
     """
     Send a session a message.
@@ -128,8 +116,13 @@ class Tell:
     typed: bool
 
 
-Effect = Send | Look | Attach | Tell | Command
-"""What is to be done; commands are those for others than the screen."""
+Effect = Send | Tell | Command
+"""
+What is to be done; commands are those for others than the screen, and two that are keys only: ``refresh``, and
+``attach`` for leaving the console for a session.
+"""
+
+REFRESH = Command("refresh")
 
 
 def key_of(escalation: EscalationView) -> ShownEscalation:
@@ -186,12 +179,11 @@ class ConsoleState:
     shown: Shown = Shown()
     keys: DecisionKeys = field(default_factory=DecisionKeys)
 
-    def listed(self, section: Section) -> tuple[SessionInfo, ...] | tuple[EscalationView, ...]:
+    def listed(self, section: Section) -> tuple[Row, ...]:
         """:returns: the rows of a list that match the filter."""
-        if section is Section.SESSIONS:
-            return tuple(info for info in self.sessions if self._matches(info, _words_of_session))
-        rows = self.pending if section is Section.WAITING else self.history
-        return tuple(row for row in rows if self._matches(row, _words_of_escalation))
+        lists: Mapping[Section, tuple[Row, ...]] = {Section.SESSIONS: self.sessions, Section.WAITING: self.pending}
+        rows, wanted = lists.get(section, self.history), self.filter.casefold()
+        return tuple(row for row in rows if wanted in _words(row).casefold()) if wanted else rows
 
     def number(self, section: Section) -> int:
         """:returns: number of the chosen row of a list, initially the newest in the history; 0 if there is none."""
@@ -252,7 +244,7 @@ class ConsoleState:
         """
         known = {e.number: e for e in escalations}
         pending = tuple(e for e in known.values() if not e.outcome)
-        gone = [_ended(e, GONE, now) for e in self.pending if e.number not in known]
+        gone = [msgspec.structs.replace(e, outcome=GONE, closed_at=now) for e in self.pending if e.number not in known]
         decided = {e.number: e for e in (*self.history, *gone)} | {n: e for n, e in known.items() if e.outcome}
         waiting = {e.number for e in pending}  # an escalation that seemed gone may be back
         decided = {number: e for number, e in decided.items() if number not in waiting}
@@ -344,23 +336,13 @@ class ConsoleState:
                 return f"too late: escalation {number} {outcome_words(record)}"
         return f"there is no escalation {number}"
 
-    def _matches(self, row: Row, words: Callable[[Row], str]) -> bool:
-        return not self.filter or self.filter.casefold() in words(row).casefold()
-
 
 def _words_of_end(info: SessionInfo) -> str:
     return f"session {info.number} has ended{f', {head_words(info.head)}' if info.head is not None else ''}"
 
 
-def _words_of_session(info: SessionInfo) -> str:
-    return f"{info.number} {info.label} {info.kind} {info.state} {info.workspace}"
-
-
-def _words_of_escalation(escalation: EscalationView) -> str:
-    texts = " ".join(text[:200] for text in escalation.arguments.values() if isinstance(text, str))
-    name = f"{escalation.server}.{escalation.tool}"
-    return f"{escalation.number} {name} {escalation.label} {escalation.rule} {escalation.outcome} {texts}"
-
-
-def _ended(escalation: EscalationView, outcome: str, at: float) -> EscalationView:
-    return msgspec.structs.replace(escalation, outcome=outcome, closed_at=at)
+def _words(row: Row) -> str:
+    if isinstance(row, SessionInfo):
+        return f"{row.number} {row.label} {row.kind} {row.state} {row.workspace}"
+    texts = " ".join(text[:200] for text in row.arguments.values() if isinstance(text, str))
+    return f"{row.number} {row.server}.{row.tool} {row.label} {row.rule} {row.outcome} {texts}"

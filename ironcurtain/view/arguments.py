@@ -51,7 +51,7 @@ _CHANGES = (("oldText", "newText"), ("old_text", "new_text"), ("old_string", "ne
 
 def brief(arguments: Mapping[str, Any]) -> str:
     """:returns: ``name=value`` pairs on one line, escaped and shortened."""
-    return " ".join(f"{one_line(name, NAME)}={_value(value, BRIEF)}" for name, value in list(arguments.items())[:8])
+    return " ".join(f"{one_line(name, NAME)}={value_line(value, BRIEF)}" for name, value in list(arguments.items())[:8])
 
 
 def distinguishing(arguments: Mapping[str, Any], others: Iterable[Mapping[str, Any]], width: int) -> str:
@@ -69,7 +69,7 @@ def distinguishing(arguments: Mapping[str, Any], others: Iterable[Mapping[str, A
     first = arguments[names[0]]
     label = f"{one_line(names[0], NAME)}="
     room = max(width - cells(label), 0)
-    value = one_line(first[-BRIEF:]) if isinstance(first, str) else json_line(first, BRIEF)
+    value = value_line(first[-BRIEF:] if isinstance(first, str) else first, BRIEF)
     is_cut = isinstance(first, str) and (len(first) > BRIEF or cells(value) > room)
     if is_cut:
         return f"{label}{cut_left(value if len(first) <= BRIEF else f'…{value}', room)}"
@@ -126,7 +126,8 @@ def size(value: Any) -> int:
     return len(json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str))
 
 
-def _value(value: Any, limit: int) -> str:
+def value_line(value: Any, limit: int | None = None) -> str:
+    """:returns: a value on one line, escaped; with ``limit``, at most so many characters of it."""
     return one_line(value, limit) if isinstance(value, str) else json_line(value, limit)
 
 
@@ -139,7 +140,7 @@ def _fits(name: str, value: Any, width: int) -> bool:
         return False  # what is written is read as lines, never as one line with escapes only
     if len(name) > NAME or len(one_line(name)) > NAME or _length(value) > min(width, BRIEF) or _edits(value):
         return False
-    shown = one_line(value) if isinstance(value, str) else json_line(value)
+    shown = value_line(value)
     return len(shown) <= BRIEF and cells(shown) + len(_label(name)) <= width
 
 
@@ -152,11 +153,11 @@ def _key_line(name: str, value: Any, width: int) -> Line:
     if value == "":
         return (label, Span("an empty text", "warn"))
     if _fits(name, value, width):
-        return (label, Span(_value(value, BRIEF)))
+        return (label, Span(value_line(value, BRIEF)))
     suffix = f" ({_length(value):,} characters, below)"
     room = max(min(width, LINE) - cells(label.text) - len(suffix), 0)
     edits = _edits(value)
-    text = f"{len(edits)} change{'' if len(edits) == 1 else 's'}" if edits else _value(value, room)
+    text = f"{len(edits)} change{'' if len(edits) == 1 else 's'}" if edits else value_line(value, room)
     return (label, Span(cut(text, room)), Span(suffix, "warn"))
 
 

@@ -11,8 +11,8 @@ from ironcurtain.operations.model import EscalationView, PermissionView
 from ironcurtain.policy.reversal import undo_words
 from ironcurtain.session.events import EscalationRaised
 from ironcurtain.text.columns import Line, Span, Style, unstyled, wrap
-from ironcurtain.text.display import ago, json_line, one_line
-from ironcurtain.view.arguments import SHOWN, diff_lines, full_lines, is_complete, key_lines
+from ironcurtain.text.display import ago, one_line
+from ironcurtain.view.arguments import SHOWN, diff_lines, full_lines, is_complete, key_lines, value_line
 from ironcurtain.view.forms import form_rows, how_to_answer
 
 WHOLE_LIMIT = 4000
@@ -157,9 +157,7 @@ def how_to_approve(view: EscalationView, program: str = "ironcurtain ") -> str:
 def _part_lines(view: EscalationView, now: float) -> list[str]:
     lines, names = [_heading(view, now)], list(view.arguments)
     for name in names[: LIST_ROWS // 10]:
-        value = view.arguments[name]
-        text = one_line(value, VALUE_LIMIT) if isinstance(value, str) else json_line(value, VALUE_LIMIT)
-        lines.append(f"   {one_line(name, NAME_LIMIT)} = {text}")
+        lines.append(f"   {one_line(name, NAME_LIMIT)} = {value_line(view.arguments[name], VALUE_LIMIT)}")
     if (more := len(names) - LIST_ROWS // 10) > 0:
         lines.append(f"   and {more} more arguments")
     lines += _why(view, why(view, REASON_LIMIT, NAME_LIMIT), REASON_LIMIT)

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from ironcurtain.escalation.form_values import Choice, Field, FieldError
 from ironcurtain.escalation.forms import Filling, Form
 from ironcurtain.text.columns import wrap
-from ironcurtain.text.display import json_line, one_line, paragraphs
-from ironcurtain.view.arguments import BRIEF
+from ironcurtain.text.display import one_line, paragraphs
+from ironcurtain.view.arguments import BRIEF, value_line
 
 _MESSAGE, _INSIDE = "| ", "   "
 """What begins each row of a message, and of what belongs to a field."""
@@ -77,7 +77,7 @@ def value_words(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, list):
         return ", ".join(map(value_words, value)) or "none"
-    return one_line(value) if isinstance(value, str) else json_line(value)
+    return value_line(value)
 
 
 def how_to_answer(number: int, program: str = "ironcurtain ") -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ironcurtain.text.columns import Line, Style
@@ -44,11 +44,14 @@ ASCII = Signs("+ ", "| ", "+ ", "+ ", "> ", "ok", "x", "-", "*", ", ", "...", "\
 
 def signs_for(encoding: str) -> Signs:
     """:returns: the signs that an encoding has."""
+    return UNICODE if _is_unicode(encoding) else ASCII
+
+
+def _is_unicode(encoding: str) -> bool:
     try:
-        "".join(getattr(UNICODE, name) for name in UNICODE.__slots__).encode(encoding)
-    except (UnicodeEncodeError, LookupError):
-        return ASCII
-    return UNICODE
+        return codecs.lookup(encoding).name == "utf-8"  # what we write is in no other
+    except LookupError:
+        return False
 
 
 def representable(text: str, encoding: str) -> str:
@@ -66,9 +69,6 @@ TICK_SECONDS = 1.0
 
 NO_TITLE = ("linux", "eterm-color")
 """Terminals that display a title sequence as text."""
-
-TITLE_SAVED, TITLE_RESTORED = "\x1b[22;0t", "\x1b[23;0t"
-"""What makes a terminal keep its title, and show that again."""
 
 TAB = "    "
 """Stands for a tab, whose width would depend on where it is."""
@@ -132,9 +132,31 @@ class Look:
         return representable(text, "utf-8" if self.unicode else "ascii")
 
 
-def titled(words: str) -> str:
-    """:returns: what makes a terminal show a title, which needs no escaping."""
-    return f"\x1b]2;ironcurtain{words}\a"
+class Title:
+    """
+    The title of a viewer's terminal, if it can show one.
+
+    :param term: the terminal's name.
+    :param write: writes to it.
+    """
+
+    def __init__(self, term: str, write: Callable[[str], object]) -> None:
+        self._write = write if term not in NO_TITLE else lambda sequence: None
+        self._words: str | None = None
+
+    def begin(self) -> None:
+        """Save the one that the terminal has."""
+        self._write("\x1b[22;0t")
+
+    def show(self, words: str = "") -> None:
+        """:param words: stand behind the name of the program; they need no escaping."""
+        if words != self._words:
+            self._words = words
+            self._write(f"\x1b]2;ironcurtain{words}\a")
+
+    def end(self) -> None:
+        """Give back the one that was saved."""
+        self._write("\x1b[23;0t")
 
 
 def encoding_of(environ: Mapping[str, str]) -> str:
@@ -150,8 +172,4 @@ def look_for(environ: Mapping[str, str], encoding: str) -> Look:
     """
     term = environ.get("TERM", "")
     dumb = term in ("", "dumb", "unknown")
-    try:
-        unicode = codecs.lookup(encoding).name == "utf-8"  # what we write is in no other
-    except LookupError:
-        unicode = False
-    return Look(unicode, not (dumb or environ.get("NO_COLOR") or term.endswith("-m")), dumb)
+    return Look(_is_unicode(encoding), not (dumb or environ.get("NO_COLOR") or term.endswith("-m")), dumb)

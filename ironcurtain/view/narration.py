@@ -192,16 +192,22 @@ class Narration:
                 yield from self._changed(event)
             case events.EscalationClosed():
                 yield from self._closed(event)
-            case agent_events.AgentToolStarted() | agent_events.AgentToolFinished():
-                yield from self._tool(event, at)
-            case events.ToolCallRaised() | events.ToolDecision() | events.ToolFinished():
-                yield from self._tool(event, at)
             case _:
-                yield from self._work(event)
+                yield from self._work(event, at)
 
-    def _work(self, event: events.SessionEvent) -> Iterator[Item]:
-        """What the agent says, and what its model and programs do."""
+    def _work(self, event: events.SessionEvent, at: float) -> Iterator[Item]:
+        """What the agent says, and what its model, tools and programs do."""
         match event:
+            case events.ToolCallRaised() | agent_events.AgentToolStarted():
+                yield from self._text(self._speech.finish())
+                if isinstance(event, agent_events.AgentToolStarted) and not self._tools.explained:
+                    self._tools.explained = True
+                    yield from self.note(EXPLAINED)
+                self._tools.began(event, at)
+            case events.ToolDecision():
+                self._tools.decided(event)
+            case events.ToolFinished() | agent_events.AgentToolFinished():
+                yield from self._lines("tool", self._tools.over(event, at, self.width))
             case events.AgentText():
                 if self._speech.silent:
                     self._turn.activity = "answering"
@@ -224,19 +230,6 @@ class Narration:
                     yield from self._failure("the code failed", event.error, TEXT_LIMIT)
             case _:
                 yield from self._remark(event)
-
-    def _tool(self, event: events.SessionEvent, at: float) -> Iterator[Item]:
-        match event:
-            case events.ToolCallRaised() | agent_events.AgentToolStarted():
-                yield from self._text(self._speech.finish())
-                if isinstance(event, agent_events.AgentToolStarted) and not self._tools.explained:
-                    self._tools.explained = True
-                    yield from self.note(EXPLAINED)
-                self._tools.began(event, at)
-            case events.ToolDecision():
-                self._tools.decided(event)
-            case events.ToolFinished() | agent_events.AgentToolFinished():
-                yield from self._lines("tool", self._tools.over(event, at, self.width))
 
     def _turn_over(self, event: events.TurnFinished) -> Iterator[Item]:
         if not event.error:

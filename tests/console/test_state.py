@@ -11,7 +11,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from ironcurtain.console.details import Details
 from ironcurtain.console.keys import enter, press
 from ironcurtain.console.layout import frame
-from ironcurtain.console.state import ConsoleState, Effect, Look, Section, Send, ShownEscalation, key_of
+from ironcurtain.console.state import REFRESH, ConsoleState, Effect, Section, Send, ShownEscalation, key_of
 from ironcurtain.escalation import Outcome
 from ironcurtain.escalation.decision_keys import QUIET_SECONDS
 from ironcurtain.session.model import AuditHead
@@ -68,7 +68,7 @@ class KeyTests(SynchronousTestCase):
 
     def test_nothing_is_approved_behind_the_list_of_permissions(self) -> None:
         self.state, effects = self.enter("/permissions")
-        self.assertEqual(effects, (Look(),))
+        self.assertEqual(effects, (REFRESH,))
         self.draw()
         self.assertIsNone(self.state.shown.whole)
         self.state, effects = self.enter("/approve 1")

@@ -42,16 +42,7 @@ from ironcurtain.cli.terminal.surface import Listener, Surface
 from ironcurtain.services.asyncio_bridge import from_asyncio
 from ironcurtain.terminal.provenance import KEY, Provenance
 from ironcurtain.text.columns import Line
-from ironcurtain.view.look import (
-    COLORED,
-    NO_TITLE,
-    PROMPT,
-    TITLE_RESTORED,
-    TITLE_SAVED,
-    representable,
-    signs_for,
-    titled,
-)
+from ironcurtain.view.look import COLORED, PROMPT, Title, representable, signs_for
 from ironcurtain.view.narration import Live
 
 INPUT_LINES = 8
@@ -132,14 +123,14 @@ class PromptSurface(Surface):
     A terminal.
 
     :param now: returns seconds of the reactor's clock.
-    :param title: whether the terminal can show a title.
+    :param term: the terminal's name.
     """
 
     log = Logger()
     live = True
 
-    def __init__(self, source: Input, output: Output, now: Callable[[], float], title: bool = True) -> None:
-        self._output, self._title = output, title
+    def __init__(self, source: Input, output: Output, now: Callable[[], float], term: str = "") -> None:
+        self._output, self._title = output, Title(term, output.write_raw)
         self.signs = signs_for(output.encoding())
         self._listener: Listener | None = None
         self._running: Deferred[None] | None = None
@@ -164,7 +155,7 @@ class PromptSurface(Surface):
     def open(self, listener: Listener, reads: bool) -> None:
         """Take over the terminal. Lines are always read, whatever ``reads`` says."""
         self._listener = listener
-        self._raw(TITLE_SAVED)
+        self._title.begin()
         self._wakeup_fd = signal.set_wakeup_fd(-1)
         self._keep_wakeup_fd()
         self._running = from_asyncio(self._draw())
@@ -186,11 +177,13 @@ class PromptSurface(Surface):
     def bell(self, text: str) -> None:
         """Ring the bell, and show ``text`` in the title."""
         self._output.bell()
-        self._raw(titled(f": {text}"))
+        self._title.show(f": {text}")
+        self._output.flush()
 
     def calm(self) -> None:
         """Restore the title."""
-        self._raw(titled(""))
+        self._title.show()
+        self._output.flush()
 
     def put_back(self, text: str) -> None:
         """Insert text at the beginning of the input line, and move the cursor to the end."""
@@ -205,7 +198,8 @@ class PromptSurface(Surface):
             await running
             self._keep_wakeup_fd()
             with suppress(OSError):  # the terminal may have disconnected
-                self._raw(TITLE_RESTORED)
+                self._title.end()
+                self._output.flush()
 
     async def _draw(self) -> None:
         await self._application.run_async(handle_sigint=False, set_exception_handler=False)
@@ -271,16 +265,9 @@ class PromptSurface(Surface):
         if self._listener is not None:
             self._listener.input_ended()
 
-    def _raw(self, sequence: str) -> None:
-        """Write what is about the title."""
-        if self._title:
-            self._output.write_raw(sequence)
-            self._output.flush()
-
 
 def prompt_surface(
     stdin: TextIO, stderr: TextIO, environ: Mapping[str, str], now: Callable[[], float]
 ) -> PromptSurface:
     """:returns: the terminal behind the standard streams."""
-    title = environ.get("TERM") not in NO_TITLE
-    return PromptSurface(create_input(stdin), terminal_output(stderr, environ), now, title)
+    return PromptSurface(create_input(stdin), terminal_output(stderr, environ), now, environ.get("TERM", ""))
