@@ -95,7 +95,7 @@ class ShellAgent:
         """
         self._wrapped.take_over(self, pid, master, relayed)
         self._marks.begin(self._wrapped.marks_seconds)
-        if relayed.entered:
+        if relayed.streams.entered:
             self._marks.entered()
         self.take(relayed.shown)
 
@@ -226,13 +226,13 @@ class ShellAgent:
         if self._holder.shows_output:
             self._show(data)
         elif running and self.front_ends.agent_mode is not None:
-            self._wrapped.shown(data, of_agent=True)
+            self._wrapped.output.shown(data, of_agent=True)
             self.front_ends.agent_mode.output(data)
         else:
-            self._wrapped.hold(data)
+            self._wrapped.output.hold(data)
 
     def _show(self, data: bytes) -> None:
-        self._wrapped.shown(data)
+        self._wrapped.output.shown(data)
         if self.terminal is not None:
             self.terminal.received(data)
 
@@ -242,21 +242,21 @@ class ShellAgent:
         match mark:
             case PromptBegan():
                 self._holder.users_command = False
-                self._wrapped.held.clear()
+                self._wrapped.output.held.clear()
                 self._runner.prompt_began()
             case PromptEnded():
                 self._runner.prompt_ended()
                 self._prompt()
             case CommandBegan():
                 if self._holder.mode is ShellMode.AGENT:
-                    self._wrapped.held.clear()
+                    self._wrapped.output.held.clear()
                 self._runner.command_began()
                 self._holder.users_command = not self._runner.running
                 self._held_up()
             case CommandEnded(status):
                 self._runner.command_ended(status)
                 if not self._wrapped.integrated:
-                    self._wrapped.held.clear()
+                    self._wrapped.output.held.clear()
                     self.typed.later(JOIN_SECONDS, self._empty_line)
             case InstructionTyped(text):
                 self._instructed(text)
@@ -299,7 +299,7 @@ class ShellAgent:
                 self.typed.later(JOIN_SECONDS, self._begin)
 
     def _begin(self, late: bool = False) -> None:
-        line = self._wrapped.integrated and not self._runner.at_prompt and not self._wrapped.typed_ahead and not late
+        line = self._wrapped.integrated and not self._runner.at_prompt and not self._wrapped.ahead and not late
         if line or self.typed.in_paste:  # was typed ahead: the shell gets all of it
             self.typed.later(JOIN_SECONDS if self.typed.in_paste else LINE_SECONDS, self._begin, line or late)
             return
@@ -314,7 +314,7 @@ class ShellAgent:
         self._holder.mode = ShellMode.AGENT
         if not self._wrapped.integrated:
             self._empty_line()
-        if self._wrapped.typed_ahead:
+        if self._wrapped.ahead:
             self.typed.ahead = self._wrapped.ahead
             self._wrapped.pty.write(KILL_LINE)
             self._runner.prompt_ended()
@@ -396,4 +396,4 @@ class ShellAgent:
 
     def _announce(self, sentences: Sequence[str]) -> None:
         if self.terminal is not None:
-            self.terminal.received(above_prompt(sentences, self._wrapped.row))
+            self.terminal.received(above_prompt(sentences, self._wrapped.output.row))

@@ -7,7 +7,7 @@ import select
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ironcurtain.shell_integration.fallback import FallbackPrefix
+from ironcurtain.shell.streams import ShellStreams
 from ironcurtain.shell_integration.marks import InstructionTyped, Mark, MarkReader
 from ironcurtain.terminal.changes import TerminalChanges
 
@@ -22,24 +22,57 @@ class Relayed:
     """
     Where a relay stopped.
 
-    :param reader: of the marks in all output so far.
-    :param fallback: of instructions in all keys so far, for a shell without marks.
+    :param streams: all output and keys so far.
     :param shown: output and marks that the user's terminal has, or has in ``unshown``.
     :param waiting: output and marks that came after that.
     :param unshown: what the user's terminal did not take yet.
     :param untyped: keys that the shell did not take yet.
-    :param typed_ahead: whether something was typed after the last Enter.
-    :param entered: whether Enter was pressed.
     """
 
-    reader: MarkReader
-    fallback: FallbackPrefix
+    streams: ShellStreams
     shown: tuple[bytes | Mark, ...]
     waiting: tuple[bytes | Mark, ...]
     unshown: bytes
     untyped: bytes
-    typed_ahead: bool
-    entered: bool
+
+
+class _End:
+    """
+    One of the two terminals.
+
+    :param descriptor: non-blocking.
+    :ivar unwritten: what it did not take yet.
+    :ivar is_over: whether nobody has its other side any more.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor, self.unwritten, self.is_over = descriptor, b"", False
+
+    def fileno(self) -> int:
+        """:returns: the descriptor, for ``select``."""
+        return self.descriptor
+
+    def read(self) -> bytes:
+        """:returns: what can be read now."""
+        try:
+            data = os.read(self.descriptor, READ_SIZE)
+        except BlockingIOError:
+            return b""
+        except OSError:  # EIO
+            data = b""
+        self.is_over = not data
+        return data
+
+    def write(self, data: bytes = b"") -> None:
+        """Write what can be written now of what is left, and of this."""
+        self.unwritten += data
+        try:
+            while self.unwritten:
+                self.unwritten = self.unwritten[os.write(self.descriptor, self.unwritten) :]
+        except BlockingIOError:
+            return
+        except OSError:  # EIO
+            self.unwritten = b""
 
 
 class Relay:
@@ -65,15 +98,12 @@ class Relay:
         changes: TerminalChanges,
     ) -> None:
         self._changes = changes
-        self._terminal, self._shell = terminal, shell
-        self._reader, self._fallback = MarkReader(nonce), FallbackPrefix()
+        self._terminal, self._shell = _End(terminal), _End(shell)
+        self._streams = ShellStreams(MarkReader(nonce))
         self._integrated, self._in_foreground = integrated, in_foreground
         self._shown: list[bytes | Mark] = []
         self._waiting: list[bytes | Mark] = []
-        self._unshown, self._untyped = b"", b""
         self._size = 0
-        self._typed_ahead = self._entered = False
-        self._ended: set[int] = set()
         self._woken, self._wake = os.pipe()
 
     def run(self) -> None:
@@ -87,23 +117,25 @@ class Relay:
 
         :returns: ``False`` once :meth:`stop` was called; nothing more was relayed then.
         """
-        reading = {self._woken}
-        if not self._waiting:
-            reading |= set() if self._untyped else {self._terminal}
-            reading |= set() if self._unshown or self._size >= OUTPUT_LIMIT else {self._shell}
-        writing = ({self._shell} if self._untyped else set()) | ({self._terminal} if self._unshown else set())
-        readable, writable, _ = select.select(reading - self._ended, writing - self._ended, ())
+        ends = [end for end in (self._terminal, self._shell) if not end.is_over]
+        reading: list[_End | int] = [self._woken]
+        reading += [] if self._waiting else [end for end in ends if self._takes(end)]
+        readable, writable, _ = select.select(reading, [end for end in ends if end.unwritten], ())
         if self._woken in readable:
             return False
-        if self._shell in writable:
-            self._untyped = self._write(self._shell, self._untyped)
-        if self._terminal in writable:
-            self._unshown = self._write(self._terminal, self._unshown)
+        for end in writable:
+            end.write()
         if self._terminal in readable:
-            self._typed(self._read(self._terminal))
+            self._typed(self._terminal.read())
         if self._shell in readable:
-            self._output(self._read(self._shell))
+            self._output(self._shell.read())
         return True
+
+    def _takes(self, end: _End) -> bool:
+        """:returns: whether what can be read there can be passed on."""
+        if end is self._terminal:
+            return not self._shell.unwritten
+        return not self._terminal.unwritten and self._size < OUTPUT_LIMIT
 
     def stop(self) -> None:
         """End :meth:`run`. Can be called once, from any thread."""
@@ -117,59 +149,24 @@ class Relay:
         """
         os.close(self._woken)
         os.close(self._wake)
-        return Relayed(
-            self._reader,
-            self._fallback,
-            tuple(self._shown),
-            tuple(self._waiting),
-            self._unshown,
-            self._untyped,
-            self._typed_ahead,
-            self._entered,
-        )
+        shown, waiting = tuple(self._shown), tuple(self._waiting)
+        return Relayed(self._streams, shown, waiting, self._terminal.unwritten, self._shell.unwritten)
 
     def _typed(self, keys: bytes) -> None:
-        typed: tuple[str, ...] = ()
-        if not self._integrated:
-            found = self._fallback.feed(keys, self._in_foreground())
-            keys, typed = found.forwarded, found.instructions
-            self._output(found.echo)
-        self._waiting += map(InstructionTyped, typed)
-        if keys:
-            self._typed_ahead = not keys.endswith((b"\r", b"\n"))
-            self._entered |= b"\r" in keys
-            self._untyped = self._write(self._shell, keys)
+        typed = self._streams.typed(keys, self._integrated, self._in_foreground)
+        self._output(typed.echo)
+        self._waiting += map(InstructionTyped, typed.instructions)
+        self._shell.write(typed.forwarded)
 
     def _output(self, data: bytes) -> None:
         self._size += len(data)
-        for piece in self._reader.feed(data):
+        unshown = b""
+        for piece in self._streams.reader.feed(data):
             if self._waiting or isinstance(piece, InstructionTyped):
                 self._waiting.append(piece)
                 continue
             self._shown.append(piece)
             if isinstance(piece, bytes):
-                self._unshown += piece
+                unshown += piece
                 self._changes.feed(piece)
-        self._unshown = self._write(self._terminal, self._unshown)
-
-    def _read(self, descriptor: int) -> bytes:
-        try:
-            data = os.read(descriptor, READ_SIZE)
-        except BlockingIOError:
-            return b""
-        except OSError:  # EIO: nobody has the other side any more
-            data = b""
-        if not data:
-            self._ended.add(descriptor)
-        return data
-
-    def _write(self, descriptor: int, data: bytes) -> bytes:
-        """:returns: the rest, which cannot be written now."""
-        try:
-            while data:
-                data = data[os.write(descriptor, data) :]
-        except BlockingIOError:
-            return data
-        except OSError:  # EIO: nobody has the other side any more
-            return b""
-        return data
+        self._terminal.write(unshown)

@@ -34,9 +34,9 @@ class SessionPrompts:
             directory=wrapped.directory,
             shell=wrapped.name,
             platform=sys.platform,
-            status=wrapped.status,
-            environ=environment({**self._environ, **wrapped.variables}, self._included),
-            terminal=tuple(wrapped.lines.take()),
+            status=wrapped.state.status,
+            environ=environment({**self._environ, **wrapped.state.variables}, self._included),
+            terminal=tuple(wrapped.output.lines.take()),
         )
         return prompt(instruction, state, self._scrubber.text, self._mark)
 

@@ -6,14 +6,15 @@ import os
 import secrets
 import signal
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import Any, TypeVar
 
 from twisted.internet.defer import Deferred
 
 from ironcurtain.shell.relay import Relayed
+from ironcurtain.shell.streams import ShellStreams
 from ironcurtain.shell.terminal_lines import TerminalLines
-from ironcurtain.shell_integration.fallback import FallbackPrefix
 from ironcurtain.shell_integration.marks import (
     CommandEnded,
     DirectoryChanged,
@@ -41,40 +42,84 @@ ROW_LIMIT = 4096
 """Most bytes of the last row that are kept."""
 
 
+@dataclass(slots=True)
+class ReportedState:
+    """
+    What a shell said of itself by marks.
+
+    :ivar directory: the one that it is in.
+    :ivar status: of the last command.
+    :ivar variables: of its environment, as it reported them last; ``None``: it has no such variable.
+    """
+
+    directory: str
+    status: int = 0
+    variables: dict[str, str | None] = field(default_factory=dict)
+
+    def marked(self, mark: Mark) -> None:
+        """It said something."""
+        match mark:
+            case CommandEnded(status):
+                self.status = status
+            case DirectoryChanged(path):
+                self.directory = path
+            case VariableReported(name, value):
+                self.variables[name] = value
+
+
+class ShellOutput:
+    """
+    What a shell wrote, as far as it is still of use.
+
+    :param lines: the last lines that its terminal showed, without those of the agent's commands.
+    :ivar held: output that is not shown yet: of jobs in the background while the agent has the terminal, and prompts.
+    :ivar row: the last row of what it showed, as it was written.
+    """
+
+    def __init__(self, lines: TerminalLines) -> None:
+        self.lines, self.held, self.row = lines, bytearray(), b""
+
+    def hold(self, data: bytes) -> None:
+        """:param data: output that is to be shown later."""
+        self.held += data
+        del self.held[:-HELD_LIMIT]
+
+    def release(self) -> bytes:
+        """:returns: the output that was held, which is to be shown now."""
+        held = bytes(self.held)
+        self.held.clear()
+        return held
+
+    def shown(self, data: bytes, of_agent: bool = False) -> None:
+        """
+        :param data: output that its terminal shows now.
+        :param of_agent: whether a command of the agent's wrote it, which the model gets as its result.
+        """
+        if not of_agent:
+            self.lines.feed(data)
+        self.row = (self.row + data[-ROW_LIMIT:]).rpartition(b"\n")[2][-ROW_LIMIT:]
+
+
 class WrappedShell:
     """
     :param prepared: the command line that starts it, and its environment.
     :param directory: where it starts.
     :param size: columns and rows of its terminal at first.
+    :param lines: see :class:`ShellOutput`.
     :ivar integrated: whether it says by marks where its prompts and commands begin and end.
-    :ivar directory: the one that it is in.
     :ivar recorded: whether it keeps commands of the agent in its history.
-    :ivar status: of the last command.
-    :ivar variables: of its environment, as it reported them last; ``None``: it has no such variable.
-    :ivar lines: the last lines that its terminal showed, without those of the agent's commands.
-    :ivar held: output that is not shown yet: of jobs in the background while the agent has the terminal, and prompts.
-    :ivar row: the last row of what it showed, as it was written.
-    :ivar typed_ahead: whether something was typed after the last Enter.
-    :ivar ahead: what that was, with the keys that edited it, as far as is known.
     """
 
     def __init__(
         self, reactor: Any, prepared: Prepared, nonce: str, directory: str, size: tuple[int, int], lines: TerminalLines
     ) -> None:
         self._reactor = reactor
-        self._prepared, self._start, self._size = prepared, directory, size
-        self._reader, self._fallback = MarkReader(nonce), FallbackPrefix()
+        self._prepared, self._start = prepared, (directory, *size)
+        self._streams = ShellStreams(MarkReader(nonce))
+        self.state, self.output = ReportedState(directory), ShellOutput(lines)
         self.pty = self.another()
         self.integrated = prepared.integrated
         self.recorded = True
-        self.status = 0
-        self.variables: dict[str, str | None] = {}
-        self.lines = lines
-        self.row = b""
-        self.held = bytearray()
-        self.typed_ahead = False
-        self.ahead = b""
-        self._directory = directory
         self._nonce = ""
         self._words = b""
 
@@ -112,7 +157,7 @@ class WrappedShell:
         :raises NoPty: there is no terminal for it.
         """
         self.pty.owner = owner
-        self.pty.spawn(self._prepared.argv, self._prepared.environ, self._start, *self._size)
+        self.pty.spawn(self._prepared.argv, self._prepared.environ, *self._start)
 
     def take_over(self, owner: PtyOwner, pid: int, master: int, relayed: Relayed) -> None:
         """
@@ -121,8 +166,7 @@ class WrappedShell:
         :param master: descriptor of the master side of its terminal.
         """
         self.pty.owner = owner
-        self._reader, self._fallback = relayed.reader, relayed.fallback
-        self.typed_ahead = relayed.typed_ahead
+        self._streams = relayed.streams
         self.pty.adopt(pid, master)
         self.pty.write(relayed.untyped)
 
@@ -146,38 +190,28 @@ class WrappedShell:
             try:
                 return os.readlink(f"/proc/{self.pty.pid}/cwd")
             except OSError:
-                return self._directory
-        return self._directory
+                pass
+        return self.state.directory
 
     @property
     def pasting(self) -> bool:
         """Whether it takes pastes as such."""
-        return self._reader.bracketed_paste
+        return self._streams.reader.bracketed_paste
+
+    @property
+    def ahead(self) -> bytes:
+        """What was typed after the last Enter, with the keys that edited it, as far as is known."""
+        return self._streams.ahead
 
     def read(self, data: bytes) -> Iterable[bytes | Mark]:
         """:returns: its output, and what its marks say."""
-        return self._reader.feed(data)
-
-    def hold(self, data: bytes) -> None:
-        """:param data: output that is to be shown later."""
-        self.held += data
-        del self.held[:-HELD_LIMIT]
+        return self._streams.reader.feed(data)
 
     def release(self) -> bytes:
         """:returns: the output that was held, which is to be shown now."""
-        held = bytes(self.held)
-        self.held.clear()
+        held = self.output.release()
         # Without marks, the Enter after an instruction was shown already.
         return held if self.integrated else held.removeprefix(b"\r\n")
-
-    def shown(self, data: bytes, of_agent: bool = False) -> None:
-        """
-        :param data: output that its terminal shows now.
-        :param of_agent: whether a command of the agent's wrote it, which the model gets as its result.
-        """
-        if not of_agent:
-            self.lines.feed(data)
-        self.row = (self.row + data[-ROW_LIMIT:]).rpartition(b"\n")[2][-ROW_LIMIT:]
 
     def type(self, data: bytes) -> list[str]:
         """
@@ -185,22 +219,17 @@ class WrappedShell:
 
         :returns: instructions among them, if it has no marks to say so itself.
         """
-        instructions: list[str] = []
-        if not self.integrated:
-            typed = self._fallback.feed(data, self.pty.in_foreground)
-            data, instructions = typed.forwarded, list(typed.instructions)
-            if typed.echo:
-                self.pty.owner.received(typed.echo)
-        if data:
-            self.typed_ahead = not data.endswith((b"\r", b"\n"))
-            self.ahead = (self.ahead + data).replace(b"\n", b"\r").rpartition(b"\r")[2][-ROW_LIMIT:]
-            self.pty.write(data)
-        return instructions
+        typed = self._streams.typed(data, self.integrated, lambda: self.pty.in_foreground)
+        if typed.echo:
+            self.pty.owner.received(typed.echo)
+        if typed.forwarded:
+            self.pty.write(typed.forwarded)
+        return list(typed.instructions)
 
     def resize(self, columns: int, rows: int) -> None:
         """Its terminal has another size."""
         self.pty.resize(columns, rows)
-        self.lines.resize(columns)
+        self.output.lines.resize(columns)
 
     def give_up_marks(self) -> None:
         """It has none."""
@@ -208,15 +237,9 @@ class WrappedShell:
 
     def marked(self, mark: Mark) -> None:
         """It said something about itself."""
-        match mark:
-            case PromptEnded():
-                self.prompted()
-            case CommandEnded(status):
-                self.status = status
-            case DirectoryChanged(path):
-                self._directory = path
-            case VariableReported(name, value):
-                self.variables[name] = value
+        self.state.marked(mark)
+        if isinstance(mark, PromptEnded):
+            self.prompted()
 
     def prompted(self) -> None:
         """It showed a prompt with marks, maybe after it was thought to have none."""
@@ -232,7 +255,7 @@ class WrappedShell:
         if self.integrated:
             return command if self.recorded else UNRECORDED + command
         self._nonce = secrets.token_hex(16)
-        self._reader.also(self._nonce)
+        self._streams.reader.also(self._nonce)
         return with_marks(command, self.name, self._nonce)
 
     def end_line(self) -> str | None:

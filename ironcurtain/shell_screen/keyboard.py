@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from ironcurtain.escalation.decision_keys import Offer, Verdict, early
@@ -175,7 +175,7 @@ class Keyboard:
         if key.name == "ctrl-c":
             panel.keys.strike(now, text=False)
             panel.input = None
-            if panel.working:
+            if panel.activity.working:
                 panel.close_question("stopping", now)
                 panel.hint = "Ctrl-C again within a second ends everything at once"
             return [self._interrupt(now)]
@@ -210,7 +210,7 @@ class Keyboard:
         text = line.text.strip().lstrip("#").strip()
         if key.name == "escape" or not text:
             return []
-        if not panel.working:
+        if not panel.activity.working:
             return [Instruct(text=text)]
         panel.record.words(text)
         panel.close_question("thinking", now)
@@ -267,8 +267,8 @@ class Keyboard:
         if key.name in MOVES:
             at += MOVES[key.name]
         else:
-            at = panel.last + 1 if PAGES[key.name] > 0 else panel.first - 1
-            panel.first = at if PAGES[key.name] > 0 else panel.first
+            at = panel.listed.last + 1 if PAGES[key.name] > 0 else panel.listed.first - 1
+            panel.listed = replace(panel.listed, first=at) if PAGES[key.name] > 0 else panel.listed
         panel.selected = numbers[max(min(at, len(numbers) - 1), 0)]
 
     def _decide(self, question: Question, name: str, now: float) -> list[Action | Local]:
@@ -310,10 +310,10 @@ class Keyboard:
         missing = [step for step in panel.plan.waiting if panel.keys.missing([shown_step(step)])]
         step = missing[0]
         panel.selected = step.number
-        if step.number in panel.cut:
+        if step.number in panel.listed.cut:
             self._inspect_first(step)
             return
-        panel.first = panel.plan.waiting.index(step)
+        panel.listed = replace(panel.listed, first=panel.plan.waiting.index(step))
         steps = "1 step was" if len(missing) == 1 else f"{len(missing)} steps were"
         panel.hint = f"{steps} not shown yet, from {step.number} on: read, then press a again"
 

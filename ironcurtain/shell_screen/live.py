@@ -9,7 +9,7 @@ from ironcurtain.escalation.decision_keys import Page
 from ironcurtain.shell.messages import ApprovalRequested, BudgetReached, ProposedStep
 from ironcurtain.shell.reversal import needs_own_decision
 from ironcurtain.shell_screen.panel import Panel
-from ironcurtain.shell_screen.question import Frame, Question
+from ironcurtain.shell_screen.question import Frame, Listed, Question
 from ironcurtain.text.columns import Line, Span, cells, clip, items, rows, shortened, unstyled
 from ironcurtain.text.display import elapsed
 from ironcurtain.view.steps import SCOPE, effect_line, inspected, listed, part_of, reason_line
@@ -45,7 +45,7 @@ def live(panel: Panel, columns: int, height: int, now: float) -> Frame:
     :param columns: of the terminal; ``height`` are its rows.
     :param now: in seconds of the panel's clock.
     """
-    if not panel.working and panel.input is None:
+    if not panel.activity.working and panel.input is None:
         return Frame()
     width = columns - 1 - len(panel.look.signs.side)
     foot, cursor = _foot(panel, width, now)
@@ -56,7 +56,7 @@ def live(panel: Panel, columns: int, height: int, now: float) -> Frame:
     hint = rows((Span(panel.hint, "warn"),), width)[: 2 if height > 11 else 1] if panel.hint else []
     body = _body(panel, width, height - 1 - len(foot) - len(hint))
     lines = [*body.lines, *hint, *foot]
-    if (panel.question is not None or panel.forming) and len(lines) + 2 < height:
+    if (panel.question is not None or panel.activity.forming) and len(lines) + 2 < height:
         lines = [*body.lines, *hint, (), *foot]
     return _framed(panel, lines, cursor, columns, body)
 
@@ -107,8 +107,8 @@ def _keys(keys: Sequence[tuple[str, str]], width: int, rest: Sequence[Line] = ()
 
 def _status(panel: Panel, width: int, now: float) -> Line:
     signs = panel.look.signs
-    time = "" if panel.look.dumb else f" {elapsed(now - panel.since)}"
-    line: Line = (Span(f"{signs.working} ", "key"), Span(panel.activity + time))
+    time = "" if panel.look.dumb else f" {elapsed(now - panel.activity.since)}"
+    line: Line = (Span(f"{signs.working} ", "key"), Span(panel.activity.word + time))
     for key in _RUNNING if panel.running else _WAITING:
         longer = (*line, Span(signs.dot + key, "dim"))
         line = longer if cells(unstyled(longer)) <= width else line
@@ -124,7 +124,7 @@ def _body(panel: Panel, width: int, room: int) -> Frame:
         if panel.question.request is not None:
             return _step(panel, panel.question, panel.question.request, width, room)
         return _plan(panel, panel.question, width, room)
-    if panel.forming:
+    if panel.activity.forming:
         return Frame(tuple(_forming(panel, width, room)))
     text = panel.look.text(panel.record.writing)
     return Frame(tuple(rows((Span(text),), width)[-room:]) if text.strip() and room > 0 else ())
@@ -146,7 +146,7 @@ def _forming(panel: Panel, width: int, room: int) -> list[Line]:
 def _plan(panel: Panel, question: Question, width: int, room: int) -> Frame:
     steps = panel.plan.waiting
     selected = next((index for index, step in enumerate(steps) if step.number == panel.selected), 0)
-    first = min(panel.first, selected)
+    first = min(panel.listed.first, selected)
     lines, whole, last = _list(panel, steps, first, width, room - 1)
     while last < selected:
         first += 1
@@ -157,7 +157,7 @@ def _plan(panel: Panel, question: Question, width: int, room: int) -> Frame:
     heading = rows((Span(count, "bold"), Span(more, "dim")), width)[:1]
     numbers = {step.number for step in whole}
     cut = frozenset(step.number for step in steps[first : last + 1]) - numbers
-    return Frame((*heading, *lines), 0, question, tuple(whole), cut, first=first, last=last)
+    return Frame((*heading, *lines), 0, question, tuple(whole), Listed(first, last, cut))
 
 
 def _list(
@@ -197,7 +197,7 @@ def _step(panel: Panel, question: Question, request: ApprovalRequested, width: i
         (heading, *command, *below)[:room],
         question=question,
         whole=(step,) if whole else (),
-        cut=frozenset() if whole else frozenset((step.number,)),
+        listed=Listed(cut=frozenset() if whole else frozenset((step.number,))),
         scope_shown=len(below) == len(about) + len(scope),
     )
 

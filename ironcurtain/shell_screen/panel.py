@@ -2,14 +2,39 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ironcurtain.escalation.decision_keys import DecisionKeys, Offer
 from ironcurtain.shell import messages
 from ironcurtain.shell.messages import ProposedStep
 from ironcurtain.shell_screen.input_line import InputLine
-from ironcurtain.shell_screen.question import Frame, Inspection, Question, shown_scope, shown_step
+from ironcurtain.shell_screen.question import Frame, Inspection, Listed, Question, shown_scope, shown_step
 from ironcurtain.view.look import Look
 from ironcurtain.view.plan import Plan
 from ironcurtain.view.step_record import StepRecord
+
+
+@dataclass(slots=True)
+class Activity:
+    """
+    What the agent does.
+
+    :ivar working: whether it works on an instruction.
+    :ivar forming: whether the plan is still being written.
+    :ivar word: what it does; ``since`` when, in seconds of the clock.
+    :ivar runs: how many commands have been started.
+    """
+
+    working: bool = False
+    forming: bool = False
+    word: str = ""
+    since: float = 0.0
+    runs: int = 0
+
+    def go_on(self, word: str, now: float) -> None:
+        """It does this now, or still."""
+        self.since = self.since if word == self.word else now
+        self.word = word
 
 
 class Panel:
@@ -17,32 +42,22 @@ class Panel:
     The state of the agent mode. It is told what happens, in any order; keys change it through a ``Keyboard``.
 
     :param look: what the terminal can show.
-    :ivar working: whether the agent works on an instruction.
-    :ivar activity: what the agent does, in a word; ``since`` when, in seconds of the clock.
     :ivar record: what is to be printed once.
-    :ivar forming: whether the plan is still being written.
     :ivar keys: what was shown and pressed.
     :ivar question: the one that is open.
-    :ivar selected: number of the step that keys act on; ``first`` is the index of the first one on the screen.
-    :ivar cut: numbers of steps that are on the screen, but not whole.
+    :ivar selected: number of the step that keys act on.
     :ivar hint: one line about the last key.
     :ivar unsent: what was being typed for the agent when it was done.
-    :ivar runs: how many commands have been started.
     """
 
     def __init__(self, look: Look) -> None:
         self.look, self.record = look, StepRecord(look)
-        self.plan = Plan()
-        self.keys = DecisionKeys()
+        self.plan, self.keys, self.activity = Plan(), DecisionKeys(), Activity()
         self.question: Question | None = None
         self.inspection: Inspection | None = None
         self.input: InputLine | None = None
-        self.working = self.forming = False
-        self.activity, self.since = "", 0.0
         self.hint, self.unsent = "", ""
-        self.selected = self.first = self.last = 0
-        self.cut: frozenset[int] = frozenset()
-        self.runs = 0
+        self.selected, self.listed = 0, Listed()
 
     @property
     def running(self) -> bool:
@@ -75,7 +90,7 @@ class Panel:
         question, inspection = self.question, self.inspection
         if question is not None and frame.question is question:
             self.keys.appear(question, now)
-            self.first, self.last, self.cut = frame.first, frame.last, frame.cut
+            self.listed = frame.listed
             for step in frame.whole:
                 self.keys.show(shown_step(step), now)
             if frame.scope_shown and question.request is not None:
@@ -96,14 +111,15 @@ class Panel:
             case messages.InstructionAccepted():
                 self._accepted(message, now)
             case messages.ModelText():
-                self._work("writing", now)
+                self.activity.go_on("writing", now)
                 self.record.say(message.text)
             case messages.StepForming():
                 self._step_forming(message, now)
             case messages.PlanProposed():
                 self._proposed(message, now)
             case messages.ApprovalRequested():
-                self._approval_requested(message, now)
+                self.plan.put(message.plan_id, message.step)
+                self._ask(Question(message.plan_id, message), message.step, now)
             case messages.StepDecided():
                 self._decided(message, now)
             case messages.StepStarted():
@@ -113,7 +129,7 @@ class Panel:
             case messages.Notice():
                 self.record.notice(message.text)
             case messages.BudgetReached():
-                self._ask(Question("", budget=message), now)
+                self._ask(Question("", budget=message), None, now)
             case messages.InstructionDone():
                 self._done(message)
         asked = self.question
@@ -123,51 +139,42 @@ class Panel:
     def close_question(self, activity: str, now: float) -> None:
         """Nothing is asked any more; the agent goes on."""
         self.question, self.inspection, self.hint = None, None, ""
-        self._work(activity, now)
+        self.activity.go_on(activity, now)
 
-    def _work(self, activity: str, now: float) -> None:
-        if activity != self.activity:
-            self.since = now
-        self.activity = activity
+    def _work_anew(self, activity: str, now: float) -> None:
+        """As before, but its time begins now."""
+        self.activity.working, self.activity.forming, self.activity.word = True, False, ""
+        self.close_question(activity, now)
 
-    def _ask(self, question: Question, now: float) -> None:
+    def _ask(self, question: Question, step: ProposedStep | None, now: float) -> None:
         self.record.end_text()
-        self.working, self.forming = True, False
-        self.close_question("asking", now)
-        self.question = question
-        self.first, self.cut = 0, frozenset()
+        self._work_anew("asking", now)
+        self.question, self.listed = question, Listed()
+        self.selected = self.selected if step is None else step.number
 
     def _accepted(self, message: messages.InstructionAccepted, now: float) -> None:
-        self.working, self.forming, self.input = True, False, None
-        self.plan = Plan()
+        self.plan, self.input = Plan(), None
         self.keys.keep(())
-        self.close_question("", now)
-        self._work("thinking", now)
+        self._work_anew("thinking", now)
         self.record.begin(message.text)
 
     def _step_forming(self, message: messages.StepForming, now: float) -> None:
         self.record.end_text()
         self.close_question("planning", now)
-        if not self.forming:
+        if not self.activity.forming:
             self.plan.rewrite(message.plan_id)
-        self.working = self.forming = True
+        self.activity.working = self.activity.forming = True
         self.plan.put(message.plan_id, message.step)
 
     def _proposed(self, message: messages.PlanProposed, now: float) -> None:
         self.record.end_part()
         self.plan.propose(message)
         if message.confirm and self.plan.waiting:
-            self._ask(Question(message.plan_id), now)
-            self.selected = self.plan.waiting[0].number
+            self._ask(Question(message.plan_id), self.plan.waiting[0], now)
         else:
-            self.forming = False
+            self.activity.forming = False
             self.close_question("working", now)
             self.record.plan(self.plan)
-
-    def _approval_requested(self, message: messages.ApprovalRequested, now: float) -> None:
-        self.plan.put(message.plan_id, message.step)
-        self._ask(Question(message.plan_id, message), now)
-        self.selected = message.step.number
 
     def _ask_no_more(self, now: float) -> None:
         """What was asked about is gone, or another step is now the first one that waits."""
@@ -188,10 +195,8 @@ class Panel:
 
     def _started(self, message: messages.StepStarted, now: float) -> None:
         self.record.end_text()
-        self.close_question("", now)
-        self._work("running", now)
-        self.working, self.forming = True, False
-        self.runs += 1
+        self._work_anew("running", now)
+        self.activity.runs += 1
         self.plan.start(message.plan_id, message.step, message.command)
         self.record.started(self.plan, message.step)
 
@@ -208,7 +213,7 @@ class Panel:
 
     def _done(self, message: messages.InstructionDone) -> None:
         self.record.ended(message)
-        self.working = self.forming = False
+        self.activity.working = self.activity.forming = False
         self.unsent = self.input.text.strip() if self.input is not None else ""
         self.question, self.inspection, self.input = None, None, None
         self.plan.running, self.hint = None, ""

@@ -89,6 +89,20 @@ def _unconditional(keys: str) -> dict[str, Collection[Hashable]]:
 
 
 @dataclass(frozen=True, slots=True)
+class Listed:
+    """
+    What of a plan's list is on the screen.
+
+    :param first: index of the first step, as ``last`` is of the last one.
+    :param cut: numbers of the steps of which a part is missing.
+    """
+
+    first: int = 0
+    last: int = 0
+    cut: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class Frame:
     """
     The live area.
@@ -96,9 +110,8 @@ class Frame:
     :param lines: each fits its terminal; all of them leave one row free.
     :param cursor: its column; it is in the last line.
     :param question: the one that is on the screen.
-    :param whole: steps whose command is on the screen whole; ``cut`` those of which a part is missing.
+    :param whole: steps whose command is on the screen whole.
     :param scope_shown: whether what an approval for the session covers is on the screen whole.
-    :param first: index of the first step of the list, as ``last`` is of the last one.
     :param page: of what is inspected.
     """
 
@@ -106,8 +119,6 @@ class Frame:
     cursor: int = 0
     question: Question | None = None
     whole: tuple[ProposedStep, ...] = ()
-    cut: frozenset[int] = frozenset()
+    listed: Listed = Listed()
     scope_shown: bool = False
-    first: int = 0
-    last: int = 0
     page: Page | None = None

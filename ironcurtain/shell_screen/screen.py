@@ -51,7 +51,7 @@ class Screen:
         self._drawn = Frame()
         self._marked = False
         self._output: _Output | None = None
-        self._runs = panel.runs
+        self._runs = panel.activity.runs
 
     def resize(self, columns: int, rows: int) -> None:
         """The terminal has another size; :meth:`draw` follows it."""
@@ -65,13 +65,13 @@ class Screen:
         :param now: in seconds of the panel's clock.
         """
         panel = self._panel
-        begins = panel.runs != self._runs
+        begins = panel.activity.runs != self._runs
         printed = panel.record.take() if begins or not panel.running else []
         ended = self._output is not None and not panel.running
         out = self._erased() + self._on_new_line() if printed or ended else ""
         out += "".join(map(self._permanent, printed))
         if begins or not panel.running:
-            self._runs = panel.runs
+            self._runs = panel.activity.runs
             self._output = _Output(now) if panel.running else None
         shown = live(panel, self._columns, self._rows, now) if self._has_room(now) else Frame()
         out += self._live(shown) + self._marking(not panel.running and bool(shown.lines))

@@ -8,6 +8,7 @@ from dataclasses import replace
 from twisted.internet.defer import Deferred
 
 from ironcurtain.session.events import Notice, TurnFinished, TurnStarted
+from ironcurtain.shell.execution import KILL_LINE
 from ironcurtain.shell.messages import (
     ApprovalRequested,
     InstructionAccepted,
@@ -17,6 +18,7 @@ from ironcurtain.shell.messages import (
     StepOutcome,
     StepOutput,
 )
+from ironcurtain.shell.streams import ShellStreams
 from ironcurtain.shell.typed_instructions import JOIN_SECONDS, LINE_SECONDS
 from ironcurtain.shell.wrapped import MARKS_SECONDS
 from ironcurtain.shell_integration.marks import InstructionTyped, Mark, MarkReader
@@ -39,7 +41,7 @@ class ShellTests(AgentTestCase):
         self.assertEqual(self.pty.typed, b"l\x1b[A\x03\xfe\r")
         self.shows(mark("C"), b"out\r\n", mark("D;1"), private("cwd", "/tmp/x y"), PROMPT)
         self.assertEqual(self.eye.new(), b"out\r\n$ ")
-        self.assertEqual((self.wrapped.status, self.wrapped.directory), (1, "/tmp/x y"))
+        self.assertEqual((self.wrapped.state.status, self.wrapped.directory), (1, "/tmp/x y"))
         self.assertEqual(self.lines.lines(), ["hi\ufffd$ out", "$"])
         self.assertEqual(self.mode.noted, [])
 
@@ -350,11 +352,11 @@ class SuspendTests(AgentTestCase):
 class TakenOverTests(AgentTestCase):
     """The shell was relayed before."""
 
-    def relay(self, output: bytes, waiting: tuple[bytes | Mark, ...] = (), *, ahead: bool = False) -> None:
+    def relay(self, output: bytes, waiting: tuple[bytes | Mark, ...] = (), *, ahead: bytes = b"") -> None:
         """It wrote this, and the user has seen it."""
         reader = MarkReader(NONCE)
         shown = tuple(reader.feed(output))
-        self.relayed = replace(self.relayed, reader=reader, shown=shown, waiting=waiting, typed_ahead=ahead)
+        self.relayed = replace(self.relayed, streams=ShellStreams(reader, ahead=ahead), shown=shown, waiting=waiting)
 
     def test_what_was_shown_is_known_and_not_shown_again(self) -> None:
         self.relay(b"hi\r\n" + private("cwd", "/tmp") + PROMPT + mark("A")[:7])
@@ -373,13 +375,21 @@ class TakenOverTests(AgentTestCase):
         self.assertTrue(last_words(self.model.requests[0]).startswith("look\n"))
 
     def test_keys_that_the_shell_did_not_take(self) -> None:
-        self.relayed = replace(self.relayed, untyped=b"l", typed_ahead=True)
+        self.relayed = replace(self.relayed, streams=ShellStreams(MarkReader(NONCE), ahead=b"l"), untyped=b"l")
         self.start()
         self.types(b"s\r")
-        self.assertEqual((self.pty.typed, self.wrapped.typed_ahead), (b"ls\r", False))
+        self.assertEqual((self.pty.typed, self.wrapped.ahead), (b"ls\r", b""))
+
+    def test_line_begun_before_is_typed_again_after_the_instruction(self) -> None:
+        waiting = (InstructionTyped("look"), *MarkReader(NONCE).feed(PROMPT))
+        self.relay(PASTING + PROMPT + b"# look\r\n", waiting, ahead=b"ec")
+        self.start()
+        self.clock.advance(JOIN_SECONDS)
+        self.model.say("done")
+        self.assertEqual(self.pty.typed, KILL_LINE + b"ec")
 
     def test_without_marks_an_instruction_that_has_begun(self) -> None:
-        self.relayed.fallback.feed(b"## lo", True)
+        self.relayed.streams.fallback.feed(b"## lo", True)
         self.wrapped.integrated = False
         self.start()
         self.types(b"ok\r")

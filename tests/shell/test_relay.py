@@ -101,7 +101,7 @@ class RelayTests(SynchronousTestCase):
         relayed = place.over()
         self.assertIn(PromptEnded(), relayed.shown)
         self.assertEqual((relayed.waiting, relayed.unshown, relayed.untyped), ((), b"", b""))
-        self.assertEqual((relayed.typed_ahead, relayed.entered), (False, False))
+        self.assertEqual((relayed.streams.ahead, relayed.streams.entered), (b"", False))
 
     def test_keys_reach_the_shell(self) -> None:
         place = self.place()
@@ -109,7 +109,7 @@ class RelayTests(SynchronousTestCase):
         place.types(b"ec")
         self.assertEqual(drained(place.shell), b"ls\rec")
         relayed = place.over()
-        self.assertEqual((relayed.typed_ahead, relayed.entered), (True, True))
+        self.assertEqual((relayed.streams.ahead, relayed.streams.entered), (b"ec", True))
 
     def test_an_instruction_and_all_that_follows_waits(self) -> None:
         place = self.place()
@@ -211,7 +211,7 @@ class RelayTests(SynchronousTestCase):
                 place.relay.turn()
             instructed |= any(isinstance(piece, InstructionTyped) for piece in reader.feed(each))
         relayed = place.over()
-        after = relayed.reader.feed(drained(place.master) + b"".join(slices[moment:]))
+        after = relayed.streams.reader.feed(drained(place.master) + b"".join(slices[moment:]))
         expected = together(MarkReader(NONCE).feed(output))
         self.assertEqual(together([*relayed.shown, *relayed.waiting, *after]), expected)
         self.assertEqual(drained(place.user), b"".join(each for each in relayed.shown if isinstance(each, bytes)))

@@ -32,13 +32,13 @@ from ironcurtain.shell.model import ConfirmMode
 from ironcurtain.shell.model_requests import ModelRequests
 from ironcurtain.shell.relay import Relayed
 from ironcurtain.shell.session_budget import SessionBudget
+from ironcurtain.shell.streams import ShellStreams
 from ironcurtain.shell.terminal_lines import TerminalLines
 from ironcurtain.shell.terminal_mode import Left
 from ironcurtain.shell.tools import Hands
 from ironcurtain.shell.typed_instructions import JOIN_SECONDS
 from ironcurtain.shell.window import ContextWindow
 from ironcurtain.shell.wrapped import WrappedShell
-from ironcurtain.shell_integration.fallback import FallbackPrefix
 from ironcurtain.shell_integration.marks import PRIVATE, MarkReader
 from ironcurtain.shell_integration.preparation import Prepared
 from ironcurtain.terminal.hub import Hub
@@ -176,7 +176,7 @@ class AgentTestCase(ShellTestCase):
         self.model = HandModel()
         self.emitted: list[events.SessionEvent] = []
         self.ends: list[str] = []
-        self.relayed = Relayed(MarkReader(NONCE), FallbackPrefix(), (), (), b"", b"", False, False)
+        self.relayed = Relayed(ShellStreams(MarkReader(NONCE)), (), (), b"", b"")
         self.core = self._core(SIZE)
         prepared = Prepared(("/bin/bash",), {}, self.integrated)
         self.lines = TerminalLines(100, SIZE[0])
