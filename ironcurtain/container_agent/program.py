@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from twisted.internet.defer import Deferred, succeed
+from twisted.internet.defer import Deferred
 from twisted.internet.task import deferLater
 from twisted.logger import Logger
 from twisted.python.failure import Failure
@@ -16,6 +16,7 @@ from ironcurtain.agents.streams.reports import Outgoing, Report, TurnOver
 from ironcurtain.container.container import ProgramEnded
 from ironcurtain.container_agent.agent_sandbox import AgentSandbox, Program
 from ironcurtain.container_agent.output import ANSWER_LIMIT, ERRORS_LIMIT, Lines, Tail
+from ironcurtain.errors import SessionError
 
 BURST = 16 * 1024 * 1024
 """Number of bytes of output that are read at once: some huge lines."""
@@ -30,8 +31,28 @@ NOT_COMPACTED = "nothing was compacted: there is no conversation yet, or the age
 """The answer to a command that the program does not have."""
 
 
+class _Pace:
+    """
+    How fast output is read.
+
+    :param now: seconds of a monotonic clock.
+    """
+
+    def __init__(self, now: float) -> None:
+        self._allowed, self._counted = float(BURST), now
+
+    def delay(self, now: float, size: int) -> float:
+        """:returns: seconds until more is read than these bytes."""
+        self._allowed = min(BURST, self._allowed + (now - self._counted) * RATE) - size
+        self._counted = now
+        return max(-self._allowed / RATE, 0.0)
+
+
 class AgentProgram:
     """
+    A fault of the dialogue, or of who gets its reports, fails the turn at once and ends the program, of which nobody
+    knows then what it was told.
+
     :param report: called with what the program reports.
     :param error_line: called with each line of its standard error.
     :param clock: the reactor.
@@ -49,10 +70,11 @@ class AgentProgram:
         clock: Any,
     ) -> None:
         self._dialogue, self._report, self._error_line, self._clock = dialogue, report, error_line, clock
-        self._allowed, self._counted = float(BURST), clock.seconds()
+        self._pace = _Pace(clock.seconds())
         self._program: Program | None = None
         self._lines = Lines(self._said_wrong, clock.seconds)
         self._turn: Deferred[TurnOver] | None = None
+        self._fault: Failure | None = None
         self.running = False
         self.ended: ProgramEnded | None = None
         self.stdout, self.stderr = Tail(ANSWER_LIMIT), Tail(ERRORS_LIMIT)
@@ -72,7 +94,7 @@ class AgentProgram:
             self.running = False
             raise
         self._program.ended.addCallbacks(self._over, self._lost)
-        self._write(self._dialogue.begin())
+        self._guarded(lambda: self._write(self._dialogue.begin()))
 
     def send(self, message: str, compact: bool = False) -> Deferred[TurnOver]:
         """
@@ -83,29 +105,18 @@ class AgentProgram:
         :returns: fires with its end; fails with :class:`~ironcurtain.container.errors.ContainerDied` if the sandbox
             ends, and with :class:`~ironcurtain.container.errors.EngineUnavailable`.
         """
-        data = self._dialogue.compact() if compact else self._dialogue.message(message)
-        if compact and not data:
-            return succeed(TurnOver(NOT_COMPACTED))
         turn: Deferred[TurnOver] = Deferred()
         self._turn = turn
-        self._write(data)
-        if not self._dialogue.resident and self._program is not None:
-            self._program.close_input()
+        self._guarded(lambda: self._begin(message, compact))
         return turn
 
     def join(self, message: str) -> bool:
         """:returns: whether a further message was handed over, to join the turn that runs."""
-        if self._turn is None or (data := self._dialogue.join(message)) is None:
-            return False
-        self._write(data)
-        return True
+        return self._turn is not None and self._told(lambda: self._dialogue.join(message))
 
     def interrupt(self) -> bool:
         """:returns: whether the program was asked to end its turn, and to go on."""
-        if not self.running or not (data := self._dialogue.interrupt()):
-            return False
-        self._write(data)
-        return True
+        return self.running and self._told(lambda: self._dialogue.interrupt() or None)
 
     async def end(self) -> None:
         """End it, with what it started: no further turn can begin."""
@@ -118,19 +129,50 @@ class AgentProgram:
         """Its outcome so far."""
         return TurnOutcome(self.ended.status if self.ended else None, self.stdout.kept, self.stderr.kept)
 
+    def _begin(self, message: str, compact: bool) -> None:
+        data = self._dialogue.compact() if compact else self._dialogue.message(message)
+        if compact and not data:
+            self._finish(TurnOver(NOT_COMPACTED))
+            return
+        self._write(data)
+        if not self._dialogue.resident and self._program is not None:
+            self._program.close_input()
+
+    def _told(self, make: Callable[[], bytes | None]) -> bool:
+        """:returns: whether there was something to tell the program, which has it now."""
+        told: list[bytes] = []
+
+        def tell() -> None:
+            if (data := make()) is not None:
+                self._write(data)
+                told.append(data)
+
+        self._guarded(tell)
+        return bool(told)
+
+    def _guarded(self, work: Callable[[], None]) -> None:
+        if self._fault is None:
+            try:
+                work()
+            except Exception as e:
+                self.log.failure("what an agent's program is told, or says, could not be handled")
+                why = f"internal error: {type(e).__name__}, in talking to the agent's program; see the session's log"
+                self._fault = Failure(SessionError("MESSAGE_FAILED", f"{why}. The next message starts it again"))
+                Deferred.fromCoroutine(self.end()).addErrback(
+                    lambda failure: self.log.failure("a program was not ended", failure)
+                )
+        if self._fault is not None:
+            self._finish(self._fault)
+
     def _write(self, data: bytes) -> None:
         if data and self._program is not None:
             self._program.write(data)
 
     def _output(self, data: bytes) -> Deferred[None] | None:
         self.stdout.feed(data)
-        self._take(self._dialogue.output(data))
-        now = self._clock.seconds()
-        self._allowed = min(BURST, self._allowed + (now - self._counted) * RATE) - len(data)
-        self._counted = now
-        if self._allowed >= 0:
-            return None
-        return deferLater(self._clock, -self._allowed / RATE, lambda: None)
+        self._guarded(lambda: self._take(self._dialogue.output(data)))
+        delay = self._pace.delay(self._clock.seconds(), len(data))
+        return deferLater(self._clock, delay, lambda: None) if delay else None
 
     def _errors(self, data: bytes) -> None:
         self.stderr.feed(data)
@@ -138,7 +180,7 @@ class AgentProgram:
 
     def _said_wrong(self, line: str) -> None:
         self._error_line(line)
-        self._take(self._dialogue.error_line(line))
+        self._guarded(lambda: self._take(self._dialogue.error_line(line)))
 
     def _take(self, found: Any) -> None:
         for report in found:
@@ -157,7 +199,7 @@ class AgentProgram:
     def _over(self, ended: ProgramEnded) -> None:
         self._lines.end()
         self.running, self.ended = False, ended
-        self._finish(self._dialogue.ended(self.outcome))
+        self._guarded(lambda: self._finish(self._dialogue.ended(self.outcome)))
 
     def _lost(self, failure: Failure) -> None:
         self._lines.end()

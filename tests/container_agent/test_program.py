@@ -10,29 +10,53 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
+from ironcurtain.agents.streams.dialogue import Dialogue
 from ironcurtain.agents.streams.reports import Report, Text, TurnOver
 from ironcurtain.container.container import ProgramEnded
 from ironcurtain.container.errors import ContainerDied
 from ironcurtain.container_agent.program import BURST, RATE, AgentProgram
+from ironcurtain.errors import SessionError
 from tests.agents.streams.replaying import dialogue
 
 RESULT = b'{"type": "result", "result": "done"}\n'
+
+
+class Faulty:
+    """A dialogue that fails at one of its methods, as one of a plug-in may."""
+
+    def __init__(self, at: str) -> None:
+        self._at, self._sound = at, dialogue("claude-code")
+
+    def __getattr__(self, name: str) -> Any:
+        def fail(*given: object) -> Any:
+            raise KeyError("session_id")
+
+        return fail if name == self._at else getattr(self._sound, name)
 
 
 class ProgramTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.clock, self.reports, self.lines = Clock(), list[Report](), list[str]()
         self.written: list[bytes] = []
+        self.ends = 0
         self.ended: Deferred[ProgramEnded] = Deferred()
         self.stdout: Callable[[bytes], Deferred[None] | None]
         self.stderr: Callable[[bytes], Any]
-        self.program = AgentProgram(dialogue("claude-code"), self.reports.append, self.lines.append, self.clock)
+        self.program = self.started(dialogue("claude-code"))
+
+    def started(self, talk: Dialogue, report: Callable[[Report], None] | None = None) -> AgentProgram:
+        """:returns: a program that runs."""
+        program = AgentProgram(talk, report or self.reports.append, self.lines.append, self.clock)
         sandbox: Any = SimpleNamespace(open=self.open)
-        self.successResultOf(Deferred.fromCoroutine(self.program.start(sandbox, ("x",), {})))
+        self.successResultOf(Deferred.fromCoroutine(program.start(sandbox, ("x",), {})))
+        return program
 
     async def open(self, argv: Any, *, stdout: Any, stderr: Any, environment: Any) -> Any:
         self.stdout, self.stderr = stdout, stderr
-        return SimpleNamespace(write=self.written.append, ended=self.ended)
+        return SimpleNamespace(write=self.written.append, ended=self.ended, end=self.end)
+
+    async def end(self) -> None:
+        self.ends += 1
 
     def test_a_turn_ends_while_the_program_goes_on(self) -> None:
         turn = self.program.send("hello")
@@ -61,6 +85,42 @@ class ProgramTests(SynchronousTestCase):
         self.ended.errback(ContainerDied("gone"))
         self.failureResultOf(turn, ContainerDied)
         self.assertFalse(self.program.running)
+
+    def test_a_fault_of_the_dialogue_fails_the_turn_at_once_and_ends_the_program(self) -> None:
+        for at in ("begin", "message", "output", "error_line", "ended"):
+            with self.subTest(at):
+                self.ended, self.ends = Deferred(), 0
+                program = self.started(Faulty(at))
+                turn = program.send("hello")
+                self.stdout(b"{}\n")
+                self.stderr(b"it broke\n")
+                if at == "ended":
+                    self.ended.callback(ProgramEnded(7, out_of_memory=False))
+                why = str(self.failureResultOf(turn, SessionError).value)
+                self.assertIn("internal error: KeyError", why)
+                self.assertEqual((program.running, self.ends), (False, 1))
+                self.stdout(RESULT)  # what comes afterwards is not read
+                self.assertEqual(len(self.flushLoggedErrors(KeyError)), 1)
+
+    def test_a_fault_in_handing_over_fails_the_turn_that_runs(self) -> None:
+        for at in ("join", "interrupt"):
+            with self.subTest(at):
+                program = self.started(Faulty(at))
+                turn = program.send("hello")
+                self.assertFalse(program.join("more") if at == "join" else program.interrupt())
+                self.failureResultOf(turn, SessionError)
+                self.assertFalse(program.running)
+                self.assertEqual(len(self.flushLoggedErrors(KeyError)), 1)
+
+    def test_a_fault_of_who_gets_the_reports_fails_the_turn(self) -> None:
+        def fail(report: Report) -> None:
+            raise KeyError(report)
+
+        program = self.started(dialogue("claude-code"), fail)
+        turn = program.send("hello")
+        self.stdout(b'{"type": "assistant", "message": {"content": [{"type": "text", "text": "done"}]}}\n')
+        self.failureResultOf(turn, SessionError)
+        self.assertEqual(len(self.flushLoggedErrors(KeyError)), 1)
 
     def test_a_flood_of_output_has_to_wait(self) -> None:
         self.assertIsNone(self.stdout(b"x" * BURST))
