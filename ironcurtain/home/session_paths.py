@@ -44,8 +44,13 @@ class SessionPaths:
 
     @property
     def agent_policies(self) -> Path:
-        """What the agent of a shell and those above it may do, for agents that it starts."""
+        """What the agent of a shell and those above it may do and use, for agents that it starts."""
         return self.directory / "agent-policies.json"
+
+    @property
+    def used_below(self) -> Path:
+        """What these used, by their own words."""
+        return self.directory / "used-below.jsonl"
 
     @property
     def snapshot(self) -> Path:

@@ -128,6 +128,7 @@ class Accounting:
     :param cost_of: returns the price of tokens in US dollars, or ``None`` if unknown.
     :param seconds: a monotonic clock.
     :param counted: says for how many tokens of the budget some tokens count.
+    :ivar spent: gets what was used here, and for how many tokens of the budget it counts.
     """
 
     def __init__(
@@ -140,6 +141,7 @@ class Accounting:
     ) -> None:
         self.budget, self._cost_of, self._emit, self._seconds = budget, cost_of, emit, seconds
         self._tokens_counted = counted
+        self.spent: Callable[[Usage, float], None] = lambda usage, counted: None
         self.turn = Usage()
         """Usage of the current turn so far."""
         self.turn_counted = 0.0
@@ -181,6 +183,7 @@ class Accounting:
         self.turn_counted += tokens
         self._time()
         self._emit(events.StepFinished(step=number, input_tokens=0, output_tokens=0, cost=None))
+        self.spent(Usage(), tokens)
 
     def failed(self, tokens: Tokens) -> None:
         """Count the usage of a model request that is no step: it failed, or the auto-approver made it."""
@@ -201,7 +204,9 @@ class Accounting:
 
     def _count(self, tokens: Tokens, cost: float | None) -> None:
         usage = Usage(input_tokens=tokens.prompt_tokens, output_tokens=tokens.output_tokens, cost=cost)
-        self._add(usage, self._tokens_counted(tokens))
+        counted = self._tokens_counted(tokens)
+        self._add(usage, counted)
+        self.spent(usage, counted)
 
     def _add(self, usage: Usage, counted: float) -> None:
         self._spend(Dimension.TOKENS, counted)

@@ -167,7 +167,7 @@ class AgentHand:
             self._child = None
         done = child.report.done
         outcome = child.stopped or (StepOutcome.FAILED if done is None or done.error else StepOutcome.DONE)
-        used = self.budget.below(done, f"the agent on {host}" if host else "the agent below")
+        used = self.budget.below(done, f"the agent on {host}" if host else "the agent below", here=not host)
         said = (child.report.text(used), child.errors if done is None else "")
         data = "\n".join(part for part in said if part).encode("utf-8", "replace").replace(b"\n", b"\r\n")
         self.admission.close(call, STATUSES.get(outcome, "error"), data)

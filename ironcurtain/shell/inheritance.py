@@ -3,7 +3,7 @@ What the agents above one may do and use, as a variable of the environment has i
 
 OpenSSH passes on variables with names like this one where ``SendEnv LC_*`` and ``AcceptEnv LC_*`` are set, as Debian,
 Ubuntu and Fedora do. What it says only narrows, so that nobody gains by writing one. On one machine, the processes say
-it too (:mod:`~ironcurtain.shell.narrowing`), which no variable changes.
+it too (:mod:`~ironcurtain.shell.nesting`), which no variable changes.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import hashlib
 import os
 import pwd
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from twisted.internet.interfaces import IReactorTime
 
 from ironcurtain.errors import SessionError, Unavailable, UsageError
 from ironcurtain.home.layout import person_home
+from ironcurtain.home.session_paths import SessionPaths
 from ironcurtain.llm.registry import Chosen
 from ironcurtain.mcp_proxy.admission import CallAdmission
 from ironcurtain.mcp_proxy.hooks import Hooks
@@ -38,7 +39,8 @@ from ironcurtain.shell.judge import HookedJudge
 from ironcurtain.shell.messages import Notice
 from ironcurtain.shell.model import ConfirmMode, PlanParts
 from ironcurtain.shell.model_requests import ModelRequests
-from ironcurtain.shell.narrowing import DEEPEST_AGENT, KIND, NarrowedGate, leave_policies, policies_above
+from ironcurtain.shell.narrowing import DEEPEST_AGENT, NarrowedGate
+from ironcurtain.shell.nesting import KIND, Nesting, agents_above, policies_above
 from ironcurtain.shell.plan_snapshots import PlanSnapshots
 from ironcurtain.shell.scrubbing import Scrubber, secrets_of
 from ironcurtain.shell.server_tools import ServerTools, ToolHand
@@ -179,7 +181,8 @@ class _Making:
         self, agent: ShellAgent, model: SessionModel, wrapped: WrappedShell, runner: CommandRunner
     ) -> Assistant:
         core, own = self._core, self._settings.shell
-        policies = self._policies()
+        above = agents_above(core.services.home)
+        policies = self._policies(above)
         gate = self._gate(wrapped, policies)
         hooks = Hooks(self._reactor, core.services.home.hooks, self._environ, own.hook_seconds, os.geteuid())
         admission = self._admission()
@@ -192,7 +195,9 @@ class _Making:
         judge = HookedJudge(gate, hooks, asked, agent.tell)
         self._tools.tell = agent.tell
         calls = ToolHand(self._tools, self._reactor, own.output_bytes, gate.narrows, admission)
-        budget = SessionBudget(model.accounting(policies), core.request.terminal is not None, agent.tell)
+        nesting = Nesting(core.paths, above, policies)
+        budget = SessionBudget(model.accounting(policies), core.request.terminal is not None, agent.tell, nesting)
+        budget.settle()
         agents = AgentHand(
             self._reactor,
             admission,
@@ -286,18 +291,17 @@ class _Making:
             *(("--policy", str(policy)) if policy else ()),
         )
 
-    def _policies(self) -> AgentPolicies:
+    def _policies(self, agents: Sequence[SessionPaths]) -> AgentPolicies:
         """
-        :returns: what this agent and those above it may do, left for those below.
+        :param agents: above this one.
+        :returns: what this agent and those above it may do.
         :raises ConfigurationError: a policy above is wrong or cannot be read.
         :raises SessionError: too many agents are above this one.
         """
-        above = policies_above(self._core.services.home, self._environ)
+        above = policies_above(agents, self._environ)
         if max(above.depth, self._start.trace.depth) > DEEPEST_AGENT:
             raise SessionError("SESSION_INIT_FAILED", f"over {DEEPEST_AGENT} agents have started one another")
-        policies = above.joined(self._policy.approval)
-        leave_policies(self._core.paths, policies)
-        return policies
+        return above.joined(self._policy.approval)
 
     def _gate(self, wrapped: WrappedShell, policies: AgentPolicies) -> NarrowedGate:
         """:raises ConfigurationError: a policy above is wrong."""

@@ -1,67 +1,17 @@
-"""
-Agents that agents start may do no more than those above them.
-
-The kernel says which processes are above this one, which no variable changes, and each agent of a shell leaves its
-tables in its session's directory, which is protected. Only those of agents on other machines come as a variable.
-"""
+"""Agents that agents start may do no more than those above them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
 from ironcurtain.command_rules import Risk
-from ironcurtain.errors import ConfigurationError
-from ironcurtain.files.atomic import write_atomically
-from ironcurtain.home.layout import Home
-from ironcurtain.home.registry import SessionRegistry, read_small_file
-from ironcurtain.home.session_paths import SessionPaths
 from ironcurtain.policy.verdict import SEVERITY, Decision, Verdict
-from ironcurtain.process.identity import processes_above
 from ironcurtain.shell.gate import CommandGate
-from ironcurtain.shell.inheritance import SIZE_LIMIT, AgentPolicies, policies_in
 
 DEEPEST_AGENT = 8
 """How many agents may be above one."""
-
-KIND = "shell"
-"""Of sessions whose agents leave their tables."""
-
-
-def policies_above(home: Home, environ: Mapping[str, str]) -> AgentPolicies:
-    """
-    :param environ: of this process, which an agent on another machine may have passed on.
-    :returns: what the agents may do that are above this process.
-    :raises ConfigurationError: one is there, and its tables cannot be read.
-    """
-    found = policies_in(environ)
-    agents = {entry.pid: entry for entry in SessionRegistry(home.registry).here() if entry.kind == KIND}
-    for pid in processes_above():
-        if pid in agents:
-            return _read(home.session(agents[pid].session_id)).merged(found)
-    return found
-
-
-def leave_policies(paths: SessionPaths, policies: AgentPolicies) -> None:
-    """
-    Leave them for agents that this one starts.
-
-    :raises ConfigurationError: the file cannot be written.
-    """
-    try:
-        write_atomically(paths.agent_policies, msgspec.json.encode(policies))
-    except OSError as e:
-        raise ConfigurationError(str(paths.agent_policies), f"cannot be written: {e.strerror}") from e
-
-
-def _read(paths: SessionPaths) -> AgentPolicies:
-    path = paths.agent_policies
-    try:
-        return msgspec.json.decode(read_small_file(path, SIZE_LIMIT), type=AgentPolicies)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as e:
-        why = f"what the agent above this one may do cannot be read, so that this one does not start: {e}"
-        raise ConfigurationError(str(path), why) from e
 
 
 class NarrowedGate:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, TypeVar
+from contextlib import suppress
+from typing import Final
 
 import msgspec
 from twisted.internet.defer import Deferred
 
-from ironcurtain.errors import SessionError, UsageError
+from ironcurtain.errors import ConfigurationError, SessionError, UsageError
 from ironcurtain.session.budget import Accounting, Dimension
 from ironcurtain.session.model import Usage
 from ironcurtain.shell.inheritance import AgentPolicies
 from ironcurtain.shell.messages import BudgetReached, InstructionDone, Message, Notice
-
-T = TypeVar("T", int, float)
+from ironcurtain.shell.nesting import Nesting, Used, believable
 
 TOKENS_SETTING: Final = "shell.max_tokens_per_session"
 """The setting whose limit a person may exceed."""
@@ -22,25 +22,30 @@ TOKENS_SETTING: Final = "shell.max_tokens_per_session"
 MORE: Final = 0.5
 """Part of the limit that a person is offered more at a time."""
 
-MOST_USED: Final = 10**12
-"""Most tokens, or US dollars, that an agent below is believed to have used; larger numbers could not be added up."""
-
 
 class SessionBudget:
     """
     :param accounting: of the session.
     :param asks: whether there is a person in the terminal who can be asked at the limit; else the instruction ends.
     :param tell: gets messages for front ends.
+    :param nesting: tells the agents above and below; ``None``: there can be none.
     :ivar known: whether all that the last instruction used is known.
     :ivar turn_below: what agents below used of it.
     """
 
-    def __init__(self, accounting: Accounting, asks: bool, tell: Callable[[Message], None]) -> None:
-        self.accounting, self._asks, self._tell = accounting, asks, tell
+    def __init__(
+        self,
+        accounting: Accounting,
+        asks: bool,
+        tell: Callable[[Message], None],
+        nesting: Nesting | None = None,
+    ) -> None:
+        self.accounting, self._asks, self._tell, self._nesting = accounting, asks, tell, nesting
         self._more = (accounting.budget.limits.tokens or 0) * MORE
         self._answer: Deferred[bool] | None = None
         self.known = True
         self.turn_below = Usage()
+        accounting.spent = self._spent
 
     def begin(self) -> None:
         """An instruction begins."""
@@ -57,31 +62,41 @@ class SessionBudget:
         :returns: what agents below may do and use: no more than is left.
         :raises UsageError: nothing is left.
         """
-        left = {each: self.accounting.left(each) for each in (Dimension.TOKENS, Dimension.COST)}
-        if 0 in left.values():
+        left = self._left()
+        if 0 in left:
             raise UsageError("nothing of the budget is left for another agent")
-        return policies.merged(AgentPolicies(tokens=left[Dimension.TOKENS], cost=left[Dimension.COST]))
+        return policies.merged(AgentPolicies(tokens=left[0], cost=left[1]))
 
-    def below(self, done: InstructionDone | None, name: str) -> str:
+    def settle(self) -> None:
         """
-        Count what an agent below used. It is believed, between nothing and :data:`MOST_USED`.
+        Count what agents below have said to have used, and let them know what is left.
+
+        :raises SessionError: it cannot be read.
+        :raises ConfigurationError: it cannot be written.
+        """
+        if self._nesting is not None:
+            for used in self._nesting.taken():
+                self._count(used)
+            self._nesting.leave(*self._left())
+
+    def below(self, done: InstructionDone | None, name: str, here: bool) -> str:
+        """
+        Count what an agent below used. It is believed, within limits.
 
         :param done: how it ended; ``None``: it did not say.
         :param name: of the agent.
+        :param here: whether it is on this machine, where it has said so after each model request.
         :returns: that, in words.
         """
         done = done or InstructionDone(usage_known=False)
-        tokens_in, tokens_out = _believable(done.tokens_in), _believable(done.tokens_out)
-        cost = None if done.cost is None else float(_believable(done.cost))
-        counted = _believable(done.counted) or tokens_in + tokens_out
-        usage = Usage(input_tokens=tokens_in, output_tokens=tokens_out, cost=cost)
-        self.accounting.below(usage, counted)
-        before = self.turn_below
-        self.turn_below = Usage(
-            input_tokens=before.input_tokens + tokens_in, output_tokens=before.output_tokens + tokens_out
-        )
-        words = f"tokens: {tokens_in:,} in, {tokens_out:,} out" if tokens_in or tokens_out else ""
-        words += f", ${cost:.4f}" if words and cost is not None else ""
+        used = believable(Used(done.tokens_in, done.tokens_out, done.counted, done.cost))
+        if here:
+            with suppress(SessionError, ConfigurationError):  # before the next model request it is said
+                self.settle()
+        else:
+            self._tell_above(self._count(used))
+        words = f"tokens: {used.tokens_in:,} in, {used.tokens_out:,} out" if used.tokens_in or used.tokens_out else ""
+        words += f", ${used.cost:.4f}" if words and used.cost is not None else ""
         if done.usage_known and (words or done.error):
             return words
         self.known = False
@@ -95,6 +110,9 @@ class SessionBudget:
 
         :raises SessionError: a limit is reached, and nobody has allowed more.
         """
+        self.settle()
+        if self._nesting is not None:
+            self._nesting.require()
         try:
             self.accounting.require()
         except SessionError:
@@ -112,6 +130,7 @@ class SessionBudget:
             finally:
                 self._answer = None
             budget.extend(self._more)
+            self.settle()
 
     def answer(self, go_on: bool) -> None:
         """
@@ -123,6 +142,24 @@ class SessionBudget:
             raise UsageError("no budget is used up now")
         self._answer.callback(go_on)
 
+    def _spent(self, usage: Usage, counted: float) -> None:
+        self._tell_above(Used(usage.input_tokens, usage.output_tokens, counted, usage.cost))
 
-def _believable(said: T) -> T | int:
-    return min(max(said, 0), MOST_USED)
+    def _tell_above(self, used: Used) -> None:
+        if self._nesting is not None:
+            self._nesting.use(used)
+            self._nesting.leave(*self._left())
+
+    def _count(self, used: Used) -> Used:
+        """:returns: it, with the tokens of the budget."""
+        counted = used.counted or used.tokens_in + used.tokens_out
+        usage = Usage(input_tokens=used.tokens_in, output_tokens=used.tokens_out, cost=used.cost)
+        self.accounting.below(usage, counted)
+        before = self.turn_below
+        self.turn_below = Usage(
+            input_tokens=before.input_tokens + used.tokens_in, output_tokens=before.output_tokens + used.tokens_out
+        )
+        return msgspec.structs.replace(used, counted=counted)
+
+    def _left(self) -> tuple[float | None, float | None]:
+        return self.accounting.left(Dimension.TOKENS), self.accounting.left(Dimension.COST)

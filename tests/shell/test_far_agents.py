@@ -134,8 +134,8 @@ class FarAgentTests(FarCase):
         )
         self.assertEqual(self.ends()[0], 0)
         (paths,) = self.far.glob("sessions/*")
-        policies = json.loads(next(path for path in paths.iterdir() if "agent" in path.name).read_bytes())
-        self.assertEqual((policies["tokens"], policies["depth"]), (4990, 2))
+        policies = json.loads((paths / "agent-policies.json").read_bytes())["policies"]
+        self.assertEqual((policies["tokens"], policies["depth"]), (4990 - 3030, 2))
         ids = [
             {json.loads(line)["trace_id"] for line in (home / "traces.jsonl").read_text().splitlines()}
             for home in (self.product.home, self.far)

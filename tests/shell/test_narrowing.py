@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
+import subprocess
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.errors import ConfigurationError
-from ironcurtain.home.layout import find_home
-from ironcurtain.home.registry import SessionEntry, SessionRegistry
 from ironcurtain.policy.verdict import SEVERITY, Decision
-from ironcurtain.process.identity import identify
-from ironcurtain.shell.inheritance import VARIABLE, AgentPolicies, as_variable
-from ironcurtain.shell.narrowing import DEEPEST_AGENT, NarrowedGate, leave_policies, policies_above
-from tests.audit.doubles import scratch
+from ironcurtain.shell.inheritance import VARIABLE
+from ironcurtain.shell.narrowing import DEEPEST_AGENT, NarrowedGate
 from tests.cli.cases import ProductCase
 from tests.shell.test_gate import HERE, gate
 
@@ -94,78 +89,37 @@ class EscapeTests(SynchronousTestCase):
             self.assertNotIn("structural-agent", allowing.judged(command, HERE).asking, command)
 
 
-class AboveTests(SynchronousTestCase):
-    """Agents are found by their processes."""
-
-    def setUp(self) -> None:
-        self.home = find_home({"HOME": str(scratch(self))}, os.geteuid())
-        self.home.prepare()
-
-    def agent(self, session_id: str, pid: int, kind: str = "shell") -> None:
-        """A session is live."""
-        self.home.session(session_id).directory.mkdir(parents=True)
-        owner = identify(pid)
-        entry = SessionEntry(
-            session_id=session_id,
-            escalation_dir="",
-            label="",
-            started_at="",
-            pid=pid,
-            pid_start_time=owner.start_time,
-            boot_id=owner.boot_id,
-            kind=kind,
-        )
-        SessionRegistry(self.home.registry).add(entry)
-
-    def test_none_is_above(self) -> None:
-        self.agent("ours", os.getpid())
-        self.agent("other", os.getppid(), kind="loop")
-        self.assertEqual(policies_above(self.home, {}), AgentPolicies())
-
-    def test_what_it_left_is_read(self) -> None:
-        self.agent("parent", os.getppid())
-        both = AgentPolicies().joined(NARROW).joined(NARROW).joined(WIDE)
-        self.assertEqual((both.tables, both.depth), ((NARROW, WIDE), 3))
-        leave_policies(self.home.session("parent"), both)
-        self.assertEqual(policies_above(self.home, {}), both)
-        self.assertEqual(self.home.session("parent").agent_policies.stat().st_mode & 0o777, 0o600)
-
-    def test_agents_on_other_machines_count_too(self) -> None:
-        self.agent("parent", os.getppid())
-        leave_policies(self.home.session("parent"), AgentPolicies().joined(NARROW))
-        far = AgentPolicies().joined(WIDE).joined(NARROW)
-        found = policies_above(self.home, {VARIABLE: as_variable(far)})
-        self.assertEqual(found, AgentPolicies((NARROW, WIDE), 2))
-
-    def test_what_cannot_be_read_is_an_error(self) -> None:
-        self.agent("parent", os.getppid())
-        self.assertRaises(ConfigurationError, policies_above, self.home, {})
-        self.home.session("parent").agent_policies.write_bytes(b'{"tables": 1}')
-        self.assertRaises(ConfigurationError, policies_above, self.home, {})
-
-
 class ProductTests(ProductCase):
     """An agent whose plan starts another."""
 
-    def child(self, *options: str, inner: str) -> tuple[str, list[dict[str, Any]]]:
+    def start(self, *options: str, inner: str, tokens: int = 10) -> subprocess.CompletedProcess[str]:
         """
         Start an agent that starts another one.
 
         :param options: of the second.
         :param inner: the command that this one wants to run.
-        :returns: what it printed, and what is in its audit log.
+        :param tokens: that it uses for each model request.
         """
         self.product.home.mkdir(mode=0o700)
         command = self.product.command("shell")[0]
         (self.product.home / "policy.toml").write_text(POLICY % command)
         (self.product.project / "wide.toml").write_text("version = 1\n[approval]\ndefault = 'allow'\n")
         (self.product.project / "child.toml").write_text(
-            f'version = 1\n[[turns]]\ncommands = [{{ command = "{inner}", purpose = "x" }}]\n[[turns]]\ntext = "So."\n'
+            f'version = 1\n[[turns]]\ncommands = [{{ command = "{inner}", purpose = "x" }}]\n'
+            f"usage = {{ input_tokens = {tokens} }}\n[[turns]]\ntext = 'So.'\nusage = {{ input_tokens = {tokens} }}\n"
         )
         self.product.environ["SHELL"] = "/bin/bash"
         words = f"{command} shell --backend scripted:child.toml {' '.join(options)} --json -c go </dev/null >out 2>err"
         model = self.product.script({"commands": [{"command": words, "purpose": "x"}]}, {"text": "Done."})
-        done = self.product.run("shell", "--backend", model, "-c", "start it")
+        return self.product.run("shell", "--backend", model, "-c", "start it")
+
+    def child(self, *options: str, inner: str) -> tuple[str, list[dict[str, Any]]]:
+        """
+        Start an agent that starts another one, which does what it should: see :meth:`start`.
+
+        :returns: what it printed, and what is in its audit log.
+        """
+        done = self.start(*options, inner=inner)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         logs = [path.read_text().splitlines() for path in self.product.home.glob("sessions/*/audit.jsonl")]
         calls = [record for log in logs for record in map(json.loads, log) if record["kind"] == "call"]
@@ -182,6 +136,17 @@ class ProductTests(ProductCase):
     def test_it_may_do_what_both_may(self) -> None:
         out, (call,) = self.child("--policy", "wide.toml", inner="echo inner")
         self.assertEqual(call["decision"], "allow", out)
+
+    def test_it_may_use_no_more_than_is_left_above_and_that_counts_there(self) -> None:
+        self.product.environ["IRONCURTAIN_SHELL_MAX_TOKENS_PER_SESSION"] = "50000"
+        done = self.start(inner="echo inner", tokens=49_900)
+        out = (self.product.project / "out").read_text()
+        self.assertIn("the budget of the agent that started this one is used up", out)
+        self.assertIn("after raising shell.max_tokens_per_session", done.stdout + done.stderr)
+        self.assertNotIn("Done.", done.stdout)
+        histories = [path.read_text().splitlines() for path in self.product.home.glob("sessions/*/history.jsonl")]
+        turns = [turn for lines in histories for turn in map(json.loads, lines) if "usage" in turn]
+        self.assertEqual([turn["usage"]["input_tokens"] for turn in turns], [49_900, 49_900])
 
     def test_not_endlessly_deep(self) -> None:
         self.product.environ |= {"UA_TRACE_ID": "ab", "UA_SPAN_ID": "cd", "UA_TRACE_DEPTH": str(DEEPEST_AGENT)}

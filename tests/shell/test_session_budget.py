@@ -114,14 +114,14 @@ class BelowTests(AssistantTestCase):
     def test_tokens_and_money_count_in_the_limits_of_the_agent_above(self) -> None:
         budget = self.budget(tokens=1000, cost=1.0)
         said = InstructionDone(tokens_in=600, tokens_out=50, counted=200, cost=0.25)
-        self.assertEqual(budget.below(said, "it"), "tokens: 600 in, 50 out, $0.2500")
+        self.assertEqual(budget.below(said, "it", here=False), "tokens: 600 in, 50 out, $0.2500")
         left = budget.narrowed(AgentPolicies(({"x": 1},), 2, tokens=900, cost=0.5))
         self.assertEqual(left, AgentPolicies(({"x": 1},), 2, tokens=800, cost=0.5))
         self.assertEqual((budget.usage.input_tokens, budget.usage.output_tokens, budget.usage.cost), (600, 50, 0.25))
         self.assertEqual(budget.turn_below.input_tokens, 600)
-        budget.below(msgspec.structs.replace(said, counted=0.0), "it")
+        budget.below(msgspec.structs.replace(said, counted=0.0), "it", here=False)
         self.assertEqual(budget.narrowed(AgentPolicies()).tokens, 150)
-        budget.below(said, "it")
+        budget.below(said, "it", here=False)
         self.assertIsInstance(self.events[-1], BudgetExhausted)
         self.assertRaises(SessionError, budget.accounting.require)
         with self.assertRaisesRegex(UsageError, "nothing of the budget is left"):
@@ -133,26 +133,26 @@ class BelowTests(AssistantTestCase):
     def test_what_is_not_known_is_said(self) -> None:
         for done in (None, InstructionDone(text="So."), InstructionDone(usage_known=False)):
             budget = self.budget(tokens=1000)
-            self.assertEqual(budget.below(done, "the agent on far"), "tokens: not known")
+            self.assertEqual(budget.below(done, "the agent on far", here=False), "tokens: not known")
             self.assertIn("the agent on far did not say how many tokens it used", self.told[-1].text)  # type: ignore[union-attr]
             self.assertFalse(budget.usage.token_tracking_available)
         budget = self.budget()
         budget.begin()
         self.assertTrue(budget.usage.token_tracking_available)
-        budget.below(InstructionDone(tokens_in=10, usage_known=False), "it")
+        budget.below(InstructionDone(tokens_in=10, usage_known=False), "it", here=False)
         self.assertIn("all that it used", self.told[-1].text)  # type: ignore[union-attr]
         self.assertEqual(budget.usage.input_tokens, 10)
 
     def test_none_gives_tokens_back(self) -> None:
         budget = self.budget(tokens=1000, cost=1.0)
-        budget.below(InstructionDone(tokens_in=-500, tokens_out=10, counted=-1e9, cost=-5.0), "it")
+        budget.below(InstructionDone(tokens_in=-500, tokens_out=10, counted=-1e9, cost=-5.0), "it", here=False)
         self.assertEqual(budget.narrowed(AgentPolicies()), AgentPolicies(tokens=990, cost=1.0))
 
     def test_no_number_is_too_large_to_be_counted(self) -> None:
         for said in (InstructionDone(tokens_in=10**5000), InstructionDone(tokens_out=1, counted=1e308, cost=1e308)):
             budget = self.budget(tokens=1000, cost=1.0)
-            budget.below(said, "it")
-            budget.below(said, "it")
+            budget.below(said, "it", here=False)
+            budget.below(said, "it", here=False)
             self.assertEqual(budget.accounting.left(Dimension.TOKENS), 0)
             self.assertLess(budget.accounting.turn_counted, inf)
             self.assertLess(budget.usage.cost or 0.0, inf)

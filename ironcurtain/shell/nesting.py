@@ -1,0 +1,197 @@
+"""
+Agents that agents start, on this machine: what those above leave to them, and what they use of it.
+
+The kernel says which processes are above this one, which no variable changes. Each agent of a shell leaves its tables
+and what is left of its budget in its session's directory, which is protected, and there those below it write what they
+use, so that it counts whoever started them, and however they end. Agents on other machines have a variable.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final, TypeVar
+
+import msgspec
+
+from ironcurtain.errors import ConfigurationError, SessionError
+from ironcurtain.files.atomic import write_atomically
+from ironcurtain.home.layout import Home
+from ironcurtain.home.registry import SessionRegistry, read_small_file
+from ironcurtain.home.session_paths import SessionPaths
+from ironcurtain.process.identity import processes_above
+from ironcurtain.shell.inheritance import SIZE_LIMIT, AgentPolicies, least, policies_in
+
+T = TypeVar("T", int, float)
+
+KIND: Final = "shell"
+"""Of sessions whose agents leave something to those below."""
+
+MOST_USED: Final = 10**12
+"""Most tokens, or US dollars, that an agent below is believed to have used; larger numbers could not be added up."""
+
+USED_LIMIT: Final = 1024 * 1024
+"""Most bytes that agents below may write between two looks: some ten thousand model requests."""
+
+
+class Used(msgspec.Struct, frozen=True):
+    """
+    What an agent used for one model request.
+
+    :param counted: tokens of the budget.
+    :param cost: in US dollars; ``None``: not known.
+    """
+
+    tokens_in: int = 0
+    tokens_out: int = 0
+    counted: float = 0.0
+    cost: float | None = None
+
+
+class Left(msgspec.Struct, frozen=True):
+    """
+    What an agent leaves to those below it.
+
+    :param policies: what they may do and use at most.
+    :param taken: bytes of what they have said to have used that are counted in it.
+    """
+
+    policies: AgentPolicies
+    taken: int = 0
+
+
+def agents_above(home: Home) -> tuple[SessionPaths, ...]:
+    """:returns: the sessions of the agents above this process, the nearest first."""
+    agents = {entry.pid: entry for entry in SessionRegistry(home.registry).here() if entry.kind == KIND}
+    return tuple(home.session(agents[pid].session_id) for pid in processes_above() if pid in agents)
+
+
+def policies_above(above: Sequence[SessionPaths], environ: Mapping[str, str]) -> AgentPolicies:
+    """
+    :param above: see :func:`agents_above`.
+    :param environ: of this process, which an agent on another machine may have passed on.
+    :returns: what those above leave.
+    :raises ConfigurationError: that cannot be read.
+    """
+    policies = policies_in(environ)
+    for paths in above:
+        policies = _left_now(paths).merged(policies)
+    return policies
+
+
+class Nesting:
+    """
+    One agent between those above and those below it.
+
+    :param own: files of its session.
+    :param above: of those above.
+    :param policies: what this agent and those above it may do.
+    """
+
+    def __init__(self, own: SessionPaths, above: Sequence[SessionPaths], policies: AgentPolicies) -> None:
+        self._own, self._above, self._policies = own, tuple(above), policies
+        self._taken = 0
+        self._left: Left | None = None
+
+    def leave(self, tokens: float | None, cost: float | None) -> None:
+        """
+        Let agents below know what is left.
+
+        :raises ConfigurationError: the file cannot be written.
+        """
+        limits = {"tokens": least(self._policies.tokens, tokens), "cost": least(self._policies.cost, cost)}
+        left = Left(msgspec.structs.replace(self._policies, **limits), self._taken)
+        if left == self._left:
+            return
+        try:
+            write_atomically(self._own.agent_policies, msgspec.json.encode(left), durable=False)
+        except OSError as e:
+            raise ConfigurationError(str(self._own.agent_policies), f"cannot be written: {e.strerror}") from e
+        self._left = left
+
+    def taken(self) -> list[Used]:
+        """
+        :returns: what agents below have used since the last look.
+        :raises SessionError: that cannot be read.
+        """
+        found, self._taken = _used(self._own.used_below, self._taken)
+        return found
+
+    def use(self, used: Used) -> None:
+        """
+        Say to all above what this agent has used.
+
+        :raises SessionError: they cannot be told, so that nothing more may be used.
+        """
+        for paths in self._above:
+            try:
+                flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+                descriptor = os.open(paths.used_below, flags, 0o600)
+                try:
+                    os.write(descriptor, msgspec.json.encode(used) + b"\n")  # whole: others write there, too
+                finally:
+                    os.close(descriptor)
+            except OSError as e:
+                why = f"what is used here cannot be counted for the agent that started this one: {e.strerror}"
+                raise SessionError("MESSAGE_FAILED", why) from e
+
+    def require(self) -> None:
+        """:raises SessionError: nothing is left of the budget of an agent above, or nobody knows what is."""
+        for paths in self._above:
+            try:
+                left = _left_now(paths)
+            except ConfigurationError as e:
+                raise SessionError("MESSAGE_FAILED", str(e)) from e
+            if 0 in (left.tokens, left.cost):
+                why = "the budget of the agent that started this one is used up: go on there, or raise its limit"
+                raise SessionError("MESSAGE_FAILED", why)
+
+
+def _left_now(paths: SessionPaths) -> AgentPolicies:
+    path = paths.agent_policies
+    try:
+        left = msgspec.json.decode(read_small_file(path, SIZE_LIMIT), type=Left)
+        used, _ = _used(paths.used_below, left.taken)
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError, SessionError) as e:
+        why = f"what the agent above this one leaves cannot be read, so that this one does nothing: {e}"
+        raise ConfigurationError(str(path), why) from e
+    tokens = _less(left.policies.tokens, sum(each.counted for each in used))
+    cost = _less(left.policies.cost, sum(each.cost or 0.0 for each in used))
+    return msgspec.structs.replace(left.policies, tokens=tokens, cost=cost)
+
+
+def _less(limit: float | None, used: float) -> float | None:
+    return None if limit is None else max(limit - used, 0.0)
+
+
+def _used(path: Path, taken: int) -> tuple[list[Used], int]:
+    """
+    :param taken: bytes that are known.
+    :returns: what else is there, and how many bytes are known then.
+    :raises SessionError: it is shorter than that, or is not what agents write.
+    """
+    try:
+        data = read_small_file(path, SIZE_LIMIT)
+    except FileNotFoundError:
+        data = b""
+    except OSError as e:
+        raise SessionError("MESSAGE_FAILED", f"what agents below used cannot be read: {e}") from e
+    more = data[taken : data.rfind(b"\n") + 1]
+    if len(data) < taken or len(more) > USED_LIMIT:
+        raise SessionError("MESSAGE_FAILED", f"what agents below used cannot be read: {path} was changed by others")
+    try:
+        found = [msgspec.json.decode(line, type=Used) for line in more.splitlines()]
+    except (msgspec.DecodeError, UnicodeDecodeError) as e:
+        raise SessionError("MESSAGE_FAILED", f"what agents below used cannot be read in {path}: {e}") from e
+    return [believable(each) for each in found], taken + len(more)
+
+
+def believable(said: Used) -> Used:
+    """:returns: what an agent below used, between nothing and :data:`MOST_USED`."""
+    cost = None if said.cost is None else float(_bounded(said.cost))
+    return Used(_bounded(said.tokens_in), _bounded(said.tokens_out), _bounded(said.counted), cost)
+
+
+def _bounded(said: T) -> T | int:
+    return min(max(said, 0), MOST_USED)
