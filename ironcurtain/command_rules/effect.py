@@ -26,6 +26,7 @@ class Effects:
     :param fills: directories in which it makes or changes files that its text does not name.
     :param strays: whether these can also be files elsewhere, as links in an archive lead there.
     :param lands: what it may write instead, with all that is in it: ``cp a b`` writes ``b/a`` if ``b`` is a directory.
+    :param repository: whether ``.`` in these stands for all of a repository of git, whose root can lie above.
     :param addresses: of the network.
     """
 
@@ -37,6 +38,7 @@ class Effects:
     fills: Words = ()
     strays: bool = False
     lands: Words = ()
+    repository: bool = False
     addresses: Words = ()
 
     @property

@@ -90,10 +90,11 @@ def git(words: Words) -> Effects:
     if dangerous or any("::" in word.text for word in rest):
         return UNKNOWN_EFFECTS
     effects = _subcommand(name, found, rest, words)
-    if not (effects.writes and name in _CHANGES_FILES):
-        return effects
-    mark = next((index for index, word in enumerate(words) if word.text == "--"), 0)
-    return replace(effects, lands=words[mark + 1 :] if mark and name in ("checkout", "restore", "rm") else (HERE,))
+    if effects.writes and name in _CHANGES_FILES:
+        mark = next((index for index, word in enumerate(words) if word.text == "--"), 0)
+        lands = words[mark + 1 :] if mark and name in ("checkout", "restore", "rm") else (HERE,)
+        effects = replace(effects, lands=lands)
+    return replace(effects, repository=any(word is HERE for word in effects.trees))  # and not "." of the command
 
 
 def _before_subcommand(words: Words) -> Words:

@@ -38,6 +38,7 @@ from ironcurtain.shell.permissions import (
     glob_names,
     most_severe,
 )
+from ironcurtain.shell.repositories import repository_root, whole_repository
 from ironcurtain.shell.reversal import reversal_of
 
 _HOME_CHANGED = re.compile(rf"(?<![$\w{{/.])(?:IRONCURTAIN_HOME|HOME|{VARIABLE})\b(?!/)")
@@ -85,6 +86,7 @@ class CommandGate:
     :param realpath: follows symbolic links, as :func:`os.path.realpath`.
     :param workspace: absolute path of the directory whose files snapshots have.
     :param shell: the user's shell: ``bash``, ``zsh`` or ``fish``.
+    :param root: see :func:`~ironcurtain.shell.repositories.repository_root`.
     """
 
     def __init__(
@@ -95,7 +97,9 @@ class CommandGate:
         realpath: Callable[[str], str],
         workspace: str,
         shell: str = "bash",
+        root: Callable[[str], str] = repository_root,
     ) -> None:
+        self._root = root
         self._approval, self._home, self._realpath, self._shell = approval, home, realpath, shell
         self._protected, self._workspace = tuple(protected), workspace
         self._network = NetworkPermissions(approval)
@@ -183,7 +187,10 @@ class CommandGate:
             variables["PWD"] = directory
         line = read_command(command, variables, self._shell)
         places = Places(self._home, directories_of(line, directory, self._home), self._realpath)
-        found = tuple((each, effects(each)) for each in line.commands)
+        found = tuple(
+            (each, tuple(whole_repository(effect, places, self._root) for effect in effects(each)))
+            for each in line.commands
+        )
         return _Case(command, directory, line, places, self._roots(), self._denied_globs(directory), found)
 
     def _denial(self, case: _Case) -> Opinion | None:
