@@ -29,6 +29,10 @@ class Dimension(StrEnum):
     COST = "cost"
 
 
+UNPRICED = "what the model costs is not known: budget.cost does not limit it; set [prices.MODEL] if it has no price"
+"""The notice, once, where costs have a limit and cannot be counted."""
+
+
 @dataclass(frozen=True, slots=True)
 class BudgetLimits:
     """
@@ -147,6 +151,7 @@ class Accounting:
         self.turn_counted = 0.0
         """The tokens of the budget that it counts for."""
         self._counted = 0.0
+        self._unpriced = False
 
     def begin(self) -> None:
         """Start a turn."""
@@ -180,6 +185,7 @@ class Accounting:
         """
         self._spend(Dimension.STEPS, 1)
         self._spend(Dimension.TOKENS, tokens)
+        self._priced(None)
         self.turn_counted += tokens
         self._time()
         self._emit(events.StepFinished(step=number, input_tokens=0, output_tokens=0, cost=None))
@@ -211,6 +217,7 @@ class Accounting:
     def _add(self, usage: Usage, counted: float) -> None:
         self._spend(Dimension.TOKENS, counted)
         self._spend(Dimension.COST, usage.cost or 0.0)
+        self._priced(usage.cost)
         self.turn_counted += counted
         known = None if usage.cost is None and self.turn.cost is None else (self.turn.cost or 0.0) + (usage.cost or 0.0)
         self.turn = Usage(
@@ -219,6 +226,11 @@ class Accounting:
             cost=known,
         )
         self._time()
+
+    def _priced(self, cost: float | None) -> None:
+        if cost is None and self.budget.limits.cost is not None and not self._unpriced:
+            self._unpriced = True
+            self._emit(events.BudgetWarning(message=UNPRICED))
 
     def _time(self) -> None:
         now = self._seconds()

@@ -4,7 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.session.budget import WARN_AT, BudgetLimits, BudgetMeter, Dimension
+from ironcurtain.llm.model import TokenUsage
+from ironcurtain.session import events
+from ironcurtain.session.budget import UNPRICED, WARN_AT, Accounting, BudgetLimits, BudgetMeter, Dimension
 
 AMOUNTS = st.lists(st.integers(0, 50), max_size=40)
 
@@ -54,3 +56,25 @@ class BudgetTests(SynchronousTestCase):
             if notice is not None:
                 self.assertEqual((notice.used, notice.exhausted), (total, total >= limit))
         self.assertEqual(budget.used[Dimension.TOKENS], total)
+
+
+class AccountingTests(SynchronousTestCase):
+    """Costs that have a limit, and cannot be counted."""
+
+    def warnings(self, limits: BudgetLimits, price: float | None) -> list[str]:
+        """:returns: what is said after some requests."""
+        told: list[events.SessionEvent] = []
+        accounting = Accounting(BudgetMeter(limits), lambda usage: price, told.append, lambda: 0.0)
+        for number in range(3):
+            accounting.step(number, TokenUsage(input_tokens=5, output_tokens=1))
+        accounting.unreported(4, 7)
+        return [each.message for each in told if isinstance(each, events.BudgetWarning)]
+
+    def test_a_price_that_is_not_known_is_said_once(self) -> None:
+        self.assertEqual(self.warnings(BudgetLimits(cost=1.0), None), [UNPRICED])
+
+    def test_usage_that_is_not_known_is_said_too(self) -> None:
+        self.assertEqual(self.warnings(BudgetLimits(cost=1.0), 0.01), [UNPRICED])
+
+    def test_without_a_limit_nothing_is_said(self) -> None:
+        self.assertEqual(self.warnings(BudgetLimits(tokens=1000), None), [])
