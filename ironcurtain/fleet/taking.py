@@ -13,6 +13,7 @@ from twisted.python.failure import Failure
 
 from ironcurtain.audit.signing import SigningKey
 from ironcurtain.control.client import ControlClient
+from ironcurtain.control.wire import RemoteError
 from ironcurtain.errors import (
     ConfigurationError,
     IronCurtainError,
@@ -42,7 +43,10 @@ UNFIT_SECONDS = 30.0
 """So long it is not tried again whether an agent could be started here that could not."""
 
 WANTING = (Unavailable.exit_status, ConfigurationError.exit_status)
-"""The exit statuses of errors that say what a host lacks, and another one may have."""
+"""
+The exit statuses of errors that say what a host lacks, and another one may have: if its daemon says so, which then has
+started nothing. Where the daemon does not answer, the session may run.
+"""
 
 OFFER_SECONDS, AGAIN_SECONDS = 300.0, 10.0
 """Seconds between two offers of a task that waits; and after one that the server did not take."""
@@ -169,7 +173,8 @@ class Taker:
             info = await own.start(request, attended=body.attended)
         except IronCurtainError as e:
             self.log.warn("task {task} of {host} failed: {error}", task=offer.id, host=offer.origin, error=e)
-            over = Over.REFUSED if e.exit_status in WANTING else Over.NOT_YET
+            refused = isinstance(e, RemoteError) and e.exit_status in WANTING
+            over = Over.REFUSED if refused else Over.NOT_YET
             self._keeper.tell(offer.id, why=one_line(str(e), 500), over=over)
             return
         self.log.info("task {task} of {host}: session {number}", task=offer.id, host=offer.origin, number=info.number)

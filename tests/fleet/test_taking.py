@@ -6,9 +6,10 @@ import os
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 from twisted.internet.defer import Deferred
-from twisted.internet.error import ConnectError
-from twisted.internet.testing import MemoryReactorClock
+from twisted.internet.error import ConnectError, ConnectionLost
+from twisted.internet.testing import MemoryReactorClock, StringTransport
 from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -16,7 +17,7 @@ from ironcurtain.audit.signing import SigningKey
 from ironcurtain.errors import Unavailable, UsageError
 from ironcurtain.fleet.taken import Keeper, Taken
 from ironcurtain.fleet.taking import UNFIT_SECONDS, Room, Taker
-from ironcurtain.fleet.tasks import Body, Started
+from ironcurtain.fleet.tasks import Body, Over, Started
 from ironcurtain.fleet.trust import Host, Trust
 from ironcurtain.home.layout import Home
 from ironcurtain.operations import Role
@@ -25,6 +26,14 @@ from ironcurtain.session.model import SessionRequest
 from tests.audit.doubles import scratch
 from tests.fleet.test_tasks import ID, task
 from tests.session.doubles import World, request
+
+EVENTS = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n: begins\n\n"
+"""The beginning of what a daemon answers that starts a session."""
+
+
+def response(status: bytes, body: bytes) -> bytes:
+    """:returns: a response of HTTP."""
+    return b"HTTP/1.1 %b\r\ncontent-length: %d\r\n\r\n%b" % (status, len(body), body)
 
 
 class TakerTests(SynchronousTestCase):
@@ -68,6 +77,28 @@ class TakerTests(SynchronousTestCase):
         """No host answers."""
         for _, factory, *_ in self.reactor.unixClients:
             factory.clientConnectionFailed(None, Failure(ConnectError()))
+
+    def test_task_that_may_run_here_is_left_to_nobody_else(self) -> None:
+        """The daemon here has said what is missing, or is cut off when it may have started the session."""
+        missing = b'{"error": {"code": "UNAVAILABLE", "message": "no key", "exit_status": 69}}'
+        for answer, over in ((response(b"503 Unavailable", missing), Over.REFUSED), (EVENTS, Over.NOT_YET)):
+            offered = self.offer()
+            self.answer(response(b"200 OK", msgspec.json.encode(Body(task="Fix it"))))
+            self.answer(response(b"200 OK", b"{}"))
+            self.answer(answer)
+            self.assertTrue(self.successResultOf(offered))
+            said = self.keeper.known(ID)
+            assert said is not None
+            self.assertEqual((said.session, said.over), (0, over))
+            self.assertNotEqual(said.why, "")
+
+    def answer(self, data: bytes) -> None:
+        """Answer what was asked last, and end the connection."""
+        _, factory, *_ = self.reactor.unixClients[-1]
+        asking = factory.buildProtocol(None)
+        asking.makeConnection(StringTransport())
+        asking.dataReceived(data)
+        asking.connectionLost(Failure(ConnectionLost()))
 
     def test_offer_that_is_repeated_does_not_end_what_runs(self) -> None:
         """Nor does another host's task of the same id."""
