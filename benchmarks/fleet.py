@@ -34,8 +34,7 @@ from twisted.internet.task import deferLater, react  # noqa: E402
 from twisted.internet.threads import deferToThread  # noqa: E402
 
 from benchmarks.fleet_figure import draw  # noqa: E402
-from benchmarks.fleet_hosts import BIN, Fleet, home_of  # noqa: E402
-from benchmarks.fleet_simulated import USER, Simulated  # noqa: E402
+from benchmarks.fleet_simulated import Simulated  # noqa: E402
 from benchmarks.sizes import parse  # noqa: E402
 from ironcurtain.control.client import ControlClient  # noqa: E402
 from ironcurtain.errors import Unavailable  # noqa: E402
@@ -47,7 +46,8 @@ from ironcurtain.home.layout import Home  # noqa: E402
 from ironcurtain.operations import Role  # noqa: E402
 from ironcurtain.session.events import EscalationRaised, Stamped  # noqa: E402
 from ironcurtain.session.model import SessionInfo, SessionRequest  # noqa: E402
-from tests.fleet.test_product import Host, wait_until  # noqa: E402
+from tests.fleet.hosts import BIN, EVERYBODY, Fleet, Host, Site  # noqa: E402
+from tests.product import wait_until  # noqa: E402
 
 PATIENCE = 60.0
 """Seconds for what must happen."""
@@ -63,17 +63,9 @@ class Pair(Fleet):
     """Two hosts of a fleet, and their servers."""
 
     def __init__(self) -> None:
-        super().__init__(("laptop", "build-3"), 3)
+        super().__init__(("laptop", "build-3"), [Site()] * 3)
         self.laptop, self.build = self.hosts["laptop"], self.hosts["build-3"]
         self.begin()
-
-    def ask(self, count: int) -> subprocess.Popen[str]:
-        """:returns: a session of the second host that asks so many times."""
-        file = self.build.product.person / "names.txt"
-        file.write_text("Ada")
-        turn = {"text": "Let me look.", "code": f"print(filesystem.read_text_file({str(file)!r}))"}
-        script = self.build.product.script(*[turn] * count, {"text": "All done."})
-        return self.build.product.start("start", "--backend", script, "Read it", stdin=subprocess.DEVNULL)
 
 
 async def until(reactor: Any, true: Callable[[], Any]) -> None:
@@ -107,13 +99,13 @@ class Seen:
 
 async def questions(reactor: Any, pair: Pair, sessions: int, earlier: int = 0) -> None:
     """Questions of the second host, seen and decided from both in turn, after so many earlier ones."""
-    near = ControlClient(reactor, str(home_of(pair.build).daemon_socket))
-    far = ControlClient(reactor, str(home_of(pair.laptop).fleet_socket("build-3", "daemon")), host="build-3")
+    near = ControlClient(reactor, str(pair.build.home.daemon_socket))
+    far = ControlClient(reactor, str(pair.laptop.home.fleet_socket("build-3", "daemon")), host="build-3")
     here_seen, far_seen = Seen(), Seen()
     took: dict[ControlClient, list[float]] = {near: [], far: []}
     asked: dict[ControlClient, list[float]] = {near: [], far: []}
     for last in range(earlier + QUESTIONS, earlier + sessions * QUESTIONS + 1, QUESTIONS):
-        session = pair.ask(QUESTIONS)
+        session = pair.build.ask(QUESTIONS)
         info = await running(reactor, near)
         stops = [await near.follow(info.id, 0, here_seen.event), await far.follow(info.id, 0, far_seen.event)]
         for number in range(last - QUESTIONS + 1, last + 1):
@@ -171,7 +163,7 @@ def alone() -> float:
         line, env=host.product.environ, cwd=host.product.person, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
     )
     try:
-        wait_until(home_of(host).daemon_socket.exists)
+        wait_until(host.home.daemon_socket.exists)
         time.sleep(1)
         return memory(daemon.pid)
     finally:
@@ -183,13 +175,13 @@ def alone() -> float:
 async def idle(reactor: Any, pair: Pair, members: list[int], simulated: list[int], seconds: float) -> Costs:
     """:returns: by number of others that do nothing, bytes a second and memory in MiB of the first host."""
     found: Costs = {}
-    home = home_of(pair.laptop)
+    home = pair.laptop.home
     credentials = read_credentials(home.fleet_credentials)
     first = (credentials.host, key_text(home))
     server, services = pair.files, list[FleetService]()
-    pair.files.add(USER, first)
+    pair.files.add(EVERYBODY, first)
     with tempfile.TemporaryDirectory() as top:
-        options = permitted(pair, USER).options()
+        options = permitted(pair, EVERYBODY).options()
         others = Simulated(reactor, options, (first[0], base64.b64decode(first[1])))
         try:
             for count in members:
@@ -246,7 +238,7 @@ def permitted(pair: Pair, name: str) -> Credentials:
 
 async def at_rest(reactor: Any, pair: Pair, count: int, seconds: float) -> tuple[float, float]:
     """:returns: bytes a second, and the memory in MiB, of the first host once it knows so many others."""
-    home = home_of(pair.laptop)
+    home = pair.laptop.home
     await until(reactor, lambda: len(known(home)) >= count)
     await deferLater(reactor, min(seconds, 15.0))  # all of them have looked at each other
     before = pair.cluster.bytes_of("laptop")

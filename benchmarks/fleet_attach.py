@@ -188,21 +188,21 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, help="rounds (default 3)")
     parser.add_argument("--megabytes", type=int, default=50, help="size of much output (default 50)")
     options = parse(parser, keys=10, rounds=1, megabytes=2)
-    from benchmarks.fleet_hosts import Fleet, home_of
     from ironcurtain.ssh.key_files import KeyFile
-    from tests.fleet.test_product import free_port, wait_until
+    from tests.fleet.hosts import Fleet, free_port
+    from tests.product import wait_until
 
     with tempfile.TemporaryDirectory() as directory, contextlib.ExitStack() as stack:
         top, key = Path(directory), Path(directory) / "key"
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "ada", "-f", str(key)], check=True)
-        fleet = Fleet(("laptop", "build-3"), 1, (Role.ADMIN,))
+        fleet = Fleet(("laptop", "build-3"), roles=(Role.ADMIN,))
         stack.callback(fleet.end)
         laptop, build = fleet.hosts.values()
         for host in (laptop, build):
             host.product.environ["IRONCURTAIN_SSH_PORT"] = str(free_port())
             added = host.product.run("ssh", "add-key", "--roles", "admin", f"{key}.pub")
             assert added.returncode == 0, added.stderr
-        trusted = home_of(build).fleet_trust
+        trusted = build.home.fleet_trust
         trusted.write_text(trusted.read_text().replace("people = {", 'people = { "*" = ["admin"],'))
         fleet.begin()
         command = [sys.executable, "-m", "benchmarks.fleet_attach", "--serve", str(build.product.home)]
@@ -244,7 +244,7 @@ def main() -> None:
         trusted.write_text(trust_there)
         time.sleep(SETTLE_SECONDS)
         one = Watched(*commands[WAYS[3]], environ=environ)
-        authorized = KeyFile.of(home_of(laptop)).path
+        authorized = KeyFile.of(laptop.home).path
         keys_there = authorized.read_text()
         check_revoked("key at laptop", one, lambda: authorized.write_text(""))
         authorized.write_text(keys_there)

@@ -28,12 +28,12 @@ from twisted.internet.defer import Deferred, DeferredList, TimeoutError  # noqa:
 from twisted.internet.task import deferLater, react  # noqa: E402
 from twisted.internet.threads import deferToThread  # noqa: E402
 
-from benchmarks.fleet_hosts import ME, Fleet, home_of  # noqa: E402
 from benchmarks.sizes import parse  # noqa: E402
 from ironcurtain.control.client import ControlClient  # noqa: E402
 from ironcurtain.errors import IronCurtainError, StaleDecision  # noqa: E402
 from ironcurtain.escalation import Outcome  # noqa: E402
 from ironcurtain.operations.model import EscalationView  # noqa: E402
+from tests.fleet.hosts import ME, Fleet, Site  # noqa: E402
 
 HOSTS = ("tower", "laptop", "build-3")
 """The first one has the sessions."""
@@ -55,9 +55,9 @@ class Race:
     def __init__(self, reactor: Any, fleet: Fleet) -> None:
         self._reactor, self._fleet, self._chance = reactor, fleet, random.Random(1)
         owner = fleet.hosts[HOSTS[0]]
-        self.clients = {HOSTS[0]: ControlClient(reactor, str(home_of(owner).daemon_socket))}
+        self.clients = {HOSTS[0]: ControlClient(reactor, str(owner.home.daemon_socket))}
         for name in HOSTS[1:]:
-            socket = home_of(fleet.hosts[name]).fleet_socket(HOSTS[0], "daemon")
+            socket = fleet.hosts[name].home.fleet_socket(HOSTS[0], "daemon")
             self.clients[name] = ControlClient(reactor, str(socket), host=HOSTS[0])
         self.told: dict[int, list[str]] = {}
         self.failed: collections.Counter[str] = collections.Counter()
@@ -149,7 +149,7 @@ def judge(fleet: Fleet, race: Race) -> collections.Counter[str]:
     :raises AssertionError: a question has no decision or two, or another than was told.
     """
     decided: dict[int, list[str]] = {}
-    for path in home_of(fleet.hosts[HOSTS[0]]).sessions.glob("*/audit.jsonl"):
+    for path in fleet.hosts[HOSTS[0]].home.sessions.glob("*/audit.jsonl"):
         for record in map(json.loads, path.read_bytes().splitlines()):
             if record["kind"] == "decision":
                 decided.setdefault(record["number"], []).append(f"{record['outcome']} {record['by']}")
@@ -167,7 +167,7 @@ def judge(fleet: Fleet, race: Race) -> collections.Counter[str]:
 
 async def measure(reactor: Any, options: argparse.Namespace) -> None:
     """Race, and judge."""
-    fleet, disturbed = await deferToThread(Fleet, HOSTS, 3), list[str]()
+    fleet, disturbed = await deferToThread(Fleet, HOSTS, [Site()] * 3), list[str]()
     try:
         await deferToThread(fleet.begin)
         each = options.decisions // options.sessions

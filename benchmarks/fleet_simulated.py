@@ -21,9 +21,6 @@ from ironcurtain.home.layout import Home
 from ironcurtain.operations import Role
 from ironcurtain.services.asyncio_bridge import from_asyncio
 
-USER = "simulated"
-"""Their common name at the server, which may publish the statements of all."""
-
 
 class Simulated:
     """

@@ -45,6 +45,7 @@ PACKAGES = {
     "git-lfs": "git-lfs",
     "grim": "grim",
     "gtk4-demo": "gtk-4-examples",
+    "ip": "iproute2",
     "kadmin.local": "krb5-admin-server",
     "kdb5_util": "krb5-kdc",
     "kinit": "krb5-user",

@@ -17,6 +17,7 @@ from twisted.internet.defer import TimeoutError as Late
 
 from ironcurtain.control.client import ControlClient
 from ironcurtain.errors import IronCurtainError, NotFound, Unavailable
+from ironcurtain.home.host_numbers import HostNumber
 from ironcurtain.home.layout import Home
 from ironcurtain.home.registry import SessionRegistry
 from ironcurtain.operations.model import EscalationView, PermissionView
@@ -45,6 +46,8 @@ class Owners:
         sockets = {os.path.realpath(path): path for path in found}  # the home can have several paths
         self._owner_of: dict[int, ControlClient] = {}
         self._clients = [ControlClient(reactor, path, host=found[path]) for path in sorted(sockets.values())]
+        self._silent = set[str]()
+        """The other hosts of which a process did not answer what was asked last."""
 
     async def sessions(self) -> list[SessionInfo]:
         """:returns: the open sessions of all of them, by number."""
@@ -77,10 +80,15 @@ class Owners:
         raise NotFound(f"there is no permission {number}: see 'ironcurtain permissions'")
 
     async def of_escalation(self, number: int) -> tuple[ControlClient, EscalationView]:
-        """:raises NotFound: no process knows this escalation."""
+        """
+        :raises NotFound: no process knows this escalation.
+        :raises Unavailable: its host does not answer.
+        """
         for view in await self.escalations(closed=True):
             if view.number == number:
                 return self._owner_of[number], view
+        if isinstance(number, HostNumber) and number.host in self._silent:
+            raise Unavailable(f"{number.host} does not answer: see 'ironcurtain fleet status'")
         raise NotFound(f"there is no escalation {number}: see 'ironcurtain escalations'")
 
     async def deny_all(self, session: str = "") -> list[int]:
@@ -126,12 +134,14 @@ class Owners:
             patience = HOST_SECONDS if client.host else OWNER_SECONDS
             return Deferred.fromCoroutine(ask(client)).addTimeout(patience, self._reactor)
 
-        answers = []
+        answers, self._silent = [], set()
         results: list[tuple[bool, Any]] = await DeferredList(list(map(asked, self._clients)), consumeErrors=True)
         for client, (success, result) in zip(self._clients, results, strict=True):
             if success:
                 answers.append((client, result))
-            elif result.check(Unavailable, Late) is None and not (client.host and result.check(IronCurtainError)):
+            elif result.check(Unavailable, Late) is not None:
+                self._silent.add(client.host)
+            elif not (client.host and result.check(IronCurtainError)):
                 result.raiseException()
         return answers  # one that died meanwhile, is stopped, or of a host that refuses, must not hide those of others
 

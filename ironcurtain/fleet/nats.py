@@ -25,6 +25,9 @@ OLDEST = (2, 11)
 PAUSE_SECONDS = 2.0
 """Between two attempts to reach a server."""
 
+PING_SECONDS = 20
+"""Between two questions whether a server is still there; when two were not answered, another connection is made."""
+
 PERMANENT = 2
 """Number of tasks that go on whatever becomes of the connection: to connect, and to send."""
 
@@ -159,6 +162,7 @@ class NatsCarrier:
                     **self._options,
                     max_reconnect_attempts=-1,
                     reconnect_time_wait=int(PAUSE_SECONDS),
+                    ping_interval=PING_SECONDS,
                     disconnected_cb=disconnected,
                     reconnected_cb=reconnected,
                     error_cb=self._failed,

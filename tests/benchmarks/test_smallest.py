@@ -22,7 +22,6 @@ HELPERS = frozenset(
     (
         "first_request",
         "fleet_figure",
-        "fleet_hosts",
         "fleet_simulated",
         "mitm_peers",
         "relay",

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import pwd
-import signal
-import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -22,59 +17,10 @@ from ironcurtain.audit.signing import SigningKey
 from ironcurtain.fleet.joining import read_credentials
 from ironcurtain.fleet.server_files import QUEUE, TASK_SUBJECTS
 from ironcurtain.fleet.tasks import Task
-from tests.product import Product, until
-
-PATIENCE = 60.0
+from tests.fleet.hosts import ME, Host, free_port
+from tests.product import wait_until
 
 NEWLINE = b"\n"
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-class Host:
-    """One machine of the fleet."""
-
-    def __init__(self, name: str) -> None:
-        self.name, self.product = name, Product()
-        if os.geteuid() == 0:  # our Python is not always where another user reaches it
-            self.product.environ["IRONCURTAIN_RUN_AS"] = "0"
-        self.daemon: subprocess.Popen[str] | None = None
-
-    def fleet(self, *words: str) -> str:
-        done = self.product.run("fleet", *words)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    def begin(self) -> None:
-        line = [str(Path(sys.executable).parent / "twistd"), "-n", "--pidfile=", "ironcurtain"]
-        self.daemon = subprocess.Popen(
-            line, env=self.product.environ, cwd=self.product.person, text=True, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )  # fmt: skip
-        until(self.daemon.stdout, f"{self.name} is a member of the fleet")
-
-    def end(self, how: int = signal.SIGTERM) -> None:
-        if self.daemon is not None:
-            self.daemon.send_signal(how)
-            self.daemon.communicate()
-            self.daemon = None
-
-    def sees(self, other: str, state: str) -> bool:
-        return any(
-            each["member"]["host"] == other and each["lost"] == (state == "lost")
-            for each in self.product.json("fleet", "status")["members"]
-        )
-
-
-def wait_until(true: Any) -> None:
-    end = time.monotonic() + PATIENCE
-    while not true():
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.1)
 
 
 class FleetTests(SynchronousTestCase):
@@ -101,9 +47,8 @@ class FleetTests(SynchronousTestCase):
         self.server = subprocess.Popen([program, "-c", self.files], stderr=subprocess.DEVNULL)
 
     def join(self, *roles: str) -> None:
-        me = f"local:{pwd.getpwuid(os.geteuid()).pw_name}"
-        self.build.fleet("join", "../build-3.join", "--person", f"{me}={','.join(roles)}")
-        self.laptop.fleet("trust", "build-3", self.build.fleet("key").strip(), "--person", f"{me}=view")
+        self.build.fleet("join", "../build-3.join", "--person", f"{ME}={','.join(roles)}")
+        self.laptop.fleet("trust", "build-3", self.build.fleet("key").strip(), "--person", f"{ME}=view")
         self.serve()
         self.laptop.begin()
         self.build.begin()
@@ -114,10 +59,7 @@ class FleetTests(SynchronousTestCase):
         :param starter: where the command is given, if not on that host.
         :returns: a session of the other host, whose agent wants to read a file outside its workspace.
         """
-        (self.build.product.person / "names.txt").write_text("Ada")
-        code = f"print(filesystem.read_text_file({str(self.build.product.person / 'names.txt')!r}))"
-        script = self.build.product.script({"text": "Let me look.", "code": code}, {"text": "All done."})
-        line = ("start", *words, "--backend", script, "Read it")
+        line = ("start", *words, "--backend", self.build.questions(), "Read it")
         return (starter or self.build).product.start(*line, stdin=subprocess.DEVNULL)
 
     def waiting(self) -> list[Any]:

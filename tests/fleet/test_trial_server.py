@@ -12,8 +12,8 @@ from ironcurtain.errors import Unavailable
 from ironcurtain.fleet.joining import ServerFiles
 from ironcurtain.fleet.trial_server import TrialServer, find_server
 from tests.audit.doubles import scratch
-from tests.fleet.test_product import free_port, wait_until
-from tests.product import Product, until
+from tests.fleet.hosts import free_port
+from tests.product import Product, until, wait_until
 
 
 class TrialServerTests(SynchronousTestCase):
