@@ -15,6 +15,7 @@ from twisted.logger import Logger
 
 from ironcurtain.audit.unsent import UnsentHeads
 from ironcurtain.errors import ProtocolViolation, Unavailable
+from ironcurtain.fleet.heads import LINE_LIMIT
 from ironcurtain.fleet.server_files import HEADS_STREAM, HEADS_SUBJECTS
 
 POLL_SECONDS, PAUSE_SECONDS = 3.0, 10.0
@@ -55,6 +56,7 @@ class HeadsStream:
                     subjects=[f"{HEADS_SUBJECTS}.*"],
                     max_msgs_per_subject=HEADS_OF_A_HOST,
                     max_age=AGE_SECONDS,
+                    max_msg_size=LINE_LIMIT,
                     num_replicas=self._replicas,
                 )
             )

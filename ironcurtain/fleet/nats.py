@@ -17,6 +17,7 @@ from twisted.python.failure import Failure
 
 from ironcurtain.errors import Unavailable
 from ironcurtain.fleet.members import LEASE
+from ironcurtain.fleet.signed import LIMIT
 from ironcurtain.services.asyncio_bridge import from_asyncio
 
 OLDEST = (2, 11)
@@ -33,6 +34,9 @@ PERMANENT = 2
 
 MESSAGES_WAITING = 8192
 """Maximum number of messages that wait to be sent; a stream whose message is dropped ends."""
+
+BYTES_HEARD = 16 * 1024 * 1024
+"""Maximum size in bytes of what was heard and waits: who floods a host does not fill its memory."""
 
 BUCKET = "ironcurtain_members"
 """The bucket with the newest statement of each member, which the server forgets when its lease is over."""
@@ -178,7 +182,7 @@ class NatsCarrier:
     async def _begin(self, client: Client, subject: str) -> None:
         require_version(client)
         await self._open_bucket(client)
-        await client.subscribe(subject, cb=self._message)
+        await client.subscribe(subject, cb=self._message, pending_bytes_limit=BYTES_HEARD)
         self._client = client
         self._tasks += [self._begun(work(client)) for work in self._also]
         self._changed("")
@@ -189,7 +193,7 @@ class NatsCarrier:
             bucket = await stream.key_value(BUCKET)
         except NotFoundError:
             bucket = await stream.create_key_value(
-                bucket=BUCKET, ttl=LEASE, limit_marker_ttl=LEASE, replicas=self._replicas
+                bucket=BUCKET, max_value_size=LIMIT, ttl=LEASE, limit_marker_ttl=LEASE, replicas=self._replicas
             )
         if self._watching is not None:
             self._watching.cancel()

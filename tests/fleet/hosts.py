@@ -10,7 +10,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 import urllib.request
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +17,9 @@ from itertools import permutations
 from pathlib import Path
 from typing import Any
 
+from ironcurtain.audit.witness import read_heads
 from ironcurtain.fleet.carried import SUBJECTS
+from ironcurtain.fleet.heads import heads_file
 from ironcurtain.fleet.joining import ServerFiles, key_text, read_credentials, trust
 from ironcurtain.fleet.nats import BUCKET
 from ironcurtain.home.layout import Home
@@ -115,6 +116,24 @@ class Host:
         """The number of its questions that wait; unlike a command, this is cheap to ask again and again."""
         return sum(session["pending"] for session in self.product.sessions())
 
+    def waiting(self) -> list[str]:
+        """:returns: the numbers of the questions that wait, as its command lists them, to which they are shown."""
+        return [str(each["number"]) for each in self.product.json("escalations") if not each["outcome"]]
+
+    @property
+    def decisions(self) -> list[str]:
+        """Outcome and principal of all decisions in its audit logs."""
+        logs = [path.read_bytes() for path in sorted(self.home.sessions.glob("*/audit.jsonl"))]
+        records = [json.loads(line) for log in logs for line in log.splitlines()]
+        return [f"{record['outcome']} {record['by']}" for record in records if record["kind"] == "decision"]
+
+    def witnesses(self, other: Host) -> bool:
+        """:returns: whether it has the last head of the only session of another host."""
+        (log,) = other.home.sessions.glob("*/audit.jsonl")
+        with heads_file(self.home, other.name).open("rb") as lines:
+            heads = [head.sequence for head in read_heads(lines)]
+        return log.read_bytes().count(b"\n") - 1 in heads
+
     def questions(self, count: int = 1) -> str:
         """:returns: a script of an agent that wants to read a file outside its workspace, so many times."""
         file = self.product.person / "names.txt"
@@ -145,11 +164,17 @@ class Node:
 
     def __init__(self, configuration: Path, inside: Sequence[str]) -> None:
         self._line = [*inside, str(BIN / "nats-server"), "-c", str(configuration)]
+        self._log = configuration.with_suffix(".log")
         self._process: subprocess.Popen[bytes] | None = None
 
     def begin(self) -> None:
         """Start it."""
-        self._process = subprocess.Popen(self._line, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(self._line, stderr=log, stdout=subprocess.DEVNULL)
+
+    def answers(self) -> bool:
+        """:returns: whether it has started."""
+        return b"Server is ready" in self._log.read_bytes()
 
     def send(self, number: int) -> None:
         """Send it a signal."""
@@ -205,10 +230,12 @@ class Cluster:
             path.write_text("\n".join(lines) + "\n")
 
     def begin(self) -> None:
-        """Start all."""
+        """Start all, and wait until they answer."""
         self.write()
         for node in self.nodes:
             node.begin()
+        for node in self.nodes:
+            wait_until(node.answers)
 
     def reload(self) -> None:
         """Have them read their files again."""
@@ -271,7 +298,10 @@ class Fleet:
     def begin(self) -> None:
         """Start all, and wait until everybody sees everybody."""
         self.cluster.begin()
-        time.sleep(1)
+        self.begin_hosts()
+
+    def begin_hosts(self) -> None:
+        """Start the daemons, and wait until everybody sees everybody."""
         for host in self.hosts.values():
             host.launch()
         for host in self.hosts.values():
