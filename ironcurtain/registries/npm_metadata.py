@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final, NamedTuple
+from urllib.parse import unquote
 
 import msgspec
 
@@ -29,6 +30,8 @@ class _Dist(msgspec.Struct):
 
 class _Manifest(msgspec.Struct):
     dist: _Dist
+    name: Any = None
+    version: Any = None
 
 
 _documents: Final = msgspec.json.Decoder(Document)
@@ -47,7 +50,8 @@ class Packument(NamedTuple):
     """
     The metadata of one package, read.
 
-    :ivar releases: each version that has a tarball and a digest, whatever its age.
+    :ivar releases: each version that has a tarball and a digest, whatever its age. A manifest of another package, or
+        version, is left out.
     :ivar files: versions by the name of their tarball.
     :ivar tarballs: addresses by version, as the metadata have them.
     :ivar manifests: metadata by version.
@@ -87,7 +91,7 @@ def read_packument(body: bytes, name: str, base: str, now: datetime) -> Packumen
     :param body: JSON from the registry.
     :param name: of the package that was asked for.
     :param base: URL of the registry, without a slash at its end. Tarballs are fetched from nowhere else: where the
-        metadata name another origin, the registry is asked for the usual path.
+        metadata name another origin, or a path without the package's name, the registry is asked for the usual path.
     :raises UnusableMetadata: it is no such JSON.
     """
     try:
@@ -100,13 +104,14 @@ def read_packument(body: bytes, name: str, base: str, now: datetime) -> Packumen
     tarballs: dict[str, str] = {}
     for version, manifest in manifests.items():
         try:
-            dist = _manifests.decode(manifest).dist
+            described = _manifests.decode(manifest)
         except _UNREADABLE:
             continue
+        dist = described.dist
         digest = integrity(dist.integrity) or hex_digest("sha1", dist.shasum)
-        if digest is None or not is_version(version):
-            continue
-        url = dist.tarball if dist.tarball.startswith(base + "/") else base + tarball_path(name, version)
+        if digest is None or not is_version(version) or (described.name, described.version) != (name, version):
+            continue  # yarn 1 installs a package as what its manifest calls it
+        url = dist.tarball if _is_own(dist.tarball, base, name) else base + tarball_path(name, version)
         published = publication(times.get(version), now)
         releases[version] = Release(name, version, tarball_name(name, version), published, digest, url)
         tarballs[version] = dist.tarball
@@ -140,6 +145,12 @@ def one_manifest(packument: Packument, version: str, origin: str) -> bytes:
     :returns: the metadata of this version alone.
     """
     return _encode(_manifest(packument, version, origin))
+
+
+def _is_own(tarball: str, base: str, name: str) -> bool:
+    """:returns: whether the address of a tarball is one of this registry for this package."""
+    place = unquote(tarball.removeprefix(f"{base}/").partition("?")[0])
+    return tarball.startswith(f"{base}/") and f"/{name}/" in f"/{place}" and ".." not in place.split("/")
 
 
 def _texts(raw: msgspec.Raw) -> dict[str, str]:

@@ -103,6 +103,25 @@ class FilterTests(SynchronousTestCase):
         document["versions"]["1.2.0"]["dist"] = None
         self.assertEqual(list(json.loads(filtered(document).body)["versions"]), ["1.0.0"])
 
+    def test_manifests_of_other_packages_and_versions_are_left_out(self) -> None:
+        for false in ({"name": "y"}, {"version": "9.0.0"}, {"name": None}, {"version": None}):
+            document = packument("x", {"1.0.0": OLD, "1.1.0": OLD})
+            document["versions"]["1.1.0"] |= false
+            self.assertEqual(list(json.loads(filtered(document).body)["versions"]), ["1.0.0"], false)
+
+    def test_tarballs_of_other_packages_are_not_fetched(self) -> None:
+        usual = f"{BASE}/@s/x/-/x-1.0.0.tgz"
+        for path in ("y/-/x-1.0.0.tgz", "xx/-/x-1.0.0.tgz", "y/-/y-1.0.0.tgz?/@s/x/", "@s/x/../../y.tgz", "@s/x%2f..%2fy"):
+            document = packument("@s/x", {"1.0.0": OLD})
+            document["versions"]["1.0.0"]["dist"]["tarball"] = f"{BASE}/{path}"
+            read = read_packument(encoded(document), "@s/x", BASE, NOW)
+            self.assertEqual(read.releases["1.0.0"].url, usual, path)
+        for path in ("@s/x/-/other.tgz", "download/@s/x/1.0.0/0a1b", "@s%2fx/-/x-1.0.0.tgz"):
+            document = packument("@s/x", {"1.0.0": OLD})
+            document["versions"]["1.0.0"]["dist"]["tarball"] = f"{BASE}/{path}"
+            read = read_packument(encoded(document), "@s/x", BASE, NOW)
+            self.assertEqual(read.releases["1.0.0"].url, f"{BASE}/{path}")
+
     def test_old_versions_are_verified_by_sha1(self) -> None:
         document = packument("x", {"1.0.0": OLD})
         dist = document["versions"]["1.0.0"]["dist"]
