@@ -81,9 +81,8 @@ class PyPI:
         now = self._store.now()
         try:
             files = read_index(page.body, page.url, project, now)
-        except NoIndex:
-            why = f"{self._upstream.url} does not list its files in JSON (PEP 691), so nobody knows how old they are"
-            raise Unusable(why) from None
+        except NoIndex as e:
+            raise Unusable(f"{self._upstream.url} {e}") from None
         self._known.put(project, {file.filename: file for file in files}, now.timestamp())
         return files
 

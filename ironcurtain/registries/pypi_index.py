@@ -26,7 +26,7 @@ _TEXT_LIMIT: Final = 500
 
 
 class NoIndex(ValueError):
-    """What the upstream server sent is no list of files."""
+    """What the upstream server sent is no list of files that can be used. The message says why, as its predicate."""
 
 
 class ProjectFile(NamedTuple):
@@ -88,16 +88,18 @@ def read_index(body: bytes, url: str, project: str, now: datetime) -> list[Proje
     :param url: where the list was found; addresses in it may be relative.
     :param project: in normal form. Files that are named otherwise are left out.
     :returns: the files in the order of the list, each name once.
-    :raises NoIndex: it is no list of files.
+    :raises NoIndex: it is no list of files, or none of its files can be used.
     """
     try:
         entries = _read_index(body).files
-    except (msgspec.DecodeError, UnicodeDecodeError) as e:
-        raise NoIndex(str(e)) from None
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise NoIndex("does not list its files in JSON (PEP 691), so nobody knows how old they are") from None
     files: dict[str, ProjectFile] = {}
     for file in _files(entries):
         if file.filename not in files and (found := _understood(file, url, project, now)) is not None:
             files[file.filename] = found
+    if entries and not files:
+        raise NoIndex(f"lists files for {project}, but no wheel or source distribution of it with a SHA-256 digest")
     return list(files.values())
 
 
