@@ -23,9 +23,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from benchmarks.attach import COLUMNS, PROGRAM, ROWS, Terminal, measure, ssh, sshd
 from benchmarks.sizes import parse

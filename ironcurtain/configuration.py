@@ -11,9 +11,10 @@ import shlex
 import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from ironcurtain.errors import ConfigurationError, UsageError
 from ironcurtain.home.account_sections import AccountName, AccountSettings
@@ -34,8 +35,7 @@ if TYPE_CHECKING:
     from ironcurtain.session.tools import ToolFiles
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedFile:
+class CheckedFile(msgspec.Struct, frozen=True):
     """
     The result of checking one file.
 

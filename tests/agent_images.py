@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache
 
+from msgspec.structs import replace
 from twisted.internet import reactor
 
 from ironcurtain.container.engine import Engine

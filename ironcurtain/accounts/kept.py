@@ -8,7 +8,6 @@ one would log each other out.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -41,8 +40,7 @@ class _Stored(msgspec.Struct):
     refused: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class KeptLogin:
+class KeptLogin(msgspec.Struct, frozen=True):
     """The file of one account."""
 
     path: Path
@@ -87,8 +85,7 @@ class KeptLogin:
         return FileLock(self.path.with_suffix(".lock"))
 
 
-@dataclass(frozen=True, slots=True)
-class KeptLogins:
+class KeptLogins(msgspec.Struct, frozen=True):
     """:param directory: it may be missing."""
 
     directory: Path

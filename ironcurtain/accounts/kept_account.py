@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
 from typing import Any, Final
 
+import msgspec
+from msgspec.structs import replace
 from twisted.internet.defer import Deferred
 from twisted.internet.task import deferLater
 from twisted.logger import Logger
@@ -178,8 +179,7 @@ class KeptAccount:
         return f"ironcurtain login {self._file.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Failed:
+class _Failed(msgspec.Struct, frozen=True):
     token: Token
     since: float
     error: IronCurtainError

@@ -6,9 +6,10 @@ import base64
 import binascii
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
+
+import msgspec
 
 from ironcurtain.accounts.source import Token
 from ironcurtain.home.account_sections import AccountName
@@ -29,8 +30,7 @@ NEWEST_TIME: Final = 32_503_680_000.0
 """The year 3000 in seconds since the epoch: later times are given in another unit."""
 
 
-@dataclass(frozen=True, slots=True)
-class Login:
+class Login(msgspec.Struct, frozen=True):
     """
     The tokens of one account.
 
@@ -47,7 +47,7 @@ class Login:
     access: Secret
     refresh: Secret | None = None
     expires: float | None = None
-    extra: Mapping[str, Secret] = field(default_factory=lambda: MappingProxyType({}))
+    extra: Mapping[str, Secret] = msgspec.field(default_factory=lambda: MappingProxyType({}))
     owner: str = ""
     plan: str = ""
     ends: float | None = None

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
+
+import msgspec
 
 from ironcurtain.accounts.login import short_text
 from ironcurtain.accounts.login_files import FILE_LIMIT
@@ -15,8 +16,7 @@ from ironcurtain.home.account_sections import AccountName
 from ironcurtain.home.parsing import parse_json
 
 
-@dataclass(frozen=True, slots=True)
-class LoginProgram:
+class LoginProgram(msgspec.Struct, frozen=True):
     """
     A program that logs in without a browser of its own: it prints an address, and asks for a code or shows one.
 
@@ -36,8 +36,8 @@ class LoginProgram:
     hosts: tuple[str, ...]
     file: str
     facts_file: str = ""
-    environment: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    files: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    environment: Mapping[str, str] = msgspec.field(default_factory=lambda: MappingProxyType({}))
+    files: Mapping[str, str] = msgspec.field(default_factory=lambda: MappingProxyType({}))
     ends: bool = True
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from ironcurtain.accounts.kept_account import KeptAccount, Post
 from ironcurtain.accounts.login import NAMES, Login, is_token
@@ -17,8 +18,7 @@ from ironcurtain.process.configured_secret import configured_secret
 from ironcurtain.secrets.redaction import Redactor, Secret
 
 
-@dataclass(frozen=True, slots=True)
-class AccountSurroundings:
+class AccountSurroundings(msgspec.Struct, frozen=True):
     """
     :ivar reactor: for delays, commands and connections.
     :ivar post: sends renewals: see :func:`ironcurtain.accounts.token_endpoint.verified_endpoint`.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from ironcurtain.accounts.login import NAMES
 from ironcurtain.accounts.places import VARIABLES, AccountPlace, Accounts
@@ -18,8 +19,7 @@ TOKEN_SUFFIX: Final = "-token"
 """What is added to the name of an account if a token in the environment is meant, beside a login of the same name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Payer:
+class Payer(msgspec.Struct, frozen=True):
     """
     An account that can pay.
 

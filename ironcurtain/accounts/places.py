@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, get_args
+
+import msgspec
 
 from ironcurtain.accounts.kept import KeptLogins
 from ironcurtain.accounts.login import NAMES, Login
@@ -24,8 +25,7 @@ VARIABLES: Final[Mapping[AccountName, str]] = {"claude": "CLAUDE_CODE_OAUTH_TOKE
 """The environment variables in which the agents' programs look for tokens that last."""
 
 
-@dataclass(frozen=True, slots=True)
-class AccountPlace:
+class AccountPlace(msgspec.Struct, frozen=True):
     """
     One account that can pay.
 
@@ -40,8 +40,7 @@ class AccountPlace:
     path: Path | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AccountState:
+class AccountState(msgspec.Struct, frozen=True):
     """
     What is known of an account without asking its provider. It contains no token.
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any, Final, TypeGuard
 from urllib.parse import urlencode
 
 import msgspec
+from msgspec.structs import replace
 
 from ironcurtain.accounts.login import NEWEST_TIME, Login, is_token, short_text
 from ironcurtain.accounts.login_files import chatgpt_login
@@ -41,8 +41,7 @@ _FINAL = frozenset(
 _ERROR_CODE = re.compile(r"[a-z_]{1,60}")
 
 
-@dataclass(frozen=True, slots=True)
-class RenewalRequest:
+class RenewalRequest(msgspec.Struct, frozen=True):
     """A ``POST`` that renews a login. Its body is as secret as the refresh token in it."""
 
     url: str

@@ -7,9 +7,10 @@ An API key is a token that does not expire. Tokens stay on this machine: agents 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, Literal, Protocol
+
+import msgspec
 
 from ironcurtain.errors import Unavailable
 from ironcurtain.secrets.redaction import Secret
@@ -27,8 +28,7 @@ ACCOUNT_ID: Final = "account-id"
 """The name in :attr:`Token.extra` of the id of a ChatGPT account, which its requests name beside the token."""
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(msgspec.Struct, frozen=True):
     """
     What pays for a request now.
 
@@ -39,7 +39,7 @@ class Token:
 
     secret: Secret
     expires: float | None = None
-    extra: Mapping[str, Secret] = field(default_factory=lambda: MappingProxyType({}))
+    extra: Mapping[str, Secret] = msgspec.field(default_factory=lambda: MappingProxyType({}))
 
 
 class TokenSource(Protocol):

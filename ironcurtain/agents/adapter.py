@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from math import ceil
 from typing import Any, Literal, Protocol
+
+import msgspec
 
 from ironcurtain.agents.streams.dialogue import Dialogue
 from ironcurtain.errors import UsageError
@@ -22,8 +23,7 @@ MCP_COMMAND = ("socat", "STDIO", "UNIX-CONNECT:/run/ironcurtain/proxy.sock")
 """The command in containers that connects an agent to the MCP proxy, as a process that is an MCP server."""
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(msgspec.Struct, frozen=True):
     """
     The facts about a session for an adapter.
 
@@ -46,8 +46,8 @@ class Facts:
     orientation: str
     escalation_seconds: float
     resumed: bool
-    fake_accounts: Mapping[str, str] = field(default_factory=dict)
-    places: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    fake_accounts: Mapping[str, str] = msgspec.field(default_factory=dict)
+    places: Mapping[str, Mapping[str, str]] = msgspec.field(default_factory=dict)
     conversation: str = ""
     directory: str = WORKSPACE
     mcp_command: tuple[str, ...] = MCP_COMMAND
@@ -68,8 +68,7 @@ class Facts:
         return ceil(self.escalation_seconds) + CALL_SECONDS
 
 
-@dataclass(frozen=True, slots=True)
-class File:
+class File(msgspec.Struct, frozen=True):
     """
     A file to write before the container starts.
 
@@ -84,8 +83,7 @@ class File:
     replace: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Shareable:
+class Shareable(msgspec.Struct, frozen=True):
     """
     A file or directory of the user's own for an agent, which ``[agents.NAME] share`` lets it read.
 

@@ -7,8 +7,9 @@ The output comes from an untrusted program: texts are escaped before a person re
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from ironcurtain.errors import SessionError
 from ironcurtain.llm.model import TokenUsage
@@ -60,8 +61,7 @@ class TurnFailed(SessionError):
         self.kind = kind
 
 
-@dataclass(frozen=True, slots=True)
-class TurnOutcome:
+class TurnOutcome(msgspec.Struct, frozen=True):
     """
     The outcome of the agent's command.
 
@@ -75,8 +75,7 @@ class TurnOutcome:
     stderr: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class AgentAnswer:
+class AgentAnswer(msgspec.Struct, frozen=True):
     """
     The agent's answer.
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from importlib import metadata
+
+import msgspec
 
 from ironcurtain.agents.adapter import Adapter
 from ironcurtain.agents.claude_code import ClaudeCode
@@ -34,8 +35,7 @@ _TEXTS = ("id", "display_name", "image")
 _METHODS = ("environment", "files", "turn", "screen", "dialogue")
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
+class Listed(msgspec.Struct, frozen=True):
     """
     One agent, for a list that people read.
 

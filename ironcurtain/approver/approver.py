@@ -8,9 +8,9 @@ the digest that it was asked about, and the first answer wins.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 from twisted.internet.defer import CancelledError, Deferred, TimeoutError
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
@@ -33,8 +33,7 @@ PATIENCE = 60.0
 """Time limit in seconds for the model's answer. A person is asked meanwhile."""
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """
     What one consideration came to.
 

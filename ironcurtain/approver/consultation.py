@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
@@ -42,8 +41,7 @@ class ApproverAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     quote: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Consultation:
+class Consultation(msgspec.Struct, frozen=True):
     """
     One request to the model.
 

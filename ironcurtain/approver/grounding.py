@@ -11,8 +11,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
+
+import msgspec
 
 from ironcurtain.approver.requests import NEGATION, SENTENCE_END, requests_in
 from ironcurtain.policy.paths import Root
@@ -35,8 +36,7 @@ _CITED = re.compile(r"(?ms)^[ \t]*```.*?(?:^[ \t]*```|\Z)|^[ \t]*>[^\n]*$")
 """Blocks between fences, and lines that begin with ``>``."""
 
 
-@dataclass(frozen=True, slots=True)
-class KnownDirectories:
+class KnownDirectories(msgspec.Struct, frozen=True):
     """
     Real paths in a session.
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
@@ -87,8 +86,7 @@ def read_record(line: bytes) -> dict[str, Any] | None:
     return record if isinstance(record.get("sequence"), int) and isinstance(record.get("kind"), str) else None
 
 
-@dataclass(frozen=True, slots=True)
-class ChainProblem:
+class ChainProblem(msgspec.Struct, frozen=True):
     """
     A line that is not as it was written.
 
@@ -100,8 +98,7 @@ class ChainProblem:
     what: str
 
 
-@dataclass(slots=True)
-class ChainReport:
+class ChainReport(msgspec.Struct):
     """The result of verifying a file."""
 
     records: int = 0
@@ -111,7 +108,7 @@ class ChainReport:
     """Whether the last record, but for its signature, is the end of the session."""
     recovered: int = 0
     """The number of ``recovered`` records, each of which accounts for lines that a crash left incomplete."""
-    problems: list[ChainProblem] = field(default_factory=list)
+    problems: list[ChainProblem] = msgspec.field(default_factory=list)
 
     @property
     def intact(self) -> bool:

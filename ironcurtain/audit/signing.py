@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import (
@@ -42,8 +43,7 @@ KEY_ID_DIGITS = 32
 """Length of a key's id in hexadecimal digits: 128 bits of the SHA-256 digest of the public key."""
 
 
-@dataclass(frozen=True, slots=True)
-class SignedHead:
+class SignedHead(msgspec.Struct, frozen=True):
     """
     The head of a log, signed.
 

@@ -11,9 +11,10 @@ import errno
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
+
+import msgspec
 
 from ironcurtain.audit import chain
 from ironcurtain.audit.chain import CHECKPOINT, CHECKPOINT_MEMBERS, SIGNED_AT_ONCE, ChainProblem, ChainReport
@@ -25,8 +26,7 @@ DESCRIPTION = "session.json"
 _MEMBERS = {"sequence", "time", "kind", "previous", *CHECKPOINT_MEMBERS}
 
 
-@dataclass(frozen=True, slots=True)
-class Expected:
+class Expected(msgspec.Struct, frozen=True):
     """
     What is known of a log from elsewhere.
 
@@ -42,12 +42,11 @@ class Expected:
     shared: bool = False
     ended: bool = False
     key: VerifyingKey | None = None
-    heads: Mapping[str, Sequence[SignedHead]] = field(default_factory=dict)
+    heads: Mapping[str, Sequence[SignedHead]] = msgspec.field(default_factory=dict)
     required: frozenset[str] = frozenset()
 
 
-@dataclass(slots=True)
-class LogReport:
+class LogReport(msgspec.Struct):
     """
     The result of verifying a log.
 
@@ -59,14 +58,14 @@ class LogReport:
     :ivar witnesses: those that get the session's heads, as the log says.
     """
 
-    chain: ChainReport = field(default_factory=ChainReport)
+    chain: ChainReport = msgspec.field(default_factory=ChainReport)
     version: int = 0
     last: int = 0
     signed_through: int = 0
     signed_at: str = ""
     witnessed_through: int = 0
-    unsigned: list[tuple[int, int]] = field(default_factory=list)
-    witnesses: set[str] = field(default_factory=set)
+    unsigned: list[tuple[int, int]] = msgspec.field(default_factory=list)
+    witnesses: set[str] = msgspec.field(default_factory=set)
 
     @property
     def problems(self) -> list[ChainProblem]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from ironcurtain.builtin_agent.prompt import EXECUTE_CODE
 from ironcurtain.builtin_agent.records import (
@@ -40,8 +41,7 @@ MESSAGE_TOLD, ARGUMENTS_TOLD = 500, 300
 """Maximum length in characters of a message and of a call's arguments there; the conversation has all of it."""
 
 
-@dataclass(slots=True)
-class Recall:
+class Recall(msgspec.Struct):
     """
     The state after all records so far.
 
@@ -54,13 +54,13 @@ class Recall:
     :ivar cut_off: tokens of all turns that were cut off by the end of the process.
     """
 
-    conversation: Conversation = field(default_factory=Conversation)
+    conversation: Conversation = msgspec.field(default_factory=Conversation)
     unfinished: str | None = None
-    calls: list[Called] = field(default_factory=list)
-    ends: dict[int, CallEnded] = field(default_factory=dict)
-    names: set[str] = field(default_factory=set)
-    usage: TokenUsage = field(default_factory=TokenUsage)
-    cut_off: TokenUsage = field(default_factory=TokenUsage)
+    calls: list[Called] = msgspec.field(default_factory=list)
+    ends: dict[int, CallEnded] = msgspec.field(default_factory=dict)
+    names: set[str] = msgspec.field(default_factory=set)
+    usage: TokenUsage = msgspec.field(default_factory=TokenUsage)
+    cut_off: TokenUsage = msgspec.field(default_factory=TokenUsage)
 
     def feed(self, record: AnyRecord) -> None:
         """Process the next record. Some may be missing."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
 from ironcurtain.cli.completion import all_sessions
 from ironcurtain.cli.output import as_json, home, print_json, print_lines, print_text, settings
@@ -76,14 +77,12 @@ def verify(session: str | None, json_output: bool, key: Path | None, witness: Pa
 
 def _as_json(report: RecordsReport, *, alone: bool) -> dict[str, object]:
     """:param alone: whether one session was named, which then is described at the top."""
-    from dataclasses import asdict
-
     sessions: list[dict[str, object]] = [
         {"file": str(each.paths.audit), "session": each.id, "number": each.number}
         | {
             "intact": each.log.intact,
             "proved": each.proved,
-            **asdict(each.log),
+            **msgspec.to_builtins(each.log),
             "witnesses": sorted(each.log.witnesses),
         }
         for each in report.sessions

@@ -8,7 +8,6 @@ import shutil
 import stat
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,7 +51,7 @@ def doctor(json_output: bool) -> None:
     where = home()
     findings = list(examine(where))
     if json_output:
-        print_json([asdict(finding) for finding in findings])
+        print_json(findings)
     for finding in () if json_output else findings:
         print_lines(f"{finding.state:<5}  {finding.what}: {finding.detail}")
         if finding.mend:

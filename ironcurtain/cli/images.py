@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from ironcurtain.audit.chain import timestamp
 from ironcurtain.cli.completion import in_containers
@@ -72,7 +72,12 @@ def list_(json_output: bool) -> None:
 
     found = run(main)
     if json_output:
-        print_json([{**asdict(each), "created": timestamp(each.created) if each.created else None} for each in found])
+        print_json(
+            [
+                msgspec.structs.asdict(each) | {"created": timestamp(each.created) if each.created else None}
+                for each in found
+            ]
+        )
         return
     now = time.time()
     rows = [
@@ -158,7 +163,7 @@ def prune(json_output: bool) -> None:
 
     pruned = run(lambda reactor: _images(reactor).prune())
     if json_output:
-        print_json(asdict(pruned))
+        print_json(pruned)
         return
     for name in pruned.removed:
         click.echo(f"removed  {name}")

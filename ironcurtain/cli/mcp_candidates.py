@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from ironcurtain.cli.output import print_lines
 from ironcurtain.cli.questions import confirmed
@@ -21,8 +22,7 @@ NAME_LIMIT = 64
 """Maximum number of characters shown of a name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(msgspec.Struct, frozen=True):
     """
     A server to add.
 

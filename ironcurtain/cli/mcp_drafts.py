@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from ironcurtain.cli.mcp_candidates import NAME_LIMIT
 from ironcurtain.cli.output import home
@@ -23,8 +24,7 @@ DRAFT_LIMIT = 4000
 """Maximum number of characters of a draft, which is shown whole: nobody can agree to what they have not seen."""
 
 
-@dataclass(frozen=True, slots=True)
-class Drafts:
+class Drafts(msgspec.Struct, frozen=True):
     """
     :param known: the tools that have an annotation, by name: their arguments' roles.
     :param drafted: the drafts for others.
@@ -32,9 +32,9 @@ class Drafts:
     """
 
     server: str
-    known: dict[str, str] = field(default_factory=dict)
-    drafted: dict[str, Draft] = field(default_factory=dict)
-    refused: dict[str, str] = field(default_factory=dict)
+    known: dict[str, str] = msgspec.field(default_factory=dict)
+    drafted: dict[str, Draft] = msgspec.field(default_factory=dict)
+    refused: dict[str, str] = msgspec.field(default_factory=dict)
 
     def lines(self) -> Iterator[str]:
         """:returns: what is shown of each tool."""

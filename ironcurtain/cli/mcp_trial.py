@@ -7,10 +7,12 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec.structs import replace
 
 from ironcurtain.cli.output import home
 
@@ -26,8 +28,7 @@ ERROR_LIMIT = 600
 """Maximum number of characters that a failure has of the server's standard error: of its end."""
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
+class Trial(msgspec.Struct, frozen=True):
     """
     :param tools: the definitions of the server's tools, as agents see them, by name.
     :param failure: why it did not start; empty if it did.

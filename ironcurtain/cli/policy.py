@@ -44,8 +44,6 @@ def check(policy_file: Path | None, json_output: bool) -> None:
     No session starts with a policy that has errors. Exits with status 1 if there are errors, 78 if the file cannot be
     read. Warnings do not change the status.
     """
-    from dataclasses import asdict
-
     from ironcurtain.configuration import check_approval
     from ironcurtain.home.layout import person_home
     from ironcurtain.policy import PolicyEngine
@@ -60,7 +58,7 @@ def check(policy_file: Path | None, json_output: bool) -> None:
     PolicyEngine(policy, default_annotations(), paths=PathMap(user_home), home=user_home)  # which resolves its paths
     findings = read_through(policy, default_annotations(), files.server_names(), real_path(user_home))
     if json_output:
-        print_json([asdict(finding) for finding in findings])
+        print_json(findings)
     else:
         for finding in findings:
             print_lines(f"{finding.severity}: {finding.rule}: {finding.message} [{finding.code}]")

@@ -6,9 +6,9 @@ import os
 import signal
 import sys
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
+from msgspec.structs import replace
 from twisted.internet.defer import Deferred
 
 from ironcurtain.assembly import Application

@@ -37,7 +37,7 @@ def add_key(file: BinaryIO, name: str, roles_text: str | None) -> None:
 
     FILE is for example ~/.ssh/id_ed25519.pub; '-' is standard input. A key that is already listed gets the given roles.
     """
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     from ironcurtain.ssh.key_files import KeyFile
 

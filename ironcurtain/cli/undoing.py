@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from ironcurtain.text.display import json_line, one_line, paragraphs, readable_path
 from ironcurtain.text.quantities import counted
@@ -31,8 +32,7 @@ PATCH_LINES = 1000
 """Maximum number of lines of a difference that a session's terminal shows."""
 
 
-@dataclass(frozen=True, slots=True)
-class Comparing:
+class Comparing(msgspec.Struct, frozen=True):
     """
     The workspace compared with a snapshot.
 
@@ -76,8 +76,7 @@ class Comparing:
         return lines
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
+class Proposal(msgspec.Struct, frozen=True):
     """
     An undo to ask about.
 

@@ -10,8 +10,9 @@ import builtins
 import keyword
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from ironcurtain.codemode.model import Tool
 from ironcurtain.text.display import shorten
@@ -194,8 +195,7 @@ PARAMETER_LIMIT = 100
 """Maximum number of named parameters of a function; a tool with more takes them all as ``**extra``."""
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(msgspec.Struct, frozen=True):
     """
     One argument of a tool.
 
@@ -216,8 +216,7 @@ class Parameter:
     note: str
 
 
-@dataclass(frozen=True, slots=True)
-class Function:
+class Function(msgspec.Struct, frozen=True):
     """
     One tool as a function.
 
@@ -232,8 +231,7 @@ class Function:
     open: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Module:
+class Module(msgspec.Struct, frozen=True):
     """The functions of one server, with the module's name in programs."""
 
     server: str

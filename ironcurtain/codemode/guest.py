@@ -8,8 +8,8 @@ host's answer. The program's time limit does not count pauses.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+import msgspec
 from pydantic_monty import (
     AsyncFunctionSnapshot,
     AsyncFutureSnapshot,
@@ -44,8 +44,7 @@ _CALLS_USED_UP = "suspension limit"
 """Beginning of the library's message when a session exceeds its number of calls."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ran:
+class Ran(msgspec.Struct, frozen=True):
     """
     The result of a program.
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from ironcurtain.llm.model import ImageBlock
 
 
-@dataclass(frozen=True, slots=True)
-class CodeLimits:
+class CodeLimits(msgspec.Struct, frozen=True):
     """
     The limits of one session's programs. Times exclude waiting for tools, which can take days.
 
@@ -35,8 +35,7 @@ class CodeLimits:
     tool_result_bytes: int = 8_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Tool:
+class Tool(msgspec.Struct, frozen=True):
     """
     A tool that programs can call.
 
@@ -51,8 +50,7 @@ class Tool:
     schema: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class ToolReply:
+class ToolReply(msgspec.Struct, frozen=True):
     """
     The result of a tool call.
 
@@ -66,8 +64,7 @@ class ToolReply:
     denied: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class RunResult:
+class RunResult(msgspec.Struct, frozen=True):
     """
     The result of a program.
 

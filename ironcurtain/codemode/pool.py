@@ -16,9 +16,10 @@ import sysconfig
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 
+import msgspec
+from msgspec.structs import replace
 from pydantic_monty import AsyncMonty, AsyncMontySession, ExternalModule, ResourceLimits
 
 from ironcurtain.codemode.diagnostics import BUILTINS
@@ -47,8 +48,7 @@ SETTLE_SECONDS = 0.2
 """Seconds that the library's threads need after closing; without them Python sometimes aborts at exit (75 trials)."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Opened:
+class _Opened(msgspec.Struct, frozen=True):
     monty: AsyncMonty
     directory: str
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ironcurtain.command_rules.effect import HERE, Effects, operands
 from ironcurtain.command_rules.risk import Risk

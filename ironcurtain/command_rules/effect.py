@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from ironcurtain.command_rules.risk import Risk
 from ironcurtain.commandline.model import UNKNOWN, Word, Words
@@ -13,8 +13,7 @@ _CLUSTER_LIMIT = 8
 """Most letters of options, with the dash, that may stand before a path in one word."""
 
 
-@dataclass(frozen=True, slots=True)
-class Effects:
+class Effects(msgspec.Struct, frozen=True):
     """
     What a command does.
 

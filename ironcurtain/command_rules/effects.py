@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import pairwise
+
+from msgspec.structs import replace
 
 from ironcurtain.command_rules.archives import ARCHIVES
 from ironcurtain.command_rules.effect import HERE, UNKNOWN_EFFECTS, Effects, operands, within

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+import msgspec
 
 from ironcurtain.commandline.model import Word, Words
 from ironcurtain.commandline.names import names
@@ -50,8 +51,7 @@ _ACTION = re.compile(r"([-+=])([rwxXst]+|[ugo])?")
 _BITS = {"r": 4, "w": 2, "x": 1, "X": 1}
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class Parts(msgspec.Struct, frozen=True):
     """
     The arguments of a command, sorted.
 

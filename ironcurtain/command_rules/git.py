@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ironcurtain.command_rules.effect import HERE, UNKNOWN_EFFECTS, Effects
 from ironcurtain.command_rules.flags import Parts, parts

@@ -27,7 +27,8 @@ Aliases and functions that the user's shell has already are not seen.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from ironcurtain.command_rules.flags import GLOBAL_OPTIONS, letter, parts
 from ironcurtain.command_rules.globs import names_overlap, overlap
@@ -49,8 +50,7 @@ class PatternError(ValueError):
     """A text is no pattern; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pattern:
+class Pattern(msgspec.Struct, frozen=True):
     """
     A pattern, read by :func:`parse_pattern`.
 

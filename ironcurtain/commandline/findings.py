@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from ironcurtain.commandline.model import CommandLine, SimpleCommand, Stage, Word
 from ironcurtain.commandline.plain import Pipeline
@@ -15,8 +16,7 @@ WORD_LIMIT = 600
 """Most words in all commands of one line, those around other commands included."""
 
 
-@dataclass(slots=True)
-class Findings:
+class Findings(msgspec.Struct):
     """
     The commands, redirections and doubts of one line, including those of texts within it.
 
@@ -24,13 +24,13 @@ class Findings:
     :param shell: the shell that reads the line.
     """
 
-    variables: Mapping[str, str] = field(default_factory=dict)
+    variables: Mapping[str, str] = msgspec.field(default_factory=dict)
     shell: str = "bash"
-    commands: list[SimpleCommand] = field(default_factory=list)
-    pipelines: list[tuple[Stage, ...]] = field(default_factory=list)
-    reads: list[Word] = field(default_factory=list)
-    writes: list[Word] = field(default_factory=list)
-    doubts: dict[str, None] = field(default_factory=dict)
+    commands: list[SimpleCommand] = msgspec.field(default_factory=list)
+    pipelines: list[tuple[Stage, ...]] = msgspec.field(default_factory=list)
+    reads: list[Word] = msgspec.field(default_factory=list)
+    writes: list[Word] = msgspec.field(default_factory=list)
+    doubts: dict[str, None] = msgspec.field(default_factory=dict)
     changes_shell: bool = False
     words: int = 0
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import IntEnum
+
+import msgspec
 
 UNKNOWN = "\0"
 """In the pattern of a word: a part that the shell fills in when the command runs. It can be any text, or many words."""
@@ -23,8 +24,7 @@ class Match(IntEnum):
     YES = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(msgspec.Struct, frozen=True):
     """
     One word of a command, after quotes are removed.
 
@@ -84,8 +84,7 @@ def basename(word: Word) -> str:
     return word.text.rstrip("/").rpartition("/")[2]
 
 
-@dataclass(frozen=True, slots=True)
-class SimpleCommand:
+class SimpleCommand(msgspec.Struct, frozen=True):
     """
     A command that would run, with its arguments.
 
@@ -119,8 +118,7 @@ Stage = tuple[SimpleCommand, ...]
 """The commands that write to, or read from, one end of a pipe."""
 
 
-@dataclass(frozen=True, slots=True)
-class CommandLine:
+class CommandLine(msgspec.Struct, frozen=True):
     """
     What a line of shell would run.
 

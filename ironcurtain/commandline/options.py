@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from ironcurtain.commandline.model import Word, Words
 
 _SHORT = re.compile(r"([^:])(:{0,2})")
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(msgspec.Struct, frozen=True):
     """
     The options of a program.
 
@@ -31,8 +31,7 @@ class Options:
         return cls(dict(_SHORT.findall(short)), {name.rstrip(":"): name[len(name.rstrip(":")) :] for name in names})
 
 
-@dataclass(slots=True)
-class Parsed:
+class Parsed(msgspec.Struct):
     """
     The options that a command has.
 
@@ -41,9 +40,9 @@ class Parsed:
     :ivar strange: options that the program is not known to have.
     """
 
-    values: dict[str, Word | None] = field(default_factory=dict)
+    values: dict[str, Word | None] = msgspec.field(default_factory=dict)
     rest: Words = ()
-    strange: list[str] = field(default_factory=list)
+    strange: list[str] = msgspec.field(default_factory=list)
 
 
 def parse_options(words: Words, options: Options) -> Parsed:

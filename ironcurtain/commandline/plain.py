@@ -12,7 +12,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from ironcurtain.commandline.model import UNKNOWN, Word, Words, quoted
 from ironcurtain.commandline.names import RESERVED
@@ -41,8 +42,7 @@ class NotPlain(ValueError):
     """A line is not of the grammar; the message says where."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlainCommand:
+class PlainCommand(msgspec.Struct, frozen=True):
     """
     One command.
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from ironcurtain.commandline.findings import Findings
 from ironcurtain.commandline.grammar import text_of
@@ -26,8 +27,7 @@ _HERE_PARTS = frozenset(
 _ANY_EXPANSION = re.compile(r"(?<!\\)(?:\\\\)*[`$]")
 
 
-@dataclass(slots=True)
-class Redirections:
+class Redirections(msgspec.Struct):
     """
     What the redirections of one command say.
 
@@ -37,9 +37,9 @@ class Redirections:
     :ivar stdin: what the command reads; ``None`` if they do not say.
     """
 
-    commands: list[SimpleCommand] = field(default_factory=list)
-    following: list[SimpleCommand] = field(default_factory=list)
-    words: list[Word] = field(default_factory=list)
+    commands: list[SimpleCommand] = msgspec.field(default_factory=list)
+    following: list[SimpleCommand] = msgspec.field(default_factory=list)
+    words: list[Word] = msgspec.field(default_factory=list)
     stdin: Word | None = None
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from ironcurtain.commandline.model import UNKNOWN, Word, Words, basename, quoted
 from ironcurtain.commandline.names import names
@@ -18,8 +19,7 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 _SUFFIXES_LIMIT = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Inner:
+class Inner(msgspec.Struct, frozen=True):
     """
     What a command runs.
 
@@ -40,8 +40,7 @@ NOTHING = Inner()
 Unwrapper = Callable[[Words], Inner]
 
 
-@dataclass(frozen=True, slots=True)
-class Prefix:
+class Prefix(msgspec.Struct, frozen=True):
     """
     A command that runs the command behind its options.
 

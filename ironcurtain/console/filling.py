@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from ironcurtain.console.state import ConsoleState, Effect, Question, Send, ShownEscalation
 from ironcurtain.escalation.forms import Form

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from math import inf
 from typing import Any
+
+from msgspec.structs import replace
 
 from ironcurtain.console import filling
 from ironcurtain.console.state import (

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from ironcurtain.console.details import LEAST_WIDTH, Details, Text
 from ironcurtain.console.rows import clock, empty, row
@@ -39,8 +40,7 @@ use rows that the text does not need.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class ClickTarget:
+class ClickTarget(msgspec.Struct, frozen=True):
     """A row that can be clicked."""
 
     top: int
@@ -49,8 +49,7 @@ class ClickTarget:
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(msgspec.Struct, frozen=True):
     """
     One frame of the screen.
 
@@ -68,11 +67,10 @@ class Frame:
         return next((target for target in self.targets if target.top == row and column < target.width), None)
 
 
-@dataclass(slots=True)
-class _Lists:
-    lines: list[Line] = field(default_factory=list)
-    targets: list[ClickTarget] = field(default_factory=list)
-    rows: list[ShownEscalation] = field(default_factory=list)
+class _Lists(msgspec.Struct):
+    lines: list[Line] = msgspec.field(default_factory=list)
+    targets: list[ClickTarget] = msgspec.field(default_factory=list)
+    rows: list[ShownEscalation] = msgspec.field(default_factory=list)
 
 
 def frame(

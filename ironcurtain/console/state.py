@@ -9,11 +9,12 @@ all of its text was.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from ironcurtain.escalation.decision_keys import DecisionKeys, Page, Part, ShownPart, needed
 from ironcurtain.escalation.model import Outcome
@@ -47,8 +48,7 @@ class ShownEscalation(NamedTuple):
     digest: str
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(msgspec.Struct, frozen=True):
     """
     A decision that waits for its confirmation.
 
@@ -62,8 +62,7 @@ class Question:
     keep: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(msgspec.Struct, frozen=True):
     """
     The contents of the last frame that reached the terminal.
 
@@ -103,8 +102,7 @@ class Send:
     content: Mapping[str, Any] | None = field(default=None, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Tell:
+class Tell(msgspec.Struct, frozen=True):
     """
     Send a session a message.
 
@@ -130,8 +128,7 @@ def key_of(escalation: EscalationView) -> ShownEscalation:
     return ShownEscalation(escalation.number, escalation.digest)
 
 
-@dataclass(frozen=True, slots=True)
-class ConsoleState:
+class ConsoleState(msgspec.Struct, frozen=True):
     """
     Everything that determines the screen, besides its size and the time.
 
@@ -161,7 +158,7 @@ class ConsoleState:
     pending: tuple[EscalationView, ...] = ()
     history: tuple[EscalationView, ...] = ()
     section: Section = Section.WAITING
-    chosen: Mapping[Section, int] = field(default_factory=dict)
+    chosen: Mapping[Section, int] = msgspec.field(default_factory=dict)
     scroll: int = 0
     filter: str = ""
     prompt: str | None = None
@@ -177,7 +174,7 @@ class ConsoleState:
     turns: tuple[Turn, ...] = ()
     message: tuple[str, Style] = ("", "")
     shown: Shown = Shown()
-    keys: DecisionKeys = field(default_factory=DecisionKeys)
+    keys: DecisionKeys = msgspec.field(default_factory=DecisionKeys)
 
     def listed(self, section: Section) -> tuple[Row, ...]:
         """:returns: the rows of a list that match the filter."""

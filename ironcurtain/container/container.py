@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 
+import msgspec
+from msgspec.structs import replace
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.defer import TimeoutError as Late
 from twisted.logger import Logger
@@ -57,8 +58,7 @@ often it refused a new process. The agent could falsify the output, so it is use
 """
 
 
-@dataclass(frozen=True, slots=True)
-class ProgramEnded:
+class ProgramEnded(msgspec.Struct, frozen=True):
     """
     The end of a program in a container.
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -48,8 +47,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SUBSTITUTED = "${"
 
 
-@dataclass(frozen=True, slots=True)
-class Devcontainer:
+class Devcontainer(msgspec.Struct, frozen=True):
     """
     What an image can take from the file.
 
@@ -66,11 +64,11 @@ class Devcontainer:
     image: str
     dockerfile: str
     context: str
-    arguments: Mapping[str, str] = field(default_factory=dict)
+    arguments: Mapping[str, str] = msgspec.field(default_factory=dict)
     target: str = ""
-    environment: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = msgspec.field(default_factory=dict)
     left_out: tuple[str, ...] = ()
-    commands: Mapping[str, str] = field(default_factory=dict)
+    commands: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
 def read_devcontainer(source: str, place: str, text: str) -> Devcontainer:

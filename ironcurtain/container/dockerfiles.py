@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 import msgspec
@@ -17,8 +16,7 @@ _ESCAPE = re.compile(r"^\s*#\s*escape\s*=\s*[^\s\\]", re.IGNORECASE | re.MULTILI
 _FLAG = re.compile(r"--[a-z-]+(?:=\S*)?")
 
 
-@dataclass(frozen=True, slots=True)
-class Needs:
+class Needs(msgspec.Struct, frozen=True):
     """
     :param images: the images that its stages stand on, in order.
     :param stages: the names of its stages, each empty where it has none.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import quote
 
@@ -34,8 +33,7 @@ KILLED = 137
 """Exit status after SIGKILL, also of all processes in a container that ends."""
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerState:
+class ContainerState(msgspec.Struct, frozen=True):
     """
     The state of a container.
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from importlib import metadata
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from ironcurtain.container.image_plans import DOCKERFILE, LANGUAGES, PackageImage, Recipes, arguments, program_names
 from ironcurtain.container.versions import ImageProgram, Release, moved, read_versions, write_versions
@@ -42,8 +43,7 @@ IGNORED = frozenset(("__init__.py", "__pycache__"))
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
 
 
-@dataclass(frozen=True, slots=True)
-class Choices:
+class Choices(msgspec.Struct, frozen=True):
     """
     Settings for building images on this machine.
 

@@ -7,7 +7,9 @@ import io
 import re
 import tarfile
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from ironcurtain.container.dockerfiles import Needs, marked_stages
 from ironcurtain.container.versions import BASE, ImageProgram
@@ -65,8 +67,7 @@ _DOWNLOADER = "DOWNLOADER"
 _STAGE_MARK = f"ARG BUILD\nLABEL {BUILD_LABEL}=${{BUILD}}\n"
 
 
-@dataclass(frozen=True, slots=True)
-class PackageImage:
+class PackageImage(msgspec.Struct, frozen=True):
     """
     An image of another package.
 
@@ -77,8 +78,7 @@ class PackageImage:
     version: str
 
 
-@dataclass(frozen=True, slots=True)
-class Recipe:
+class Recipe(msgspec.Struct, frozen=True):
     """
     A Dockerfile of a project, read.
 
@@ -91,12 +91,11 @@ class Recipe:
     files: Folder
     needs: Needs
     network: str
-    arguments: Mapping[str, str] = field(default_factory=dict)
+    arguments: Mapping[str, str] = msgspec.field(default_factory=dict)
     target: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Box:
+class Box(msgspec.Struct, frozen=True):
     """
     What the image of an agent stands on.
 
@@ -112,13 +111,12 @@ class Box:
     recipe: Recipe | None = None
     languages: tuple[str, ...] = ()
     published: tuple[str, ...] = ()
-    environment: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = msgspec.field(default_factory=dict)
     project: str = ""
     words: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class SourceImage:
+class SourceImage(msgspec.Struct, frozen=True):
     """
     The parent of the base image.
 
@@ -134,8 +132,7 @@ class SourceImage:
     has_triggers: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ImagePlan:
+class ImagePlan(msgspec.Struct, frozen=True):
     """
     One image, built or not.
 
@@ -181,8 +178,7 @@ class ImagePlan:
         return replace(self, project=project, content=content([], {"content": self.content, "project": project}))
 
 
-@dataclass(frozen=True, slots=True)
-class Recipes:
+class Recipes(msgspec.Struct, frozen=True):
     """
     The folders of all images, and the releases of programs in them.
 
@@ -196,8 +192,8 @@ class Recipes:
     folders: Mapping[str, Folder]
     programs: Mapping[str, ImageProgram]
     prefix: str = PREFIX
-    packaged: Mapping[str, PackageImage] = field(default_factory=dict)
-    broken: Mapping[str, str] = field(default_factory=dict)
+    packaged: Mapping[str, PackageImage] = msgspec.field(default_factory=dict)
+    broken: Mapping[str, str] = msgspec.field(default_factory=dict)
 
     @property
     def agents(self) -> tuple[str, ...]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
+
+import msgspec
 
 from ironcurtain.container.engine import Engine
 from ironcurtain.container.image_builder import Builder, BuildFailed, Progress
@@ -15,8 +16,7 @@ from ironcurtain.container.images import AgentImages
 from ironcurtain.container.versions import BASE, ImageProgram, NoRelease, Release, moved, question, read_answer
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(msgspec.Struct, frozen=True):
     """
     The result for one program.
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from twisted.internet.defer import DeferredLock
 
 from ironcurtain.container.engine import Engine
@@ -45,8 +45,7 @@ PROJECTS = "for a project"
 """State of an image that one project has for itself."""
 
 
-@dataclass(frozen=True, slots=True)
-class AgentImage:
+class AgentImage(msgspec.Struct, frozen=True):
     """
     The image of one agent.
 
@@ -70,8 +69,7 @@ class AgentImage:
     project: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Pruned:
+class Pruned(msgspec.Struct, frozen=True):
     """
     :param removed: names or ids of the removed images.
     :param in_use: names of those that a container still needs.

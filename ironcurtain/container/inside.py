@@ -7,7 +7,8 @@ A value that is missing from the output counts as wrong.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+
+import msgspec
 
 from ironcurtain.container.spec import MIB, SOCKET_NAMES, SOCKETS, ContainerSpec
 
@@ -29,8 +30,7 @@ INIT = frozenset(f"{place}/docker-init" for place in ("/sbin", "/usr/sbin", "/us
 """Where the Engine mounts its init program: in ``/sbin``, which may be a link."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProbeFinding:
+class ProbeFinding(msgspec.Struct, frozen=True):
     """
     The result of one check.
 
@@ -47,8 +47,7 @@ def judged(what: str, problems: Iterable[str]) -> ProbeFinding:
     return ProbeFinding(what, "; ".join(problems))
 
 
-@dataclass(frozen=True, slots=True)
-class MountPoint:
+class MountPoint(msgspec.Struct, frozen=True):
     """The fields of a line of ``/proc/self/mountinfo`` (proc(5)) that are checked."""
 
     target: str
@@ -56,18 +55,17 @@ class MountPoint:
     file_system: str
 
 
-@dataclass(slots=True)
-class ProbeReport:
+class ProbeReport(msgspec.Struct):
     """The parsed output of the probe."""
 
-    status: dict[str, str] = field(default_factory=dict)
-    mounts: list[MountPoint] = field(default_factory=list)
-    interfaces: list[str] = field(default_factory=list)
-    routes: list[str] = field(default_factory=list)
-    devices: list[str] = field(default_factory=list)
-    sockets: list[str] = field(default_factory=list)
-    writes: dict[str, str] = field(default_factory=dict)
-    limits: dict[str, str] = field(default_factory=dict)
+    status: dict[str, str] = msgspec.field(default_factory=dict)
+    mounts: list[MountPoint] = msgspec.field(default_factory=list)
+    interfaces: list[str] = msgspec.field(default_factory=list)
+    routes: list[str] = msgspec.field(default_factory=list)
+    devices: list[str] = msgspec.field(default_factory=list)
+    sockets: list[str] = msgspec.field(default_factory=list)
+    writes: dict[str, str] = msgspec.field(default_factory=dict)
+    limits: dict[str, str] = msgspec.field(default_factory=dict)
     namespaces: str = ""
     connection: str = ""
     complete: bool = False

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from ironcurtain.container import execution
 from ironcurtain.container.engine import ContainerState, Engine

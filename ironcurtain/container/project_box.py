@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from ironcurtain.container.build_context import read_below, read_context
 from ironcurtain.container.devcontainer import PLACES, Devcontainer, below_project, read_devcontainer
@@ -42,8 +42,7 @@ class Agreement(msgspec.Struct, frozen=True):
     agreed: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
+class Proposal(msgspec.Struct, frozen=True):
     """
     What a project says.
 

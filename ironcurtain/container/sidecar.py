@@ -13,10 +13,11 @@ from __future__ import annotations
 import socket
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from importlib import resources
 from typing import Any, Literal
 
+import msgspec
+from msgspec.structs import replace
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.defer import TimeoutError as Late
 
@@ -54,8 +55,7 @@ Listen = Callable[[str], Awaitable[ProvenPorts]]
 """Opens the ports of a sidecar at an address of this machine."""
 
 
-@dataclass(slots=True)
-class SocketWay:
+class SocketWay(msgspec.Struct):
     """
     How containers reach the proxies, found out once for all containers of a process.
 
@@ -87,8 +87,7 @@ class SocketWay:
         return self.setting == "auto"
 
 
-@dataclass(frozen=True, slots=True)
-class SidecarSpec:
+class SidecarSpec(msgspec.Struct, frozen=True):
     """
     A sidecar: like an agent's container, but with a network, and with an input that is not a terminal.
 

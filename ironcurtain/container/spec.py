@@ -8,9 +8,10 @@ an image (volumes, user, health checks, stop signal) are overridden or refused.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
+
+import msgspec
 
 from ironcurtain.errors import UsageError
 from ironcurtain.process.identity import ProcessIdentity
@@ -65,8 +66,7 @@ exactly that no later process can be mistaken for it.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Mount:
+class Mount(msgspec.Struct, frozen=True):
     """
     A file or directory of this machine to mount in a container.
 
@@ -81,8 +81,7 @@ class Mount:
     volume: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerSpec:
+class ContainerSpec(msgspec.Struct, frozen=True):
     """
     One container.
 

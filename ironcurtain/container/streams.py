@@ -9,7 +9,6 @@ zero bytes, four bytes of length, and the content.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 
 import msgspec
@@ -174,11 +173,10 @@ def error_message(body: bytes) -> str:
         return body.decode("utf-8", "replace").strip()
 
 
-@dataclass(slots=True)
-class Demultiplexer:
+class Demultiplexer(msgspec.Struct):
     """Splits a stream of frames, without waiting for complete frames."""
 
-    _head: bytearray = field(default_factory=bytearray)
+    _head: bytearray = msgspec.field(default_factory=bytearray)
     _stream: int = STDOUT
     _left: int = 0
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Annotated
 
 import msgspec
@@ -55,8 +54,7 @@ class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     integrity: dict[str, Integrity] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class ImageProgram:
+class ImageProgram(msgspec.Struct, frozen=True):
     """
     One program and its release in images.
 
@@ -89,8 +87,7 @@ class ImageProgram:
         return {f"{prefix}_PACKAGE": package, f"{prefix}_INTEGRITY": self.integrity[chosen]}
 
 
-@dataclass(frozen=True, slots=True)
-class Release:
+class Release(msgspec.Struct, frozen=True):
     """
     The newest release of a program.
 

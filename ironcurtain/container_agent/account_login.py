@@ -10,11 +10,12 @@ import stat
 import uuid
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+from msgspec.structs import replace
 from twisted.internet.defer import Deferred
 from twisted.internet.task import LoopingCall
 
@@ -56,8 +57,7 @@ LOOK_SECONDS: Final = 0.5
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-@dataclass(frozen=True, slots=True)
-class LoginSurroundings:
+class LoginSurroundings(msgspec.Struct, frozen=True):
     """
     :ivar account: of the container; not root.
     :ivar way: how the container reaches this process.

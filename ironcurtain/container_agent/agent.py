@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.defer import TimeoutError as Late
 from twisted.internet.task import LoopingCall
@@ -41,8 +41,7 @@ INTERRUPT_SECONDS = 5.0
 """Seconds that a program has to end its turn when it is asked (real ones need milliseconds), before it is ended."""
 
 
-@dataclass(frozen=True, slots=True)
-class Making:
+class Making(msgspec.Struct, frozen=True):
     """
     Functions that an agent needs, which work once the session's other parts are up.
 
@@ -56,8 +55,7 @@ class Making:
     orient: Callable[[], Awaitable[str]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Started:
+class _Started(msgspec.Struct, frozen=True):
     """A program, and the command line with which it was started."""
 
     program: AgentProgram

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ironcurtain.agents.adapter import Adapter, Facts
 from ironcurtain.errors import SessionError, UsageError

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
+from msgspec.structs import replace
 from twisted.internet.defer import Deferred
 
 from ironcurtain.accounts.keys import open_key

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+import msgspec
 from twisted.internet.defer import CancelledError
 from twisted.logger import Logger
 
@@ -26,8 +26,7 @@ from ironcurtain.session.parts import Core
 _log = Logger()
 
 
-@dataclass(frozen=True, slots=True)
-class Leftover:
+class Leftover(msgspec.Struct, frozen=True):
     """
     A container whose owner is dead, or a network or volume of its sidecar.
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -54,8 +53,7 @@ LOOK_SECONDS = 0.5
 """Seconds between checks of the MCP proxy's socket: half of the time in which a dead proxy must be reported."""
 
 
-@dataclass(slots=True)
-class Spent:
+class Spent(msgspec.Struct):
     """The usage of a session before it was resumed."""
 
     steps: int = 0

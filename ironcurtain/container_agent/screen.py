@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
 from typing import Protocol
 
+import msgspec
+from msgspec.structs import replace
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
@@ -80,8 +81,7 @@ class ScreenedSandbox(Protocol):
         """End it with everything in it, and remove it. Can be called if it has ended or is gone."""
 
 
-@dataclass(frozen=True, slots=True)
-class ScreenMaking:
+class ScreenMaking(msgspec.Struct, frozen=True):
     """
     Functions that an agent in a terminal needs, which work once the session's other parts are up.
 

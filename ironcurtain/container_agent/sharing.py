@@ -11,8 +11,9 @@ import os
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import PurePath
+
+import msgspec
 
 from ironcurtain.agents.adapter import HOME, Shareable
 from ironcurtain.container.spec import Mount
@@ -43,8 +44,7 @@ _PRIVATE_KEY = b"PRIVATE KEY-----"
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
-@dataclass(slots=True)
-class Found:
+class Found(msgspec.Struct):
     """
     The files of one kind.
 
@@ -54,9 +54,9 @@ class Found:
     """
 
     what: Shareable
-    files: dict[str, tuple[bytes, bool]] = field(default_factory=dict)
+    files: dict[str, tuple[bytes, bool]] = msgspec.field(default_factory=dict)
     single: bool = False
-    left_out: list[str] = field(default_factory=list)
+    left_out: list[str] = msgspec.field(default_factory=list)
     size: int = 0
 
 

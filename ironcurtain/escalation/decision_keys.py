@@ -9,10 +9,11 @@ that it would approve has been shown whole.
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Mapping
-from dataclasses import dataclass, field
 from enum import Enum
 from math import inf
 from typing import NamedTuple, TypeVar
+
+import msgspec
 
 from ironcurtain.escalation.model import Outcome
 
@@ -79,8 +80,7 @@ class Verdict(Enum):
     """It is not offered."""
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
+class Offer(msgspec.Struct, frozen=True):
     """
     What a question offers.
 
@@ -91,13 +91,12 @@ class Offer:
     """
 
     question: Hashable
-    decisions: Mapping[str, Collection[Hashable]] = field(default_factory=dict)
+    decisions: Mapping[str, Collection[Hashable]] = msgspec.field(default_factory=dict)
     notes: Collection[str] = ()
     views: Collection[str] = ()
 
 
-@dataclass(slots=True)
-class _Shown:
+class _Shown(msgspec.Struct):
     at: float
     calls: int
 

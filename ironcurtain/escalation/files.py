@@ -10,7 +10,6 @@ ignored.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 import msgspec
 
@@ -35,8 +34,7 @@ class _Response(msgspec.Struct, rename="camel"):
     by: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class FileResponse:
+class FileResponse(msgspec.Struct, frozen=True):
     """
     A response from a file.
 

@@ -7,7 +7,6 @@ A form is one message with fields, or an address that the person opens in a brow
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -97,12 +96,11 @@ def read_words(form: Form, words: Iterable[str]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-@dataclass(slots=True)
-class Filling:
+class Filling(msgspec.Struct):
     """A form that a person fills in, field by field."""
 
     form: Form
-    values: dict[str, Any] = field(default_factory=dict)
+    values: dict[str, Any] = msgspec.field(default_factory=dict)
     at: int = 0
     """Position of the current field; after the last one, everything is filled in."""
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -27,8 +26,7 @@ def arguments_digest(server: str, tool: str, arguments: Mapping[str, Any]) -> st
     return hashlib.sha256(_encoder.encode([server, tool, arguments])).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class Binding:
+class Binding(msgspec.Struct, frozen=True):
     """Identifies the call that a grant permits."""
 
     session_id: str
@@ -36,8 +34,7 @@ class Binding:
     policy_version: str
 
 
-@dataclass(slots=True)
-class Grant:
+class Grant(msgspec.Struct):
     """
     A single-use permission.
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+import msgspec
+
 from ironcurtain.escalation.forms import Form
 from ironcurtain.escalation.grant import Grant
 from ironcurtain.escalation.permission import Permission, Scope
@@ -28,8 +30,7 @@ class Outcome(StrEnum):
     TOO_MANY = "too-many"
 
 
-@dataclass(frozen=True, slots=True)
-class AutomaticCall:
+class AutomaticCall(msgspec.Struct, frozen=True):
     """
     What the auto-approver may know of a call that it may approve.
 
@@ -40,8 +41,7 @@ class AutomaticCall:
     resources: tuple[Resource, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class EscalationRequest:
+class EscalationRequest(msgspec.Struct, frozen=True):
     """
     A call that needs a person's decision, or a form that a server wants to be filled in.
 
@@ -77,8 +77,7 @@ class EscalationRequest:
     diff: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Escalation:
+class Escalation(msgspec.Struct, frozen=True):
     """
     A request in the queue, or one that has its outcome.
 
@@ -133,29 +132,25 @@ class Answer:
     content: Mapping[str, Any] | None = field(default=None, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Raised:
+class Raised(msgspec.Struct, frozen=True):
     """A new escalation is pending."""
 
     escalation: Escalation
 
 
-@dataclass(frozen=True, slots=True)
-class CallsCounted:
+class CallsCounted(msgspec.Struct, frozen=True):
     """The number of equal calls that wait for an escalation has changed."""
 
     escalation: Escalation
 
 
-@dataclass(frozen=True, slots=True)
-class ApprovalAdded:
+class ApprovalAdded(msgspec.Struct, frozen=True):
     """Somebody approved an escalation, which still needs the approval of another principal."""
 
     escalation: Escalation
 
 
-@dataclass(frozen=True, slots=True)
-class Closed:
+class Closed(msgspec.Struct, frozen=True):
     """
     An escalation got its outcome.
 
@@ -166,8 +161,7 @@ class Closed:
     permission: Permission | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Revoked:
+class Revoked(msgspec.Struct, frozen=True):
     """
     A permission was revoked.
 

@@ -34,8 +34,7 @@ VALUE_LIMIT = 200
 _encoder = msgspec.json.Encoder(order="deterministic")
 
 
-@dataclass(frozen=True, slots=True)
-class Location:
+class Location(msgspec.Struct, frozen=True):
     """
     A place where a call acts.
 
@@ -95,8 +94,7 @@ class Scope:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Permission:
+class Permission(msgspec.Struct, frozen=True):
     """
     A kept approval.
 

@@ -8,11 +8,12 @@ approves. The queue is bounded, however many calls an agent makes.
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
+from msgspec.structs import replace
 from twisted.internet.defer import Deferred, DeferredLock, succeed
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
@@ -364,7 +365,7 @@ class EscalationQueue:
             is_granted = answer.outcome in (Outcome.APPROVED, Outcome.ANSWERED)
             grant = self._grant(question.request) if is_granted else None
             if not waiting.called:
-                waiting.callback(replace(answer, grant=grant))
+                waiting.callback(dataclasses.replace(answer, grant=grant))
 
     def _grant(self, request: EscalationRequest) -> Grant:
         binding = Binding(request.session_id, request.digest, request.policy_version)

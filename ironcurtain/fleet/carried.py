@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Protocol
 
+import msgspec
 from twisted.internet.error import ConnectionAborted, ConnectionDone, ConnectionLost
 from twisted.internet.interfaces import (
     IAddress,
@@ -56,8 +56,7 @@ class Carrier(Protocol):
 
 
 @implementer(IAddress)
-@dataclass(frozen=True, slots=True)
-class HostAddress:
+class HostAddress(msgspec.Struct, frozen=True):
     """:param name: of a host, which has no other address here."""
 
     name: str
@@ -214,8 +213,7 @@ class CarriedTransport:
         self._soon(lambda: self._protocol.connectionLost(Failure(reason)))
 
 
-@dataclass(frozen=True, slots=True)
-class _Stream:
+class _Stream(msgspec.Struct, frozen=True):
     """
     :param theirs: whether the other host has opened it.
     :param since: seconds on the clock.

@@ -8,8 +8,9 @@ window, whose use it reports in total, so that a later report stands for a lost 
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from enum import IntEnum
+
+import msgspec
 
 from ironcurtain.errors import ProtocolViolation
 
@@ -37,8 +38,7 @@ class Kind(IntEnum):
     """The stream is over at once."""
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(msgspec.Struct, frozen=True):
     """One message."""
 
     kind: Kind

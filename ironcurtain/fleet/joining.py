@@ -10,7 +10,6 @@ import base64
 import secrets
 import ssl
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -82,8 +81,7 @@ def read_credentials(path: Path) -> Credentials:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class ServerFiles:
+class ServerFiles(msgspec.Struct, frozen=True):
     """
     The files with which the first host runs a server.
 

@@ -8,7 +8,6 @@ published again. A host without a new statement for the length of a lease is los
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 import msgspec
 
@@ -83,8 +82,7 @@ def verify(data: bytes, trust: Trust) -> Member:
     return signed.verify(STATEMENT, data, _member, lambda member: trust.key_of(member.host))
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(msgspec.Struct, frozen=True):
     """
     The newest statement of a host.
 

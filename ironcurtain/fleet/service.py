@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -197,8 +196,7 @@ class FleetService:
                 self._mirrors.look(host)
 
 
-@dataclass(frozen=True, slots=True)
-class Abilities:
+class Abilities(msgspec.Struct, frozen=True):
     """
     What this host can run.
 
@@ -226,8 +224,7 @@ def account_names(services: Services, environ: Mapping[str, str]) -> tuple[str, 
     return tuple(sorted(logins | keys))
 
 
-@dataclass(frozen=True, slots=True)
-class Tasks:
+class Tasks(msgspec.Struct, frozen=True):
     """
     The tasks of this host, and those of others that run here.
 
@@ -250,8 +247,7 @@ class Tasks:
         self.keeper.look(now)
 
 
-@dataclass(frozen=True, slots=True)
-class Unreached:
+class Unreached(msgspec.Struct, frozen=True):
     """
     Since when the server is reached, or not.
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import Logger
 from twisted.python.failure import Failure
@@ -55,8 +55,7 @@ CheckRoom = Callable[[SessionRequest], Awaitable[None]]
 """Raises :class:`~ironcurtain.errors.IronCurtainError` if a session could not be started here now."""
 
 
-@dataclass(frozen=True, slots=True)
-class Room:
+class Room(msgspec.Struct, frozen=True):
     """
     What this host could take now.
 

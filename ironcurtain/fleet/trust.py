@@ -23,7 +23,6 @@ import binascii
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -49,8 +48,7 @@ KEY_BYTES = 32
 """Length of a public Ed25519 key (RFC 8032)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Host:
+class Host(msgspec.Struct, frozen=True):
     """
     Another member.
 
@@ -82,15 +80,14 @@ class Host:
         return Principal(name, granted & claimed)
 
 
-@dataclass(frozen=True, slots=True)
-class Trust:
+class Trust(msgspec.Struct, frozen=True):
     """
     :param hosts: the other members, by name.
     :param people: who the holder of a name of a principal is, where several are one person.
     """
 
-    hosts: Mapping[str, Host] = field(default_factory=lambda: MappingProxyType({}))
-    people: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    hosts: Mapping[str, Host] = msgspec.field(default_factory=lambda: MappingProxyType({}))
+    people: Mapping[str, str] = msgspec.field(default_factory=lambda: MappingProxyType({}))
 
     def once(self, first: str, second: str) -> str:
         """

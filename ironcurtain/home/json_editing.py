@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.home.json_comments import plain_json, without_comments
@@ -19,8 +20,7 @@ STEP = "  "
 """The indentation of a file in which no line is indented."""
 
 
-@dataclass(slots=True)
-class _Object:
+class _Object(msgspec.Struct):
     """
     Where an object is in a text.
 
@@ -31,7 +31,7 @@ class _Object:
 
     start: int
     end: int = -1
-    members: list[tuple[str, int, int]] = field(default_factory=list)
+    members: list[tuple[str, int, int]] = msgspec.field(default_factory=list)
 
 
 def with_member(source: str, text: str, place: Place, name: str, value: Any) -> str:

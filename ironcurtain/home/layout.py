@@ -11,9 +11,10 @@ import pwd
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from zlib import crc32
+
+import msgspec
 
 from ironcurtain.errors import ConfigurationError, UsageError
 from ironcurtain.home.session_paths import RunPaths, SessionPaths
@@ -30,8 +31,7 @@ PROBE_SIZE = 4096
 """Number of bytes with which :meth:`Home.check_writable` tests for free space: a block of common file systems."""
 
 
-@dataclass(frozen=True, slots=True)
-class Home:
+class Home(msgspec.Struct, frozen=True):
     """
     The home directory.
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 
-@dataclass(frozen=True, slots=True)
-class SessionPaths:
+
+class SessionPaths(msgspec.Struct, frozen=True):
     """The files of one session. The agent can access only ``sandbox`` and ``home``."""
 
     directory: Path
@@ -143,8 +143,7 @@ class SessionPaths:
         return self.directory / "findings.json"
 
 
-@dataclass(frozen=True, slots=True)
-class RunPaths:
+class RunPaths(msgspec.Struct, frozen=True):
     """The sockets of one session with a container; removed when it ends."""
 
     directory: Path

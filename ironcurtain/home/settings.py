@@ -7,7 +7,6 @@ The environment variable ``IRONCURTAIN_SECTION_KEY`` overrides the setting ``[se
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -116,8 +115,7 @@ class Settings(Section, frozen=True):
     prices: dict[str, Price] = msgspec.field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Effective:
+class Effective(msgspec.Struct, frozen=True):
     """
     Settings with their origins.
 

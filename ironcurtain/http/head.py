@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
+
+import msgspec
 
 from ironcurtain.errors import ProtocolViolation
 from ironcurtain.http.fields import Fields, pick, read_fields, words
@@ -52,8 +53,7 @@ _OF_RESPONSES = frozenset(("connection", "content-encoding", "content-length", "
 _NONE: list[str] = []
 
 
-@dataclass(slots=True)
-class HeadReader:
+class HeadReader(msgspec.Struct):
     """
     Collects bytes until one head is complete.
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from dataclasses import dataclass
 from urllib.parse import unquote_to_bytes
+
+import msgspec
 
 _FORBIDDEN = re.compile(r"[\x00-\x20\x7f\"#%/:<>?@\[\\\]^`{|}]")
 """Code points that a host name cannot contain: the standard's forbidden domain code points, and the quotation mark."""
@@ -21,8 +22,7 @@ NAME_LIMIT = 253
 """Maximum length of a host name in characters (RFC 1035, section 2.3.4, without the length bytes)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Host:
+class Host(msgspec.Struct, frozen=True):
     """
     A host in canonical form.
 

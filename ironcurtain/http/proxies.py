@@ -12,9 +12,11 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import quote, unquote
+
+import msgspec
+from msgspec.structs import replace
 
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.home.network_section import Network
@@ -39,8 +41,7 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _PORTED = re.compile(r"(\[[^\]]*\]|[^:\[\]]*):([0-9]{1,5})")
 
 
-@dataclass(frozen=True, slots=True)
-class Proxy:
+class Proxy(msgspec.Struct, frozen=True):
     """
     A proxy that makes tunnels to hosts (``CONNECT``).
 
@@ -77,8 +78,7 @@ class Proxy:
         return f"{self.url} ({self.origin})"
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(msgspec.Struct, frozen=True):
     """One entry of ``NO_PROXY``. ``below``: a suffix of names, with its leading dot."""
 
     name: str = ""
@@ -97,8 +97,7 @@ class _Entry:
         return host.name == self.name or (not host.is_address and bool(self.below) and host.name.endswith(self.below))
 
 
-@dataclass(frozen=True, slots=True)
-class Proxies:
+class Proxies(msgspec.Struct, frozen=True):
     """
     The proxies of one process; none unless they are given.
 

@@ -7,7 +7,8 @@ The ``retry`` field is ignored, since nothing here reconnects to a stream.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+
+import msgspec
 
 from ironcurtain.errors import ProtocolViolation
 
@@ -18,8 +19,7 @@ _LINE_END = re.compile(rb"\r\n|\r|\n")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
-@dataclass(frozen=True, slots=True)
-class ServerEvent:
+class ServerEvent(msgspec.Struct, frozen=True):
     """One event; ``name`` is ``message`` if the stream gave none, ``id`` the last id in the stream."""
 
     name: str
@@ -27,8 +27,7 @@ class ServerEvent:
     id: str
 
 
-@dataclass(slots=True)
-class EventParser:
+class EventParser(msgspec.Struct):
     """
     Collects bytes until events are complete. An incomplete event at the end is dropped, as the standard says.
 
@@ -36,8 +35,8 @@ class EventParser:
     """
 
     limit: int = EVENT_LIMIT
-    _line: list[bytes] = field(default_factory=list)
-    _data: list[str] = field(default_factory=list)
+    _line: list[bytes] = msgspec.field(default_factory=list)
+    _data: list[str] = msgspec.field(default_factory=list)
     _name: str = ""
     _id: str = ""
     _size: int = 0

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from dataclasses import dataclass
+
+import msgspec
 
 from ironcurtain.http.hosts import NAME_LIMIT, Host, parse_host
 
@@ -33,8 +34,7 @@ class UnclearAddress(ValueError):
     """Programs could read an address in different ways. The message says which part, and how to write it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Authority:
+class Authority(msgspec.Struct, frozen=True):
     """
     The part of an address that names a host.
 
@@ -48,8 +48,7 @@ class Authority:
     user: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class WebAddress:
+class WebAddress(msgspec.Struct, frozen=True):
     """
     A URL that is fetched by HTTP.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import msgspec
 
 INBOUND_LIMIT = 8 * 1024 * 1024
 """Maximum size in bytes of one message from an agent: 8 MiB (the largest real request seen was below 1 MiB)."""
@@ -24,8 +24,7 @@ PIECES = 1024
 """Maximum number of pieces of a line kept separately: each has an overhead of some 40 bytes."""
 
 
-@dataclass(slots=True)
-class Framer:
+class Framer(msgspec.Struct):
     """
     Collects bytes until lines are complete.
 
@@ -38,8 +37,8 @@ class Framer:
 
     limit: int
     discarded: int = 0
-    _pieces: list[bytes] = field(default_factory=list)
-    _joined: list[bytes] = field(default_factory=list)
+    _pieces: list[bytes] = msgspec.field(default_factory=list)
+    _joined: list[bytes] = msgspec.field(default_factory=list)
     _size: int = 0
     _discarding: bool = False
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
@@ -182,12 +181,11 @@ class _Event(msgspec.Struct):
     error: _ErrorWords = msgspec.field(default_factory=_ErrorWords)
 
 
-@dataclass(slots=True)
-class _Growing:
+class _Growing(msgspec.Struct):
     """One content block; its text, thinking, signature and input arrive in pieces."""
 
     start: dict[str, Any]
-    pieces: dict[str, list[str]] = field(default_factory=dict)
+    pieces: dict[str, list[str]] = msgspec.field(default_factory=dict)
 
     def add(self, name: str, piece: str) -> None:
         self.pieces.setdefault(name, []).append(piece)

@@ -8,8 +8,9 @@ turns. Of the newest turn nothing but pictures goes, and a tool use is never wit
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
+
+import msgspec
 
 from ironcurtain.llm.conversation import Exchange, Past, joined, keep_newest
 from ironcurtain.llm.model import Block, ChatMessage, ModelError, TextBlock, ToolResult, ToolUse
@@ -33,8 +34,7 @@ class Strategy(StrEnum):
     SLIDING = "sliding"
 
 
-@dataclass(frozen=True, slots=True)
-class Room:
+class Room(msgspec.Struct, frozen=True):
     """
     :ivar limit: tokens that the messages may have.
     :ivar target: tokens to which they are shortened, at most the limit.
@@ -48,8 +48,7 @@ class Room:
     turns: int
 
 
-@dataclass(frozen=True, slots=True)
-class Shortened:
+class Shortened(msgspec.Struct, frozen=True):
     """
     :ivar past: what the model gets from now on; with ``summarise``, its summary does not cover ``gone`` yet.
     :ivar gone: the oldest exchanges, which are not in it any longer.

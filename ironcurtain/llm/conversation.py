@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 from ironcurtain.llm.model import (
     Block,
@@ -65,8 +67,7 @@ _DROPPED = "[IronCurtain: the {count} oldest messages of this conversation, and 
 _SUMMARY = "[IronCurtain: the {count} oldest messages of this conversation were replaced by this summary:]\n{summary}"
 
 
-@dataclass(frozen=True, slots=True)
-class Past:
+class Past(msgspec.Struct, frozen=True):
     """
     A conversation as a model gets it.
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
+import msgspec
 from twisted.internet.defer import CancelledError
 
 from ironcurtain.http.failures import explain, is_cancelled
@@ -28,8 +28,7 @@ def network_error(error: Exception, host: str, ca_file: str = "ca_file in the pr
     return error if failure is None else ModelError("network", failure.message, retryable=not failure.lasting)
 
 
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
+class RetryPolicy(msgspec.Struct, frozen=True):
     """
     Limits of retries.
 

@@ -30,15 +30,13 @@ ANSWERED = frozenset(("end_turn", "stop_sequence", "tool_use", "max_tokens", "mo
 """Reasons to stop after which there is an answer, perhaps a cut one; empty: the provider gave no reason."""
 
 
-@dataclass(frozen=True, slots=True)
-class TextBlock:
+class TextBlock(msgspec.Struct, frozen=True):
     """Text from the person or from the model."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ToolUse:
+class ToolUse(msgspec.Struct, frozen=True):
     """The model calls a tool. ``id`` connects it with the :class:`ToolResult`."""
 
     id: str
@@ -61,8 +59,7 @@ class ImageBlock:
     height: int
 
 
-@dataclass(frozen=True, slots=True)
-class ToolResult:
+class ToolResult(msgspec.Struct, frozen=True):
     """The result of the tool call with this ``id``. ``images`` are shown to the model after ``content``."""
 
     id: str
@@ -71,8 +68,7 @@ class ToolResult:
     images: tuple[ImageBlock, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ProviderBlock:
+class ProviderBlock(msgspec.Struct, frozen=True):
     """
     A block that only its provider understands, such as signed reasoning.
 
@@ -91,16 +87,14 @@ Block = TextBlock | ToolUse | ToolResult | ProviderBlock
 """One piece of a message."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChatMessage:
+class ChatMessage(msgspec.Struct, frozen=True):
     """One turn of the conversation."""
 
     role: Literal["user", "assistant"]
     content: tuple[Block, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ToolSpec:
+class ToolSpec(msgspec.Struct, frozen=True):
     """A tool that the model may call; ``schema`` is the JSON schema of its input."""
 
     name: str
@@ -108,8 +102,7 @@ class ToolSpec:
     schema: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class ModelRequest:
+class ModelRequest(msgspec.Struct, frozen=True):
     """
     The complete conversation so far, for the next turn. ``max_tokens`` bounds the answer.
 
@@ -146,8 +139,7 @@ class TokenUsage(msgspec.Struct, frozen=True):
         return self.input_tokens + self.cache_read_tokens + self.cache_write_tokens
 
 
-@dataclass(frozen=True, slots=True)
-class ModelReply:
+class ModelReply(msgspec.Struct, frozen=True):
     """
     A complete answer.
 
@@ -163,44 +155,38 @@ class ModelReply:
     model: str
 
 
-@dataclass(frozen=True, slots=True)
-class TextDelta:
+class TextDelta(msgspec.Struct, frozen=True):
     """The next piece of text."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ToolStarted:
+class ToolStarted(msgspec.Struct, frozen=True):
     """The model has begun to call this tool; its input follows."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class ToolAsked:
+class ToolAsked(msgspec.Struct, frozen=True):
     """A tool use is complete; the answer may go on after it, and can still fail."""
 
     use: ToolUse
 
 
-@dataclass(frozen=True, slots=True)
-class Retrying:
+class Retrying(msgspec.Struct, frozen=True):
     """An attempt failed before anything was shown; the next one starts in ``delay_seconds``."""
 
     delay_seconds: float
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class UsageSeen:
+class UsageSeen(msgspec.Struct, frozen=True):
     """Usage of this request so far, including failed attempts. Replaces the previous one."""
 
     usage: TokenUsage
 
 
-@dataclass(frozen=True, slots=True)
-class FellBack:
+class FellBack(msgspec.Struct, frozen=True):
     """
     A model could not be reached; the next one is asked.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
@@ -181,13 +180,12 @@ _PASSING: Final = ("overloaded", "server_error", "internal", "rate_limit", "unav
 _chunks = msgspec.json.Decoder(_Chunk)
 
 
-@dataclass(slots=True)
-class _Call:
+class _Call(msgspec.Struct):
     """A tool call whose arguments arrive in pieces."""
 
     id: str = ""
     name: str = ""
-    arguments: list[str] = field(default_factory=list)
+    arguments: list[str] = msgspec.field(default_factory=list)
 
 
 class OpenAiChatReply(GrowingReply):

@@ -12,8 +12,9 @@ import math
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from ironcurtain.errors import UsageError
 from ironcurtain.llm.model import Block, ChatMessage, ImageBlock, ToolResult

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from ironcurtain.llm.model import TokenUsage
 
@@ -18,8 +19,7 @@ https://ai.google.dev/gemini-api/docs/pricing (text). Prices that are announced 
 _DATED = re.compile(r"-\d{4}-?\d{2}-?\d{2}$")
 
 
-@dataclass(frozen=True, slots=True)
-class TokenPrice:
+class TokenPrice(msgspec.Struct, frozen=True):
     """
     List price of one model, in US dollars for a million tokens.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -55,8 +54,7 @@ class ProviderTable(msgspec.Struct, frozen=True):
     script: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ModelSurroundings:
+class ModelSurroundings(msgspec.Struct, frozen=True):
     """
     What providers need from outside.
 
@@ -76,11 +74,10 @@ class ModelSurroundings:
     key_for: Callable[[str], Secret | None]
     stall: float
     proxies: UpstreamProxies
-    environ: Mapping[str, str] = field(default_factory=dict)
+    environ: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(msgspec.Struct, frozen=True):
     """A provider, and the model to use; with several, the preferred one."""
 
     provider: ModelClient

@@ -30,7 +30,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -138,8 +137,7 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
     turns: tuple[ScriptedTurn, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Script:
+class Script(msgspec.Struct, frozen=True):
     """
     A complete file.
 

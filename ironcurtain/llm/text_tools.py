@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from ironcurtain.llm.model import (
     Block,
@@ -48,8 +49,7 @@ runs before your answer ends, and the results come in the next message. Never wr
 """
 
 
-@dataclass(frozen=True, slots=True)
-class _Fence:
+class _Fence(msgspec.Struct, frozen=True):
     """A line that begins or ends a block: its backticks, the word behind them, and what follows."""
 
     ticks: str
@@ -69,8 +69,7 @@ def _fence_in(line: str) -> _Fence | None:
     return _Fence(match[1], word, rest.strip())
 
 
-@dataclass(frozen=True, slots=True)
-class TextTool:
+class TextTool(msgspec.Struct, frozen=True):
     """
     A tool whose input is one text.
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
+import msgspec
 from twisted.internet.defer import Deferred
 
 from ironcurtain.loop.model import IterationMode
@@ -125,8 +125,7 @@ class OutputHandler:
         """For a terminal; :attr:`RunningProgram.done` also fires."""
 
 
-@dataclass(frozen=True, slots=True)
-class IterationTask:
+class IterationTask(msgspec.Struct, frozen=True):
     """
     The task of one iteration.
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -112,8 +111,7 @@ class LoopSettings(_Section, frozen=True):
     loop: OwnSettings = OwnSettings()
 
 
-@dataclass(frozen=True, slots=True)
-class SettingsLayer:
+class SettingsLayer(msgspec.Struct, frozen=True):
     """
     Values from one source.
 
@@ -125,8 +123,7 @@ class SettingsLayer:
     values: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class LoopConfiguration:
+class LoopConfiguration(msgspec.Struct, frozen=True):
     """
     The settings with their origins.
 

@@ -5,8 +5,9 @@ Commands of this machine as a backend: the known ones, how they get the prompt, 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from ironcurtain.errors import UsageError
 from ironcurtain.loop.backend import IterationTask, OutputHandler, RunningProgram
@@ -55,8 +56,7 @@ BACKENDS: Mapping[str, Mapping[IterationMode, tuple[str, ...]]] = {
 """The known commands. Without an interactive terminal, they get options that disable questions."""
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedCommand:
+class PreparedCommand(msgspec.Struct, frozen=True):
     """
     A command with its prompt.
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
+import msgspec
 from automat import TypeMachineBuilder
 
 WINDOW_SECONDS = 1.0
@@ -39,8 +39,7 @@ class _Inputs(Protocol):
         """It was pressed."""
 
 
-@dataclass(slots=True)
-class _Nothing:
+class _Nothing(msgspec.Struct):
     """The machine keeps no data."""
 
 

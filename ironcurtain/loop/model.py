@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import takewhile
 
@@ -128,8 +127,7 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
         return sum(iteration.cost or 0.0 for iteration in self.iterations)
 
 
-@dataclass(frozen=True, slots=True)
-class LoopLimits:
+class LoopLimits(msgspec.Struct, frozen=True):
     """
     :param iterations: maximum number.
     :param seconds: total time; ``None``: no limit.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import msgspec
 from twisted.internet.defer import CancelledError, Deferred
 
 from ironcurtain.errors import NotFound, SessionError, Unavailable, UsageError
@@ -27,8 +27,7 @@ from ironcurtain.terminal.model import ProgramExit
 Stage = TerminalStage | StreamStage
 
 
-@dataclass(frozen=True, slots=True)
-class LoopWork:
+class LoopWork(msgspec.Struct, frozen=True):
     """
     What a loop does.
 

@@ -8,7 +8,6 @@ The interface of an MCP server behind the proxy, and the client side of the prot
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
@@ -49,15 +48,14 @@ class RpcError(IronCurtainError):
         self.raw = raw
 
 
-@dataclass(frozen=True, slots=True)
-class Introduction:
+class Introduction(msgspec.Struct, frozen=True):
     """
     What a server sends about itself in the handshake.
 
     :param process: its process id; 0 if it does not run on this machine.
     """
 
-    capabilities: Mapping[str, Any] = field(default_factory=dict)
+    capabilities: Mapping[str, Any] = msgspec.field(default_factory=dict)
     instructions: str = ""
     process: int = 0
 
@@ -135,16 +133,14 @@ class ServerAnswer(msgspec.Struct, Generic[W], frozen=True):
     error: bytes | None
 
 
-@dataclass(frozen=True, slots=True)
-class ServerProgress:
+class ServerProgress(msgspec.Struct, frozen=True):
     """The server reports progress of a request."""
 
     notify: OnProgress
     params: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class ServerQuestion:
+class ServerQuestion(msgspec.Struct, frozen=True):
     """The server sent a request."""
 
     id: codec.Id
@@ -152,15 +148,13 @@ class ServerQuestion:
     params: bytes | None
 
 
-@dataclass(frozen=True, slots=True)
-class QuestionWithdrawn:
+class QuestionWithdrawn(msgspec.Struct, frozen=True):
     """The server cancelled its request."""
 
     id: codec.Id
 
 
-@dataclass(frozen=True, slots=True)
-class ServerNotice:
+class ServerNotice(msgspec.Struct, frozen=True):
     """The server sent a notification."""
 
     method: str
@@ -178,8 +172,7 @@ class UnreadAnswer(msgspec.Struct, Generic[W], frozen=True):
     detail: str
 
 
-@dataclass(frozen=True, slots=True)
-class Garbage:
+class Garbage(msgspec.Struct, frozen=True):
     """A line that is not a message, or answers no request."""
 
     detail: str
@@ -191,18 +184,16 @@ EXCERPT = 100
 """Maximum number of bytes shown of a line that is not a message."""
 
 
-@dataclass(slots=True)
-class _Open(Generic[W]):
+class _Open(msgspec.Struct, Generic[W]):
     waiter: W
     on_progress: OnProgress | None
     endless: bool
 
 
-@dataclass(slots=True)
-class ServerConversation(Generic[W]):
+class ServerConversation(msgspec.Struct, Generic[W]):
     """The protocol state of one connection to a server: ids, open requests, progress tokens."""
 
-    _open: dict[int, _Open[W]] = field(default_factory=dict)
+    _open: dict[int, _Open[W]] = msgspec.field(default_factory=dict)
     _last: int = 0
 
     def request(

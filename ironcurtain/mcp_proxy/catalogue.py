@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from ironcurtain.jsonrpc import codec
 from ironcurtain.mcp_proxy.backend import Backend, BackendFailed, RpcError, UnreadableAnswer
@@ -23,8 +24,7 @@ Definition = Mapping[str, Any]
 _EXPRESSION = re.compile(r"\{[^{}]*\}")
 
 
-@dataclass(frozen=True, slots=True)
-class CatalogueKind:
+class CatalogueKind(msgspec.Struct, frozen=True):
     """
     A kind of list that servers have.
 
@@ -51,8 +51,7 @@ TEMPLATES = CatalogueKind(
 KINDS = (TOOLS, PROMPTS, RESOURCES, TEMPLATES)
 
 
-@dataclass(frozen=True, slots=True)
-class ToolDefinition:
+class ToolDefinition(msgspec.Struct, frozen=True):
     """
     One tool that agents may call.
 
@@ -78,8 +77,7 @@ class ToolDefinition:
         return schema if isinstance(schema, dict) else {}
 
 
-@dataclass(frozen=True, slots=True)
-class CatalogueEntry:
+class CatalogueEntry(msgspec.Struct, frozen=True):
     """
     A tool, a prompt, a resource or a template.
 
@@ -94,8 +92,7 @@ class CatalogueEntry:
     sent: Definition
 
 
-@dataclass(frozen=True, slots=True)
-class Sighting:
+class Sighting(msgspec.Struct, frozen=True):
     """
     A definition in a server's list, if it changed.
 
@@ -114,8 +111,7 @@ PinTools = Callable[[str, Sequence[Definition]], Mapping[str, Pin]]
 """Takes a server and its definitions of tools, and returns the pin of each; a tool without a pin must not be used."""
 
 
-@dataclass(slots=True)
-class Catalogue:
+class Catalogue(msgspec.Struct):
     """
     The merged lists.
 
@@ -127,22 +123,22 @@ class Catalogue:
     servers: Sequence[str]
     shown: Callable[[str], str]
     pin: PinTools
-    tools: dict[str, ToolDefinition] = field(default_factory=dict)
+    tools: dict[str, ToolDefinition] = msgspec.field(default_factory=dict)
     """By public name, including withheld tools."""
-    offered: dict[str, ToolDefinition] = field(default_factory=dict)
+    offered: dict[str, ToolDefinition] = msgspec.field(default_factory=dict)
     """By public name, only tools that agents may use."""
-    prompts: dict[str, CatalogueEntry] = field(default_factory=dict)
+    prompts: dict[str, CatalogueEntry] = msgspec.field(default_factory=dict)
     """By public name."""
-    resources: dict[str, CatalogueEntry] = field(default_factory=dict)
+    resources: dict[str, CatalogueEntry] = msgspec.field(default_factory=dict)
     """By URI, as agents see it."""
-    templates: dict[str, CatalogueEntry] = field(default_factory=dict)
+    templates: dict[str, CatalogueEntry] = msgspec.field(default_factory=dict)
     """By URI template, as agents see it."""
-    faults: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    faults: dict[tuple[str, str], list[str]] = msgspec.field(default_factory=dict)
     """What was wrong with a list, by server and method."""
-    _sightings: dict[str, dict[str, Sighting]] = field(default_factory=dict)
-    _recorded: dict[tuple[str, str], Sighting] = field(default_factory=dict)
-    _tools_by_server: dict[tuple[str, str], ToolDefinition] = field(default_factory=dict)
-    _lists: dict[tuple[str, str], Sequence[Listed]] = field(default_factory=dict)
+    _sightings: dict[str, dict[str, Sighting]] = msgspec.field(default_factory=dict)
+    _recorded: dict[tuple[str, str], Sighting] = msgspec.field(default_factory=dict)
+    _tools_by_server: dict[tuple[str, str], ToolDefinition] = msgspec.field(default_factory=dict)
+    _lists: dict[tuple[str, str], Sequence[Listed]] = msgspec.field(default_factory=dict)
 
     def take(self, server: str, kind: CatalogueKind, definitions: Iterable[Any]) -> list[Sighting]:
         """

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass, field
+
+import msgspec
 
 from ironcurtain.home.sections import REPEATED_CALLS
 
@@ -14,8 +15,7 @@ REMEMBERED = 4096
 """Maximum number of different calls that are tracked."""
 
 
-@dataclass(slots=True)
-class CircuitBreaker:
+class CircuitBreaker(msgspec.Struct):
     """
     Detects repeated calls, by digest.
 
@@ -25,7 +25,7 @@ class CircuitBreaker:
 
     repeats: int = REPEATED_CALLS
     window: float = WINDOW
-    _seen: OrderedDict[str, list[float]] = field(default_factory=OrderedDict)
+    _seen: OrderedDict[str, list[float]] = msgspec.field(default_factory=OrderedDict)
 
     def trips(self, digest: str, now: float) -> bool:
         """

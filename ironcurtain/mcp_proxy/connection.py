@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
 
+import msgspec
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.interfaces import IDelayedCall, IHalfCloseableProtocol, IReactorTime
 from twisted.internet.protocol import Protocol
@@ -27,8 +27,7 @@ STEP = 1e-6
 """Increment of the progress value in reports of the proxy."""
 
 
-@dataclass(slots=True)
-class ProgressLine:
+class ProgressLine(msgspec.Struct):
     """
     Progress reports under one token.
 

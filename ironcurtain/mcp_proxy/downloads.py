@@ -15,12 +15,13 @@ import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, TypeVar
 
+import msgspec
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorFromThreads
 from twisted.python.failure import Failure
@@ -60,8 +61,7 @@ _PACKAGE = re.compile(
 _CERTIFICATES = ("SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS")
 
 
-@dataclass(frozen=True, slots=True)
-class Download:
+class Download(msgspec.Struct, frozen=True):
     """
     :param tool: "npx" or "uvx".
     :param package: the package, with its version if given.
@@ -186,8 +186,7 @@ def _registries(download: Download, server: CommandServer, environ: Mapping[str,
     return uv_registries(environ)
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """
     Where and how programs are installed.
 
@@ -237,8 +236,7 @@ def installed(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Installation:
+class _Installation(msgspec.Struct, frozen=True):
     download: Download
     name: str
     tool: str

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import msgspec
 from msgspec.structs import replace
 from twisted.internet.defer import CancelledError
 from twisted.internet.interfaces import IReactorTime
@@ -53,8 +53,7 @@ Progress = Callable[[str], None]
 __all__ = ["CallResult", "Gate", "GateLimits", "ToolDefinition"]
 
 
-@dataclass(frozen=True, slots=True)
-class GateLimits:
+class GateLimits(msgspec.Struct, frozen=True):
     """
     :param repeats: how often one client may make the same call within ``window`` seconds.
     :param result_bytes: maximum size in bytes of a result.
@@ -67,8 +66,7 @@ class GateLimits:
     durable: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedCall:
+class JudgedCall(msgspec.Struct, frozen=True):
     """
     A call as policy and hooks judge it.
 

@@ -13,7 +13,6 @@ import os
 import re
 import stat
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
@@ -141,8 +140,7 @@ class _Answer(msgspec.Struct, frozen=True):
     task: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class HookVerdict:
+class HookVerdict(msgspec.Struct, frozen=True):
     """
     What the hooks say of an action.
 

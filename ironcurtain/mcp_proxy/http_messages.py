@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+
+import msgspec
 
 from ironcurtain.jsonrpc import codec, lenient
 
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 
 
-@dataclass(frozen=True, slots=True)
-class MessageReader:
+class MessageReader(msgspec.Struct, frozen=True):
     """
     Reads the messages of one HTTP answer.
 
@@ -76,8 +76,7 @@ class MessageReader:
         return codec.raw_error(identifier, answer.error or b"{}").rstrip()
 
 
-@dataclass(slots=True)
-class EventRewriter:
+class EventRewriter(msgspec.Struct):
     """
     Rewrites the messages in a stream of server-sent events. Other fields of events are unchanged.
 
@@ -87,8 +86,8 @@ class EventRewriter:
 
     rewrite: Callable[[bytes], bytes]
     limit: int
-    _line: list[bytes] = field(default_factory=list)
-    _data: list[bytes] = field(default_factory=list)
+    _line: list[bytes] = msgspec.field(default_factory=list)
+    _data: list[bytes] = msgspec.field(default_factory=list)
     _name: bytes = b""
     _size: int = 0
     _first: bool = True

@@ -7,9 +7,11 @@ import shlex
 import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 from types import MappingProxyType
+
+import msgspec
+from msgspec.structs import replace
 
 from ironcurtain.errors import Unavailable
 from ironcurtain.mcp_proxy.downloads import Download, download_of
@@ -70,8 +72,7 @@ _TRIAL = '[ -x "$1" ] || exit 3; cd "$2" || exit 4'
 TRIAL_SECONDS = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class Launch:
+class Launch(msgspec.Struct, frozen=True):
     """
     :param argv: the command line; its first part is a path.
     :param inputs: data that the program reads from descriptors other than the standard ones, by number.
@@ -82,13 +83,12 @@ class Launch:
     argv: tuple[str, ...]
     environment: Mapping[str, str]
     cwd: str
-    inputs: Mapping[int, bytes] = field(default_factory=dict)
+    inputs: Mapping[int, bytes] = msgspec.field(default_factory=dict)
     sandbox: Sandbox | None = None
     own: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Ground:
+class Ground(msgspec.Struct, frozen=True):
     """
     The environment of a session's servers.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -20,8 +19,7 @@ from ironcurtain.mcp_proxy.names import BACKEND_NAME
 from ironcurtain.secrets.redaction import Secret
 
 
-@dataclass(frozen=True, slots=True)
-class Login:
+class Login(msgspec.Struct, frozen=True):
     """
     A login at one server.
 
@@ -61,8 +59,7 @@ class _Stored(msgspec.Struct):
     resource: dict[str, Any] | None
 
 
-@dataclass(frozen=True, slots=True)
-class LoginFile:
+class LoginFile(msgspec.Struct, frozen=True):
     """The login at one server."""
 
     path: Path
@@ -105,8 +102,7 @@ class LoginFile:
         return True
 
 
-@dataclass(frozen=True, slots=True)
-class LoginFiles:
+class LoginFiles(msgspec.Struct, frozen=True):
     """:param directory: it may be missing."""
 
     directory: Path
@@ -118,8 +114,7 @@ class LoginFiles:
         return LoginFile(self.directory / f"{server}.json")
 
 
-@dataclass(frozen=True, slots=True)
-class Redirect:
+class Redirect(msgspec.Struct, frozen=True):
     """What an authorization server sent back through the browser (RFC 6749, section 4.1.2; RFC 9207)."""
 
     code: Secret

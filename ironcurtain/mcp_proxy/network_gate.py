@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from math import inf
 from secrets import randbelow
 from typing import Any, Final, NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.interfaces import IReactorTime
@@ -349,8 +349,7 @@ class NetworkGate:
             self._admission.repeated(standing.call, standing.repeats, standing.answer is None)
 
 
-@dataclass(frozen=True, slots=True)
-class _PartyJudge:
+class _PartyJudge(msgspec.Struct, frozen=True):
     """Decides for one party; see :class:`~ironcurtain.network.judge.NetworkJudge`."""
 
     _gate: NetworkGate

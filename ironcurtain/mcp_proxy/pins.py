@@ -14,7 +14,6 @@ import json
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -179,8 +178,7 @@ class Seen(NamedTuple):
     new: int
 
 
-@dataclass(frozen=True, slots=True)
-class PinFile:
+class PinFile(msgspec.Struct, frozen=True):
     """
     The pins of one server.
 
@@ -285,8 +283,7 @@ class PinFile:
         return locked(self.path.with_suffix(".lock"))
 
 
-@dataclass(frozen=True, slots=True)
-class PinFiles:
+class PinFiles(msgspec.Struct, frozen=True):
     """
     The pins of all servers of a home.
 

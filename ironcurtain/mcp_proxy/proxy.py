@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
+import msgspec
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorFromThreads
 from twisted.logger import Logger
@@ -64,8 +64,7 @@ class McpReactor(ChildReactor, ListenerReactor, IReactorFromThreads):
     """The parts of a reactor that the proxy needs."""
 
 
-@dataclass(frozen=True, slots=True)
-class McpSurroundings:
+class McpSurroundings(msgspec.Struct, frozen=True):
     """
     What a proxy uses of the process and the machine.
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from ironcurtain.secrets.redaction import Secret, may_be_secret
 from ironcurtain.secrets.rules import find, is_secret_name
@@ -35,8 +36,7 @@ _LEFT = re.compile(r"\$\{[^{}]*\}")
 _TOKEN = re.compile(rf"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9_+=-]{{{TOKEN_LENGTH},}}")
 
 
-@dataclass(slots=True)
-class References:
+class References(msgspec.Struct):
     """
     Expands the references of one server, and notes what was wrong.
 
@@ -53,9 +53,9 @@ class References:
     workspace: str
     home: str
     own: Collection[str] = ()
-    problems: list[str] = field(default_factory=list)
-    used: dict[str, None] = field(default_factory=dict)
-    secrets: list[Secret] = field(default_factory=list)
+    problems: list[str] = msgspec.field(default_factory=list)
+    used: dict[str, None] = msgspec.field(default_factory=dict)
+    secrets: list[Secret] = msgspec.field(default_factory=list)
 
     def value(self, text: str, place: str) -> str:
         """

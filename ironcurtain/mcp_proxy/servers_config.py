@@ -20,6 +20,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
+import msgspec
+
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.home.faults import wrong
 from ironcurtain.home.json_comments import plain_json
@@ -73,8 +75,7 @@ _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
 _SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "fish")
 
 
-@dataclass(frozen=True, slots=True)
-class SandboxConfig:
+class SandboxConfig(msgspec.Struct, frozen=True):
     """
     What a sandboxed server may access besides its program and the workspace.
 
@@ -85,7 +86,7 @@ class SandboxConfig:
 
     read: tuple[str, ...] = ()
     write: tuple[str, ...] = ()
-    access: Access = field(default_factory=Access)
+    access: Access = msgspec.field(default_factory=Access)
 
     @property
     def domains(self) -> tuple[str, ...]:
@@ -93,8 +94,7 @@ class SandboxConfig:
         return () if self.access.anything else tuple(entry.text for entry in self.access.entries)
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(msgspec.Struct, frozen=True):
     """
     What was noticed while a server's entry was read.
 
@@ -142,8 +142,7 @@ class CommandServer:
     reading: Reading = Reading()
 
 
-@dataclass(frozen=True, slots=True)
-class HttpServer:
+class HttpServer(msgspec.Struct, frozen=True):
     """
     One MCP server that is reached by HTTP (MCP 2025-11-25 and 2026-07-28, "Streamable HTTP").
 
@@ -158,8 +157,8 @@ class HttpServer:
 
     name: str
     url: Secret
-    headers: Mapping[str, Secret] = field(default_factory=dict)
-    header_commands: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, Secret] = msgspec.field(default_factory=dict)
+    header_commands: Mapping[str, str] = msgspec.field(default_factory=dict)
     ca_file: str = ""
     agent_requests: frozenset[AgentRequest] = frozenset()
     start_seconds: float = START_SECONDS
@@ -260,8 +259,7 @@ def server_names(text: str, source: str) -> frozenset[str]:
     return frozenset(map(usable_name, _entries(source, parsed, written)[1]))
 
 
-@dataclass(frozen=True, slots=True)
-class _Reader:
+class _Reader(msgspec.Struct, frozen=True):
     """
     :param written: the file's content, to find the line of an error.
     :param place: the path of the server in the file.

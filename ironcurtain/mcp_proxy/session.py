@@ -9,7 +9,6 @@ connection begins with a handshake, or has none (revision 2026-07-28).
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -33,8 +32,7 @@ OPEN_BYTES = 4 * INBOUND_LIMIT
 INITIALIZE = "initialize"
 
 
-@dataclass(frozen=True, slots=True)
-class SendLine:
+class SendLine(msgspec.Struct, frozen=True):
     """Write this line to the agent."""
 
     line: bytes
@@ -52,20 +50,17 @@ class Start(msgspec.Struct, frozen=True):
     params: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Cancel:
+class Cancel(msgspec.Struct, frozen=True):
     """Cancel this request. It must not be answered."""
 
     key: int
 
 
-@dataclass(frozen=True, slots=True)
-class Initialized:
+class Initialized(msgspec.Struct, frozen=True):
     """The handshake is complete: requests and notifications may be sent to the agent."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answered:
+class Answered(msgspec.Struct, frozen=True):
     """
     The agent answered a request.
 
@@ -89,8 +84,7 @@ class _Open(msgspec.Struct, frozen=True):
     """Lowest level of the log messages that it asks for; empty: none, or by ``logging/setLevel``."""
 
 
-@dataclass(slots=True)
-class AgentSession:
+class AgentSession(msgspec.Struct):
     """
     The protocol state of one connection.
 
@@ -100,7 +94,7 @@ class AgentSession:
     methods: Collection[str]
     version: str = ""
     """The negotiated revision; empty before the first request."""
-    client: Mapping[str, Any] = field(default_factory=dict)
+    client: Mapping[str, Any] = msgspec.field(default_factory=dict)
     """The agent's ``initialize`` parameters."""
     answered: bool = False
     """Whether ``initialize`` was answered, so that the agent may have lists."""
@@ -108,10 +102,10 @@ class AgentSession:
     """Whether the agent has completed the handshake."""
     junk: int = 0
     """Number of consecutive lines that were invalid or too long."""
-    _open: dict[int, _Open] = field(default_factory=dict)
-    _ids: dict[codec.Id, int] = field(default_factory=dict)
-    _questions: set[int] = field(default_factory=set)
-    _filters: dict[int, ChangeFilter] = field(default_factory=dict)
+    _open: dict[int, _Open] = msgspec.field(default_factory=dict)
+    _ids: dict[codec.Id, int] = msgspec.field(default_factory=dict)
+    _questions: set[int] = msgspec.field(default_factory=set)
+    _filters: dict[int, ChangeFilter] = msgspec.field(default_factory=dict)
     _keys: int = 0
     _asked: int = 0
     _bytes: int = 0

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.python.failure import Failure
@@ -16,8 +15,7 @@ LINGER_SECONDS = 60.0
 """Seconds for which a question stays though nobody waits any more: pip gives up after 15 and tries again."""
 
 
-@dataclass(slots=True)
-class Standing:
+class Standing(msgspec.Struct):
     """
     The last answer to equal calls.
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 from twisted.internet.interfaces import IAddress
 from twisted.internet.protocol import Protocol, ServerFactory, connectionDone
 from twisted.python.failure import Failure
@@ -35,8 +35,7 @@ class OtherMethod(ProtocolViolation):
     """A valid request with another method than CONNECT, such as one for an ``http`` URL."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConnectRequest:
+class ConnectRequest(msgspec.Struct, frozen=True):
     """
     The target of a CONNECT request.
 

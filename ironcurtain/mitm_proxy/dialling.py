@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 from twisted.internet.defer import TimeoutError
 from twisted.internet.interfaces import IReactorTime
 
@@ -14,8 +13,7 @@ from ironcurtain.mitm_proxy.upstream import Upstream, UpstreamOwner
 from ironcurtain.network.dialling import AddressRefused, Dialer
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(msgspec.Struct, frozen=True):
     """
     The way to one host.
 

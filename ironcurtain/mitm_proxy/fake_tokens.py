@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -23,8 +22,7 @@ RandomBytes = Callable[[int], bytes]
 """Returns so many unpredictable bytes, as ``secrets.token_bytes`` does."""
 
 
-@dataclass(frozen=True, slots=True)
-class FakeToken:
+class FakeToken(msgspec.Struct, frozen=True):
     """
     :ivar account: what stands for the account's id; ``None`` if requests name none.
     """

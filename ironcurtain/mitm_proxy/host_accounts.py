@@ -7,8 +7,9 @@ It is replaced in the header ``Authorization`` of requests to that host only, ea
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from ironcurtain.mitm_proxy.judgement import ForwardedRequest
 from ironcurtain.secrets.redaction import Redactor, Secret
@@ -19,8 +20,7 @@ SCHEMES: Final = ("bearer", "token")
 _HEADER: Final = "authorization"
 
 
-@dataclass(slots=True)
-class HostAccount:
+class HostAccount(msgspec.Struct):
     """
     :param name: for people: "GitHub".
     :param fake: the token that agents have.

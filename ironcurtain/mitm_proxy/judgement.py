@@ -14,9 +14,10 @@ from __future__ import annotations
 import hmac
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 from urllib.parse import unquote_plus
+
+import msgspec
 
 from ironcurtain.accounts.source import ACCOUNT_ID, Token
 from ironcurtain.http.fields import Fields
@@ -74,8 +75,7 @@ _SHOWN = 100
 """Maximum length in characters of an agent's path in a reason."""
 
 
-@dataclass(frozen=True, slots=True)
-class Credentials:
+class Credentials(msgspec.Struct, frozen=True):
     """
     What a session has for one provider.
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from ironcurtain.providers.bodies import BODY_LIMIT, too_large
 from ironcurtain.providers.provider import RequestRefusal
@@ -11,8 +12,7 @@ from ironcurtain.providers.provider import RequestRefusal
 MIB = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class MitmLimits:
+class MitmLimits(msgspec.Struct, frozen=True):
     """
     Times are in seconds.
 
@@ -49,8 +49,7 @@ class MitmLimits:
         return self.connections + self.waiting
 
 
-@dataclass(slots=True)
-class BufferedBytes:
+class BufferedBytes(msgspec.Struct):
     """Number of bytes of bodies that a session buffers, and its limit."""
 
     limit: int

@@ -6,12 +6,12 @@ import asyncio
 import socket
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from inspect import isawaitable
 from pathlib import Path
 from types import MappingProxyType
 
+import msgspec
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IHostnameResolver, IReactorUNIX
 from twisted.internet.task import LoopingCall
@@ -53,8 +53,7 @@ class MitmReactor(DiallingReactor, IReactorUNIX):
     """The parts of a reactor that the proxy needs."""
 
 
-@dataclass(frozen=True, slots=True)
-class MitmSurroundings:
+class MitmSurroundings(msgspec.Struct, frozen=True):
     """
     What a proxy uses of the process and the machine.
 

@@ -57,7 +57,9 @@ def refusal_response(refusal: RequestRefusal, headers: Fields = _NO_FIELDS, *, c
             # pip shows nothing of a refused page of an index but the type of one that it cannot use
             status, phrase, kind, body = 200, "OK", f"text/x-refused; {phrase}", text.encode()
         elif agent.startswith(("uv/", "poetry/")):
-            status = 451  # uv explains 403 with missing credentials, and to poetry it means that there is no such package
+            status = (
+                451  # uv explains 403 with missing credentials, and to poetry it means that there is no such package
+            )
     head = [f"HTTP/1.1 {status} {phrase}", f"content-type: {kind}", f"content-length: {len(body)}"]
     if close:
         head.append("connection: close")

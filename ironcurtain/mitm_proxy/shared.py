@@ -6,8 +6,8 @@ import typing
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 
+import msgspec
 from twisted.internet.defer import Deferred, succeed
 
 from ironcurtain.mitm_proxy.judgement import Credentials
@@ -20,8 +20,7 @@ if typing.TYPE_CHECKING:
     from ironcurtain.mitm_proxy.open_hosts import OpenHosts
 
 
-@dataclass(frozen=True, slots=True)
-class Destination:
+class Destination(msgspec.Struct, frozen=True):
     """
     One provider that the session's agent may reach.
 
@@ -123,8 +122,7 @@ class ProxyConnections:
         return empty
 
 
-@dataclass(frozen=True, slots=True)
-class Shared:
+class Shared(msgspec.Struct, frozen=True):
     """
     :param destinations: by host in lower case, and port.
     :param buffered: counts the buffered bodies of all connections.

@@ -9,10 +9,10 @@ from __future__ import annotations
 import socket
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from struct import unpack
 from typing import Any
 
+import msgspec
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IListeningPort, IReactorFDSet, IReactorSocket
 from twisted.internet.protocol import DatagramProtocol, Factory, Protocol
@@ -153,8 +153,7 @@ class Gateway:
         self._tell(f"IronCurtain: no network: {failure.getErrorMessage()}")
 
 
-@dataclass(frozen=True, slots=True)
-class WayOut:
+class WayOut(msgspec.Struct, frozen=True):
     """
     How connections of sandboxes leave this machine.
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from ironcurtain.http.urls import UnclearAddress, read_web_address
 from ironcurtain.network.access import Access
@@ -11,8 +12,7 @@ from ironcurtain.network.judge import NetworkJudge
 from ironcurtain.providers.provider import RequestRefusal
 
 
-@dataclass(frozen=True, slots=True)
-class ListedJudge:
+class ListedJudge(msgspec.Struct, frozen=True):
     """
     Judges the connections of a program that may reach what a list names. See
     :class:`~ironcurtain.network.judge.NetworkJudge`.

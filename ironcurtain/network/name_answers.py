@@ -9,7 +9,8 @@ from __future__ import annotations
 import ipaddress
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 LIFETIME = 60
 """Seconds for which programs may keep an answer."""
@@ -25,8 +26,7 @@ _IS_ANSWER, _AUTHORITATIVE, _RECURSION_WANTED, _RECURSION = 0x8000, 0x0400, 0x01
 _OPERATION = 0x7800
 
 
-@dataclass(frozen=True, slots=True)
-class _Question:
+class _Question(msgspec.Struct, frozen=True):
     name: str
     kind: int
     group: int

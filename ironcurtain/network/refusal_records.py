@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Final
+
+import msgspec
 
 REFUSALS: Final = 30
 WINDOW: Final = 60.0
 """Maximum number of recorded refusals of one kind within so many seconds."""
 
 
-@dataclass(slots=True)
-class Meter:
+class Meter(msgspec.Struct):
     """Allows so many events within so many seconds."""
 
     most: int
     seconds: float
-    _times: deque[float] = field(default_factory=deque)
+    _times: deque[float] = msgspec.field(default_factory=deque)
 
     def take(self, now: float) -> bool:
         """:returns: whether one more is allowed, which is counted then."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.error import ConnectionDone
 from twisted.internet.interfaces import IAddress, IHalfCloseableProtocol, IProtocol
@@ -38,8 +38,7 @@ class Dialer(typing.Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class Destination:
+class Destination(msgspec.Struct, frozen=True):
     """
     Where the connections of a listener go.
 

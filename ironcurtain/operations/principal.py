@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import pwd
-from dataclasses import dataclass
 from enum import StrEnum
+
+import msgspec
 
 from ironcurtain.errors import NotAllowed
 
@@ -30,8 +31,7 @@ LOCAL_ROLES = frozenset(Role)
 """The roles of the home's owner on the local machine: all."""
 
 
-@dataclass(frozen=True, slots=True)
-class Principal:
+class Principal(msgspec.Struct, frozen=True):
     """
     Who acts.
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
+import msgspec
 from twisted.internet.defer import Deferred
 from twisted.internet.defer import TimeoutError as DeferredTimeout
 from twisted.internet.interfaces import IReactorTime
@@ -20,8 +19,7 @@ LAG_SECONDS = 2.0
 """Maximum seconds by which the events of a session in another process lag behind its replies."""
 
 
-@dataclass(frozen=True, slots=True)
-class Delivered:
+class Delivered(msgspec.Struct, frozen=True):
     """
     The outcome of a message: the reply or the error.
 
@@ -33,12 +31,11 @@ class Delivered:
     shown: bool
 
 
-@dataclass(slots=True, eq=False)
-class _Sent:
+class _Sent(msgspec.Struct, eq=False):
     message: str
     started: bool = False
     finished: bool = False
-    over: Deferred[None] = field(default_factory=Deferred)
+    over: Deferred[None] = msgspec.field(default_factory=Deferred)
 
     def finish(self) -> None:
         if not self.finished:

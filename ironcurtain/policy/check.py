@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
 from typing import Literal
+
+import msgspec
+from msgspec.structs import replace
 
 from ironcurtain.home.faults import wrong
 from ironcurtain.home.lines import Place
@@ -23,8 +25,7 @@ _NETWORK_TOOLS = " and ".join(network.SCHEMAS)
 Severity = Literal["error", "warning"]
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyFinding:
+class PolicyFinding(msgspec.Struct, frozen=True):
     """
     A probable mistake.
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+
+import msgspec
 
 from ironcurtain.policy.annotations import Annotations
 from ironcurtain.policy.judgement import WORKSPACE_SERVERS
 from ironcurtain.policy.rules import Policy
 
 
-@dataclass(frozen=True, slots=True)
-class Coverage:
+class Coverage(msgspec.Struct, frozen=True):
     """
     :param tools: number of tools.
     :param annotated: number of those with an annotation.

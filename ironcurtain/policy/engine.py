@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from os.path import join, split
 from typing import Any
 from urllib.parse import quote
@@ -48,14 +47,13 @@ _EMPTY_PLAN = Plan((), (), (), {}, {}, (), ())
 _NO_URI = re.compile(r"[\x00-\x20\x7f]")
 
 
-@dataclass(slots=True)
-class _Tool:
+class _Tool(msgspec.Struct):
     """An annotated tool, and a cache of its plans by the roles of its arguments."""
 
     annotation: ToolAnnotation
     conditional: bool
     roles: Mapping[str, tuple[str, ...]]
-    plans: dict[tuple[tuple[str, ...], ...], Plan] = field(default_factory=dict)
+    plans: dict[tuple[tuple[str, ...], ...], Plan] = msgspec.field(default_factory=dict)
 
 
 class ServerBounds(msgspec.Struct, frozen=True, order=True):

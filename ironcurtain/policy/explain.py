@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from ironcurtain.policy.engine import PolicyEngine
 from ironcurtain.policy.history import NO_HISTORY, CallHistory
 from ironcurtain.policy.verdict import Step, ToolCall, Trace, Verdict
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
+class Explanation(msgspec.Struct, frozen=True):
     """
     A verdict and the steps that led to it, in order.
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from ironcurtain.policy.files import FileView
 from ironcurtain.policy.history import CallHistory
@@ -15,8 +16,7 @@ from ironcurtain.policy.targets import Target
 from ironcurtain.policy.verdict import Decision
 
 
-@dataclass(slots=True)
-class Value:
+class Value(msgspec.Struct):
     """
     One value of an argument.
 
@@ -45,8 +45,7 @@ Created = Callable[[str], bool | None]
 """Returns whether the session created a path; ``None`` if that is not known."""
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedList:
+class PreparedList(msgspec.Struct, frozen=True):
     """A list condition with its lists expanded."""
 
     roles: tuple[str, ...]
@@ -65,8 +64,7 @@ class PreparedList:
         return not value.readable or self.members.may_contain(value.text)
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedRule:
+class PreparedRule(msgspec.Struct, frozen=True):
     """
     A rule with its lists expanded and its directory resolved.
 

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping
-from dataclasses import replace
 from http import HTTPStatus
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from ironcurtain.http.hosts import Host
 from ironcurtain.http.public import is_public

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from ironcurtain.policy.matching import PreparedRule, why_irrelevant
 from ironcurtain.policy.roles import PATH_ROLES, REPOSITORY_ROLES, RESOURCE_ROLES, URL_ROLES
 
 
-@dataclass(frozen=True, slots=True)
-class ArgumentPlan:
+class ArgumentPlan(msgspec.Struct, frozen=True):
     """
     One argument that is judged.
 
@@ -31,8 +31,7 @@ class ArgumentPlan:
     forwards_path: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(msgspec.Struct, frozen=True):
     """
     What to judge in a call of a tool.
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+import msgspec
 
 from ironcurtain.policy.engine import PolicyEngine
 from ironcurtain.policy.recorded import REFUSED_BY_SESSION, NotRecorded, RecordedCall, files_of, incomplete
@@ -23,8 +24,7 @@ class VerdictChange(NamedTuple):
     new_rule: str
 
 
-@dataclass(slots=True)
-class ChangedCalls:
+class ChangedCalls(msgspec.Struct):
     """
     The calls with the same change.
 
@@ -38,8 +38,7 @@ class ChangedCalls:
     count: int = 0
 
 
-@dataclass(slots=True)
-class ReplayReport:
+class ReplayReport(msgspec.Struct):
     """
     What the other policy would have decided.
 
@@ -50,8 +49,8 @@ class ReplayReport:
 
     same: int = 0
     unaffected: int = 0
-    undecided: Counter[str] = field(default_factory=Counter)
-    changes: dict[VerdictChange, ChangedCalls] = field(default_factory=dict)
+    undecided: Counter[str] = msgspec.field(default_factory=Counter)
+    changes: dict[VerdictChange, ChangedCalls] = msgspec.field(default_factory=dict)
 
     @property
     def changed(self) -> int:

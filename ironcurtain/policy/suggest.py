@@ -8,10 +8,10 @@ it: with the rules, all these calls are allowed, and no call that was denied.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from os.path import commonpath, dirname
 from typing import Any, NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from ironcurtain.policy.engine import PolicyEngine
@@ -49,8 +49,7 @@ class Answered(NamedTuple):
     by: str
 
 
-@dataclass(frozen=True, slots=True)
-class Suggestion:
+class Suggestion(msgspec.Struct, frozen=True):
     """
     Rules that belong together, for one tool.
 
@@ -65,8 +64,7 @@ class Suggestion:
     denied: int
 
 
-@dataclass(frozen=True, slots=True)
-class Declined:
+class Declined(msgspec.Struct, frozen=True):
     """
     A tool for which no rule is suggested, though its calls were approved often enough.
 

@@ -8,7 +8,8 @@ refused.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+import msgspec
 
 from ironcurtain.http.hosts import Host
 from ironcurtain.http.urls import UnclearAddress, read_authority, read_web_address
@@ -21,8 +22,7 @@ GIT_SCHEMES = frozenset(("https", "http", "ssh", "git", "git+ssh", "ssh+git", "f
 """Schemes that git implements. For any other scheme it runs a program of that name (gitremote-helpers(7))."""
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(msgspec.Struct, frozen=True):
     """
     The destination of an address.
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from typing import Any
 
 import msgspec
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(msgspec.Struct, frozen=True):
     """
     One step of an evaluation.
 
@@ -29,11 +27,10 @@ class Step:
     rule: bool = False
 
 
-@dataclass(slots=True)
-class Trace:
+class Trace(msgspec.Struct):
     """The steps of one evaluation, in order. The engine adds them while it judges."""
 
-    steps: list[Step] = field(default_factory=list)
+    steps: list[Step] = msgspec.field(default_factory=list)
 
     def add(self, check: str, outcome: str, detail: str = "", *, role: str = "", rule: bool = False) -> None:
         """Add a step."""

@@ -39,8 +39,7 @@ class _Answer(Struct, frozen=True, forbid_unknown_fields=True):
     tools: tuple[dict[str, Any], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Annotated:
+class Annotated(msgspec.Struct, frozen=True):
     """
     :param tools: the valid annotations, by name of tool.
     :param refused: why each other tool has none. A person is asked about each call of such a tool.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import takewhile
+
+import msgspec
 
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.home.parsing import parse_toml
@@ -20,8 +21,7 @@ _AFTERWARDS = re.compile(r"(?:^[ \t]*(?:#.*)?\n)*\Z", re.MULTILINE)
 """Blank lines and comments at the end of a table: they can belong to what follows."""
 
 
-@dataclass(frozen=True, slots=True)
-class RuleChange:
+class RuleChange(msgspec.Struct, frozen=True):
     """
     A difference between the proposal and the present policy.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -41,8 +40,7 @@ class AnswerRounds(Protocol[T_co]):
         """:returns: what to do next."""
 
 
-@dataclass(frozen=True, slots=True)
-class Compiler:
+class Compiler(msgspec.Struct, frozen=True):
     """
     :param constitution: the sentences.
     :param builtin: the annotations that scenarios of rules for all servers can use.

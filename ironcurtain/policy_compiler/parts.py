@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from ironcurtain.policy.annotations import Annotations, ServerAnnotations, ToolAnnotation
 from ironcurtain.policy.rules import Rule
@@ -12,8 +13,7 @@ from ironcurtain.policy_compiler.annotating import Annotated
 from ironcurtain.policy_compiler.rounds import Compiled, GaveUp
 
 
-@dataclass(frozen=True, slots=True)
-class ServerTools:
+class ServerTools(msgspec.Struct, frozen=True):
     """
     The tools of a server.
 
@@ -36,13 +36,11 @@ class ServerTools:
         return Annotations({self.name: ServerAnnotations(tuple(tool for _, tool in sorted(tools.items())))})
 
 
-@dataclass(frozen=True, slots=True)
-class Skipped:
+class Skipped(msgspec.Struct, frozen=True):
     """Nothing was asked about a server, since none of its tools is known."""
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(msgspec.Struct, frozen=True):
     """
     What came of a part.
 

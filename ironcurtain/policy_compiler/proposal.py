@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -69,8 +69,7 @@ def json_answer(text: str) -> Any:
     return parse_json("answer", (found[-1] if found else text).encode("utf-8", "backslashreplace"))
 
 
-@dataclass(frozen=True, slots=True)
-class Directories:
+class Directories(msgspec.Struct, frozen=True):
     """
     The directories of the person for whom rules are proposed.
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+import msgspec
+
 from ironcurtain.policy import Annotations, PolicyEngine
 from ironcurtain.policy.rules import Rule
 from ironcurtain.policy.scenarios import ScenarioResult, judge_scenarios
@@ -15,22 +17,19 @@ ROUNDS = 4
 """Maximum number of answers of the model: the first, and three corrections."""
 
 
-@dataclass(frozen=True, slots=True)
-class Say:
+class Say(msgspec.Struct, frozen=True):
     """The next message to the model."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Compiled:
+class Compiled(msgspec.Struct, frozen=True):
     """The result: every scenario gets the verdict that it demands, and every rule is tried by one of its sentence."""
 
     proposal: Proposal
 
 
-@dataclass(frozen=True, slots=True)
-class GaveUp:
+class GaveUp(msgspec.Struct, frozen=True):
     """The model gave no valid proposal; the reason is that of its last answer."""
 
     why: str

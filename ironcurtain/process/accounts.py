@@ -10,8 +10,10 @@ import os
 import pwd
 import stat
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
 
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.process.search_path import required_program
@@ -29,8 +31,7 @@ HIGHEST_ID = 2**32 - 2
 """The highest uid and gid; one more means "unchanged" (chown(2))."""
 
 
-@dataclass(frozen=True, slots=True)
-class Account:
+class Account(msgspec.Struct, frozen=True):
     """
     A user of this machine.
 

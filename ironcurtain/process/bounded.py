@@ -13,9 +13,10 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
+
+import msgspec
 
 from ironcurtain.errors import IronCurtainError
 
@@ -66,8 +67,7 @@ class Kept:
         return bytes(self._content)
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
+class Finished(msgspec.Struct, frozen=True):
     """
     A program that ended by itself.
 
@@ -81,8 +81,7 @@ class Finished:
     errors: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(msgspec.Struct, frozen=True):
     """
     :param seconds: how long a program may take.
     :param limit: most bytes of each stream that are kept.

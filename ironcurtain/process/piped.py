@@ -6,9 +6,9 @@ import os
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+import msgspec
 from twisted.internet.defer import Deferred
 from twisted.internet.defer import TimeoutError as Late
 from twisted.internet.interfaces import IReactorProcess, IReactorTime
@@ -174,8 +174,7 @@ def exit_status(reason: Failure) -> int | None:
     return status
 
 
-@dataclass(frozen=True, slots=True)
-class CommandOutput:
+class CommandOutput(msgspec.Struct, frozen=True):
     """
     What a command left.
 

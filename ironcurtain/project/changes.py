@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Literal, Protocol
+
+import msgspec
 
 from ironcurtain.project.manifest import KEPT_FILE, READ_FILE, read
 from ironcurtain.project.tree import Tree, TreeEntry, is_opaque
@@ -15,8 +16,7 @@ from ironcurtain.servers.files.walk import Place
 What = Literal["added", "removed", "changed", "mode"]
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(msgspec.Struct, frozen=True):
     """
     One changed path.
 
@@ -45,8 +45,7 @@ class Earlier(Protocol):
         """:returns: whether a path's directory was listed, so that an unlisted path did not exist."""
 
 
-@dataclass(slots=True)
-class Comparison:
+class Comparison(msgspec.Struct):
     """
     A workspace compared with an earlier state.
 
@@ -55,7 +54,7 @@ class Comparison:
 
     manifest: Earlier
     tree: Tree
-    uncovered: list[str] = field(default_factory=list)
+    uncovered: list[str] = msgspec.field(default_factory=list)
     """Directories without a result: not listed then, or not listed now."""
 
     @property

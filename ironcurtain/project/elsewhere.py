@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import replace
 
 import msgspec
+from msgspec.structs import replace
 
 from ironcurtain.project.changes import Change, Comparison
 from ironcurtain.project.planted import SuspectFile, findings

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from typing import BinaryIO
+
+import msgspec
 
 from ironcurtain.errors import UsageError
 from ironcurtain.files import sparse
@@ -24,8 +25,7 @@ DEPTH_LIMIT = 200
 """Maximum depth of nested directories (many more than projects have)."""
 
 
-@dataclass(slots=True)
-class Exported:
+class Exported(msgspec.Struct):
     """
     The result.
 
@@ -35,8 +35,8 @@ class Exported:
 
     files: int = 0
     bytes: int = 0
-    left_out: list[tuple[str, str]] = field(default_factory=list)
-    restored: list[str] = field(default_factory=list)
+    left_out: list[tuple[str, str]] = msgspec.field(default_factory=list)
+    restored: list[str] = msgspec.field(default_factory=list)
 
 
 def destination(path: Path, workspace: str) -> Path:

@@ -7,8 +7,9 @@ Nothing relies on the completeness of this list: git runs in a sandbox.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from io import BytesIO
+
+import msgspec
 
 from ironcurtain.project.gitdata import is_data, is_sample
 
@@ -118,8 +119,7 @@ class MalformedSettings(ValueError):
     """The file cannot be parsed as git settings."""
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(msgspec.Struct, frozen=True):
     """One setting. Section and name are in lower case, the subsection is unchanged, ``None`` if there is none."""
 
     section: str

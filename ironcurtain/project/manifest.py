@@ -12,7 +12,6 @@ import hashlib
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import quote, unquote_to_bytes
@@ -58,8 +57,7 @@ class _Line(msgspec.Struct, frozen=True):
     entry: TreeEntry
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
+class Manifest(msgspec.Struct, frozen=True):
     """
     :param entries: by path within the workspace.
     :param originals: the file with the copies.

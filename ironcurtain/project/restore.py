@@ -11,7 +11,8 @@ import os
 import secrets
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from dataclasses import dataclass, field
+
+import msgspec
 
 from ironcurtain.errors import NotFound
 from ironcurtain.files.removal import remove_at
@@ -26,8 +27,7 @@ DRAFT = ".ironcurtain-undo-"
 """The beginning of the name of a file that is being restored; an interrupted undo leaves it for the next."""
 
 
-@dataclass(slots=True)
-class Restored:
+class Restored(msgspec.Struct):
     """
     :param changed: number of files, directories and links that are as they were.
     :param removed: number of those that did not exist.
@@ -36,11 +36,10 @@ class Restored:
 
     changed: int = 0
     removed: int = 0
-    left: list[tuple[str, str]] = field(default_factory=list)
+    left: list[tuple[str, str]] = msgspec.field(default_factory=list)
 
 
-@dataclass(slots=True)
-class Restoration:
+class Restoration(msgspec.Struct):
     """
     A workspace compared with a snapshot of it.
 
@@ -49,13 +48,13 @@ class Restoration:
 
     snapshot: Snapshot
     tree: Tree
-    changes: list[Change] = field(default_factory=list)
+    changes: list[Change] = msgspec.field(default_factory=list)
     """What would be restored, directories too, by path; set by :meth:`compare`."""
-    kept: list[Change] = field(default_factory=list)
+    kept: list[Change] = msgspec.field(default_factory=list)
     """What would be restored, but has changed since by others than the agent; set by :meth:`keep`."""
     known: bool = False
     """Whether it is on record what others than the agent have changed since."""
-    unlisted: list[str] = field(default_factory=list)
+    unlisted: list[str] = msgspec.field(default_factory=list)
     """Directories that cannot be listed now, which are left as they are."""
     files: int = 0
     """Number of files and directories now."""

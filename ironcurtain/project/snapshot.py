@@ -12,7 +12,6 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
@@ -53,8 +52,7 @@ class SnapshotKind(StrEnum):
     END = "end"
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotLimits:
+class SnapshotLimits(msgspec.Struct, frozen=True):
     """
     :param snapshots: how many are kept.
     :param files: maximum number of files and directories in a workspace.
@@ -101,8 +99,7 @@ class Restoring(msgspec.Struct, frozen=True, kw_only=True):
     kept: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(msgspec.Struct, frozen=True):
     """:param entries: by path within the workspace; a file without a digest could not be read."""
 
     head: SnapshotHead
@@ -123,8 +120,7 @@ class Snapshot:
         return entry.changed < self.head.taken_at - SETTLED
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotTaken:
+class SnapshotTaken(msgspec.Struct, frozen=True):
     """
     :param left_out: what is not in it, with the reason.
     """

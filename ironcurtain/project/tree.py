@@ -14,7 +14,6 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 
 import msgspec
 
@@ -70,8 +69,7 @@ class TreeEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return (self.mode, self.size, self.written, self.changed, self.inode, self.target)
 
 
-@dataclass(slots=True)
-class Tree:
+class Tree(msgspec.Struct):
     """
     An open directory.
 

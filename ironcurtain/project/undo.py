@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import msgspec
 
@@ -15,8 +14,7 @@ from ironcurtain.project.snapshot import Restoring, SnapshotHead, SnapshotKind, 
 from ironcurtain.project.tree import close, open_tree
 
 
-@dataclass(frozen=True, slots=True)
-class Undone:
+class Undone(msgspec.Struct, frozen=True):
     """
     :param kept: number of the snapshot from before the undo; 0 if there is none, and ``not_kept`` says why.
     :param since: paths that were left, since others than the agent have changed them.

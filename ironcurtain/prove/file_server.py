@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import select
@@ -9,10 +10,12 @@ import subprocess
 from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from ironcurtain.errors import IronCurtainError
 from ironcurtain.mcp_proxy.launch import OWN_SERVERS, Ground, Launch, prepare
@@ -41,8 +44,7 @@ class NoAnswer(IronCurtainError):
     """The server ended, or did not answer in time, or not as it should."""
 
 
-@dataclass(frozen=True, slots=True)
-class Attack:
+class Attack(msgspec.Struct, frozen=True):
     """
     Calls that must not reach the file outside.
 
@@ -70,7 +72,7 @@ def prove_file_server(subject: str, server: CommandServer, ground: Ground, outsi
     begin(workspace)
     plant(workspace, outside)
     _protect(workspace, outside)
-    alone = replace(server, args=(*OWN_SERVERS[0], ground.workspace))
+    alone = dataclasses.replace(server, args=(*OWN_SERVERS[0], ground.workspace))
     launch = prepare(alone, {}, replace(ground, protected=(str(workspace / PROTECTED),)))
     attempts, complete, traces = list[Attempt](), False, list[str]()
     with suppress(NoAnswer, OSError), _client(launch) as client:

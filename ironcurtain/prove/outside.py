@@ -11,9 +11,10 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
+
+import msgspec
 
 from ironcurtain.platform.memory import available_memory
 from ironcurtain.process.accounts import Account
@@ -30,8 +31,7 @@ SPARE = 1 << 30
 """Bytes of memory that must be left for others while a sandbox uses all that it may."""
 
 
-@dataclass(frozen=True, slots=True)
-class Room:
+class Room(msgspec.Struct, frozen=True):
     """
     :param memory: bytes of memory that all processes of a sandbox may use together.
     :param temporary: bytes of each directory in memory.
@@ -46,8 +46,7 @@ class Room:
         return () if found is None or found > self.memory + SPARE else (FILLING,)
 
 
-@dataclass(frozen=True, slots=True)
-class Isolation:
+class Isolation(msgspec.Struct, frozen=True):
     """
     What a kind of sandbox has besides, and is looked at inside: an attempt may fail because something else holds.
 
@@ -57,7 +56,7 @@ class Isolation:
     """
 
     namespaces: Set[str] = frozenset()
-    limits: Mapping[str, int] = field(default_factory=dict)
+    limits: Mapping[str, int] = msgspec.field(default_factory=dict)
     writable: Sequence[str] = ()
 
 

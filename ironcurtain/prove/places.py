@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
 
 from ironcurtain.errors import IronCurtainError, Unavailable
 from ironcurtain.mcp_proxy.launch import OWN_SERVERS, Ground, is_for_desktop, is_own, prepare
@@ -36,8 +39,7 @@ ELSEWHERE = "it does not start there"
 """Why a server is not tested in a kind of sandbox, though it is in another."""
 
 
-@dataclass(frozen=True, slots=True)
-class Machine:
+class Machine(msgspec.Struct, frozen=True):
     """
     What the tests of servers need to know.
 
@@ -91,7 +93,7 @@ def _sandboxed(subject: str, server: CommandServer, machine: Machine) -> Iterato
         writers = default_annotations().writers() | {server.name}  # the program needs a directory for its links
         environ, account = {**machine.environ, VARIABLE: outside.secret}, machine.account.switched
         ground = Ground(environ, str(workspace), account=account, writers=writers, authority=b"")
-        server = replace(server, environment={})  # which the program does not need
+        server = dataclasses.replace(server, environment={})  # which the program does not need
         for kind in machine.kinds:
             try:
                 launch = prepare(server, {}, replace(ground, kind=kind))

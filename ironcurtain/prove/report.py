@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 import msgspec
 
@@ -28,8 +27,7 @@ class Attempt(msgspec.Struct, frozen=True):
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(msgspec.Struct, frozen=True):
     """
     One run of the hostile program.
 
@@ -44,7 +42,7 @@ class Report:
     attempts: Sequence[Attempt]
     complete: bool
     seen: Sequence[str] = ()
-    unlimited: Mapping[str, str] = field(default_factory=dict)
+    unlimited: Mapping[str, str] = msgspec.field(default_factory=dict)
     lacks: Sequence[str] = ()
 
     @property

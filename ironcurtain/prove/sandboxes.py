@@ -6,9 +6,10 @@ import os
 import sys
 from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from importlib import resources
 from typing import Any, Protocol
+
+from msgspec.structs import replace
 
 from ironcurtain.codemode.monty import MontyInterpreters
 from ironcurtain.container import execution

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from ironcurtain.prove.report import Report
 from ironcurtain.text.display import one_line
@@ -13,8 +14,7 @@ HELD, OUT, UNKNOWN = 0, 1, 69
 """Exit statuses: everything held; something got out; a test could not run."""
 
 
-@dataclass(frozen=True, slots=True)
-class Untested:
+class Untested(msgspec.Struct, frozen=True):
     """
     Something that was not tested.
 
@@ -28,8 +28,7 @@ class Untested:
     could_not: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(msgspec.Struct, frozen=True):
     """
     :param reports: one for each place that was tested.
     :param untested: what was left out; what single reports did not try is added.

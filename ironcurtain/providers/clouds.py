@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from ironcurtain.providers.anthropic import ANTHROPIC
 from ironcurtain.providers.detection import count as count_any

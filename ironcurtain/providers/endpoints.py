@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import unquote_to_bytes
+
+import msgspec
 
 from ironcurtain.errors import ProtocolViolation
 
@@ -32,8 +33,7 @@ class BadPath(ProtocolViolation):
         super().__init__("http path", detail)
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(msgspec.Struct, frozen=True):
     """
     One kind of allowed request.
 

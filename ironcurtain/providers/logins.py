@@ -8,8 +8,9 @@ service that does not exist.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from ironcurtain.providers.anthropic import ANTHROPIC
 from ironcurtain.providers.code_assist import CODE_ASSIST_CALLS, count, error

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from ironcurtain.llm.model import TokenUsage
 from ironcurtain.llm.openai import OpenAiDialect, separated

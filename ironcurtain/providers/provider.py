@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, Literal, NamedTuple
 
 import msgspec
@@ -21,8 +20,7 @@ KEY_LIMIT: Final = 64
 """Maximum length in characters of relevant keys in a body; longer ones are ignored."""
 
 
-@dataclass(frozen=True, slots=True)
-class RequestRefusal:
+class RequestRefusal(msgspec.Struct, frozen=True):
     """
     A request that is not forwarded.
 
@@ -41,8 +39,7 @@ Check = Callable[[Any], str | None]
 """Takes the value of a key; returns the forbidden action that it would make the provider perform, or ``None``."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class BodyRules:
+class BodyRules(msgspec.Struct, frozen=True, eq=False):
     """
     :param checks: by folded key, at any depth.
     :param opaque: folded keys whose values never make the provider act: arguments, schemas, labels.
@@ -55,7 +52,7 @@ class BodyRules:
     checks: Mapping[str, Check]
     opaque: frozenset[str]
     fields: frozenset[str] | None = None
-    acting: Mapping[str, str] = field(default_factory=dict)
+    acting: Mapping[str, str] = msgspec.field(default_factory=dict)
 
     def check(self, key: str) -> Check | Literal[False] | None:
         """
@@ -95,8 +92,7 @@ Count = Callable[[bytes | memoryview, TokenUsage], CountedTokens]
 """Reads the token counts from a JSON text; takes the counts so far."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ModelProvider:
+class ModelProvider(msgspec.Struct, frozen=True, eq=False):
     """
     The built-in facts about a provider, without any settings.
 

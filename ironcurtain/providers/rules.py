@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from ironcurtain.errors import ConfigurationError, UsageError
 from ironcurtain.home.faults import wrong
@@ -34,8 +35,7 @@ _PREFIX: Final = re.compile(r"[A-Za-z0-9._~+/=-]+")
 _USUAL_PORT: Final = Provider().port
 
 
-@dataclass(frozen=True, slots=True)
-class ProviderRule:
+class ProviderRule(msgspec.Struct, frozen=True):
     """
     What an agent may request of one provider, and how its key is sent.
 
@@ -109,8 +109,7 @@ def check_providers(tables: Mapping[str, Provider], source: str, text: str) -> N
             reader.rule()
 
 
-@dataclass(frozen=True, slots=True)
-class _Reader:
+class _Reader(msgspec.Struct, frozen=True):
     source: str
     name: str
     table: Provider

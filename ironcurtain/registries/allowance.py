@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import msgspec
 
 from ironcurtain.home.registry_sections import Registries
 from ironcurtain.providers.provider import RequestRefusal
@@ -10,8 +10,7 @@ from ironcurtain.providers.provider import RequestRefusal
 MEGABYTE = 1_000_000
 
 
-@dataclass(slots=True)
-class Allowance:
+class Allowance(msgspec.Struct):
     """
     Counts what one session has asked of all its registries.
 
@@ -21,7 +20,7 @@ class Allowance:
     settings: Registries
     files: int = 0
     lookups: int = 0
-    missing: set[str] = field(default_factory=set)
+    missing: set[str] = msgspec.field(default_factory=set)
 
     @property
     def file_bytes(self) -> int:

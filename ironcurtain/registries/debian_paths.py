@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote, unquote
+
+import msgspec
 
 from ironcurtain.registries.releases import Digest, hex_digest
 
@@ -19,8 +20,7 @@ _INSTALLED: Final = (".deb", ".udeb", ".dsc")
 """No list has such a name, so that a package whose name is not understood is not taken for one."""
 
 
-@dataclass(frozen=True, slots=True)
-class SignedList:
+class SignedList(msgspec.Struct, frozen=True):
     """
     A file below ``dists/``.
 
@@ -32,8 +32,7 @@ class SignedList:
     digest: Digest | None
 
 
-@dataclass(frozen=True, slots=True)
-class PackageFile:
+class PackageFile(msgspec.Struct, frozen=True):
     """
     A package, or a part of its source, below ``pool/`` or ``dists/``.
 

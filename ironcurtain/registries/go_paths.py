@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote
+
+import msgspec
 
 SUMS: Final = "sum.golang.org"
 """The only checksum database that is served: its name is in every Go toolchain."""
@@ -22,8 +23,7 @@ _ESCAPE = re.compile("!([a-z])")
 _PATH_LIMIT: Final = 500
 
 
-@dataclass(frozen=True, slots=True)
-class Versions:
+class Versions(msgspec.Struct, frozen=True):
     """
     The list of a module's versions, or what is its latest one.
 
@@ -36,8 +36,7 @@ class Versions:
     latest: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ModuleFile:
+class ModuleFile(msgspec.Struct, frozen=True):
     """
     A file of one version.
 
@@ -54,8 +53,7 @@ class ModuleFile:
     info: str
 
 
-@dataclass(frozen=True, slots=True)
-class Sums:
+class Sums(msgspec.Struct, frozen=True):
     """
     A part of the checksum database.
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import base64
 from collections.abc import Collection
 from contextlib import aclosing
-from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urldefrag, urljoin
 
+import msgspec
 from twisted.internet.address import IPv4Address
 from twisted.internet.defer import Deferred, DeferredSemaphore, TimeoutError
 from twisted.internet.endpoints import wrapClientTLS
@@ -60,8 +60,7 @@ HOSTS_KEPT: Final = 16
 _REDIRECTING = (301, 302, 303, 307, 308)
 
 
-@dataclass(frozen=True, slots=True)
-class Credential:
+class Credential(msgspec.Struct, frozen=True):
     """
     What a registry of the settings takes as proof of who asks.
 

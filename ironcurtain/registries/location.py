@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from urllib.parse import urljoin
+
+import msgspec
 
 from ironcurtain.http.urls import read_web_address
 
 
-@dataclass(frozen=True, slots=True)
-class Location:
+class Location(msgspec.Struct, frozen=True):
     """
     The address of a registry.
 

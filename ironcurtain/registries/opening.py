@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, NamedTuple
+
+import msgspec
 
 from ironcurtain.audit import AuditLog
 from ironcurtain.home.registry_sections import REGISTRIES, Registries, RegistrySettings
@@ -61,8 +62,7 @@ OfferJudge = Callable[[Mapping[tuple[str, int], str]], NetworkJudge]
 """Returns what decides; takes what an approval opens, by host and port, in words."""
 
 
-@dataclass(frozen=True, slots=True)
-class RegistrySurroundings:
+class RegistrySurroundings(msgspec.Struct, frozen=True):
     """
     What registries use of the process and the machine.
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
+
+import msgspec
 
 from ironcurtain.home.registry_sections import RegistrySettings, age_seconds
 from ironcurtain.providers.provider import RequestRefusal
@@ -30,8 +31,7 @@ class PackagePattern(NamedTuple):
     regex: re.Pattern[str]
 
 
-@dataclass(frozen=True, slots=True)
-class PackagePolicy:
+class PackagePolicy(msgspec.Struct, frozen=True):
     """
     :param registry: the registry's name in the settings.
     :param min_age: how old a version must be; zero: any age, and any time, is accepted.

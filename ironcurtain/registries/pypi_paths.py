@@ -9,9 +9,9 @@ rest of such a path is never sent anywhere: the file is fetched from where the i
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 from packaging.version import InvalidVersion, Version
 
 NAME_LIMIT: Final = 100
@@ -29,8 +29,7 @@ _SOURCE = re.compile(r"(.+)\.(?:tar\.gz|zip|tgz|tar\.bz2|tar\.xz|tar\.Z|tar)")
 _METADATA: Final = ".metadata"
 
 
-@dataclass(frozen=True, slots=True)
-class ProjectPage:
+class ProjectPage(msgspec.Struct, frozen=True):
     """
     The list of a project's files.
 
@@ -40,8 +39,7 @@ class ProjectPage:
     project: str
 
 
-@dataclass(frozen=True, slots=True)
-class ReleaseData:
+class ReleaseData(msgspec.Struct, frozen=True):
     """
     What ``poetry`` wants to know of one version.
 
@@ -53,8 +51,7 @@ class ReleaseData:
     version: str
 
 
-@dataclass(frozen=True, slots=True)
-class FileRequest:
+class FileRequest(msgspec.Struct, frozen=True):
     """
     A file, or the metadata that the index keeps beside it.
 
@@ -65,8 +62,7 @@ class FileRequest:
     metadata: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Owner:
+class Owner(msgspec.Struct, frozen=True):
     """
     The project and version that a file's name may stand for.
 

@@ -48,7 +48,7 @@ class PackageRefused(NamedTuple):
 PackageTraffic = PackageFetched | PackageRefused
 
 
-class RecordedRefusal(RequestRefusal):
+class RecordedRefusal(RequestRefusal, frozen=True):
     """A refusal that was recorded."""
 
 

@@ -13,9 +13,11 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
 
 from ironcurtain.platform.files import nameless_file
 from ironcurtain.platform.kernel import lacking
@@ -43,8 +45,7 @@ DIGESTS = frozenset(
 """SHA-256 of the program and the library in the package's wheels for x86_64 and aarch64 (version 0.11.0)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
+class Trial(msgspec.Struct, frozen=True):
     """
     The result of trying the programs of this machine.
 

@@ -13,8 +13,9 @@ import os
 import resource
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from ironcurtain.process.accounts import Account
 from ironcurtain.process.search_path import required_program
@@ -60,8 +61,7 @@ _NEEDED_FOR_ACCOUNT = ("CAP_SETUID", "CAP_SETGID", "CAP_DAC_READ_SEARCH")
 """Two for switching to it, which drops all of them; one for entering its directory before."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bubblewrap:
+class Bubblewrap(msgspec.Struct, frozen=True):
     """
     A program that makes sandboxes.
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+import msgspec
 
-@dataclass(frozen=True, slots=True)
-class Place:
+
+class Place(msgspec.Struct, frozen=True):
     """
     A directory in which cgroups are made.
 

@@ -10,7 +10,8 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 SEARCHED = ("PYTHONPATH", "NODE_PATH", "PERL5LIB", "RUBYLIB")
 """Environment variables with directories, separated by colons, in which interpreters look for modules."""
@@ -19,8 +20,7 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 _OPERATORS = frozenset("();<>|&")
 
 
-@dataclass(slots=True)
-class CommandLine:
+class CommandLine(msgspec.Struct):
     """
     What a command line names. Paths are as they are written.
 
@@ -34,16 +34,15 @@ class CommandLine:
     """
 
     scripts: tuple[str, ...] = ()
-    files: list[str] = field(default_factory=list)
-    directories: list[str] = field(default_factory=list)
+    files: list[str] = msgspec.field(default_factory=list)
+    directories: list[str] = msgspec.field(default_factory=list)
     project: str | None = None
     own_packages: bool = False
     cwd: str = ""
-    commands: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
+    commands: list[tuple[str, tuple[str, ...]]] = msgspec.field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class _Options:
+class _Options(msgspec.Struct, frozen=True):
     """
     The options of a program: names, separated by spaces.
 

@@ -13,7 +13,6 @@ import os
 import sys
 import tarfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -47,8 +46,7 @@ def engine(environ: Mapping[str, str]) -> str:
     return environ.get("DOCKER_HOST") or f"unix://{USUAL_SOCKET}"
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
+class Order(msgspec.Struct, frozen=True):
     """
     The order for the proxy process, as JSON on a descriptor: the sandbox's own files may contain secrets.
 

@@ -14,9 +14,10 @@ import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from io import BytesIO
 from pathlib import PurePath
+
+import msgspec
 
 from ironcurtain.errors import UsageError
 from ironcurtain.sandbox.pieces import all_names, names_in
@@ -47,8 +48,7 @@ _EXPECTED = {"HEAD": stat.S_IFREG, "config": stat.S_IFREG, "objects": stat.S_IFD
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-@dataclass(frozen=True, slots=True)
-class LinkedRepository:
+class LinkedRepository(msgspec.Struct, frozen=True):
     """
     :param directory: real path of the repository, outside the workspace.
     :param write: real paths in it where git writes.

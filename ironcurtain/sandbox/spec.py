@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from enum import Enum
+
+import msgspec
 
 from ironcurtain.process.accounts import Account
 
@@ -31,8 +32,7 @@ class Access(Enum):
     """Replaced by an empty directory in memory."""
 
 
-@dataclass(frozen=True, slots=True)
-class SandboxLimits:
+class SandboxLimits(msgspec.Struct, frozen=True):
     """
     The limits of a sandbox.
 
@@ -53,8 +53,7 @@ class SandboxLimits:
     data: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Listener:
+class Listener(msgspec.Struct, frozen=True):
     """
     A socket inside a sandbox's network, which IronCurtain accepts on.
 
@@ -70,8 +69,7 @@ class Listener:
         return f"{self.address}/{self.port}/{'udp' if self.datagrams else 'tcp'}"
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
+class Bound(msgspec.Struct, frozen=True):
     """
     A file or directory that has another path in a sandbox; only bubblewrap can do that.
 
@@ -88,8 +86,7 @@ LISTENERS = 250
 """Most listeners of a sandbox; the kernel passes 253 sockets in a message."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sandbox:
+class Sandbox(msgspec.Struct, frozen=True):
     """
     :param read: absolute paths it may read.
     :param write: absolute paths it may read and write.

@@ -10,8 +10,9 @@ from __future__ import annotations
 import errno
 import platform
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from struct import pack
+
+import msgspec
 
 _DENIED = {
     "acct": (163, 89),
@@ -88,8 +89,7 @@ _ALLOW, _KILL, FAIL = 0x7FFF0000, 0x80000000, 0x00050000
 _ARCHITECTURE, _NUMBER, _FIRST, _SECOND, _THIRD = 4, 0, 16, 24, 32
 
 
-@dataclass(frozen=True, slots=True)
-class Machine:
+class Machine(msgspec.Struct, frozen=True):
     """
     What is special about a kind of machine.
 

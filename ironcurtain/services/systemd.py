@@ -10,8 +10,8 @@ import os
 import socket
 import time
 from collections.abc import MutableMapping
-from dataclasses import dataclass
 
+import msgspec
 from twisted.logger import Logger
 
 from ironcurtain.text.display import shorten
@@ -25,8 +25,7 @@ STATUS_LIMIT = 500
 _VARIABLES = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID")
 
 
-@dataclass(frozen=True, slots=True)
-class Systemd:
+class Systemd(msgspec.Struct, frozen=True):
     """
     The connection to systemd.
 

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 
-@dataclass(frozen=True, slots=True)
-class Clear:
+class Clear(msgspec.Struct, frozen=True):
     """Begin a new conversation."""
 
 
-@dataclass(frozen=True, slots=True)
-class Compact:
+class Compact(msgspec.Struct, frozen=True):
     """Shorten the conversation."""
 
 
-@dataclass(frozen=True, slots=True)
-class UseModel:
+class UseModel(msgspec.Struct, frozen=True):
     """Use another model from now on; empty: say which is used."""
 
     name: str

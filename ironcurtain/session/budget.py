@@ -7,8 +7,10 @@ A notice is sent once at a share of a limit. At the limit, the work stops cleanl
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
+
+import msgspec
+from msgspec.structs import replace
 
 from ironcurtain.errors import SessionError
 from ironcurtain.home.sections import Budget
@@ -33,8 +35,7 @@ UNPRICED = "what the model costs is not known: budget.cost does not limit it; se
 """The notice, once, where costs have a limit and cannot be counted."""
 
 
-@dataclass(frozen=True, slots=True)
-class BudgetLimits:
+class BudgetLimits(msgspec.Struct, frozen=True):
     """
     Limits of one session; ``None`` means no limit.
 
@@ -70,8 +71,7 @@ def stricter(one: Budget, other: Budget) -> Budget:
     return Budget(**limits)
 
 
-@dataclass(frozen=True, slots=True)
-class BudgetNotice:
+class BudgetNotice(msgspec.Struct, frozen=True):
     """:param exhausted: whether the limit is reached; ``False``: it is nearly reached."""
 
     dimension: Dimension
@@ -84,13 +84,12 @@ class BudgetNotice:
         return f"budget {word}: {self.used:.6g} of {self.limit:.6g} {self.dimension.value}"
 
 
-@dataclass(slots=True)
-class BudgetMeter:
+class BudgetMeter(msgspec.Struct):
     """The usage of one session."""
 
     limits: BudgetLimits
-    used: dict[Dimension, float] = field(default_factory=lambda: dict.fromkeys(Dimension, 0.0))
-    _reported: set[tuple[Dimension, bool]] = field(default_factory=set)
+    used: dict[Dimension, float] = msgspec.field(default_factory=lambda: dict.fromkeys(Dimension, 0.0))
+    _reported: set[tuple[Dimension, bool]] = msgspec.field(default_factory=set)
 
     def spend(self, dimension: Dimension, amount: float) -> BudgetNotice | None:
         """

@@ -7,7 +7,6 @@ What remains without the audit log removed is that log, the session's descriptio
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -31,8 +30,7 @@ class _Described(msgspec.Struct):
     label: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class OldSession:
+class OldSession(msgspec.Struct, frozen=True):
     """
     A session that ended long ago.
 

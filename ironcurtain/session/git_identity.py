@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from io import BytesIO
+
+import msgspec
 
 from ironcurtain.process import bounded
 from ironcurtain.process.accounts import Account
@@ -23,8 +24,7 @@ _ROLES = ("AUTHOR", "COMMITTER")
 _PLACES = ("HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL")
 
 
-@dataclass(frozen=True, slots=True)
-class GitIdentity:
+class GitIdentity(msgspec.Struct, frozen=True):
     """Who makes a commit; an empty value is one that git does not know."""
 
     name: str = ""

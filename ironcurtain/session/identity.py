@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from ironcurtain.audit.chain import timestamp
 from ironcurtain.home.registry import label
@@ -14,8 +15,7 @@ from ironcurtain.session.model import SessionInfo, SessionRequest
 from ironcurtain.session.parts import Services, SessionKind
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(msgspec.Struct, frozen=True):
     """
     :param number: for people; never reused.
     :param workspace: what the agent works on.

@@ -5,11 +5,11 @@ from __future__ import annotations
 import secrets
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 from twisted.internet.defer import Deferred, gatherResults
 from twisted.logger import Logger
 

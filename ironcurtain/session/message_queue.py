@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol, runtime_checkable
 
+import msgspec
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
@@ -31,8 +31,7 @@ class JoiningAgent(Protocol):
         """
 
 
-@dataclass(slots=True, eq=False)
-class Queued:
+class Queued(msgspec.Struct, eq=False):
     """
     A message that waits.
 
@@ -44,7 +43,7 @@ class Queued:
     number: int
     text: str
     handed: bool = False
-    answered: Deferred[Reply] = field(default_factory=Deferred)
+    answered: Deferred[Reply] = msgspec.field(default_factory=Deferred)
 
     def settle(self, outcome: Reply | Failure) -> None:
         """Tell who sent it, unless that is not awaited any longer."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -29,8 +28,7 @@ class State(StrEnum):
     CLOSED = "closed"
 
 
-@dataclass(frozen=True, slots=True)
-class SessionRequest:
+class SessionRequest(msgspec.Struct, frozen=True):
     """
     A request to start a session.
 
@@ -51,7 +49,7 @@ class SessionRequest:
     kind: str
     task: str = ""
     workspace: Path | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = msgspec.field(default_factory=dict)
     directory: Path | None = None
     resume: str = ""
     terminal: tuple[int, int] | None = None
@@ -166,8 +164,7 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     error: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(msgspec.Struct, frozen=True):
     """An agent's answer, and its usage."""
 
     text: str

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
+import msgspec
+from msgspec.structs import replace
 from twisted.internet.interfaces import IProtocolFactory, IReactorTime
 
 from ironcurtain.accounts.limits import AccountLimits
@@ -57,8 +58,7 @@ class SessionListener(Protocol):
         """Stop listening, and remove the file."""
 
 
-@dataclass(frozen=True, slots=True)
-class Services:
+class Services(msgspec.Struct, frozen=True):
     """
     What all sessions of a process share.
 
@@ -92,15 +92,14 @@ class Services:
         str(os.geteuid()), {}, workspace, os.geteuid()
     )
     export: Callable[[Telemetry, UpstreamProxies], Export | None] = lambda telemetry, proxies: None
-    limits: AccountLimits = field(default_factory=lambda: AccountLimits(time.monotonic))
+    limits: AccountLimits = msgspec.field(default_factory=lambda: AccountLimits(time.monotonic))
 
     def for_session(self) -> Services:
         """:returns: a copy with a redactor of the session's own, for secrets that end with it."""
         return replace(self, redactor=Redactor(base=self.redactor))
 
 
-@dataclass(frozen=True, slots=True)
-class Core:
+class Core(msgspec.Struct, frozen=True):
     """
     The parts of a session that its tools and its agent use.
 
@@ -125,9 +124,9 @@ class Core:
     """Writes to the session's log: takes the source and a line of text."""
     end: Callable[[str], None]
     """Begins to end the session; takes the reason."""
-    aside: list[Callable[[TokenUsage], None]] = field(default_factory=list)
+    aside: list[Callable[[TokenUsage], None]] = msgspec.field(default_factory=list)
     """Count usage of models that is not the agent's; added by whoever accounts for the session."""
-    payers: list[str] = field(default_factory=list)
+    payers: list[str] = msgspec.field(default_factory=list)
     """Which accounts pay for the agent's models, in words for people; added by whoever chooses them."""
     directory: str = AGENT_WORKSPACE
 
@@ -251,8 +250,7 @@ def from_anywhere(request: SessionRequest) -> None:
     """The check of a kind whose sessions need neither this process's terminal nor its standard streams."""
 
 
-@dataclass(frozen=True, slots=True)
-class SessionKind(Generic[T]):
+class SessionKind(msgspec.Struct, Generic[T], frozen=True):
     """
     A kind of session: how to create its tools and its agent.
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from ironcurtain.errors import ConfigurationError, NotFound, Unavailable, UsageError
 from ironcurtain.files.locks import FileLock, Held, is_held

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 from twisted.internet.defer import maybeDeferred, succeed
 
 from ironcurtain.approver.trusted_input import InputSource, TrustedInput
@@ -32,8 +32,7 @@ from ironcurtain.session.snapshots import WorkspaceSnapshots
 from ironcurtain.session.terminal import SharedTerminal
 
 
-@dataclass(slots=True)
-class StartedParts:
+class StartedParts(msgspec.Struct):
     """What has started so far. It stays known when the session has ended."""
 
     audit: AuditLog | None = None
@@ -44,8 +43,7 @@ class StartedParts:
     terminal: SharedTerminal | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Callbacks:
+class Callbacks(msgspec.Struct, frozen=True):
     """
     What parts tell their session.
 

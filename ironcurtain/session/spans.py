@@ -7,7 +7,8 @@ Nothing of texts, arguments and paths is in them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+
+import msgspec
 
 from ironcurtain.session import events
 from ironcurtain.traces.context import SPAN_BYTES, TRACE_BYTES
@@ -19,8 +20,7 @@ UNKNOWN = "unknown"
 _GOOD = frozenset(("success", "approved"))
 
 
-@dataclass(slots=True)
-class _Open:
+class _Open(msgspec.Struct):
     """A span that has not ended."""
 
     name: str
@@ -28,7 +28,7 @@ class _Open:
     span_id: str
     parent: str
     start: float
-    attributes: dict[str, Attribute] = field(default_factory=dict)
+    attributes: dict[str, Attribute] = msgspec.field(default_factory=dict)
 
     def ended(self, time: float, outcome: str = "", **more: Attribute) -> ExportedSpan:
         given = self.attributes | {f"ironcurtain.{name}": value for name, value in more.items()}

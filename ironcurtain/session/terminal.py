@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from ironcurtain.errors import NotAllowed, NotFound
 from ironcurtain.home.layout import private_directory
@@ -26,8 +27,7 @@ MOST = 100
 """Maximum number of unused tokens; beyond it, the oldest is dropped."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Issued:
+class _Issued(msgspec.Struct, frozen=True):
     by: str
     mode: Mode
     until: float

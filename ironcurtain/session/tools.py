@@ -7,7 +7,6 @@ import sys
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,8 +51,7 @@ SERVERS_SECONDS = 10.0
 """Seconds that an agent waits for slow MCP servers; it starts without most of those that take longer."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolFiles:
+class ToolFiles(msgspec.Struct, frozen=True):
     """
     The files with a session's servers and policy.
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +32,7 @@ _UNWITNESSED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class SessionRecords:
+class SessionRecords(msgspec.Struct, frozen=True):
     """
     A session whose log was judged.
 
@@ -61,8 +59,7 @@ class SessionRecords:
         return (*self.log.proofs(), *self.remarks)
 
 
-@dataclass(frozen=True, slots=True)
-class RecordsReport:
+class RecordsReport(msgspec.Struct, frozen=True):
     """
     The result of verifying the logs of several sessions.
 
@@ -78,8 +75,7 @@ class RecordsReport:
         return not self.problems and all(session.log.intact for session in self.sessions)
 
 
-@dataclass(slots=True)
-class _Witness:
+class _Witness(msgspec.Struct):
     """
     What a witness has.
 
@@ -90,7 +86,7 @@ class _Witness:
     name: str
     key: VerifyingKey | None
     error: str = ""
-    heads: dict[str, list[SignedHead]] = field(default_factory=dict)
+    heads: dict[str, list[SignedHead]] = msgspec.field(default_factory=dict)
 
     @classmethod
     def read(cls, name: str, path: Path, key: VerifyingKey | None) -> _Witness:

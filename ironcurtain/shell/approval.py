@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal
+
+import msgspec
 
 from ironcurtain.command_rules import Pattern, PatternError, parse_pattern
 from ironcurtain.home.faults import wrong
@@ -79,8 +80,7 @@ class ApprovalTables(Table, frozen=True):
     ui: UiTable = UiTable()
 
 
-@dataclass(frozen=True, slots=True)
-class Approval:
+class Approval(msgspec.Struct, frozen=True):
     """
     The tables, ready for :class:`~ironcurtain.shell.gate.CommandGate`.
 
@@ -89,7 +89,7 @@ class Approval:
     :param allow: its allow patterns.
     """
 
-    tables: ApprovalTables = field(default_factory=ApprovalTables)
+    tables: ApprovalTables = msgspec.field(default_factory=ApprovalTables)
     deny: tuple[Pattern, ...] = ()
     allow: tuple[Pattern, ...] = ()
 

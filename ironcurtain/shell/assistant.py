@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
+import msgspec
 from twisted.internet.defer import CancelledError
 from twisted.logger import Logger
 
@@ -42,8 +42,7 @@ _CUT = ("max_tokens", "model_context_window_exceeded")
 """Why an answer stops before its end."""
 
 
-@dataclass(frozen=True, slots=True)
-class AssistantLimits:
+class AssistantLimits(msgspec.Struct, frozen=True):
     """
     :param rounds: most model requests for one instruction.
     :param steps: most steps of a plan.

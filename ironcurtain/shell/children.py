@@ -6,7 +6,6 @@ import re
 import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -98,8 +97,7 @@ def command_line(task: str, host: str) -> str:
     return f"ssh {host} {shlex.quote(command)}" if host else command
 
 
-@dataclass(frozen=True, slots=True)
-class ChildStart:
+class ChildStart(msgspec.Struct, frozen=True):
     """
     How a child is started.
 

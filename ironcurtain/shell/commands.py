@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from ironcurtain.llm.model import ToolSpec, ToolUse
 from ironcurtain.mcp_proxy.admission import CallAdmission, OpenCall
@@ -18,8 +19,7 @@ STATUSES: Final = {StepOutcome.DONE: "success", StepOutcome.NOT_RUN: "failed", S
 """How steps are recorded that ended so; others are errors."""
 
 
-@dataclass(slots=True)
-class CommandHand:
+class CommandHand(msgspec.Struct):
     """
     :param judge: judges commands.
     :param runner: types them.

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 from ironcurtain.home.user_paths import check_encodable
 from ironcurtain.llm.model import ToolSpec
@@ -57,8 +59,7 @@ DATA_LIMIT: Final = 40_000
 """Most characters of one command's output, or of what was piped in, that the model gets: some 10,000 tokens."""
 
 
-@dataclass(frozen=True, slots=True)
-class ShellState:
+class ShellState(msgspec.Struct, frozen=True):
     """
     The shell when an instruction comes.
 
@@ -73,13 +74,12 @@ class ShellState:
     shell: str
     platform: str
     status: int | None = None
-    environ: Mapping[str, str] = field(default_factory=dict)
+    environ: Mapping[str, str] = msgspec.field(default_factory=dict)
     terminal: tuple[str, ...] = ()
     data: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Prompt:
+class Prompt(msgspec.Struct, frozen=True):
     """
     An instruction with what belongs to it; the oldest lines of the terminal can be taken away.
 

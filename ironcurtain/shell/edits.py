@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from ironcurtain.errors import UsageError
 from ironcurtain.home.user_paths import check_encodable
@@ -90,8 +91,7 @@ class _Replacement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     new: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Change:
+class _Change(msgspec.Struct, frozen=True):
     """What a step would write now; or why it cannot."""
 
     after: str = ""

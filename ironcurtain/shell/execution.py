@@ -6,10 +6,10 @@ import re
 import signal
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
+import msgspec
 from twisted.internet.defer import Deferred, TimeoutError
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 
@@ -63,8 +63,7 @@ class ShellPty(Protocol):
         """Signal the job in the foreground, but never the shell itself."""
 
 
-@dataclass(frozen=True, slots=True)
-class CommandResult:
+class CommandResult(msgspec.Struct, frozen=True):
     """
     How a command ended.
 

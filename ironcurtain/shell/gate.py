@@ -13,9 +13,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 
 import msgspec
+from msgspec.structs import replace
 
 from ironcurtain.command_rules import Pattern, Places, Risk, risk_of
 from ironcurtain.command_rules.classification import is_harmless, is_network_file
@@ -50,8 +50,7 @@ _BACKGROUND = re.compile(r"(?<![&>|])&(?![&>])")
 _STRAYS = "is not in its text: they can be any below its directory, and through links others"
 
 
-@dataclass(frozen=True, slots=True)
-class _Case:
+class _Case(msgspec.Struct, frozen=True):
     """One command as it was read."""
 
     command: str

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 
 import msgspec
+from msgspec.structs import replace
 
 from ironcurtain.command_rules import Risk
 from ironcurtain.mcp_proxy.catalogue import ToolDefinition
@@ -27,8 +27,7 @@ RUN_TOOL = ToolDefinition(
 """A kept approval covers the same command in the same directory: neither argument has a bound of its own."""
 
 
-@dataclass(frozen=True, slots=True)
-class HookedJudge:
+class HookedJudge(msgspec.Struct, frozen=True):
     """
     :param instruction: gives what the user has asked for.
     :param tell: gets messages for front ends.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from enum import Enum, StrEnum
 
 import msgspec
@@ -44,8 +43,7 @@ class PlanEnding(Enum):
     CANCELLED = "the user cancelled it"
 
 
-@dataclass(frozen=True, slots=True)
-class PlanParts:
+class PlanParts(msgspec.Struct, frozen=True):
     """
     What plans are run with.
 

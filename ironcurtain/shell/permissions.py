@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from ironcurtain.command_rules import Places
 from ironcurtain.command_rules.globs import paths_cover
@@ -18,8 +20,7 @@ from ironcurtain.policy.verdict import SEVERITY, Decision, Resource
 from ironcurtain.shell.approval import Approval
 
 
-@dataclass(frozen=True, slots=True)
-class Opinion:
+class Opinion(msgspec.Struct, frozen=True):
     """
     What one table or rule says about one part of a command.
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import replace
 from enum import Enum
 from functools import partial
 
 import msgspec
+from msgspec.structs import replace
 from twisted.internet.defer import Deferred
 
 from ironcurtain.errors import StaleDecision, UsageError

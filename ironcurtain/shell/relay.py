@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import select
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from ironcurtain.shell.streams import ShellStreams
 from ironcurtain.shell_integration.marks import InstructionTyped, Mark, MarkReader
@@ -17,8 +18,7 @@ OUTPUT_LIMIT = 256 * 1024
 READ_SIZE = 65536
 
 
-@dataclass(frozen=True, slots=True)
-class Relayed:
+class Relayed(msgspec.Struct, frozen=True):
     """
     Where a relay stopped.
 

@@ -6,7 +6,6 @@ import os
 import pwd
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import msgspec
@@ -55,8 +54,7 @@ def options_of(options: Mapping[str, Any]) -> ShellOptions:
         raise UsageError(f"these are no options of a shell: {e}") from None
 
 
-@dataclass(frozen=True, slots=True)
-class ShellStart:
+class ShellStart(msgspec.Struct, frozen=True):
     """
     How one shell is started.
 

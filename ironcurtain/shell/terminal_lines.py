@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import deque
-from dataclasses import dataclass
 from itertools import islice
+
+import msgspec
 
 from ironcurtain.terminal.sequences import SequenceReader, partial_character
 
@@ -40,8 +41,7 @@ def as_read(output: bytes, columns: int = 0) -> str:
     return "\n".join(lines.lines())
 
 
-@dataclass(slots=True)
-class _Row:
+class _Row(msgspec.Struct):
     """:param wraps: whether it goes on in the next one."""
 
     text: str = ""

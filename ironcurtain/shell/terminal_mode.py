@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
+import msgspec
 from twisted.internet.defer import Deferred, succeed
 
 from ironcurtain.shell.messages import Message
@@ -22,8 +22,7 @@ class ShellMode(Enum):
     """The user is back in the shell, and the agent waits."""
 
 
-@dataclass(frozen=True, slots=True)
-class Left:
+class Left(msgspec.Struct, frozen=True):
     """
     What was typed while the agent had the terminal, and became nothing.
 

@@ -8,8 +8,9 @@ All kinds stand in the same plans, with the same keys, questions, records and li
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 from ironcurtain.command_rules import Risk
 from ironcurtain.errors import UsageError
@@ -22,8 +23,7 @@ from ironcurtain.shell.execution import CommandResult
 from ironcurtain.shell.messages import Message, Notice, ProposedStep, StepKind
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedStep:
+class JudgedStep(msgspec.Struct, frozen=True):
     """
     What the policy says of a step.
 
@@ -39,8 +39,7 @@ class JudgedStep:
     creates: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class StepRun:
+class StepRun(msgspec.Struct, frozen=True):
     """
     How a step is done.
 

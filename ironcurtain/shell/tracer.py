@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
+import msgspec
 from twisted.logger import Logger
 
 from ironcurtain.errors import Unavailable
@@ -30,17 +30,16 @@ _TYPES = {StepKind.COMMAND: "shell", StepKind.EDIT: "edit", StepKind.TOOL: "mcp"
 """What hooks and traces call the kinds of steps."""
 
 
-@dataclass(slots=True)
-class _Current:
+class _Current(msgspec.Struct):
     """What is known of the instruction that is worked on."""
 
     instruction: str
     began: float
     command: str = ""
     kind: StepKind = StepKind.COMMAND
-    actions: list[TracedAction] = field(default_factory=list)
-    deciders: set[str] = field(default_factory=set)
-    outcomes: set[StepOutcome] = field(default_factory=set)
+    actions: list[TracedAction] = msgspec.field(default_factory=list)
+    deciders: set[str] = msgspec.field(default_factory=set)
+    outcomes: set[StepOutcome] = msgspec.field(default_factory=set)
 
 
 class Tracer:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from ironcurtain.errors import IronCurtainError
 from ironcurtain.text.display import one_line
@@ -23,8 +24,7 @@ HELP = "#? lists, #+ begins the oldest, #- discards all; #+ N and #- N take numb
 _COMMAND = re.compile(r"([?+-])(?:\s*(\d{1,6}))?")
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
+class Offer(msgspec.Struct, frozen=True):
     """
     An instruction that somebody else than the user proposes.
 
@@ -40,8 +40,7 @@ class Offer:
     over: Callable[[str | None], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Taken:
+class Taken(msgspec.Struct, frozen=True):
     """
     What a line after ``#`` is.
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 from ironcurtain.llm.conversation import Conversation, joined
 from ironcurtain.llm.model import Block, ChatMessage, TextBlock, TokenUsage, ToolResult, ToolUse
@@ -34,10 +36,9 @@ OUTPUT_LEFT_OUT: Final = "[this output was left out: the conversation is long]"
 """Stands for the result of a step that no longer fits."""
 
 
-@dataclass(slots=True)
-class _Turn:
+class _Turn(msgspec.Struct):
     prompt: Prompt
-    rest: Conversation = field(default_factory=Conversation)
+    rest: Conversation = msgspec.field(default_factory=Conversation)
     """It begins with the prompt, whose text may have become shorter since."""
     left_out: int = 0
     """How many of its results were left out."""

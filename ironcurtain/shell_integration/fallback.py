@@ -8,8 +8,9 @@ itself has the terminal.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import Enum
+
+import msgspec
 
 from ironcurtain.shell_integration.marks import without_signs
 from ironcurtain.terminal.sequences import PASTE_BEGIN, PASTE_END
@@ -23,8 +24,7 @@ _CONTROL_SEQUENCE = re.compile(rb"\x1b(?:[@-NP-Z\\-~]|O[@-~]?|\[[0-?]*[ -/]*[@-~
 """An escape sequence of a key, or the first part of one."""
 
 
-@dataclass(frozen=True, slots=True)
-class FallbackInput:
+class FallbackInput(msgspec.Struct, frozen=True):
     """
     :param forwarded: for the shell; of an instruction the Enter, so that it shows its prompt again.
     :param echo: for the user's terminal, before the shell answers.

@@ -12,7 +12,8 @@ from __future__ import annotations
 import re
 from base64 import b64decode
 from binascii import Error as Base64Error
-from dataclasses import dataclass
+
+import msgspec
 
 PRIVATE = 6973
 """The number of our own commands; no terminal uses it."""
@@ -21,37 +22,31 @@ CAP = 16 * 1024
 """How many bytes a mark may take; what is longer is output."""
 
 
-@dataclass(frozen=True, slots=True)
-class PromptBegan:
+class PromptBegan(msgspec.Struct, frozen=True):
     """The shell begins to draw its prompt."""
 
 
-@dataclass(frozen=True, slots=True)
-class PromptEnded:
+class PromptEnded(msgspec.Struct, frozen=True):
     """The prompt is there, and what is typed goes to the line editor. Comes again when the prompt is drawn again."""
 
 
-@dataclass(frozen=True, slots=True)
-class CommandBegan:
+class CommandBegan(msgspec.Struct, frozen=True):
     """Output of a command follows."""
 
 
-@dataclass(frozen=True, slots=True)
-class CommandEnded:
+class CommandEnded(msgspec.Struct, frozen=True):
     """:param status: of the command."""
 
     status: int
 
 
-@dataclass(frozen=True, slots=True)
-class DirectoryChanged:
+class DirectoryChanged(msgspec.Struct, frozen=True):
     """:param path: where the shell is; comes with each prompt."""
 
     path: str
 
 
-@dataclass(frozen=True, slots=True)
-class InstructionTyped:
+class InstructionTyped(msgspec.Struct, frozen=True):
     """
     Enter was pressed on a line, or on several, of which each begins with ``#``. Comes before the next prompt.
 
@@ -61,8 +56,7 @@ class InstructionTyped:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class VariableReported:
+class VariableReported(msgspec.Struct, frozen=True):
     """
     A variable of the environment when an instruction was typed. Comes after the instruction.
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
+
+import msgspec
 
 NONCE = "IRONCURTAIN_SHELL_NONCE"
 """The nonce of the marks."""
@@ -25,8 +26,7 @@ SAVED = "IRONCURTAIN_SHELL_SAVED_"
 """Before the name of a variable of the user's that is needed to start the shell."""
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(msgspec.Struct, frozen=True):
     """
     :param argv: the command line that starts the shell.
     :param environ: all of its environment.
@@ -40,8 +40,7 @@ class Prepared:
     why_not: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Options:
+class _Options(msgspec.Struct, frozen=True):
     """
     :param valued: options that take the next argument as their value.
     :param plain: options with which the shell is left alone.

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 
-@dataclass(frozen=True, slots=True)
-class _Syntax:
+class _Syntax(msgspec.Struct, frozen=True):
     """
     :param block: with ``%s`` in place of a command that ends with its line.
     :param status: the exit status of what ran last.

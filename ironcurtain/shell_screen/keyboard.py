@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Literal
+
+import msgspec
+from msgspec.structs import replace
 
 from ironcurtain.escalation.decision_keys import Offer, Verdict, early
 from ironcurtain.shell.messages import Action, Approval, Instruct, Interrupt, Kill, MoreTokens, Note, ProposedStep
@@ -29,8 +31,7 @@ Keys that only show something else. Several of them may come in one read; beside
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Suspend:
+class Suspend(msgspec.Struct, frozen=True):
     """
     The person wants the shell back; the agent's question stays open.
 
@@ -40,8 +41,7 @@ class Suspend:
     rest: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
-class EditRequested:
+class EditRequested(msgspec.Struct, frozen=True):
     """The person wants to change a command in an editor; what comes of it is an ``Edit``."""
 
     plan_id: str

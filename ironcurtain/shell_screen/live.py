@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ironcurtain.escalation.decision_keys import Page
 from ironcurtain.shell.messages import ApprovalRequested, BudgetReached, ProposedStep

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from ironcurtain.escalation.decision_keys import Offer, Page
 from ironcurtain.shell.messages import ApprovalRequested, BudgetReached, ProposedStep
@@ -24,8 +25,7 @@ NOT_DRAWN = Page(0, 1, 1, 0)
 _PLAN_VIEWS = frozenset(("enter", *MOVES, *PAGES))
 
 
-@dataclass(slots=True, eq=False)
-class Question:
+class Question(msgspec.Struct, eq=False):
     """
     A decision on a plan, or on one of its steps. Each is another one than all others, whatever it is about.
 
@@ -56,8 +56,7 @@ class Question:
         return Offer(self, {**allowed, **_unconditional("xdeq")}, NOTES, ("enter",))
 
 
-@dataclass(slots=True)
-class Inspection:
+class Inspection(msgspec.Struct):
     """
     A step that is read in full, a page at a time.
 
@@ -88,8 +87,7 @@ def _unconditional(keys: str) -> dict[str, Collection[Hashable]]:
     return dict.fromkeys(keys, ())
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
+class Listed(msgspec.Struct, frozen=True):
     """
     What of a plan's list is on the screen.
 
@@ -102,8 +100,7 @@ class Listed:
     cut: frozenset[int] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(msgspec.Struct, frozen=True):
     """
     The live area.
 

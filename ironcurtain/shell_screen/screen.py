@@ -6,7 +6,8 @@ and again. Only this module and ``look.py`` make escape sequences.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+import msgspec
 
 from ironcurtain.shell_screen.live import live
 from ironcurtain.shell_screen.panel import Panel
@@ -23,8 +24,7 @@ _PLAIN = re.compile(rb"(?:[^\x00-\x1f\x7f]|\t|\r*\n|\x1b\[[\d;:]*m)*")
 _PASTES_MARKED, _PASTES_UNMARKED = "\x1b[?2004h", "\x1b[?2004l"
 
 
-@dataclass(slots=True)
-class _Output:
+class _Output(msgspec.Struct):
     """
     What a command has printed.
 

@@ -12,8 +12,8 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
+import msgspec
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.serialization import load_ssh_public_key
@@ -48,8 +48,7 @@ class WrongKey(UsageError):
     """A line is not the public key of somebody who may log in."""
 
 
-@dataclass(frozen=True, slots=True)
-class AuthorizedKey:
+class AuthorizedKey(msgspec.Struct, frozen=True):
     """
     A key that may log in.
 
@@ -80,16 +79,14 @@ class AuthorizedKey:
         return f'roles="{roles}" {self.type} {base64.b64encode(self.blob).decode()} {self.name}'
 
 
-@dataclass(frozen=True, slots=True)
-class KeyProblem:
+class KeyProblem(msgspec.Struct, frozen=True):
     """An invalid line, with the reason."""
 
     line: int
     what: str
 
 
-@dataclass(frozen=True, slots=True)
-class KeyList:
+class KeyList(msgspec.Struct, frozen=True):
     """The contents of a file."""
 
     keys: tuple[AuthorizedKey, ...] = ()

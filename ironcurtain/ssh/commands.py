@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+
+import msgspec
 
 from ironcurtain.errors import UsageError
 from ironcurtain.home.host_numbers import read_number
@@ -49,8 +50,7 @@ _KNOWN = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(msgspec.Struct, frozen=True):
     """
     One command.
 

@@ -6,9 +6,9 @@ import base64
 import os
 import stat
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import (
@@ -122,8 +122,7 @@ def _is_of(line: str, name: str) -> bool:
     return not line.lstrip().startswith("#") and line.split()[-1:] == [name]
 
 
-@dataclass(frozen=True, slots=True)
-class HostKey:
+class HostKey(msgspec.Struct, frozen=True):
     """
     The host key.
 

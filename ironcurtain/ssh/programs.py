@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 

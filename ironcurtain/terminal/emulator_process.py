@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
+import msgspec
 from twisted.internet.interfaces import IDelayedCall
 from twisted.logger import Logger
 
@@ -63,8 +63,7 @@ class EmulatorClient(Protocol):
         """The emulator or its process failed. Pending requests are answered right after this."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Waiting:
+class _Waiting(msgspec.Struct, frozen=True):
     emulator: int
     answered: Callable[[bytes | None], None]
     timer: IDelayedCall

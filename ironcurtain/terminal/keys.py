@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+import msgspec
+
 from ironcurtain.terminal.sequences import PASTE_BEGIN, PASTE_END
 
 HOLD_SECONDS = 1.0
@@ -36,8 +38,7 @@ _CONTROL, _LOCKS, _RELEASED = 4, 64 | 128, b"3"
 """Modifier bits, and the event type of a released key (kitty's keyboard protocol)."""
 
 
-@dataclass(frozen=True, slots=True)
-class ForwardedInput:
+class ForwardedInput(msgspec.Struct, frozen=True):
     """Input for the program."""
 
     data: bytes
@@ -56,8 +57,7 @@ class KeyPressed:
     data: bytes = field(default=b"", compare=False)
 
 
-@dataclass(frozen=True, slots=True)
-class ReservedKey:
+class ReservedKey(msgspec.Struct, frozen=True):
     """
     A reserved key, or a pair of keys.
 
@@ -199,8 +199,7 @@ class InputKind(Enum):
     """The terminal's answers to a program's queries, and its reports of focus and size."""
 
 
-@dataclass(frozen=True, slots=True)
-class InputPiece:
+class InputPiece(msgspec.Struct, frozen=True):
     """Bytes of one kind."""
 
     kind: InputKind

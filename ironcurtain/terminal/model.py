@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
+
+import msgspec
 
 USUAL_COLUMNS, USUAL_ROWS = 80, 24
 """The default size of a terminal of unknown size."""
@@ -24,8 +25,7 @@ class Mode(StrEnum):
     """It only sees output."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProgramExit:
+class ProgramExit(msgspec.Struct, frozen=True):
     """
     How a program ended.
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Annotated, Any, Protocol
 
 import msgspec
@@ -183,8 +182,7 @@ class NoRecording(UsageError):
     """A file is not a recording of a terminal."""
 
 
-@dataclass(frozen=True, slots=True)
-class CastEvent:
+class CastEvent(msgspec.Struct, frozen=True):
     """
     An event in a recording.
 
@@ -200,8 +198,7 @@ class CastEvent:
     size: tuple[int, int] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Cast:
+class Cast(msgspec.Struct, frozen=True):
     """
     A recording.
 

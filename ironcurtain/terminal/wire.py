@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TypeVar
 
 import msgspec
@@ -55,8 +54,7 @@ class Welcome(msgspec.Struct, frozen=True, omit_defaults=True):
     message: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Resize:
+class Resize(msgspec.Struct, frozen=True):
     """The viewer's terminal has a new size."""
 
     columns: int

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from typing import Final, Literal, get_args
 from urllib.parse import quote, unquote
+
+import msgspec
+from msgspec.structs import replace
 
 from ironcurtain.home.sections import Telemetry
 from ironcurtain.home.user_paths import absolute_path
@@ -36,8 +38,7 @@ SinkKind = Literal["file", "journald", "syslog", "stdout"]
 """Where spans can go."""
 
 
-@dataclass(frozen=True, slots=True)
-class SinkChoice:
+class SinkChoice(msgspec.Struct, frozen=True):
     """
     Where spans go.
 
@@ -63,8 +64,7 @@ def sink_from_url(url: str) -> SinkChoice | None:
     return SinkChoice(known[0]) if known and not rest.strip("/") else None
 
 
-@dataclass(frozen=True, slots=True)
-class TraceContext:
+class TraceContext(msgspec.Struct, frozen=True):
     """
     The place of an agent in a trace.
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 from urllib.parse import unquote
@@ -30,8 +29,7 @@ _ERROR: Final = 2
 Attribute = str | int | float
 
 
-@dataclass(frozen=True, slots=True)
-class ExportedSpan:
+class ExportedSpan(msgspec.Struct, frozen=True):
     """
     A span that ended.
 
@@ -46,7 +44,7 @@ class ExportedSpan:
     name: str
     start: float
     end: float
-    attributes: Mapping[str, Attribute] = field(default_factory=dict)
+    attributes: Mapping[str, Attribute] = msgspec.field(default_factory=dict)
     failed: bool = False
 
 

@@ -5,8 +5,9 @@ program reports of itself.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+import msgspec
 
 from ironcurtain.session import events
 from ironcurtain.session.agent_events import AgentToolFinished, AgentToolStarted
@@ -30,8 +31,7 @@ EXPLAINED = "lines with a dot tell what the agent reports of its own tools, insi
 """Said once in a session."""
 
 
-@dataclass(slots=True)
-class _Tool:
+class _Tool(msgspec.Struct):
     name: str
     what: str
     started: float
@@ -48,14 +48,13 @@ class ToolKey(NamedTuple):
     id: str
 
 
-@dataclass(slots=True)
-class ToolsInUse:
+class ToolsInUse(msgspec.Struct):
     """The tools in use, oldest first."""
 
     signs: Signs
     explained: bool = False
     """Whether :data:`EXPLAINED` was said."""
-    _running: dict[ToolKey, _Tool] = field(default_factory=dict)
+    _running: dict[ToolKey, _Tool] = msgspec.field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self._running)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from ironcurtain.home.host_numbers import read_number
 from ironcurtain.text.columns import Line, Span, wrap
@@ -12,8 +14,7 @@ HELP_COLUMNS = 21
 """Columns for what is explained, in a help."""
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(msgspec.Struct, frozen=True):
     """
     A command as it was typed.
 
@@ -28,15 +29,13 @@ class Command:
     text: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Wrong:
+class Wrong(msgspec.Struct, frozen=True):
     """Invalid input; ``why`` says what to type instead, and is not escaped."""
 
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(msgspec.Struct, frozen=True):
     """
     One way to write a command, or a key where the help of a surface has keys, too.
 

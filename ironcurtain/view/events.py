@@ -7,8 +7,10 @@ choose by role and severity what to show.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from enum import Enum
+
+import msgspec
+from msgspec.structs import replace
 
 from ironcurtain.session import agent_events, events
 from ironcurtain.text.columns import Line, Span, Style
@@ -68,8 +70,7 @@ _MARKED = frozenset((Role.CALL, Role.MODEL, Role.DECISION, Role.REFUSAL))
 _NEVER_CUT = frozenset((Role.QUESTION, Role.DECISION))
 
 
-@dataclass(frozen=True, slots=True)
-class EventLine:
+class EventLine(msgspec.Struct, frozen=True):
     """
     An event in words.
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from ironcurtain.text.columns import Line, Style
 from ironcurtain.text.display import paragraphs, shorten
@@ -13,8 +14,7 @@ PROMPT = "> "
 """Stands before what a person types, and typed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Signs:
+class Signs(msgspec.Struct, frozen=True):
     """Signs that a terminal may lack."""
 
     top: str = "╭ "
@@ -92,8 +92,7 @@ COLORED: dict[Style, str] = {
 _COLORLESS: dict[Style, str] = {"dim": "2", "bold": "1", "title": "1", "chosen": "1", "key": "1", "bad": "1"}
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(msgspec.Struct, frozen=True):
     """
     What a terminal can show.
 

@@ -8,10 +8,10 @@ the *live* part, which is redrawn.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from ironcurtain.session import agent_events, events
@@ -74,8 +74,7 @@ class Live(NamedTuple):
     status: Line
 
 
-@dataclass(slots=True)
-class _Turn:
+class _Turn(msgspec.Struct):
     """
     The message that is processed.
 
@@ -90,8 +89,7 @@ class _Turn:
     is_reported: bool = False
 
 
-@dataclass(slots=True)
-class _Gaps:
+class _Gaps(msgspec.Struct):
     """Where a blank line separates unrelated items, if any does."""
 
     airy: bool

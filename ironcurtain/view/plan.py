@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import msgspec
 
 from ironcurtain.shell.messages import PlanProposed, ProposedStep, StepKind, StepOutcome
 
 
-@dataclass(slots=True)
-class Plan:
+class Plan(msgspec.Struct):
     """
     A plan that is written, decided on or carried out.
 
@@ -18,8 +17,8 @@ class Plan:
     """
 
     id: str = ""
-    steps: dict[int, ProposedStep] = field(default_factory=dict)
-    outcomes: dict[int, StepOutcome] = field(default_factory=dict)
+    steps: dict[int, ProposedStep] = msgspec.field(default_factory=dict)
+    outcomes: dict[int, StepOutcome] = msgspec.field(default_factory=dict)
     running: int | None = None
 
     @property

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+
+import msgspec
 
 from ironcurtain.shell.messages import InstructionDone, StepCompleted, StepDecided, StepOutcome
 from ironcurtain.text.columns import Line, Span, Style, cut
@@ -44,8 +45,7 @@ class Edge(Enum):
     """Nothing: the line can be copied, and the terminal breaks it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Printed:
+class Printed(msgspec.Struct, frozen=True):
     """
     A line that is printed once.
 

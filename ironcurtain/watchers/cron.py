@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 LONGEST_SEARCH = 9 * 366 * 86400
 """Seconds after which no time is searched any more: 29 February can be eight years away."""
@@ -16,8 +17,7 @@ LocalTime = Callable[[float], time.struct_time]
 """As ``time.localtime``."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cron:
+class Cron(msgspec.Struct, frozen=True):
     """
     Minutes, hours, days of the month, months and days of the week (Sunday is 0) at which something is due.
 

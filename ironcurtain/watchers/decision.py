@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import msgspec
 
 from ironcurtain.watchers.model import Event, Kind, Watcher
 from ironcurtain.watchers.record import LINGER_SECONDS, Record
@@ -20,8 +20,7 @@ LONGEST_CHAIN = 3
 """Maximum number of watchers that set one another off."""
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(msgspec.Struct, frozen=True):
     """
     Events that set a watcher off together.
 
@@ -58,8 +57,7 @@ class Chains:
         return max(others, key=lambda chain: (name in chain, len(chain)), default=())
 
 
-@dataclass(slots=True)
-class Decision:
+class Decision(msgspec.Struct):
     """
     Collects the events of one watcher until it runs. One run goes on at a time, and what happens meanwhile is its own.
 
@@ -69,7 +67,7 @@ class Decision:
     watcher: Watcher
     dropped: int = 0
     running: bool = False
-    _events: list[Event] = field(default_factory=list)
+    _events: list[Event] = msgspec.field(default_factory=list)
     _more: int = 0
     _digest: str = ""
     _chain: tuple[str, ...] = ()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+
+import msgspec
 
 from ironcurtain.text.display import one_line
 from ironcurtain.watchers.matching import part_matcher
@@ -16,14 +17,13 @@ SHOWN_LIMIT = 2000
 """Maximum number of characters of a line in an event."""
 
 
-@dataclass(slots=True)
-class MatchingLines:
+class MatchingLines(msgspec.Struct):
     """
     :param pattern: as for :func:`~ironcurtain.watchers.matching.part_matcher`; empty: every line with text.
     """
 
     pattern: str
-    _buffer: bytearray = field(default_factory=bytearray)
+    _buffer: bytearray = msgspec.field(default_factory=bytearray)
     _skipping: bool = False
 
     def feed(self, data: bytes) -> Iterator[Event]:

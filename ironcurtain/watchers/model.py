@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
+
+import msgspec
 
 from ironcurtain.home.sections import Budget
 
@@ -30,8 +31,7 @@ class Ask(StrEnum):
     CONSOLE = "console"
 
 
-@dataclass(frozen=True, slots=True)
-class Watcher:
+class Watcher(msgspec.Struct, frozen=True):
     """
     One table of ``watchers.toml``.
 
@@ -62,7 +62,7 @@ class Watcher:
     workspace: Path | None = None
     debounce: float = 2.0
     max_per_hour: int = 6
-    budget: Budget = field(default_factory=Budget)
+    budget: Budget = msgspec.field(default_factory=Budget)
     ask: Ask = Ask.POLICY
     on: str = ""
     labels: tuple[str, ...] = ()
@@ -73,8 +73,7 @@ class Watcher:
         return f"watcher:{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(msgspec.Struct, frozen=True):
     """
     Something that may set a watcher off.
 

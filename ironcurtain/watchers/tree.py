@@ -11,8 +11,9 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+import msgspec
 
 MOST_DIRECTORIES = 8192
 """Maximum number of directories in a watched tree."""
@@ -51,8 +52,7 @@ class Change(NamedTuple):
     digest: str
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(msgspec.Struct, frozen=True):
     """
     A tree at one moment.
 
@@ -61,13 +61,12 @@ class Look:
     :param over: which limit was reached, in words; empty: none. Then the rest is missing.
     """
 
-    files: Mapping[str, Mark] = field(default_factory=dict)
+    files: Mapping[str, Mark] = msgspec.field(default_factory=dict)
     directories: tuple[str, ...] = ()
     over: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Tree:
+class Tree(msgspec.Struct, frozen=True):
     """
     :param root: real path of a directory or a file.
     :param matches: returns whether a path below the root is watched, as its names; for a root that is a file, its own.

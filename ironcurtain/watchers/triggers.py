@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from ironcurtain.home.layout import Home
 from ironcurtain.text.quantities import counted
@@ -16,8 +17,7 @@ from ironcurtain.watchers.schedule_trigger import ScheduleTrigger
 from ironcurtain.watchers.trigger import Trigger
 
 
-@dataclass(frozen=True, slots=True)
-class Triggers:
+class Triggers(msgspec.Struct, frozen=True):
     """
     Makes triggers for the watchers of a home.
 

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.audit.signing import KEY_FILE, SignedHead, SigningKey, VerifyingKey

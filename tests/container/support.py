@@ -7,11 +7,11 @@ import os
 import shutil
 import socket
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from msgspec.structs import replace
 from twisted.internet import reactor
 from twisted.internet.defer import Deferred
 from twisted.internet.task import deferLater

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from msgspec.structs import replace
 from twisted.internet import reactor
 from twisted.internet.endpoints import UNIXServerEndpoint
 from twisted.internet.interfaces import IHalfCloseableProtocol

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import contextlib
 import json
-from dataclasses import replace
 from typing import Any
 
+from msgspec.structs import replace
 from twisted.internet.defer import CancelledError, Deferred
 
 from ironcurtain.container.container import Container

@@ -3,10 +3,10 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
+from msgspec.structs import replace
 from twisted.internet.defer import CancelledError, Deferred, gatherResults
 from twisted.internet.task import Clock
 

@@ -1,9 +1,8 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.container.inside import judge_inside, parse

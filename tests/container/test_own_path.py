@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import string
-from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.container.own_path import agent_directory, obstacle, workspace_places

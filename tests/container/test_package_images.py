@@ -3,10 +3,10 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
-from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 
+from msgspec.structs import replace
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.container import image_choices as under_test

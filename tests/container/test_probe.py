@@ -3,10 +3,10 @@ from __future__ import annotations
 import shutil
 import socket
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.container.errors import ContainerDied

@@ -6,10 +6,10 @@ import asyncio
 import json
 import os
 import socket
-from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
+from msgspec.structs import replace
 from twisted.internet import reactor
 from twisted.internet.defer import Deferred
 from twisted.internet.protocol import Factory

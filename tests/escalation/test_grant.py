@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import NotAllowed

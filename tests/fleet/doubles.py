@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
 from twisted.internet import reactor
 from twisted.internet.interfaces import IListeningPort
 from twisted.internet.task import deferLater

@@ -84,11 +84,11 @@ class Enemy:
 
     def _floods(self, streams: list[tuple[str, bytes]]) -> Iterable[tuple[str, bytes]]:
         for host in ("laptop", "build-3"):
-            for _ in range(1000):
-                stream = f"{SUBJECTS}.{host}.{secrets.token_hex(16)}"
+            opened = [f"{SUBJECTS}.{host}.{secrets.token_hex(16)}" for _ in range(1000)]
+            for stream in opened:
                 yield stream, Frame(Kind.OPEN, data=b"laptop" if host == "build-3" else b"build-3").encode()
                 yield stream, Frame(Kind.DATA, 0, os.urandom(100)).encode()
-            for _ in range(20):
+            for stream in opened[-20:]:
                 yield stream, MUCH
         for subject, _ in streams[-50:]:
             yield subject, Frame(Kind.DATA, 0, bytes(PIECE)).encode()

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 from twisted.internet.defer import Deferred
 from twisted.internet.error import ConnectError, ConnectionLost
 from twisted.internet.testing import MemoryReactorClock, StringTransport

@@ -5,10 +5,10 @@ import os
 import shutil
 import stat
 import tempfile
-from dataclasses import astuple
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import astuple
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.home.registry import LABEL_LIMIT, SessionEntry, SessionRegistry, label, read_small_file

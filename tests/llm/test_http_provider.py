@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import traceback
-from dataclasses import replace
 
+from msgspec.structs import replace
 from twisted.internet import reactor
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.task import deferLater

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 from twisted.trial.unittest import TestCase
 
 from ironcurtain.errors import UsageError

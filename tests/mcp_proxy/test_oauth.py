@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import json
 import urllib.request
-from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from twisted.internet.defer import Deferred, gatherResults
 from twisted.internet.threads import deferToThread
 from twisted.trial.unittest import SynchronousTestCase

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 
+from msgspec.structs import replace
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
 from ironcurtain.process.accounts import Account

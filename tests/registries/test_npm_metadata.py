@@ -111,7 +111,13 @@ class FilterTests(SynchronousTestCase):
 
     def test_tarballs_of_other_packages_are_not_fetched(self) -> None:
         usual = f"{BASE}/@s/x/-/x-1.0.0.tgz"
-        for path in ("y/-/x-1.0.0.tgz", "xx/-/x-1.0.0.tgz", "y/-/y-1.0.0.tgz?/@s/x/", "@s/x/../../y.tgz", "@s/x%2f..%2fy"):
+        for path in (
+            "y/-/x-1.0.0.tgz",
+            "xx/-/x-1.0.0.tgz",
+            "y/-/y-1.0.0.tgz?/@s/x/",
+            "@s/x/../../y.tgz",
+            "@s/x%2f..%2fy",
+        ):
             document = packument("@s/x", {"1.0.0": OLD})
             document["versions"]["1.0.0"]["dist"]["tarball"] = f"{BASE}/{path}"
             read = read_packument(encoded(document), "@s/x", BASE, NOW)

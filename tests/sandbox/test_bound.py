@@ -4,9 +4,9 @@ import os
 import shutil
 import subprocess
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 
+from msgspec.structs import replace
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
 from ironcurtain.process.accounts import Account

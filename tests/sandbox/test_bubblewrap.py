@@ -7,9 +7,9 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
+from msgspec.structs import replace
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
 from ironcurtain.errors import Unavailable

@@ -7,11 +7,11 @@ import os
 import socket
 import tempfile
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 from typing import Any
 
+from msgspec.structs import replace
 from twisted.internet import reactor as _reactor
 from twisted.internet.threads import deferToThread
 from twisted.trial.unittest import TestCase

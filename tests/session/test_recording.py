@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import msgspec
+from msgspec.structs import replace
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.home.layout import private_directory

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from math import inf
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 

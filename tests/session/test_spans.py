@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from msgspec.structs import replace
 from twisted.internet.defer import Deferred
 
 from ironcurtain.llm.registry import Chosen

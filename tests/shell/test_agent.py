@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import signal
-from dataclasses import replace
 
+from msgspec.structs import replace
 from twisted.internet.defer import Deferred
 
 from ironcurtain.session.events import Notice, TurnFinished, TurnStarted

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import signal
-from dataclasses import replace
 from functools import partial
 
+from msgspec.structs import replace
 from twisted.internet.defer import Deferred, DeferredList, succeed
 
 from ironcurtain.errors import SessionError, StaleDecision, UsageError
@@ -312,7 +312,7 @@ class RunTests(PlanTestCase):
     def test_nothing_is_typed_once_it_was_cancelled_in_the_shell(self) -> None:
         for action in (Interrupt(), Steer(plan_id="p1", context="no")):
             back: Deferred[None] = Deferred()
-            self.parts = replace(self.parts, resumed=partial(DeferredList, [back]))  # type: ignore[arg-type]
+            self.parts = replace(self.parts, resumed=partial(DeferredList, [back]))
             self.begin("allow x", confirm=ConfirmMode.AUTO)
             self.plan.receive(action)
             back.callback(None)

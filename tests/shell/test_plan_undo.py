@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import msgspec
+from msgspec.structs import replace
 from twisted.internet.defer import Deferred
 
 from ironcurtain.shell.messages import ApprovalRequested, PlanProposed, StepOutcome

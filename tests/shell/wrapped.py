@@ -6,8 +6,8 @@ import os
 import signal
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
+from msgspec.structs import replace
 from twisted.internet.defer import Deferred
 
 from ironcurtain.approver.trusted_input import TrustedInput

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
+from msgspec.structs import replace
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import ConfigurationError, NotFound, UsageError

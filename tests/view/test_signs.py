@@ -15,7 +15,7 @@ class EncodingTests(SynchronousTestCase):
         self.assertIs(signs_for("no such encoding"), ASCII)
 
     def test_ascii_signs_are_ascii(self) -> None:
-        self.assertTrue(all(getattr(ASCII, name).isascii() for name in ASCII.__slots__))
+        self.assertTrue(all(getattr(ASCII, name).isascii() for name in ASCII.__struct_fields__))
 
     def test_what_an_encoding_lacks_is_escaped_not_lost(self) -> None:
         self.assertEqual(representable("naïve…", "ascii"), "na\\xefve...")

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from ironcurtain.agents.outcome import CUT, TurnOutcome
 from ironcurtain.agents.streams.reading import (
@@ -49,8 +50,7 @@ _CLIENT = {"name": "ironcurtain", "version": "1"}
 _STATUS: dict[str, ToolStatus] = {"completed": "success", "failed": "error", "cancelled": "cancelled"}
 
 
-@dataclass(frozen=True, slots=True)
-class StderrMarks:
+class StderrMarks(msgspec.Struct, frozen=True):
     """
     What an agent says on standard error only.
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from ironcurtain.agents.outcome import Kind, TurnFailed
 from ironcurtain.llm.model import TokenUsage
@@ -11,41 +12,35 @@ from ironcurtain.llm.model import TokenUsage
 ToolStatus = Literal["success", "error", "cancelled"]
 
 
-@dataclass(frozen=True, slots=True)
-class Outgoing:
+class Outgoing(msgspec.Struct, frozen=True):
     """The protocol has to answer: bytes for the program."""
 
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Named:
+class Named(msgspec.Struct, frozen=True):
     """The conversation's id, by which a later program resumes it."""
 
     conversation: str
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(msgspec.Struct, frozen=True):
     """A piece of the agent's text."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class TextDropped:
+class TextDropped(msgspec.Struct, frozen=True):
     """The text since the last block will not be completed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Activity:
+class Activity(msgspec.Struct, frozen=True):
     """What the agent does now, in a word. ``answering`` begins a block of text."""
 
     state: str
 
 
-@dataclass(frozen=True, slots=True)
-class ToolStarted:
+class ToolStarted(msgspec.Struct, frozen=True):
     """
     One of its own tools began.
 
@@ -59,8 +54,7 @@ class ToolStarted:
     parent: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolFinished:
+class ToolFinished(msgspec.Struct, frozen=True):
     """
     One of its own tools ended.
 
@@ -74,8 +68,7 @@ class ToolFinished:
     diff: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(msgspec.Struct, frozen=True):
     """
     The model gave no answer, and is asked again.
 
@@ -86,22 +79,19 @@ class Waiting:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Taken:
+class Taken(msgspec.Struct, frozen=True):
     """A message that was handed over during a turn is part of the conversation now."""
 
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Remark:
+class Remark(msgspec.Struct, frozen=True):
     """Something that the person has to know, such as that a conversation could not be resumed."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(msgspec.Struct, frozen=True):
     """
     Why a turn has no complete answer.
 
@@ -115,8 +105,7 @@ class Failed:
     kind: Kind | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TurnOver:
+class TurnOver(msgspec.Struct, frozen=True):
     """
     The turn ended, but the program may go on.
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from math import inf
+
+import msgspec
 
 from ironcurtain.errors import UsageError
 from ironcurtain.escalation.decision_keys import DecisionKeys, Part, ShownPart, Verdict
@@ -17,8 +18,7 @@ ANSWERS = ("approve", "deny", "answer", "show")
 """The commands for an escalation."""
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(msgspec.Struct, frozen=True):
     """
     A message for the agent.
 

@@ -10,9 +10,9 @@ import re
 import socket
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 from twisted.internet.defer import Deferred, gatherResults
 from twisted.internet.error import ConnectionDone
 from twisted.internet.interfaces import IReadDescriptor
@@ -35,8 +35,7 @@ NOBODY = os.devnull
 """The input of a program without any."""
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
+class Order(msgspec.Struct, frozen=True):
     """
     A program to run.
 

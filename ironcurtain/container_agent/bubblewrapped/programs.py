@@ -6,10 +6,11 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from glob import escape, glob
 from pathlib import PurePath
+
+import msgspec
 
 from ironcurtain.errors import Unavailable
 from ironcurtain.process import bounded
@@ -52,8 +53,7 @@ TOOLCHAIN_VARIABLES = {"RUSTUP_HOME": ".rustup", "PYENV_ROOT": ".pyenv", "RBENV_
 """Variables by which programs find their toolchain, since the agent has another home."""
 
 
-@dataclass(frozen=True, slots=True)
-class AgentProgram:
+class AgentProgram(msgspec.Struct, frozen=True):
     """
     An agent's program.
 
@@ -67,8 +67,7 @@ class AgentProgram:
     origin: str
 
 
-@dataclass(frozen=True, slots=True)
-class Needed:
+class Needed(msgspec.Struct, frozen=True):
     """
     What a program and its tools need.
 

@@ -11,8 +11,9 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from ironcurtain.servers.desktop.bus import Bus, NoAnswer, session_address
 from ironcurtain.servers.desktop.model import Bounds, DesktopError, Unsupported, shown
@@ -76,8 +77,7 @@ _PRESSING = (
 """Names of actions that a click carries out, the best first; others are done in no other way, such as cutting."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """Where an element is: the name of a connection, and the path of an object of it."""
 
     bus: str
@@ -98,8 +98,7 @@ class Place:
         return cls(f":{found[1]}", path[1:] if path.startswith("//") else f"{_PREFIX}{path[1:]}")
 
 
-@dataclass(slots=True)
-class Element:
+class Element(msgspec.Struct):
     """
     An element as its application describes it.
 
@@ -117,7 +116,7 @@ class Element:
     actions: tuple[str, ...]
     interfaces: frozenset[str]
     count: int
-    children: list[Element] = field(default_factory=list)
+    children: list[Element] = msgspec.field(default_factory=list)
     more: int = 0
     adrift: bool = False
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+import msgspec
 
 from ironcurtain.servers.desktop.model import DesktopError, shown
 
@@ -32,8 +33,7 @@ _OF_DESKTOP = re.compile(
 """Combinations that window managers and the system take for themselves, whichever window is active."""
 
 
-@dataclass(frozen=True, slots=True)
-class Chord:
+class Chord(msgspec.Struct, frozen=True):
     """
     Keys that are pressed together.
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
+
+import msgspec
 
 from ironcurtain.errors import IronCurtainError
 from ironcurtain.text.display import one_line
@@ -42,8 +43,7 @@ def extra(name: str) -> Any:
         raise Unsupported("the extra is not installed: pip install 'ironcurtain[desktop]'") from None
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(msgspec.Struct, frozen=True):
     """A rectangle on the screen, in its pixels; ``x`` and ``y`` are the upper left corner."""
 
     x: int
@@ -77,8 +77,7 @@ class Bounds:
         return [self.x, self.y, self.width, self.height]
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(msgspec.Struct, frozen=True):
     """
     A window that the window manager knows.
 

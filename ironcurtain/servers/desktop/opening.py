@@ -8,8 +8,9 @@ import re
 import shlex
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from ironcurtain.servers.desktop.guard import Guard
 from ironcurtain.servers.desktop.looking import described, text_part
@@ -26,8 +27,7 @@ START_SECONDS = 10.0
 _FIELD = re.compile(r"%[a-zA-Z]")
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True):
     """An application: the words that start it, and whether it needs a terminal."""
 
     words: tuple[str, ...]

@@ -8,7 +8,8 @@ display knows where the windows are. Only where both agree on a window is the pl
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from ironcurtain.servers.desktop.model import Bounds, Window, shown
 
@@ -22,8 +23,7 @@ Shift = tuple[int, int]
 """Pixels by which what an application tells differs from the screen."""
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(msgspec.Struct, frozen=True):
     """What an application tells of one of its windows: where it is, and what it is called."""
 
     bounds: Bounds

@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 _INTERPRETERS = re.compile(
     r"(?:python|pypy|perl|ruby|lua|wish|guile)[0-9.]*|(?:ba|da|z|fi|k)?sh|node|nodejs|deno|bun|java|mono|gjs|gjs-console"
@@ -44,8 +45,7 @@ _WORDS = 8
 _NAME = "ironcurtain"
 
 
-@dataclass(frozen=True, slots=True)
-class Process:
+class Process(msgspec.Struct, frozen=True):
     """
     :param name: short name, which the process itself can change.
     :param program: path of its program; empty if it hides that.

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
+
+import msgspec
 
 from ironcurtain.senses.client import SensesWorker
 from ironcurtain.servers.desktop.accessibility import accessibility
@@ -20,8 +21,7 @@ AVAILABLE, PERMISSION_MISSING, UNSUPPORTED = "available", "permission missing", 
 """The states of a sense."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sense:
+class Sense(msgspec.Struct, frozen=True):
     """
     :param state: one of the three states.
     :param lacks: what to do, or what is missing; empty if it works.

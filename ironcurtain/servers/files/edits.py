@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from ironcurtain.servers.files.failures import FileError
 
@@ -11,8 +12,7 @@ EDIT_LIMIT = 500
 """Maximum number of edits of one call (write a complete file for larger changes)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(msgspec.Struct, frozen=True):
     """Replace ``old`` by ``new``."""
 
     old: str

@@ -6,8 +6,9 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Literal
+
+import msgspec
 
 from ironcurtain.servers.files.failures import FileError, explain
 from ironcurtain.servers.files.protected import ProtectedFiles
@@ -22,8 +23,7 @@ DEPTH_LIMIT = 64
 """Maximum depth of directories (one descriptor is open for each)."""
 
 
-@dataclass(frozen=True, slots=True)
-class DirectoryEntry:
+class DirectoryEntry(msgspec.Struct, frozen=True):
     """
     One name in a directory.
 
@@ -35,13 +35,12 @@ class DirectoryEntry:
     size: int
 
 
-@dataclass(slots=True)
-class Bounds:
+class Bounds(msgspec.Struct):
     """The remaining limits of one call, and the reasons why something was left out."""
 
     entries: int = VISIT_LIMIT
     depth: int = DEPTH_LIMIT
-    reasons: list[str] = field(default_factory=list)
+    reasons: list[str] = msgspec.field(default_factory=list)
 
     def cut(self, reason: str) -> None:
         """Record that something was left out."""

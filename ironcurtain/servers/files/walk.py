@@ -14,6 +14,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+import msgspec
+
 from ironcurtain.errors import Unavailable
 from ironcurtain.servers.files.failures import FileError, LinkInPath, explain, shown
 from ironcurtain.servers.files.protected import ProtectedFiles
@@ -43,8 +45,7 @@ class OpenRoot:
     protected: ProtectedFiles = field(default_factory=ProtectedFiles, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """A path below a root. ``parts`` are names, never empty, ``.`` or ``..``."""
 
     root: OpenRoot

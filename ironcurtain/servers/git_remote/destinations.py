@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping
-from dataclasses import dataclass
 from urllib.parse import urlsplit
+
+import msgspec
 
 from ironcurtain.http.hosts import Host, parse_host
 from ironcurtain.http.public import is_public
@@ -28,8 +29,7 @@ _COMPANY = tuple(
 """Networks of companies and providers (RFC 1918, RFC 6598, RFC 4193)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Destination:
+class Destination(msgspec.Struct, frozen=True):
     """
     A host and port.
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import urlsplit
+
+import msgspec
+from msgspec.structs import replace
 
 from ironcurtain.errors import ConfigurationError, Unavailable
 from ironcurtain.home.network_section import Network
@@ -60,8 +62,7 @@ class GitFailed(FileError):
     code = "GIT_FAILED"
 
 
-@dataclass(frozen=True, slots=True)
-class _Needs:
+class _Needs(msgspec.Struct, frozen=True):
     """
     What git needs for one address.
 
@@ -71,11 +72,10 @@ class _Needs:
     destination: Destination
     read: Sequence[str]
     files: Sequence[tuple[str, bytes]] = ()
-    variables: Mapping[str, str] = field(default_factory=dict)
+    variables: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Runner:
+class Runner(msgspec.Struct, frozen=True):
     """
     Runs git.
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 _JUMP = re.compile(r"(?:ssh://)?(?:[^@]*@)?(?P<host>\[[^\]]*\]|[^:\[\]/]+)(?::(?P<port>[0-9]{1,5}))?/?")
 
 
-@dataclass(frozen=True, slots=True)
-class SshSettings:
+class SshSettings(msgspec.Struct, frozen=True):
     """
     :param host: that it connects to, an IPv6 address without brackets.
     :param jump: host and port of the first host that it goes through; a port 0 is the usual one. ``None``: directly.

@@ -11,9 +11,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
+from msgspec.structs import replace
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
 from ironcurtain.process.accounts import Account
