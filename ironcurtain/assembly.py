@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -23,7 +24,6 @@ from ironcurtain.escalation import closing_numbers
 from ironcurtain.escalation.watcher import DirectoryWatcher
 from ironcurtain.files.locks import FileLock
 from ironcurtain.fleet.trust_file import TrustFile
-from ironcurtain.fleet.watcher_tasks import WatcherTasks
 from ironcurtain.home.layout import Home, person_home
 from ironcurtain.home.sections import Ssh
 from ironcurtain.home.settings import Settings
@@ -32,8 +32,6 @@ from ironcurtain.operations.api import LocalApi
 from ironcurtain.operations.model import Reloaded, reloaded
 from ironcurtain.operations.operations import Operations
 from ironcurtain.operations.principal import owner
-from ironcurtain.operations.watcher_runs import WatcherRuns
-from ironcurtain.operations.watchers import Watchers
 from ironcurtain.process.accounts import Account, session_account
 from ironcurtain.process.identity import hide_memory, identify
 from ironcurtain.secrets.redaction import Redactor
@@ -55,6 +53,7 @@ if TYPE_CHECKING:
     from ironcurtain.container.project_images import ProjectImages
     from ironcurtain.fleet.service import FleetService
     from ironcurtain.mcp_proxy.proxy import McpProxy
+    from ironcurtain.operations.watchers import Watchers
     from ironcurtain.session.project import ProjectPart
     from ironcurtain.shell.starting import ShellStart
     from ironcurtain.ssh.service import SshService
@@ -127,6 +126,11 @@ class Application:
         :param systemd: notified of the service's state.
         :raises Held: another daemon is running in this home.
         """
+        # Slow to import, and commands that run their own session have no watchers.
+        from ironcurtain.fleet.watcher_tasks import WatcherTasks
+        from ironcurtain.operations.watcher_runs import WatcherRuns
+        from ironcurtain.operations.watchers import Watchers
+
         made = cls(reactor, home, environ, home.daemon_socket, home.daemon_lock)
         made._systemd, made._ssh = systemd, ssh(made.manager.services.settings.ssh)
         here = WatcherRuns(made.operations, reactor)
@@ -390,6 +394,5 @@ async def _cancel(cancel: Callable[[], None]) -> None:
 
 
 async def _close_pool(_: None) -> None:
-    from ironcurtain.codemode import pool
-
-    await pool.close_pool()
+    if (pool := sys.modules.get("ironcurtain.codemode.pool")) is not None:  # else there was no built-in agent
+        await pool.close_pool()

@@ -15,8 +15,8 @@ from twisted.internet.defer import Deferred
 
 from ironcurtain.accounts.keys import open_key
 from ironcurtain.accounts.opening import AccountSurroundings, open_account
+from ironcurtain.accounts.renewing import RenewalRequest
 from ironcurtain.accounts.source import TokenSource
-from ironcurtain.accounts.token_endpoint import verified_endpoint
 from ironcurtain.agents.adapter import Adapter, Facts
 from ironcurtain.agents.orientation import Reach, orientation
 from ironcurtain.audit.chain import read_record
@@ -197,7 +197,11 @@ class ContainerKind:
         if payers:
             core.emit(events.Notice(text=f"paid by {'; '.join(core.payers)}", routine=True))
 
-        post = verified_endpoint(self._reactor, core.services.proxies).post
+        async def post(request: RenewalRequest) -> tuple[int, bytes]:
+            from ironcurtain.accounts.token_endpoint import verified_endpoint  # slow to import, and rarely needed
+
+            return await verified_endpoint(self._reactor, core.services.proxies).post(request)
+
         around = AccountSurroundings(self._reactor, post, core.services.now, self._services.redactor)
 
         github = core.services.settings.github

@@ -11,7 +11,6 @@ from __future__ import annotations
 import io
 import os
 import sys
-import tarfile
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -135,6 +134,8 @@ def links() -> dict[str, str]:
 
 def image() -> bytes:
     """:returns: the image's files, as a reproducible tar archive."""
+    import tarfile  # with what it imports, slow to import
+
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as archive:
         for name in _DIRECTORIES:
