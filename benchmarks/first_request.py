@@ -9,11 +9,11 @@ import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 """Seconds that a start may take."""
 
 KEY = "sk-ant-api03-real-key-of-the-benchmark-0123456789"
@@ -26,9 +26,10 @@ class AgentStart:
 
     :param agent: as ``--agent`` has it.
     :param argv: the program without us, of which ``URL`` is replaced.
-    :param variables: its environment, likewise.
+    :param variables: its environment, likewise; ``HOME`` is its home.
     :param provider: the provider in the settings, and ``key``, the variable with its key.
     :param ask: part of the path of a model request.
+    :param files: what it needs in its home, by path.
     """
 
     agent: str
@@ -37,6 +38,7 @@ class AgentStart:
     provider: str
     key: str
     ask: str
+    files: Mapping[str, str] = field(default_factory=dict)
 
 
 AGENTS = (
@@ -64,10 +66,14 @@ AGENTS = (
     AgentStart(
         "gemini",
         ("gemini", "--yolo", "--prompt", "hello"),
-        {"GOOGLE_GEMINI_BASE_URL": "URL", "GEMINI_API_KEY": KEY, "GEMINI_CLI_NO_RELAUNCH": "true"},
+        {
+            **{"GOOGLE_GEMINI_BASE_URL": "URL", "GEMINI_API_KEY": KEY, "GEMINI_CLI_TRUST_WORKSPACE": "true"},
+            **{"GEMINI_CLI_NO_RELAUNCH": "true", "NODE_COMPILE_CACHE": "HOME/.cache/node-compile-cache"},
+        },
         "google",
         "GEMINI_API_KEY",
-        ":streamGenerateContent",
+        "enerateContent",  # the first one asks which model is to answer
+        {".gemini/settings.json": '{"security": {"auth": {"selectedType": "gemini-api-key"}}}'},
     ),
 )
 
@@ -149,7 +155,14 @@ def measured(ours: str, rounds: int) -> dict[str, list[float]]:
             home.mkdir(mode=0o700)
             (home / "config.toml").write_text(f'[providers.{each.provider}]\nbase_url = "{model.url}"\n')
             usual = {"HOME": directory, "PATH": os.environ["PATH"]}
-            bare = {name: value.replace("URL", model.url) for name, value in each.variables.items()}
+            bare = {
+                name: value.replace("URL", model.url).replace("HOME", directory)
+                for name, value in each.variables.items()
+            }
+            for path, content in each.files.items():
+                file = Path(directory, path)
+                file.parent.mkdir(parents=True)
+                file.write_text(content)
             argv = [word.replace("URL", model.url) for word in each.argv]
             session = [ours, "start", "--agent", each.agent, "--sandbox", "bubblewrap", "hello"]
             for _ in range(rounds):
