@@ -200,13 +200,17 @@ class AnswerRelay:
 
 
 class OpenAnswer(AnswerRelay):
-    """A response of a host that belongs to no provider: it has no key to remove and no tokens to count."""
+    """
+    A response of a host that belongs to no provider: it has no tokens to count.
+
+    :param scrubber: removes the person's token from it; ``None``: the host got none.
+    """
 
     dropped = _DROPPED - {"set-cookie", "set-cookie2"}
-    may_be_encoded = True
 
-    def __init__(self, method: str, last: bool) -> None:
-        super().__init__(method, _Unchanged(), _Uncounted(), last)
+    def __init__(self, method: str, last: bool, scrubber: BodyFilter | None = None) -> None:
+        super().__init__(method, scrubber or _Unchanged(), _Uncounted(), last)
+        self.may_be_encoded = scrubber is None
 
 
 class _Unchanged:

@@ -1,7 +1,8 @@
 """
 Accounts of the person at hosts that belong to no provider: agents get a fake token, which is replaced by the real one.
 
-It is replaced in the header ``Authorization`` of requests to that host only, each of which the judge is told about.
+It is replaced in the header ``Authorization`` of requests to that host only, each of which the judge is told about. In
+all that the host answers the real one is overwritten, so no answer may be compressed or partial.
 """
 
 from __future__ import annotations
@@ -12,7 +13,11 @@ from typing import Final
 import msgspec
 
 from ironcurtain.mitm_proxy.judgement import ForwardedRequest
+from ironcurtain.mitm_proxy.scrub import KeyForms, Scrubber
 from ironcurtain.secrets.redaction import Redactor, Secret
+
+UNSEARCHABLE: Final = frozenset(("accept-encoding", "if-range", "range"))
+"""Headers that ask for answers in which no token would be recognised."""
 
 SCHEMES: Final = ("bearer", "token")
 """How tokens are sent, in lower case."""
@@ -33,6 +38,7 @@ class HostAccount(msgspec.Struct):
     fetch: Callable[[], Awaitable[Secret]]
     reads: Callable[[str, str], bool]
     _real: Secret | None = None
+    _forms: KeyForms | None = None
 
     async def open(self, redactor: Redactor) -> None:
         """
@@ -41,6 +47,7 @@ class HostAccount(msgspec.Struct):
         :raises ConfigurationError: there is none.
         """
         self._real = await self.fetch()
+        self._forms = KeyForms(self._real)
         redactor.add(self._real)
         redactor.add_own(self.fake)
 
@@ -49,16 +56,25 @@ class HostAccount(msgspec.Struct):
         return any(self._scheme(name, value) for name, value in request.kept)
 
     def paid(self, request: ForwardedRequest) -> ForwardedRequest:
-        """:returns: a request with the real token in place of the fake one. It must not be shown."""
+        """
+        :returns: a request for a plain answer, with the real token in place of the fake one if it has that. It must not
+            be shown.
+        """
         assert self._real is not None, "open it first"
         real = self._real.reveal()
         kept = tuple(
             (name, f"{scheme} {real}" if (scheme := self._scheme(name, value)) else value)
             for name, value in request.kept
+            if name not in UNSEARCHABLE
         )
         return ForwardedRequest(
             request.endpoint, request.target, kept, request.bodies, request.dropped, request.payment
         )
+
+    def scrubber(self) -> Scrubber:
+        """:returns: what overwrites the real token in one response."""
+        assert self._forms is not None, "open it first"
+        return Scrubber(self._forms)
 
     def leaks(self, head: bytes) -> bool:
         """:returns: whether the fake token is in a request's head, also elsewhere than in that header, or twice."""

@@ -310,11 +310,16 @@ class _Target:
         method = request.head.method
         if self._responder is not None:
             return LocalExchange(client, self._responder, request, self._observer)
-        if self._account is not None:
-            found = self._account.paid(found)
+        account = self._account
+        if account is not None:
+            found = account.paid(found)
         head = found.lines(None) + body_fields(method, length)
         outgoing = Outgoing("", lambda _: head, length is None)
-        return Exchange(client, outgoing, lambda: OpenAnswer(method, request.last), self.pool, self._observer)
+
+        def answer() -> AnswerRelay:
+            return OpenAnswer(method, request.last, None if account is None else account.scrubber())
+
+        return Exchange(client, outgoing, answer, self.pool, self._observer)
 
 
 class _Observer:

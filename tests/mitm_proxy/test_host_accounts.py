@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import os
 import socket
 from typing import Any
@@ -105,6 +107,60 @@ class SwapTests(OpenBase):
         client.send(get(host, "/x", f"Authorization: token {own.fake.reveal()}"))
         self.assertEqual((await client.response())[0], 403)
         self.assertEqual(bench.origin.got, b"")
+
+
+class EchoTests(OpenBase):
+    """A host that repeats what it got."""
+
+    async def answered(self, *more: str, answer: bytes, parts: int = 0) -> tuple[int, dict[str, str], bytes, Bench]:
+        """
+        :param answer: of the host.
+        :param parts: size in bytes of the parts in which it comes; zero: whole.
+        :returns: what an agent gets; the real token is in it nowhere.
+        """
+        own = account()
+        bench = await self.open_bench(accounts=lambda port: {("localhost", port): own})
+        host = f"localhost:{port_of(bench.origin)}"
+        client = await bench.tunnel(authority=host, name="localhost")
+
+        def send(origin: Any) -> None:
+            for at in range(0, len(answer), parts or len(answer)):
+                origin.send(answer[at : at + (parts or len(answer))])
+
+        bench.origin.answer = send
+        client.send(get(host, "/headers", f"Authorization: token {own.fake.reveal()}", *more))
+        status, fields, body = await client.response()
+        self.assertIn(f"token {REAL}", bench.origin.got.decode())
+        for form in (REAL, base64.b64encode(f"me:{REAL}".encode()).decode()[4:-4], REAL.encode().hex()):
+            self.assertNotIn(form, f"{status} {fields} {body!r}")
+        return status, fields, body, bench
+
+    async def test_token_is_overwritten_in_head_and_body(self) -> None:
+        encoded = base64.b64encode(f"me:{REAL}".encode()).decode()
+        said = f'{{"Authorization": "token {REAL}", "Basic": "{encoded}", "hex": "{REAL.encode().hex()}"}}'.encode()
+        head = f"Location: https://elsewhere.example/?t={REAL}\r\nX-Got: token {REAL}\r\nSet-Cookie: t={REAL}\r\n"
+        for status in ("200 OK", "302 Found", "500 Oops"):
+            sent = f"HTTP/1.1 {status}\r\n{head}Content-Length: {len(said)}\r\n\r\n".encode() + said
+            got, fields, body, _ = await self.answered(answer=sent)
+            self.assertEqual((got, len(body)), (int(status[:3]), len(said)))
+            self.assertEqual(fields["x-got"], "token " + "*" * len(REAL))
+
+    async def test_token_is_overwritten_in_chunks_of_any_size(self) -> None:
+        data = f"data: {REAL}\n\n".encode()
+        for size in (1, 7):
+            chunks = b"".join(b"1\r\n%b\r\n" % data[at : at + 1] for at in range(len(data)))
+            sent = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks + b"0\r\n\r\n"
+            _, _, body, _ = await self.answered(answer=sent, parts=size)
+            self.assertEqual(body, f"data: {'*' * len(REAL)}\n\n".encode())
+
+    async def test_no_answer_is_compressed_or_partial(self) -> None:
+        packed = gzip.compress(f"token {REAL}".encode())
+        sent = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(packed) + packed
+        asked = ("Accept-Encoding: gzip", "Range: bytes=5-20", 'If-Range: "x"')
+        status, _, body, bench = await self.answered(*asked, answer=sent)
+        self.assertEqual(status, 502)
+        self.assertNotIn(packed, body)
+        self.assertNotRegex(bench.origin.got.decode().lower(), "accept-encoding|range:")
 
 
 class ReadingTests(SynchronousTestCase):
