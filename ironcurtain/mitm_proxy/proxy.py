@@ -146,7 +146,7 @@ class MitmProxy:
         destinations = {(rule.host, rule.port): await self._destination(rule) for rule in self.rules}
         buffered = BufferedBytes(self._limits.buffered_bytes)
         connections = ProxyConnections(self._limits.connections, self._limits.waiting)
-        absent = {request for rule in self.rules for request in rule.provider.absent_elsewhere}
+        absent = {each.format_map(rule.places) for rule in self.rules for each in rule.provider.absent_elsewhere}
         hosts = self._open(
             dialer=self._dialer,
             authority=self._authority,

@@ -51,6 +51,7 @@ BEDROCK: Final = replace(
     key_prefix="ABSK",
     key_variables=("AWS_BEARER_TOKEN_BEDROCK",),
     models=NO_MODELS,
+    absent_elsewhere=("GET bedrock.{region}.amazonaws.com/inference-profiles",),
 )
 """Claude in Amazon Bedrock, with a bearer token."""
 

@@ -117,7 +117,8 @@ class ModelProvider(msgspec.Struct, frozen=True, eq=False):
         it may raise what msgspec raises.
     :ivar absent: requests of its agents that nothing needs, written like ``endpoints``; they get 404, which agents take
         better than 403.
-    :ivar absent_elsewhere: the same at other hosts, where its token must not be sent: ``GET host/path``.
+    :ivar absent_elsewhere: the same at other hosts, where its token must not be sent: ``GET host/path``,
+        with places as in ``host``.
     :ivar account_header: the header with the account's id, in lower case; empty: requests name none.
     :ivar family: name of the provider whose models it serves; empty: its own. One account of a family pays at a time.
     :ivar account: the login that pays for it; ``None``: a key.

@@ -58,6 +58,8 @@ def side(asked: Asked, headers: Mapping[str, str]) -> tuple[str, Answer] | None:
 
     :returns: what it is for, and the answer; ``None`` for a turn, and for whatever is no agent that is known.
     """
+    if (asked.body.get("max_tokens"), asked.said) == (1, "."):  # Claude Code asks Bedrock which models there are
+        return "probe", Answer((Text((".",)),))
     if not agent(headers):
         return None
     if running := [found[1] for result in asked.results if (found := _RUNNING.search(result))]:

@@ -137,7 +137,7 @@ class Exchange:
         return data.replace(b"{{key:base64}}", base64.b64encode(key.encode()))
 
     async def _stream(self, dialect: Dialect, answer: Answer, made: list[bytes]) -> None:
-        self._head("text/event-stream; charset=utf-8", answer.headers)
+        self._head(getattr(dialect, "STREAM", "text/event-stream; charset=utf-8"), answer.headers)
         if answer.end != "complete":
             made = made[: answer.after] + ([dialect.error_event(answer)] if answer.end == "error" else [])
         self._request.write(b"")  # sends the head
