@@ -8,12 +8,13 @@ import stat
 from collections.abc import Callable
 
 from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.internet.protocol import Protocol, connectionDone
 from twisted.python.failure import Failure
 
 from ironcurtain.cli.piped import FIRST_BYTE_SECONDS
 from ironcurtain.errors import UsageError
-from ironcurtain.shell.messages import Action, Instruct
+from ironcurtain.shell.messages import Action, Alive, Instruct
 from ironcurtain.shell.protocol import InputLines, decode_action
 
 QUIET_SECONDS = 10.0
@@ -117,12 +118,20 @@ class InstructionInput(Protocol):
 
     :param acted: gets the actions; ``None``: nothing more comes.
     :param wrong: gets a sentence for each line that is neither.
+    :param lost: called if the program at the other end does not say any more that it is there, after it had.
     :ivar ended: whether all has come.
     :ivar instructed: how many instructions came.
     """
 
-    def __init__(self, acted: Callable[[Action | None], None], wrong: Callable[[str], None]) -> None:
-        self._acted, self._wrong = acted, wrong
+    def __init__(
+        self,
+        acted: Callable[[Action | None], None],
+        wrong: Callable[[str], None],
+        lost: Callable[[], None],
+        clock: IReactorTime,
+    ) -> None:
+        self._acted, self._wrong, self._lost, self._clock = acted, wrong, lost, clock
+        self._losing: IDelayedCall | None = None
         self._lines = InputLines()
         self._instructions: list[str] = []
         self._waiting: Deferred[str | None] | None = None
@@ -139,6 +148,7 @@ class InstructionInput(Protocol):
         for line in self._lines.end():
             self._line(line)
         self.ended = True
+        self._is_there(None)
         self._acted(None)
         self._give()
 
@@ -152,8 +162,16 @@ class InstructionInput(Protocol):
             self.instructed += 1
             self._instructions.append(action.text)
             self._give()
+        elif isinstance(action, Alive):
+            self._is_there(action.seconds)
         elif action is not None:
             self._acted(action)
+
+    def _is_there(self, seconds: float | None) -> None:
+        """:param seconds: within which that has to be said again; ``None``: never."""
+        if self._losing is not None and self._losing.active():
+            self._losing.cancel()
+        self._losing = None if seconds is None or self.ended else self._clock.callLater(seconds, self._lost)
 
     def next(self) -> Deferred[str | None]:
         """:returns: fires with the next instruction; ``None``: there are no more."""

@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.interfaces import IReactorTime
 from twisted.internet.stdio import StandardIO
 
 from ironcurtain.assembly import Application
@@ -111,7 +112,7 @@ class PipeFrontEnd:
             agent.watch(self._show)
             if self._trace:
                 click.echo(f"trace {agent.trace_id}", err=True)
-            self._serving = Deferred.fromCoroutine(self._serve(session, instructions))
+            self._serving = Deferred.fromCoroutine(self._serve(reactor, session, instructions))
             await self._serving
         except CancelledError:
             if not self._unread:
@@ -144,12 +145,12 @@ class PipeFrontEnd:
         """Whether somebody may answer: the program at the other end, or a person here or at a console."""
         return self._program_answers or self._questions is not None or is_held(self._home.listener_lock)
 
-    async def _serve(self, session: Session, instructions: Sequence[str] | None) -> None:
+    async def _serve(self, clock: IReactorTime, session: Session, instructions: Sequence[str] | None) -> None:
         for each in instructions or ():
             if not self._unread:
                 await self._work(session, each)
         if instructions is None:
-            self._input = lines = InstructionInput(self._acted, self._wrong)
+            self._input = lines = InstructionInput(self._acted, self._wrong, self._lost, clock)
             with open(os.devnull, "wb") as unused:  # it would make standard output non-blocking
                 StandardIO(lines, stdout=unused.fileno())  # type: ignore[call-arg]  # typed as on Windows
                 while not self._unread and (instruction := await lines.next()) is not None:
@@ -200,6 +201,11 @@ class PipeFrontEnd:
             denial = Approval(plan_id=pending.plan_id, step=step, decision="deny", digest=digest, reason=INPUT_ENDED)
             with suppress(UsageError, StaleDecision):  # it was decided in time
                 self._agent.act(denial)
+
+    def _lost(self) -> None:
+        """The program at the other end has not said that it is there."""
+        click.echo("ironcurtain: the connection to who started this is lost: nothing comes any more", err=True)
+        self._end()
 
     def _ask(self, request: ApprovalRequested) -> None:
         if self._questions is not None:

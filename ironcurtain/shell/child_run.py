@@ -7,6 +7,7 @@ from typing import Any, Final
 import msgspec
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.interfaces import IDelayedCall
+from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
 
 from ironcurtain.mcp_proxy.admission import CallAdmission
@@ -16,6 +17,8 @@ from ironcurtain.process.bounded import Kept
 from ironcurtain.process.piped import ERRORS_KEPT, CommandReactor, PipedCommand, exit_status
 from ironcurtain.shell.children import ChildReport, ChildStart, asked_arguments
 from ironcurtain.shell.messages import (
+    Action,
+    Alive,
     Approval,
     ApprovalRequested,
     InstructionDone,
@@ -36,6 +39,12 @@ AGENT_TOOL: Final = "agent"
 BELOW_RULE: Final = "agent-below"
 """The rule by which questions of agents below are asked here."""
 
+
+ALIVE_SECONDS: Final = 15.0
+"""Seconds between two words to an agent on another machine that this one is there."""
+
+LOST_SECONDS: Final = 90.0
+"""Seconds without such a word after which the agent there ends: as ssh would, whose server may wait for hours."""
 
 _REASONS: Final = {"denied-by-person": "a person denied it", "nobody-to-ask": "nobody to ask"}
 """What the agent below is told in place of the words of calls."""
@@ -58,6 +67,8 @@ class ChildRun:
         self._asking: Deferred[None] | None = None
         self._asked: ApprovalRequested | None = None
         self._timer: IDelayedCall | None = None
+        self._alive = LoopingCall(self._say, Alive(seconds=LOST_SECONDS))
+        self._alive.clock = reactor
         self.report = ChildReport()
         self.stopped: StepOutcome | None = None
 
@@ -72,10 +83,14 @@ class ChildRun:
         environ = {**start.environ, "PWD": how.directory}
         self._child.spawn(start.argv, environ, how.directory, start.stdin, open_input=True)
         self._timer = self._reactor.callLater(how.seconds, self.stop, StepOutcome.TIMED_OUT)
+        if self._step.arguments["host"]:
+            self._alive.start(ALIVE_SECONDS).addErrback(self._failed)
         try:
             return await self._child.done
         finally:
             self._withdraw()
+            if self._alive.running:
+                self._alive.stop()
             if self._timer.active():
                 self._timer.cancel()
 
@@ -112,6 +127,8 @@ class ChildRun:
             case StepDecided() | StepStarted() | StepCompleted():  # somebody has answered it elsewhere
                 self._withdraw()
             case InstructionDone():
+                if self._alive.running:
+                    self._alive.stop()
                 self._child.close_input()
 
     async def _ask(self, request: ApprovalRequested) -> None:
@@ -157,5 +174,5 @@ class ChildRun:
         self.log.failure("a question of an agent below could not be asked", failure)
         self.stop(StepOutcome.FAILED)
 
-    def _say(self, action: Approval) -> None:
+    def _say(self, action: Action) -> None:
         self._child.write(msgspec.json.encode(action) + b"\n")

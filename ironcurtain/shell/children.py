@@ -29,6 +29,11 @@ from ironcurtain.traces.context import TraceContext
 REMOTE: Final = ("UA_TRACE_ID", "UA_SPAN_ID", "UA_TRACE_DEPTH")
 """The variables of the trace that an agent on another machine gets. Where spans go is that machine's choice."""
 
+SSH_OPTIONS: Final = tuple(
+    word for option in ("BatchMode=yes", "ServerAliveInterval=15", "ServerAliveCountMax=4") for word in ("-o", option)
+)
+"""Of ssh: it asks nothing, and ends a minute after the network has hung."""
+
 STEPS_KEPT: Final = 200
 """Most steps of an agent below that are listed for the model above; of more, the number."""
 
@@ -137,7 +142,7 @@ def child_start(
     reads = "".join(f"IFS= read -r {name} && export {name} && " for name in values)
     script = f"{reads}exec ironcurtain shell --json"
     lines = "".join(f"{value}\n" for value in values.values()).encode()
-    argv = ("ssh", "-T", "-o", "BatchMode=yes", "--", host, f"exec sh -c {shlex.quote(script)}")
+    argv = ("ssh", "-T", *SSH_OPTIONS, "--", host, f"exec sh -c {shlex.quote(script)}")
     return ChildStart(argv, dict(environ), lines + instruction)
 
 

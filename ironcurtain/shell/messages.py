@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -309,5 +309,16 @@ class Kill(_Action, frozen=True, tag="kill"):
     """As Ctrl-C twice: end the whole operation at once, with SIGKILL for the command that runs."""
 
 
-Action = Approval | Edit | Note | Steer | Instruct | MoreTokens | Interrupt | Kill
+class Alive(_Action, frozen=True, tag="alive"):
+    """
+    The program at the other end is there. Once it has said so, it has to again; else the connection counts as lost, and
+    all ends.
+
+    :param seconds: within which it says so again.
+    """
+
+    seconds: Annotated[float, msgspec.Meta(gt=0, le=86400)]
+
+
+Action = Approval | Edit | Note | Steer | Instruct | MoreTokens | Interrupt | Kill | Alive
 """What front ends may say."""

@@ -65,7 +65,9 @@ class StartTests(SynchronousTestCase):
         program.chmod(0o700)
         for task in tasks:
             start = child_start(task, "ada@host", PARENT, TRACE, ("--backend", "x:y"), {"HOME": "/h"})
-            self.assertEqual(start.argv[:6], ("ssh", "-T", "-o", "BatchMode=yes", "--", "ada@host"))
+            words = " ".join(start.argv[:-1])
+            alive = "-o ServerAliveInterval=15 -o ServerAliveCountMax=4"
+            self.assertEqual(words, f"ssh -T -o BatchMode=yes {alive} -- ada@host")
             self.assertNotIn("deny_patterns", " ".join(start.argv))
             environ = {"PATH": f"{directory}:/usr/bin:/bin"}
             done = subprocess.run(

@@ -196,6 +196,17 @@ class ProtocolTests(SpokenCase):
         made = sorted(path.name for path in self.product.project.iterdir())
         self.assertEqual(made, ["three", "uno"])
 
+    def test_it_ends_with_its_command_once_who_started_it_is_silent(self) -> None:
+        self.begin(plan("sleep 600"), THANKS)
+        self.say("# wait")
+        self.until("plan")
+        self.say({"type": "approval", "plan_id": "p1", "decision": "allow"})
+        self.until("step_started")
+        self.say({"type": "alive", "seconds": 0.5})
+        assert self.process.stderr is not None
+        self.assertIn("the connection to who started this is lost", self.process.stderr.read())
+        self.assertEqual(self.ends()[0], 128 + signal.SIGPIPE)
+
     def test_a_question_says_whether_the_step_can_be_undone(self) -> None:
         for taken, undo in (("false", "no-snapshot"), ("true", "snapshot")):
             with self.subTest(taken):

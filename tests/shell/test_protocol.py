@@ -26,6 +26,7 @@ FILE = Path(__file__).parents[2] / "docs" / "shell-protocol.json"
 
 KNOWN: dict[object, st.SearchStrategy[Any]] = {
     float | None: st.none() | st.floats(allow_nan=False, allow_infinity=False),
+    float: st.floats(min_value=0.5, max_value=86400.0),
     int | None: st.none() | st.integers(-(2**63), 2**63 - 1),
     int: st.integers(-(2**63), 2**63 - 1),
     dict[str, Any]: st.dictionaries(st.text(), st.text() | st.booleans() | st.lists(st.text())),
