@@ -33,7 +33,7 @@ from ironcurtain.mcp_proxy.pins import digest
 from ironcurtain.mcp_proxy.refusals import BREAKER_RULE, CallRefused, refuse_denied
 from ironcurtain.mcp_proxy.standing_answers import SharedQuestion, Standing, rules_of
 from ironcurtain.network.held import HeldConnections
-from ironcurtain.network.judge import NetworkJudge
+from ironcurtain.network.judge import AccountUse, NetworkJudge
 from ironcurtain.network.refusal_records import WINDOW, Meter, RefusalRecords
 from ironcurtain.policy import Decision, PolicyEngine, ToolCall, Verdict
 from ironcurtain.policy.network import ACCOUNT_RULE, CONNECT, NO_RULE, REQUEST, SCHEMAS, SERVER, TELEMETRY_RULE
@@ -146,7 +146,7 @@ class NetworkGate:
         return await self._answer(CONNECT, {"host": host, "port": port, "party": party})
 
     async def request(
-        self, party: str, method: str, url: str, account: str = "", listed: bool = False
+        self, party: str, method: str, url: str, account: AccountUse | None = None
     ) -> RequestRefusal | None:
         """
         See :meth:`~ironcurtain.network.judge.NetworkJudge.request`. Its connection is judged before, if that was not
@@ -162,10 +162,12 @@ class NetworkGate:
                 answer = await self.connect(party, host, port)
                 if answer is not None:
                     return answer
-        # What it does stands in its body, which may be another one each time: so none is equal to another.
-        named = {"account": account, "number": randbelow(NUMBERS)} if account else {}
-        arguments = {"method": method, "url": url, "party": party, **named}
-        return await self._answer(REQUEST, arguments, listed)
+        arguments: dict[str, Any] = {"method": method, "url": url, "party": party}
+        if account is not None:
+            # One that writes does so each time that it is sent: so none is equal to another.
+            arguments |= {} if account.body is None else {"body": account.body}
+            arguments |= {"account": account.name, "number": randbelow(NUMBERS)}
+        return await self._answer(REQUEST, arguments, account is not None and account.listed)
 
     def may_be_private(self, host: str, port: int) -> bool:
         """See :meth:`~ironcurtain.network.judge.NetworkJudge.may_be_private`."""
@@ -358,8 +360,8 @@ class _PartyJudge(msgspec.Struct, frozen=True):
     async def connect(self, host: str, port: int) -> RequestRefusal | None:
         return await self._gate.connect(self._party, host, port)
 
-    async def request(self, method: str, url: str, account: str = "", listed: bool = False) -> RequestRefusal | None:
-        return await self._gate.request(self._party, method, url, account, listed)
+    async def request(self, method: str, url: str, account: AccountUse | None = None) -> RequestRefusal | None:
+        return await self._gate.request(self._party, method, url, account)
 
     def may_be_private(self, host: str, port: int) -> bool:
         return self._gate.may_be_private(host, port)

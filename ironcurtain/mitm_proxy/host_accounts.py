@@ -7,13 +7,16 @@ all that the host answers the real one is overwritten, so no answer may be compr
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from ironcurtain.mitm_proxy.judgement import ForwardedRequest
 from ironcurtain.mitm_proxy.scrub import KeyForms, Scrubber
+from ironcurtain.providers.bodies import read_json
+from ironcurtain.providers.provider import RequestRefusal
 from ironcurtain.secrets.redaction import Redactor, Secret
 
 UNSEARCHABLE: Final = frozenset(("accept-encoding", "if-range", "range"))
@@ -23,6 +26,24 @@ SCHEMES: Final = ("bearer", "token")
 """How tokens are sent, in lower case."""
 
 _HEADER: Final = "authorization"
+
+BODY_LIMIT: Final = 1024 * 1024
+"""Maximum size in bytes of a body that is sent with a token: of a longer one, nobody reads what it does."""
+
+
+def read_body(data: bytes) -> Any | RequestRefusal:
+    """
+    :param data: the body of a request that gets a token.
+    :returns: what it says, to be shown, or its refusal if others could read something else in it.
+    """
+    value = read_json(data)
+    if isinstance(value, RequestRefusal):
+        return value
+    try:
+        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()  # of numbers and characters that are none
+    except (ValueError, RecursionError) as e:
+        return RequestRefusal(400, "malformed-body", f"the request's body is not unambiguous JSON: {e}")
+    return value
 
 
 class HostAccount(msgspec.Struct):
@@ -75,6 +96,13 @@ class HostAccount(msgspec.Struct):
         """:returns: what overwrites the real token in one response."""
         assert self._forms is not None, "open it first"
         return Scrubber(self._forms)
+
+    def codings(self, request: ForwardedRequest) -> RequestRefusal | None:
+        """:returns: the refusal of a request whose body cannot be shown as it is sent."""
+        if any(name == "content-encoding" and value.lower() != "identity" for name, value in request.kept):
+            why = f"the body of a request with the {self.name} token must not be compressed: it is shown to a person"
+            return RequestRefusal(415, "content-encoding", why)
+        return None
 
     def leaks(self, head: bytes) -> bool:
         """:returns: whether the fake token is in a request's head, also elsewhere than in that header, or twice."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import typing
+from collections.abc import Callable
 
 from twisted.internet.defer import Deferred
 
@@ -15,10 +16,22 @@ Judged = ForwardedRequest | RequestRefusal
 """What to send, or why nothing is sent."""
 
 
+class WithBody(typing.NamedTuple):
+    """
+    A request that is judged together with its body.
+
+    :ivar limit: maximum size of the body in bytes.
+    :ivar judge: decides, given the body as it will be sent; cancelling the decision withdraws a question.
+    """
+
+    limit: int
+    judge: Callable[[bytes], Deferred[Judged]]
+
+
 class Admission(typing.Protocol):
     """Decides on the requests of one tunnel, and starts them."""
 
-    def take(self, head: bytes) -> tuple[HttpRequest, Judged | Deferred[Judged]]:
+    def take(self, head: bytes) -> tuple[HttpRequest, Judged | Deferred[Judged | WithBody]]:
         """
         Parse a request's head, and decide on it; cancelling the decision withdraws a question.
 

@@ -61,10 +61,11 @@ class BufferedBody:
     A request's body, buffered until it is complete and can be inspected.
 
     :param buffered: counts its bytes until :meth:`release`.
+    :param limit: maximum size of the body in bytes.
     """
 
-    def __init__(self, buffered: BufferedBytes) -> None:
-        self._buffered = buffered
+    def __init__(self, buffered: BufferedBytes, limit: int = BODY_LIMIT) -> None:
+        self._buffered, self._limit = buffered, limit
         self._pieces: list[bytes] = []
         self._size = 0
 
@@ -72,8 +73,8 @@ class BufferedBody:
         """:returns: why the limit refuses the payload; ``None`` if it was added."""
         self._size += len(payload)
         self._buffered.bytes += len(payload)
-        if self._size > BODY_LIMIT:
-            return too_large()
+        if self._size > self._limit:
+            return too_large(self._limit)
         if self._buffered.bytes > self._buffered.limit:
             return RequestRefusal(503, "too-much-at-once", "too many large requests are under way: try again later")
         if payload:

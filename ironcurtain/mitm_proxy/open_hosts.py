@@ -25,8 +25,8 @@ from ironcurtain.mitm_proxy.authority import Authority
 from ironcurtain.mitm_proxy.dialling import Route, dial, explain
 from ironcurtain.mitm_proxy.exchange import ActiveRequest, Exchange, ExchangeClient, Outgoing
 from ironcurtain.mitm_proxy.forwarding import DEFAULT_PORTS, forward, names, origin, read_absolute
-from ironcurtain.mitm_proxy.host_accounts import HostAccount, HostAccounts
-from ironcurtain.mitm_proxy.interfaces import Judged
+from ironcurtain.mitm_proxy.host_accounts import BODY_LIMIT, HostAccount, HostAccounts, read_body
+from ironcurtain.mitm_proxy.interfaces import Judged, WithBody
 from ironcurtain.mitm_proxy.judgement import ForwardedRequest
 from ironcurtain.mitm_proxy.limits import MitmLimits
 from ironcurtain.mitm_proxy.local import LocalExchange
@@ -36,7 +36,7 @@ from ironcurtain.mitm_proxy.session_keys import SessionKeys
 from ironcurtain.mitm_proxy.tls import ClientSide, PlainSide, ServerSide, Side
 from ironcurtain.mitm_proxy.upstream import Upstream, UpstreamOwner, UpstreamPool
 from ironcurtain.network.dialling import AddressRefused, Dialer
-from ironcurtain.network.judge import NetworkJudge
+from ironcurtain.network.judge import AccountUse, NetworkJudge
 from ironcurtain.network.responder import Responder
 from ironcurtain.providers.provider import RequestRefusal
 
@@ -159,7 +159,7 @@ class OpenAdmission:
         self._target = _Target(hosts, "https", host, port)
         self._hosts, self._host, self._name = hosts, host, name
 
-    def take(self, head: bytes) -> tuple[HttpRequest, Judged | Deferred[Judged]]:
+    def take(self, head: bytes) -> tuple[HttpRequest, Judged | Deferred[Judged | WithBody]]:
         """See :class:`~ironcurtain.mitm_proxy.interfaces.Admission`."""
         request = read_request(head)
         expected = ("", self._host.name) if self._host.is_address else (self._host.name,)
@@ -208,7 +208,7 @@ class PlainAdmission:
         self._hosts = hosts
         self._target: _Target | None = None
 
-    def take(self, head: bytes) -> tuple[HttpRequest, Judged | Deferred[Judged]]:
+    def take(self, head: bytes) -> tuple[HttpRequest, Judged | Deferred[Judged | WithBody]]:
         """See :class:`~ironcurtain.mitm_proxy.interfaces.Admission`."""
         found = read_absolute(head)
         if found is None:
@@ -268,7 +268,7 @@ class _Target:
         self._observer = _Observer(hosts.recorder, host.name)
         self.pool = hosts.pool(host.name, port, scheme)
 
-    def judged(self, head: bytes, request: HttpRequest) -> Judged | Deferred[Judged]:
+    def judged(self, head: bytes, request: HttpRequest) -> Judged | Deferred[Judged | WithBody]:
         """:returns: what is sent of a request whose host is certain, or why nothing is."""
         if refusal := self._hosts.keys.refusal(self.host.name, head, request.head, self._account):
             return refusal
@@ -279,7 +279,7 @@ class _Target:
             return self._hosts.ended() or found
         return self._hosts.closed(self.host.name, self.port) or Deferred.fromCoroutine(self._judge(request, found))
 
-    async def _judge(self, request: HttpRequest, found: ForwardedRequest) -> Judged:
+    async def _judge(self, request: HttpRequest, found: ForwardedRequest) -> Judged | WithBody:
         judge, name = self._hosts.judge, self.host.name
         assert judge is not None
         refusal = None
@@ -290,12 +290,29 @@ class _Target:
             beginning, path = origin(self._scheme, self.host, self.port), request.head.path
             method, account = request.head.method, self._account
             if account is not None and account.used_by(found):  # what it asks for can stand in the query
-                listed = account.reads(method, path)
-                refusal = await judge.request(method, f"{beginning}{request.head.target}", account.name, listed)
+                use = AccountUse(account.name, account.reads(method, path))
+                url = f"{beginning}{request.head.target}"
+                if request.length != 0:
+                    return account.codings(found) or WithBody(BODY_LIMIT, partial(self._whole, found, url, use))
+                refusal = await judge.request(method, url, use)
             else:
                 refusal = await judge.request(method, f"{beginning}{path}")
         self._recorded = refusal
         return found if refusal is None else refusal
+
+    def _whole(self, found: ForwardedRequest, url: str, use: AccountUse, data: bytes) -> Deferred[Judged]:
+        """:returns: the decision on a request with the person's token, whose body is shown."""
+
+        async def judged() -> Judged:
+            body = read_body(data)
+            if isinstance(body, RequestRefusal):
+                return body
+            assert self._hosts.judge is not None
+            refusal = await self._hosts.judge.request(found.endpoint.method, url, use._replace(body=body))
+            self._recorded = refusal
+            return found if refusal is None else refusal
+
+        return Deferred.fromCoroutine(judged())
 
     def denied(self, request: HttpRequest | None, refusal: RequestRefusal, named: Mapping[str, str]) -> RequestRefusal:
         """Record a refusal, unless the judge has done so."""

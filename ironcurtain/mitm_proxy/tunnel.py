@@ -24,7 +24,7 @@ from ironcurtain.http.framing import Counted, Framing
 from ironcurtain.http.head import HeadReader, HttpRequest
 from ironcurtain.mitm_proxy.admission import WITHOUT_BODY
 from ironcurtain.mitm_proxy.exchange import ActiveRequest
-from ironcurtain.mitm_proxy.interfaces import Admission, Judged
+from ironcurtain.mitm_proxy.interfaces import Admission, Judged, WithBody
 from ironcurtain.mitm_proxy.judgement import ForwardedRequest
 from ironcurtain.mitm_proxy.limits import BufferedBody
 from ironcurtain.mitm_proxy.shared import Shared
@@ -79,13 +79,13 @@ class Tunnel(Protocol):
     def __init__(self, shared: Shared, admit: Callable[[Any], Admission], host: str) -> None:
         self._shared, self._admit, self._host, self._limits = shared, admit, host, shared.limits
         self._admission: Admission
-        self._judging: Deferred[Judged] | None = None
+        self._judging: Deferred[Judged] | Deferred[Judged | WithBody] | None = None
         self._state, self._busy, self._paused = _HANDSHAKE, False, False
         self._reader, self._ahead = HeadReader(), b""
         self._request: HttpRequest | None = None
         self._framing: Framing = Counted(0)
         self._body: BufferedBody | None = None
-        self._forward: ForwardedRequest | None = None
+        self._forward: ForwardedRequest | WithBody | None = None
         self._exchange: ActiveRequest | None = None
         self._within(self._limits.head_seconds)
         self.choked = False
@@ -217,18 +217,21 @@ class Tunnel(Protocol):
             self._proceed(request, judged)
         return rest
 
-    def _proceed(self, request: HttpRequest, judged: Judged) -> None:
+    def _proceed(self, request: HttpRequest, judged: Judged | WithBody) -> None:
         self._within(self._limits.body_seconds)
         if isinstance(judged, RequestRefusal):
             self._deny(judged)
         else:
             self._begin(request, judged)
 
-    def _decided(self, judged: Judged) -> None:
+    def _decided(self, judged: Judged | WithBody) -> None:
         self._judging = None
         if self._state is _JUDGING:
             assert self._request is not None
-            self._proceed(self._request, judged)
+            if self._body is None:
+                self._proceed(self._request, judged)
+            else:
+                self._inspected(self._body, judged)
             self._go_on()
 
     def _undecided(self, failure: Failure) -> RequestRefusal:
@@ -236,20 +239,23 @@ class Tunnel(Protocol):
             self.log.failure("a request to {host} could not be judged", failure, host=self._host)
         return UNDECIDED
 
-    def _begin(self, request: HttpRequest, forward: ForwardedRequest) -> None:
+    def _begin(self, request: HttpRequest, forward: ForwardedRequest | WithBody) -> None:
         self._state = _BODY
-        # Some clients send a Content-Type without content, too.
-        inspected = forward.bodies is not None and not (request.length == 0 and request.head.method in WITHOUT_BODY)
-        if inspected and request.length is not None and request.length > bodies.BODY_LIMIT:
-            self._deny(bodies.too_large())
-            return
-        if inspected:
-            self._body, self._forward = BufferedBody(self._shared.buffered), forward
+        limit: int | None = None
+        if isinstance(forward, WithBody):
+            limit = forward.limit
+        elif forward.bodies is not None and not (request.length == 0 and request.head.method in WITHOUT_BODY):
+            limit = bodies.BODY_LIMIT  # some clients send a Content-Type without content, too
         elif not self._start(forward, request.length):
             return
+        if limit is not None and request.length is not None and request.length > limit:
+            self._deny(bodies.too_large(limit))
+            return
+        if limit is not None:
+            self._body, self._forward = BufferedBody(self._shared.buffered, limit), forward
         if request.expects:
             self.transport.write(CONTINUE)
-        if self._framing.done or not inspected:
+        if self._framing.done or limit is None:
             self._take_body(b"")
 
     def _take_body(self, payload: bytes) -> None:
@@ -268,13 +274,29 @@ class Tunnel(Protocol):
 
     def _inspect(self, buffered: BufferedBody) -> None:
         forward, body = self._forward, buffered.whole()
+        if isinstance(forward, WithBody):
+            self._state, self._judging = _JUDGING, forward.judge(body)
+            self._within(self._limits.answer_seconds)
+            self._judging.addErrback(self._undecided).addCallback(self._decided)
+            return
         assert forward is not None and forward.bodies is not None
         judged = bodies.judge_body(forward.bodies, body)
         if isinstance(judged, RequestRefusal):
             self._deny(judged)
-        elif self._start(forward, len(judged.data), judged.dropped) and self._exchange is not None:
+        else:
+            self._send_whole(forward, judged, buffered)
+
+    def _inspected(self, buffered: BufferedBody, judged: Judged | WithBody) -> None:
+        self._state = _ANSWER
+        if isinstance(judged, RequestRefusal):
+            self._deny(judged)
+        elif isinstance(judged, ForwardedRequest):
+            self._send_whole(judged, bodies.JudgedBody(buffered.whole(), ()), buffered)
+
+    def _send_whole(self, forward: ForwardedRequest, body: bodies.JudgedBody, buffered: BufferedBody) -> None:
+        if self._start(forward, len(body.data), body.dropped) and self._exchange is not None:
             self._body = None
-            self._exchange.send(judged.data, True, buffered.hand_over())
+            self._exchange.send(body.data, True, buffered.hand_over())
 
     def _start(self, forward: ForwardedRequest, length: int | None, fields: tuple[str, ...] = ()) -> bool:
         """:param fields: names of fields of the body that are not sent."""

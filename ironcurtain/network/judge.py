@@ -7,9 +7,23 @@ A host is judged by its name before it is resolved: a lookup alone can carry dat
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
 from ironcurtain.providers.provider import RequestRefusal
+
+
+class AccountUse(NamedTuple):
+    """
+    A request gets a token of the person.
+
+    :ivar name: of the account, for people: "GitHub".
+    :ivar listed: whether the person's settings allow this request with it.
+    :ivar body: of the request, read as JSON; ``None``: it has none.
+    """
+
+    name: str
+    listed: bool = False
+    body: Any = None
 
 
 class NetworkJudge(Protocol):
@@ -24,13 +38,12 @@ class NetworkJudge(Protocol):
         :returns: why it must not be made; ``None`` if it may.
         """
 
-    async def request(self, method: str, url: str, account: str = "", listed: bool = False) -> RequestRefusal | None:
+    async def request(self, method: str, url: str, account: AccountUse | None = None) -> RequestRefusal | None:
         """
         Judge one request over a connection that was allowed.
 
         :param url: with scheme, host and path, without user and fragment.
-        :param account: whose token of the person it gets, in words; empty: none.
-        :param listed: whether the person's settings allow this use of it.
+        :param account: the account of the person that it uses; ``None``: none.
         :returns: why it must not be sent; ``None`` if it may.
         """
 

@@ -8,7 +8,7 @@ import msgspec
 
 from ironcurtain.http.urls import UnclearAddress, read_web_address
 from ironcurtain.network.access import Access
-from ironcurtain.network.judge import NetworkJudge
+from ironcurtain.network.judge import AccountUse, NetworkJudge
 from ironcurtain.providers.provider import RequestRefusal
 
 
@@ -31,7 +31,7 @@ class ListedJudge(msgspec.Struct, frozen=True):
             return self._unlisted(f"{host}:{port}")
         return None if self.policy is None else await self.policy.connect(host, port)
 
-    async def request(self, method: str, url: str, account: str = "", listed: bool = False) -> RequestRefusal | None:
+    async def request(self, method: str, url: str, account: AccountUse | None = None) -> RequestRefusal | None:
         """See :class:`~ironcurtain.network.judge.NetworkJudge`."""
         try:
             address = read_web_address(url)
@@ -39,7 +39,7 @@ class ListedJudge(msgspec.Struct, frozen=True):
             return RequestRefusal(403, "unclear-address", f"the address is unclear: {e}")
         if not (self.access.anything or self.access.lists(address.host.name, address.port)):
             return self._unlisted(f"{address.host.name}:{address.port}")
-        return None if self.policy is None else await self.policy.request(method, url, account, listed)
+        return None if self.policy is None else await self.policy.request(method, url, account)
 
     def may_be_private(self, host: str, port: int) -> bool:
         """See :class:`~ironcurtain.network.judge.NetworkJudge`."""

@@ -75,7 +75,11 @@ SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
     },
     REQUEST: {
         "type": "object",
-        "properties": {"method": _WORD, "url": _WORD, "party": _WORD, "account": _WORD, "number": {"type": "integer"}},
+        "properties": {
+            **dict.fromkeys(("method", "url", "party", "account"), _WORD),
+            "body": {},
+            "number": {"type": "integer"},
+        },
         "required": ["url"],
     },
 }
@@ -151,7 +155,7 @@ def decide(judgement: Judgement, ruling: Ruling, listed: DomainPatterns | None =
     elif judgement.call.tool == REQUEST and (account := judgement.arguments.get("account")):
         party = judgement.arguments.get("party") or "a program"
         why = f"{party} wants to send a request with your {account} token, and no rule is about it"
-        ruling = Ruling(Decision.ESCALATE, ACCOUNT_RULE, f"{why}; what it contains is not shown")
+        ruling = Ruling(Decision.ESCALATE, ACCOUNT_RULE, why)
         judgement.asking.append(ACCOUNT_RULE)
         judgement.automatic = Automatic.NEVER
     elif judgement.call.tool == REQUEST:

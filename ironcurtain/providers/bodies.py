@@ -125,11 +125,9 @@ def is_json(content_type: str) -> bool:
     return _JSON.fullmatch(content_type) is not None
 
 
-def too_large() -> RequestRefusal:
-    """:returns: the refusal of a body over :data:`BODY_LIMIT`."""
-    return RequestRefusal(
-        413, "body-too-large", f"the request is over {BODY_LIMIT >> 20} MiB: send less in one request"
-    )
+def too_large(limit: int = BODY_LIMIT) -> RequestRefusal:
+    """:returns: the refusal of a body over so many bytes."""
+    return RequestRefusal(413, "body-too-large", f"the request is over {limit >> 20} MiB: send less in one request")
 
 
 class JudgedBody(NamedTuple):
@@ -151,10 +149,9 @@ def judge_body(rules: BodyRules, body: bytes) -> JudgedBody | RequestRefusal:
     :param rules: those of the provider for such a request.
     :param body: the complete body, without content coding.
     """
-    try:
-        value = _decoder.decode(body.decode())
-    except (ValueError, RecursionError) as e:
-        return _malformed("nested too deeply" if isinstance(e, RecursionError) else cut(str(e)))
+    value = read_json(body)
+    if isinstance(value, RequestRefusal):
+        return value
     if not isinstance(value, dict):
         return RequestRefusal(400, "malformed-body", "the request's body is not a JSON object")
     if (deed := _deed(rules, value)) is not None:
@@ -169,6 +166,14 @@ def judge_body(rules: BodyRules, body: bytes) -> JudgedBody | RequestRefusal:
         return JudgedBody(_without(unknown, body), dropped)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
         return _malformed(cut(str(e)))
+
+
+def read_json(body: bytes) -> Any | RequestRefusal:
+    """:returns: what a body says, or its refusal if two parsers could read it differently."""
+    try:
+        return _decoder.decode(body.decode())
+    except (ValueError, RecursionError) as e:
+        return _malformed("nested too deeply" if isinstance(e, RecursionError) else cut(str(e)))
 
 
 def _without(names: set[str], body: bytes) -> bytes:

@@ -42,6 +42,9 @@ KEYS = 4
 REPEATED = 4
 """Number of repetitions from which a repeated line is shown once, so that differences cannot hide among them."""
 
+NESTED = 4
+"""Maximum number of levels of an object or list that are shown below each other."""
+
 _CONTENTS = ("content", "contents", "new_content", "text", "body", "code")
 """Names of arguments that tools write as a whole."""
 
@@ -168,8 +171,27 @@ def _argument(name: str, value: Any, width: int, limit: int | None) -> Iterator[
         yield from _block(value, "  ", "new" if name == "content" else "", width, limit)
     elif edits := _edits(value):
         yield from _changes_of(edits, width, limit)
+    elif isinstance(value, dict | list) and (limit is None or _is_all_shown(value)):
+        yield from _members(value, "  ", width, NESTED)
     else:
         yield from _wrapped(json_line(value, limit), "  ", "", width)
+
+
+def _members(value: Any, indent: str, width: int, levels: int) -> Iterator[Line]:
+    """:returns: the members of an object or list, each below the other; texts with line ends as lines."""
+    pairs = value.items() if isinstance(value, dict) else enumerate(value, 1)
+    for name, member in pairs:
+        label = f"{json_line(name)}:" if isinstance(value, dict) else f"{name}."
+        line = f"{label} {json_line(member)}"
+        is_long = cells(line) + len(indent) > width and levels > 0
+        if isinstance(member, str) and "\n" in member.rstrip("\n"):
+            yield from _wrapped(label, indent, "bold", width, "      ")
+            yield from _block(member, f"{indent}| ", "", width, None)
+        elif is_long and isinstance(member, dict | list):
+            yield from _wrapped(label, indent, "bold", width, "      ")
+            yield from _members(member, f"{indent}  ", width, levels - 1)
+        else:
+            yield from _wrapped(line, indent, "", width, "      ")
 
 
 def _edits(value: Any) -> list[tuple[str, str]]:
@@ -231,10 +253,10 @@ def _lines(texts: list[str], mark: str, style: Style, width: int) -> Iterator[Li
             yield (Span(f"… that line {count:,} times", "warn"),)
 
 
-def _wrapped(text: str, mark: str, style: Style, width: int) -> Iterator[Line]:
-    """Continuation lines are indented, so that a value cannot imitate another line."""
-    for index, part in enumerate(wrap(text, width - len(mark) - 2)):
-        yield (Span(mark if index == 0 else f"{mark}  ", style or "dim"), Span(part, style))
+def _wrapped(text: str, mark: str, style: Style, width: int, later: str = "  ") -> Iterator[Line]:
+    """Continuation lines are indented by ``later``, so that a value cannot imitate another line."""
+    for index, part in enumerate(wrap(text, width - len(mark) - len(later))):
+        yield (Span(mark if index == 0 else f"{mark}{later}", style or "dim"), Span(part, style))
 
 
 def diff_lines(diff: str, most: int | None = None, *, indent: str = "") -> list[Line]:

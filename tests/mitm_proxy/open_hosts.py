@@ -10,6 +10,7 @@ from twisted.internet.defer import Deferred
 
 from ironcurtain.mitm_proxy.limits import MitmLimits
 from ironcurtain.network.held import HeldConnections
+from ironcurtain.network.judge import AccountUse
 from ironcurtain.providers.provider import RequestRefusal
 from tests.mitm_proxy.messages import reply
 from tests.mitm_proxy.origin import OriginServer
@@ -36,8 +37,10 @@ class StubJudge:
         self.asked.append(("connect", host, port))
         return await self._answer("connect")
 
-    async def request(self, method: str, url: str, account: str = "", listed: bool = False) -> RequestRefusal | None:
-        self.asked.append((method, url, account, listed) if account else (method, url))
+    async def request(self, method: str, url: str, account: AccountUse | None = None) -> RequestRefusal | None:
+        used = () if account is None else (account.name, account.listed)
+        said = () if account is None or account.body is None else (account.body,)
+        self.asked.append((method, url, *used, *said))
         return await self._answer("request")
 
     def may_be_private(self, host: str, port: int) -> bool:

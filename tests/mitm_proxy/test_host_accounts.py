@@ -14,13 +14,13 @@ from twisted.trial.unittest import SynchronousTestCase
 from ironcurtain.container_agent.github import API, github_accounts, github_variables
 from ironcurtain.home.github_section import GitHub
 from ironcurtain.home.sections import SecretSource
-from ironcurtain.mitm_proxy.host_accounts import HostAccount
+from ironcurtain.mitm_proxy.host_accounts import BODY_LIMIT, HostAccount
 from ironcurtain.secrets.redaction import Secret
 from tests.mitm_proxy.client import Client
 from tests.mitm_proxy.messages import reply
 from tests.mitm_proxy.open_hosts import DENIED, OpenBase, get, port_of
 from tests.mitm_proxy.support import Bench, Shifted
-from tests.mitm_proxy.waiting import the_reactor
+from tests.mitm_proxy.waiting import the_reactor, until
 from tests.network.names import Names
 from tests.programs import program
 
@@ -78,6 +78,54 @@ class SwapTests(OpenBase):
         self.assertEqual((await client.response())[0], 403)
         self.assertEqual(bench.judge.asked[-1][2:], ("GitHub", False))
         self.assertEqual(bench.origin.got, b"")
+
+    async def test_the_judge_is_told_what_the_body_says_and_the_same_is_sent(self) -> None:
+        own = account()
+        bench, client, host = await self.inside(own)
+        body = b'{"title":  "Fix\\u0020it", "labels": ["bug"]}'
+        posted = get(
+            host, "/repos/me/shop/issues", f"Authorization: token {own.fake.reveal()}", method="POST", body=body
+        )
+        client.send(posted)
+        self.assertEqual((await client.response())[0], 200)
+        said = {"title": "Fix it", "labels": ["bug"]}
+        self.assertEqual(bench.judge.asked[-1][2:], ("GitHub", False, said))
+        self.assertTrue(bench.origin.got.endswith(body))
+        bench.judge.answers["request"] = DENIED
+        client.send(posted)
+        self.assertEqual((await client.response())[0], 403)
+        self.assertEqual(bench.origin.got.count(body), 1)
+
+    async def test_body_waits_for_the_person_and_later_requests_for_both(self) -> None:
+        own = account()
+        bench, client, host = await self.inside(own)
+        answer = bench.judge.ask("request")
+        token, chunked = f"Authorization: token {own.fake.reveal()}", "Transfer-Encoding: chunked"
+        client.send(get(host, "/repos/me/shop/issues", token, chunked, method="POST"))
+        client.send(b'7\r\n{"a": 1\r\n1\r\n}\r\n0\r\n\r\n' + get(host, "/next"))
+        await until(lambda: [each[2:] for each in bench.judge.asked[1:]] == [("GitHub", False, {"a": 1})])
+        self.assertEqual(bench.origin.got, b"")
+        del bench.judge.answers["request"]
+        answer.callback(None)
+        self.assertEqual([(await client.response())[0] for _ in range(2)], [200, 200])
+        self.assertIn(b"content-length: 8\r\n\r\n" + b'{"a": 1}', bench.origin.got)
+
+    async def test_bodies_that_nobody_can_be_shown_are_refused(self) -> None:
+        own = account()
+        token = f"Authorization: token {own.fake.reveal()}"
+        for status, body, more in (
+            (400, b'{"title": "a", "title": "b"}', ()),
+            (400, b'{"n": 1e999}', ()),
+            (400, b'{"t": "\\ud800"}', ()),
+            (400, b"title=a", ()),
+            (415, b"{}", ("Content-Encoding: gzip",)),
+            (413, b" " * (BODY_LIMIT + 1), ()),
+        ):
+            bench, client, host = await self.inside(own)
+            client.send(get(host, "/repos/me/shop/issues", token, *more, method="POST", body=body))
+            self.assertEqual((await client.response())[0], status, body[:40])
+            self.assertEqual((bench.origin.got, len(bench.judge.asked)), (b"", 1))
+            client.close()
 
     async def test_requests_without_the_token_get_none(self) -> None:
         bench, client, host = await self.inside(account())

@@ -17,6 +17,7 @@ from twisted.trial.unittest import TestCase
 from ironcurtain.network.access import Access, read_entry
 from ironcurtain.network.dialling import Dialer
 from ironcurtain.network.gateway import Gateway, WayOut, listeners
+from ironcurtain.network.judge import AccountUse
 from ironcurtain.network.listed import ListedJudge
 from ironcurtain.process.bounded import Bounds
 from ironcurtain.providers.provider import RequestRefusal
@@ -96,7 +97,7 @@ class Refusing:
         """Deny it."""
         return RequestRefusal(403, "denied", "rule says no") if host.startswith("denied") else None
 
-    async def request(self, method: str, url: str, account: str = "", listed: bool = False) -> RequestRefusal | None:
+    async def request(self, method: str, url: str, account: AccountUse | None = None) -> RequestRefusal | None:
         """Nobody asks."""
         raise AssertionError(url)
 

@@ -16,6 +16,7 @@ from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase, TestCase
 
 from ironcurtain.network.held import HeldConnections
+from ironcurtain.network.judge import AccountUse
 from ironcurtain.network.relay import AHEAD_LIMIT, Destination, Relay, Splice
 from ironcurtain.providers.provider import RequestRefusal
 from ironcurtain.services.stream import adopt, serve
@@ -48,7 +49,7 @@ class Judge:
         self.asked.append((host, port))
         return await self.answer
 
-    async def request(self, method: str, url: str, account: str = "", listed: bool = False) -> RequestRefusal | None:
+    async def request(self, method: str, url: str, account: AccountUse | None = None) -> RequestRefusal | None:
         """Nobody asks that of a relay."""
         raise AssertionError(url)
 

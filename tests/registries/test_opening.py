@@ -15,7 +15,7 @@ from ironcurtain.home.registry_sections import REGISTRIES, Registries
 from ironcurtain.home.sections import KeySettings
 from ironcurtain.http.head import RequestHead
 from ironcurtain.network.dialling import Dialer
-from ironcurtain.network.judge import NetworkJudge
+from ironcurtain.network.judge import AccountUse, NetworkJudge
 from ironcurtain.network.responder import LocalResponse
 from ironcurtain.providers.provider import RequestRefusal
 from ironcurtain.registries.npm import HOSTS
@@ -51,7 +51,7 @@ class Judge:
         self.asked.append((host, port))
         return self.answer
 
-    async def request(self, method: str, url: str, account: str = "", listed: bool = False) -> RequestRefusal | None:
+    async def request(self, method: str, url: str, account: AccountUse | None = None) -> RequestRefusal | None:
         return self.requests.get((method, url), self.answer)
 
     def may_be_private(self, host: str, port: int) -> bool:

@@ -52,6 +52,17 @@ class ShownTests(SynchronousTestCase):
         folded = ["  x = 1", "… that line 400 times", "  evil()", "  x = 1", "… that line 1,200 times"]
         self.assertEqual(lines, [*folded, "  y", "  y", "  y"])
 
+    def test_members_of_objects_and_lists_stand_below_each_other(self) -> None:
+        inner = {"title": "a\nb", "labels": ["x", "y"], "text": "long " * 8 + '"labels": []'}
+        lines = full_lines({"body": {"query": "{\n  me\n}\n", "variables": {"input": inner}, "n\ne": 1}}, 40)
+        shown = [
+            *('  "query":', "  | {", "  |   me", "  | }", "  | "),
+            *('  "variables":', '    "input":', '      "title":', "      | a", "      | b"),
+            *('      "labels": ["x","y"]', '      "text": "long long long long', "            long long long long"),
+            *('            \\"labels\\": []"', '  "n\\ne": 1'),
+        ]
+        self.assertEqual([unstyled(line) for line in lines[1:]], shown)
+
     def test_an_empty_text_is_told_from_no_text(self) -> None:
         self.assertEqual([unstyled(line) for line in key_lines({"content": ""}, 76)], ["content = an empty text"])
 
