@@ -140,17 +140,16 @@ def project(directory: Path, agree: bool | None) -> None:
     """
     Show what a project says about its containers, and decide.
 
-    The project in DIRECTORY says so in a devcontainer.json, or in the Dockerfile that config.toml names. Your answer
-    holds until any of it changes.
+    The project in DIRECTORY says so in a devcontainer.json, or in the Dockerfile that config.toml names. What its
+    containers stand on, and the commands to run in agents' sandboxes, are two questions. Your answers hold until
+    any of it changes.
     """
-    from ironcurtain.cli.project_box import decide, find
+    from ironcurtain.cli.project_box import decide_commands, decide_image, find
 
-    boxes, path = find(directory)
-    proposal = boxes.propose(path)
-    if proposal is None:
+    asked = find(directory)
+    says = [decide_image(asked, agree), decide_commands(asked, agree)]
+    if not any(says):
         click.echo("The project says nothing about its containers, or config.toml does not ask it.")
-        return
-    decide(boxes, path, proposal, agree)
 
 
 @images.command()

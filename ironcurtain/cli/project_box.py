@@ -1,11 +1,13 @@
-"""Ask whether containers are built as a project says."""
+"""Ask whether containers are built as a project says, and whether its commands are run in agents' sandboxes."""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -14,55 +16,87 @@ from ironcurtain.cli.questions import confirmed
 from ironcurtain.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from ironcurtain.container.project_box import ProjectBoxes, Proposal
+    from ironcurtain.container.project_box import ProjectBoxes
+    from ironcurtain.container.project_commands import ProjectCommands
 
 
-def find(directory: Path) -> tuple[ProjectBoxes, str]:
-    """:returns: what decides for projects, and the real path of one."""
+class Asked(NamedTuple):
+    """What is known of a project, by its real path."""
+
+    path: str
+    boxes: ProjectBoxes
+    commands: ProjectCommands
+
+
+def find(directory: Path) -> Asked:
+    """:returns: what decides for a project."""
     from ironcurtain.container.image_choices import find_choices
     from ironcurtain.container.project_box import ProjectBoxes
+    from ironcurtain.container.project_commands import ProjectCommands
 
     where = home()
     container = settings(where).settings.container
-    choices = find_choices(os.environ, container)
-    return ProjectBoxes(where, container, choices, os.environ), str(directory.resolve())
+    boxes = ProjectBoxes(where, container, find_choices(os.environ, container), os.environ)
+    return Asked(str(directory.resolve()), boxes, ProjectCommands(where, boxes))
 
 
-def ask_first(directory: Path, sandbox: str) -> None:
+def ask_first(directory: Path, sandbox: str, *, commands: bool) -> None:
     """
     Ask at the terminal whether a project's own words are used, if nobody has decided about them.
 
     :param sandbox: where the agent is to run; empty: in a container if there is an Engine.
+    :param commands: whether the session would run the project's commands.
     """
     from ironcurtain.container.engine import Engine
 
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return
     chosen = sandbox or settings(home()).settings.agents.sandbox
-    if chosen == "bubblewrap" or not (sys.stdin.isatty() and sys.stderr.isatty()):
-        return
-    if not chosen and not Engine.find(None, os.environ).has_socket:
-        return
-    boxes, path = find(directory)
-    try:
-        proposal = boxes.propose(path)
-    except ConfigurationError:
-        return  # the session says it
-    if proposal is not None and proposal.open:
-        decide(boxes, path, proposal, None)
+    in_container = chosen == "container" or (not chosen and Engine.find(None, os.environ).has_socket)
+    asked = find(directory)
+    with suppress(ConfigurationError):  # the session says it
+        if in_container and (proposal := asked.boxes.propose(asked.path)) is not None and proposal.open:
+            decide_image(asked, None)
+        if commands and (wanted := asked.commands.propose(asked.path)) is not None and wanted.known is None:
+            decide_commands(asked, None)
 
 
-def decide(boxes: ProjectBoxes, path: str, proposal: Proposal, answer: bool | None) -> None:
+def decide_image(asked: Asked, answer: bool | None) -> bool:
     """
-    Show a proposal whole, and keep what the person says.
+    Show whole what a project says about containers, and keep what the person says.
 
-    :param path: of the project.
-    :param answer: of the person; ``None``: ask.
+    :param answer: of the person; ``None``: ask, unless this was decided.
+    :returns: whether it says anything.
+    :raises ConfigurationError: it cannot be used.
     """
     from ironcurtain.container.project_box import shown
 
-    for line in shown(proposal):
+    if (proposal := asked.boxes.propose(asked.path)) is None:
+        return False
+    known = None if proposal.open else proposal.agreed
+    if (agreed := _answer(shown(proposal), "Build the agents' containers of this project so?", known, answer)) is None:
+        return True
+    asked.boxes.answer(asked.path, proposal, agreed=agreed)
+    return True
+
+
+def decide_commands(asked: Asked, answer: bool | None) -> bool:
+    """As :func:`decide_image`, for the commands that a project wants to be run."""
+    from ironcurtain.container.project_commands import shown_commands
+
+    if (proposal := asked.commands.propose(asked.path)) is None:
+        return False
+    question = "Run them in the sandboxes of this project's agents?"
+    if (agreed := _answer(shown_commands(proposal), question, proposal.known, answer)) is not None:
+        asked.commands.answer(proposal, agreed=agreed)
+    return True
+
+
+def _answer(lines: Sequence[str], question: str, known: bool | None, answer: bool | None) -> bool | None:
+    """:returns: what is to be kept; ``None``: it was decided before, which is said."""
+    for line in lines:
         print_lines(line, err=True)
-    if answer is None and not proposal.open:
-        click.echo("Used." if proposal.agreed else "Not used.", err=True)
-        return
-    agreed = confirmed("Build the agents' containers of this project so?", err=True) if answer is None else answer
-    boxes.answer(path, proposal, agreed=agreed)
+    if answer is None and known is not None:
+        click.echo("Used." if known else "Not used.", err=True)
+        return None
+    return confirmed(question, err=True) if answer is None else answer

@@ -165,7 +165,7 @@ def start(
     if place is not None and host is None and chosen != BUILT_IN:
         from ironcurtain.cli.project_box import ask_first
 
-        ask_first(place, sandbox or "")
+        ask_first(place, sandbox or "", commands=not pty)
     if resume is not None and task is None and not pty:
         for line in last_turns(session):
             print_lines(line, err=True)

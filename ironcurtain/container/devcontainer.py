@@ -1,7 +1,8 @@
 """
 Read a project's ``devcontainer.json`` as data: what an agent's image can take from it, and what it cannot.
 
-Nothing in it is run, and nothing in it opens the container: a project may have been written by an agent, or by anybody.
+Nothing in it opens the container, and reading it runs nothing: a project may have been written by an agent, or by
+anybody.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ IGNORED: Mapping[str, str] = {
     **dict.fromkeys(("containerUser", "remoteUser", "updateRemoteUserUID"), ELSEWHERE),
     **dict.fromkeys(("workspaceMount", "workspaceFolder", "overrideCommand", "shutdownAction"), ELSEWHERE),
     **dict.fromkeys(("forwardPorts", "appPort"), "containers have no network"),
+    "initializeCommand": "it would run on this machine",
+    "postAttachCommand": "no editor attaches; use postStartCommand",
     "remoteEnv": "use containerEnv",
     "secrets": "secrets of this machine do not get into containers",
     "features": (
@@ -37,14 +40,44 @@ IGNORED: Mapping[str, str] = {
 }
 """Members that have no effect, each with the reason."""
 
-COMMANDS = (
-    *("initializeCommand", "onCreateCommand", "updateContentCommand"),
-    *("postCreateCommand", "postStartCommand", "postAttachCommand"),
-)
-"""Members with commands."""
+ONCE = ("onCreateCommand", "updateContentCommand", "postCreateCommand")
+"""Members with commands for a new container, in the order in which they run."""
+
+EACH_START = ("postStartCommand",)
+"""Members with commands for each start of a container, which run after :data:`ONCE`."""
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SUBSTITUTED = "${"
+_SHELL = ("/bin/sh", "-c")
+
+
+class LifecycleCommand(msgspec.Struct, frozen=True):
+    """
+    A command that the file wants run inside the container.
+
+    :param member: its member in the file.
+    :param name: the name that it has there; empty: none.
+    :param argv: program and arguments.
+    """
+
+    member: str
+    name: str
+    argv: tuple[str, ...]
+
+    @property
+    def title(self) -> str:
+        """What it is called, not escaped."""
+        return f"{self.member} {self.name}".rstrip()
+
+    @property
+    def text(self) -> str:
+        """What it does, not escaped: a script of the shell as it is, else program and arguments as JSON."""
+        return self.argv[-1] if self.argv[:-1] == _SHELL else json_line(self.argv)
+
+    @property
+    def is_once(self) -> bool:
+        """Whether it is for a new container only."""
+        return self.member in ONCE
 
 
 class Devcontainer(msgspec.Struct, frozen=True):
@@ -58,7 +91,7 @@ class Devcontainer(msgspec.Struct, frozen=True):
     :param target: the stage of the Dockerfile that is built; empty: the last one.
     :param environment: variables for the agent's programs.
     :param left_out: what has no effect, in sentences.
-    :param commands: what the file wants to be run, as text by member. Nobody runs it.
+    :param commands: what the file wants to be run inside, in this order, by whoever got a person's agreement.
     """
 
     image: str
@@ -68,7 +101,7 @@ class Devcontainer(msgspec.Struct, frozen=True):
     target: str = ""
     environment: Mapping[str, str] = msgspec.field(default_factory=dict)
     left_out: tuple[str, ...] = ()
-    commands: Mapping[str, str] = msgspec.field(default_factory=dict)
+    commands: tuple[LifecycleCommand, ...] = ()
 
 
 def read_devcontainer(source: str, place: str, text: str) -> Devcontainer:
@@ -107,7 +140,7 @@ def read_devcontainer(source: str, place: str, text: str) -> Devcontainer:
         _text(source, build, "target", "build."),
         environment,
         (*_left_out(parsed, build), *lacking),
-        {member: _command(parsed[member]) for member in COMMANDS if parsed.get(member)},
+        tuple(_commands(source, parsed)),
     )
 
 
@@ -172,5 +205,13 @@ def _plain(source: str, value: str, member: str) -> str:
     return value
 
 
-def _command(value: Any) -> str:
-    return value if isinstance(value, str) else json_line(value)
+def _commands(source: str, parsed: Mapping[str, Any]) -> Iterator[LifecycleCommand]:
+    for member in (*ONCE, *EACH_START):
+        value = parsed.get(member) or {}
+        for name, each in value.items() if isinstance(value, dict) else [("", value)]:
+            argv = (*_SHELL, each) if isinstance(each, str) else tuple(each) if isinstance(each, list) else ()
+            if not all(argv) or not all(isinstance(word, str) and "\0" not in word for word in argv) or not argv:
+                raise ConfigurationError(
+                    source, "must be a command: text, or a list of texts", field=f"{member}.{name}".rstrip(".")
+                )
+            yield LifecycleCommand(member, name, argv)

@@ -15,31 +15,17 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
+from ironcurtain.container.agreements import ABSENT, Agreements, Answer
 from ironcurtain.container.build_context import read_below, read_context
 from ironcurtain.container.devcontainer import PLACES, Devcontainer, below_project, read_devcontainer
 from ironcurtain.container.dockerfiles import has_other_escape
 from ironcurtain.container.image_choices import Choices
 from ironcurtain.container.image_plans import DOCKERFILE, Box, Recipe, content
 from ironcurtain.errors import ConfigurationError, UsageError
-from ironcurtain.files.atomic import write_atomically
 from ironcurtain.home.container_section import ContainerSettings, Foundation, ProjectContainer
-from ironcurtain.home.layout import Home, private_directory, read_configuration
+from ironcurtain.home.layout import Home, read_configuration
 from ironcurtain.home.user_paths import user_path
 from ironcurtain.text.display import one_line, paragraphs
-
-ABSENT = "absent"
-"""In place of a digest: the project had no ``devcontainer.json``."""
-
-
-class Agreement(msgspec.Struct, frozen=True):
-    """
-    What a person said about what a project says.
-
-    :param digest: of all that an image would be built from, or :data:`ABSENT`.
-    """
-
-    digest: str
-    agreed: bool
 
 
 class Proposal(msgspec.Struct, frozen=True):
@@ -59,17 +45,17 @@ class Proposal(msgspec.Struct, frozen=True):
     digest: str
     configured: bool
     described: Devcontainer | None
-    known: Agreement | None
+    known: Answer | None
 
     @property
     def agreed(self) -> bool:
         """Whether it may be used."""
-        return self.configured if self.known is None else self.known == Agreement(self.digest, True)
+        return self.configured if self.known is None else self.known == Answer(self.digest, True)
 
     @property
     def open(self) -> bool:
         """Whether a person has to be asked."""
-        return not self.agreed and self.known != Agreement(self.digest, False)
+        return not self.agreed and self.known != Answer(self.digest, False)
 
 
 class ProjectBoxes:
@@ -79,7 +65,7 @@ class ProjectBoxes:
     """
 
     def __init__(self, home: Home, settings: ContainerSettings, choices: Choices, environ: Mapping[str, str]) -> None:
-        self._file, self._settings, self._choices = home.path / "images" / "projects.json", settings, choices
+        self._agreements, self._settings, self._choices = Agreements(home), settings, choices
         self._overridden = bool(environ.get("IRONCURTAIN_IMAGES_BASE"))
         self._languages_overridden = "IRONCURTAIN_IMAGES_LANGUAGES" in environ
 
@@ -97,8 +83,8 @@ class ProjectBoxes:
             return replace(usual, words=(reason,))
         proposal = self.propose(project)
         if proposal is None:
-            if own.devcontainer and not self._overridden and project not in self._agreements():
-                self._record(project, Agreement(ABSENT, True))
+            if own.devcontainer and not self._overridden and self._agreements.of(project).image is None:
+                self._agreements.set_image(project, Answer(ABSENT, True))
             return usual
         if proposal.agreed:
             if proposal.known is None:
@@ -117,18 +103,28 @@ class ProjectBoxes:
         :raises ConfigurationError: it cannot be used.
         """
         own = self._table(project)
-        if self._overridden or own.base or own.devcontainer is False:
-            return None
-        if own.dockerfile:
+        if own.dockerfile and not self._overridden and not own.base:
             return None if self._is_persons(own) else self._of_dockerfile(project, own)
+        found = self.described(project)
+        return None if found is None else self._of_devcontainer(project, *found, own)
+
+    def described(self, project: str) -> tuple[str, Devcontainer] | None:
+        """
+        :returns: a project's ``devcontainer.json``, and what it says; ``None``: there is none, or it is not asked.
+        :raises ConfigurationError: it is wrong.
+        """
+        own = self._table(project)
+        if self._overridden or own.base or own.dockerfile or own.devcontainer is False:
+            return None
         for place in PLACES:
             if (data := read_below(project, place)) is not None:
-                return self._of_devcontainer(project, place, data, own)
+                file = f"{project}/{place}"
+                return file, read_devcontainer(file, place, data.decode("utf-8", "replace"))
         return None
 
     def answer(self, project: str, proposal: Proposal, *, agreed: bool) -> None:
         """Keep what a person decided."""
-        self._record(project, Agreement(proposal.digest, agreed))
+        self._agreements.set_image(project, Answer(proposal.digest, agreed))
 
     def _unusable(self, project: str) -> str | None:
         """:returns: why a file that no setting names is not used, if it is wrong."""
@@ -180,9 +176,7 @@ class ProjectBoxes:
         recipe = self._read_recipe(project, "", path, own)
         return self._proposal(project, f"{project}/{path}", replace(self._usual(project), recipe=recipe), None, own)
 
-    def _of_devcontainer(self, project: str, place: str, data: bytes, own: Foundation) -> Proposal:
-        file = f"{project}/{place}"
-        found = read_devcontainer(file, place, data.decode("utf-8", "replace"))
+    def _of_devcontainer(self, project: str, file: str, found: Devcontainer, own: Foundation) -> Proposal:
         box = replace(self._usual(project), source=found.image, environment=found.environment)
         if found.dockerfile:
             recipe = self._read_recipe(project, found.context, found.dockerfile, own)
@@ -208,23 +202,8 @@ class ProjectBoxes:
         ]
         if described is not None:
             words += [f"{file}: {sentence}" for sentence in described.left_out]
-            words += [f"{file}: {name} is not run: {text}" for name, text in described.commands.items()]
         made = replace(box, source="" if recipe else box.source, project=project, words=tuple(map(one_line, words)))
-        return Proposal(file, made, digest, own.chooses, described, self._agreements().get(project))
-
-    def _agreements(self) -> dict[str, Agreement]:
-        text = read_configuration(self._file)
-        if text is None:
-            return {}
-        try:
-            return msgspec.json.decode(text, type=dict[str, Agreement])
-        except msgspec.DecodeError as e:
-            raise ConfigurationError(str(self._file), f"is not what IronCurtain writes: {e}; remove it") from None
-
-    def _record(self, project: str, agreement: Agreement) -> None:
-        private_directory(self._file.parent)
-        everything = {**self._agreements(), project: agreement}
-        write_atomically(self._file, msgspec.json.format(msgspec.json.encode(everything)))
+        return Proposal(file, made, digest, own.chooses, described, self._agreements.of(project).image)
 
 
 def shown(proposal: Proposal) -> Sequence[str]:

@@ -20,11 +20,13 @@ from ironcurtain.agents.streams.reports import Failed, Named, Report, Taken, Tur
 from ironcurtain.container.container import ProgramEnded, out_of_sight
 from ironcurtain.container.errors import ContainerDied, EngineUnavailable
 from ironcurtain.container.execution import shielded
+from ironcurtain.container.project_commands import CommandsProposal
 from ironcurtain.container_agent.agent_sandbox import AgentSandbox
 from ironcurtain.container_agent.conversation import Conversation
 from ironcurtain.container_agent.handed_over import HandedOver
 from ironcurtain.container_agent.output import tail
 from ironcurtain.container_agent.program import AgentProgram
+from ironcurtain.container_agent.project_setup import ProjectSetup
 from ironcurtain.container_agent.proxies import Proxies, Traffic
 from ironcurtain.container_agent.reporting import Reporting
 from ironcurtain.container_agent.sandbox_life import SandboxLife, limit_words
@@ -48,11 +50,13 @@ class Making(msgspec.Struct, frozen=True):
     :param container: creates a container without starting it; takes the function to call if it dies.
     :param place: writes the agent's files.
     :param orient: returns the orientation for the agent, once its tools are known.
+    :param commands: returns what the project wants to be run in new containers.
     """
 
     container: Callable[[Callable[[ContainerDied], None]], Awaitable[AgentSandbox]]
     place: Callable[[Facts], None]
     orient: Callable[[], Awaitable[str]]
+    commands: Callable[[], CommandsProposal | None]
 
 
 class _Started(msgspec.Struct, frozen=True):
@@ -86,6 +90,7 @@ class ContainerAgent:
         self._orient = making.orient
         self._conversation = Conversation(core, adapter, facts, making.place, answered, notice)
         self._sandboxes = SandboxLife(core, making.container, self._died)
+        self._setup = ProjectSetup(core, making.commands)
         self._running: Deferred[TurnOver] | None = None
         self._started: _Started | None = None
         self._handed = HandedOver()
@@ -124,6 +129,10 @@ class ContainerAgent:
         if self._proxies.dead:
             raise SessionError("MESSAGE_FAILED", self._proxies.dead)
         container = await self._sandboxes.roomy()
+        try:
+            await self._setup.run(container)
+        except (ContainerDied, EngineUnavailable) as e:
+            raise self._lost(e) from None
         await conversation.orient(self._orient)
         started = await self._program_in(container)
         said = self._handed.begin(message, conversation.notice if command is None else "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -23,8 +24,11 @@ from ironcurtain.audit.chain import read_record
 from ironcurtain.container.container import Container
 from ironcurtain.container.engine import Engine
 from ironcurtain.container.errors import ContainerDied
+from ironcurtain.container.image_choices import find_choices
 from ironcurtain.container.image_plans import Box
 from ironcurtain.container.own_path import agent_directory, obstacle
+from ironcurtain.container.project_box import ProjectBoxes
+from ironcurtain.container.project_commands import CommandsProposal, ProjectCommands
 from ironcurtain.container.proxy_listener import ProxyListener
 from ironcurtain.container.screened import ScreenedContainer
 from ironcurtain.container.sidecar import Sidecar, SocketWay
@@ -48,6 +52,7 @@ from ironcurtain.container_agent.provision import (
 from ironcurtain.container_agent.proxies import Proxies, Spent, Traffic, known_prices, spent_before
 from ironcurtain.container_agent.screen import OnEnd, ScreenAgent, ScreenMaking
 from ironcurtain.container_agent.surroundings import Surroundings, workspace_names
+from ironcurtain.errors import ConfigurationError
 from ironcurtain.home.container_section import ContainerSettings
 from ironcurtain.home.sections import Provider
 from ironcurtain.http.host_patterns import HostPatterns
@@ -83,6 +88,12 @@ class Images(Protocol):
 
     async def ensure(self, agent: str, progress: Callable[[str], None], box: Box) -> str:
         """:returns: a reference to an agent's image, which is built if necessary."""
+
+
+def _project(core: Core) -> str:
+    """:returns: the real path of the person's project; empty: only the agent wrote to the workspace."""
+    persons = core.request.workspace is not None or "repo" in core.request.options
+    return str(core.workspace.resolve()) if persons else ""
 
 
 class ContainerKind:
@@ -174,12 +185,17 @@ class ContainerKind:
         answered = any(not turn.error for turn in turns)
         place, orient = partial(self._given.place, core), partial(self._orientation, core, proxies)
         if (size := core.request.terminal) is not None:
+            with suppress(ConfigurationError):  # it is of no use here
+                if self._commands(core) is not None:
+                    core.emit(
+                        events.Notice(text="with --pty, no command of devcontainer.json is run: run them yourself")
+                    )
             screened = partial(self._in_bubblewrap_terminal if in_bubblewrap else self._screened, core, proxies)
             screening = ScreenMaking(screened, place, orient, self._screens.open)
             first = not answered and not (core.resumed and proxies.spent.steps)
             return ScreenAgent(core, proxies, self._adapter, facts, screening, size, first)
         sandboxed = partial(self._in_bubblewrap if in_bubblewrap else self._container, core, proxies)
-        making = Making(sandboxed, place, orient)
+        making = Making(sandboxed, place, orient, partial(self._commands, core))
         notice = cut_off(turns)
         return ContainerAgent(core, proxies, self._adapter, facts, making, proxies.traffic, answered, notice)
 
@@ -303,9 +319,7 @@ class ContainerKind:
         clearing = Deferred.fromCoroutine(self._clear(core, engine))
         if core.request.resume:
             await clearing  # a container that a crash left has the same name
-        persons = core.request.workspace is not None or "repo" in core.request.options
-        project = str(core.workspace.resolve()) if persons else ""
-        box = self._images().choose(project, core.services.settings.container)
+        box = self._images().choose(_project(core), core.services.settings.container)
         for sentence in box.words:
             core.emit(events.Notice(text=sentence))
         image, processors = await self._image_and_processors(core, engine, box)
@@ -327,6 +341,13 @@ class ContainerKind:
             home=core.services.home.path,
             owner=identify(),
         )
+
+    def _commands(self, core: Core) -> CommandsProposal | None:
+        if not (project := _project(core)):
+            return None
+        home, settings = core.services.home, core.services.settings.container
+        boxes = ProjectBoxes(home, settings, find_choices(self._environ, settings), self._environ)
+        return ProjectCommands(home, boxes).propose(project)
 
     async def _image_and_processors(self, core: Core, engine: Engine, box: Box) -> tuple[str, float]:
         asking = Deferred.fromCoroutine(engine.processors())

@@ -83,6 +83,11 @@ class SessionPaths(msgspec.Struct, frozen=True):
         return self.directory / "agent-conversation"
 
     @property
+    def project_commands(self) -> Path:
+        """The digest of the project's commands for a new container that were run in this session."""
+        return self.directory / "project-commands"
+
+    @property
     def recording(self) -> Path:
         """The recording of the agent's terminal."""
         return self.directory / "recording.cast"

@@ -11,6 +11,7 @@ from ironcurtain.container.devcontainer import Devcontainer, read_devcontainer
 from ironcurtain.errors import ConfigurationError
 
 PLACE = ".devcontainer/devcontainer.json"
+SHELL = ("/bin/sh", "-c")
 
 
 def read(text: str) -> Devcontainer:
@@ -25,7 +26,7 @@ class ReadTests(SynchronousTestCase):
     def test_json_with_comments_names_an_image_and_variables(self) -> None:
         found = read('// mine\n{"image": "node:22", /* x */ "containerEnv": {"A": "b",},\n}')
         self.assertEqual((found.image, found.environment), ("node:22", {"A": "b"}))
-        self.assertEqual((found.left_out, found.commands), ((), {}))
+        self.assertEqual((found.left_out, found.commands), ((), ()))
 
     def test_paths_are_relative_to_the_file(self) -> None:
         found = read('{"build": {"dockerfile": "Dockerfile", "context": "..", "args": {"V": "1"}, "target": "dev"}}')
@@ -63,9 +64,29 @@ class ReadTests(SynchronousTestCase):
             self.assertTrue(any(line.startswith(f"{name} has no effect: ") for line in found.left_out), name)
         self.assertEqual(found.environment, {})
 
-    def test_commands_are_only_named(self) -> None:
-        found = read('{"image": "a", "postCreateCommand": "npm ci", "initializeCommand": {"x": ["rm", "-rf"]}}')
-        self.assertEqual(found.commands, {"postCreateCommand": "npm ci", "initializeCommand": '{"x":["rm","-rf"]}'})
+    def test_commands_have_three_forms_and_the_order_in_which_they_run(self) -> None:
+        found = read(
+            """{"image": "a", "postStartCommand": {"db": "start db", "web": ["web", "-p", "a b"]},
+                "postCreateCommand": "npm ci\\nnpm test", "onCreateCommand": ["make"], "updateContentCommand": ""}"""
+        ).commands
+        self.assertEqual([each.title for each in found][:2], ["onCreateCommand", "postCreateCommand"])
+        self.assertEqual([each.title for each in found][2:], ["postStartCommand db", "postStartCommand web"])
+        argvs = [("make",), (*SHELL, "npm ci\nnpm test"), (*SHELL, "start db"), ("web", "-p", "a b")]
+        self.assertEqual([each.argv for each in found], argvs)
+        shown = ['["make"]', "npm ci\nnpm test", "start db", '["web","-p","a b"]']
+        self.assertEqual([each.text for each in found], shown)
+        self.assertEqual([each.is_once for each in found], [True, True, False, False])
+
+    def test_commands_for_this_machine_or_an_editor_are_left_out(self) -> None:
+        found = read('{"image": "a", "initializeCommand": "rm -rf ~", "postAttachCommand": {"x": ["y"]}}')
+        self.assertEqual(found.commands, ())
+        self.assertIn("initializeCommand has no effect: it would run on this machine", found.left_out)
+        self.assertIn("postAttachCommand has no effect", " ".join(found.left_out))
+
+    def test_commands_that_are_none_are_refused(self) -> None:
+        values: tuple[Any, ...] = (7, ["a", 1], ["a", ""], {"x": {"y": "z"}}, {"x": []}, "a\0b", True)
+        for value in values:
+            self.assertIn("must be a command", self.refused(image="a", postCreateCommand=value), value)
 
     def test_variables_of_this_machine_get_nowhere(self) -> None:
         found = read('{"image": "a", "containerEnv": {"KEY": "${localEnv:API_KEY}", "B": "c"}}')

@@ -66,7 +66,9 @@ class CutOffTests(SynchronousTestCase):
         core = world.agents[-1].core
         assert core is not None
         traffic: Any = SimpleNamespace(begin=lambda: None, look=lambda: None, usage=Usage, cut=False)
-        making = Making(lambda died: succeed(cast(Any, container)), lambda facts: None, lambda: succeed("here"))
+        making = Making(
+            lambda died: succeed(cast(Any, container)), lambda facts: None, lambda: succeed("here"), lambda: None
+        )
         facts = Facts({"anthropic": "fake"}, "", "", 1.0, True)
         proxies: Any = SimpleNamespace(dead="")
         agent = ContainerAgent(core, proxies, ScriptAgent(), facts, making, traffic, True, notice)
