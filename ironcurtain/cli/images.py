@@ -144,7 +144,7 @@ def project(directory: Path, agree: bool | None) -> None:
     containers stand on, and the commands to run in agents' sandboxes, are two questions. Your answers hold until
     any of it changes.
     """
-    from ironcurtain.cli.project_box import decide_commands, decide_image, find
+    from ironcurtain.cli.project_questions import decide_commands, decide_image, find
 
     asked = find(directory)
     says = [decide_image(asked, agree), decide_commands(asked, agree)]

@@ -163,7 +163,7 @@ def start(
         check_screen(chosen)
     print_lines(f"Agent: {chosen} ({why})" if chosen else f"Agent: {why}", err=True)
     if place is not None and host is None and chosen != BUILT_IN:
-        from ironcurtain.cli.project_box import ask_first
+        from ironcurtain.cli.project_questions import ask_first
 
         ask_first(place, sandbox or "", commands=not pty)
     if resume is not None and task is None and not pty:

@@ -95,7 +95,7 @@ class Recipe(msgspec.Struct, frozen=True):
     target: str = ""
 
 
-class Box(msgspec.Struct, frozen=True):
+class Basis(msgspec.Struct, frozen=True):
     """
     What the image of an agent stands on.
 

@@ -24,7 +24,7 @@ from ironcurtain.container.image_plans import (
     NAME_LABEL,
     PROJECT_LABEL,
     VERSION_LABEL,
-    Box,
+    Basis,
     ImagePlan,
     Recipes,
     SourceImage,
@@ -90,27 +90,27 @@ class AgentImages:
     def __init__(self, engine: Engine, recipes: Recipes, choices: Choices) -> None:
         self._engine, self._recipes, self._choices = engine, recipes, choices
         self._builder = Builder(engine, choices)
-        self._usual = Box(choices.source, languages=choices.languages)
+        self._usual = Basis(choices.source, languages=choices.languages)
         self._source = choices.source or recipes.default_source
         self._one_at_a_time = DeferredLock()
 
-    async def ensure(self, agent: str, progress: Progress, box: Box | None = None) -> str:
+    async def ensure(self, agent: str, progress: Progress, basis: Basis | None = None) -> str:
         """
         Build an agent's image unless it is up to date.
 
         If several callers ask at the same time, one builds and the others wait.
 
-        :param box: what it stands on; ``None``: what this machine's settings say for all projects.
+        :param basis: what it stands on; ``None``: what this machine's settings say for all projects.
         :returns: its reference.
         :raises UsageError: there is no such agent.
         :raises NoRelease: no release of it is chosen for this architecture.
         :raises BuildFailed: a step failed.
         """
         self._recipes.check(agent)
-        box = box or self._usual
+        basis = basis or self._usual
         async with self._one_at_a_time:
-            source, base = await self._base(box, progress)
-            plan = self._recipes.agent(agent, base, source.architecture).of(box.project)
+            source, base = await self._base(basis, progress)
+            plan = self._recipes.agent(agent, base, source.architecture).of(basis.project)
             if not await self._builder.has(plan):
                 given = {"DOWNLOADER": await self._downloader(base, progress)} if plan.downloads else {}
                 await self._have(base, progress)
@@ -163,16 +163,16 @@ class AgentImages:
             (removed if await self._remove(name) else in_use).append(name)
         return Pruned(tuple(removed), tuple(in_use))
 
-    async def _base(self, box: Box, progress: Progress) -> tuple[SourceImage, ImagePlan]:
+    async def _base(self, basis: Basis, progress: Progress) -> tuple[SourceImage, ImagePlan]:
         """:returns: the image that a base image stands on, which is there, and that base image as planned."""
-        if box.recipe is None:
-            source = await self._builder.fetch(box.source or self._recipes.default_source, progress)
+        if basis.recipe is None:
+            source = await self._builder.fetch(basis.source or self._recipes.default_source, progress)
         else:
-            plain = [name for name in box.recipe.needs.images if "$" not in name]
+            plain = [name for name in basis.recipe.needs.images if "$" not in name]
             sources = [await self._builder.fetch(name, progress) for name in plain]
-            await self._have(plan := self._recipes.project(box.recipe, sources).of(box.project), progress)
+            await self._have(plan := self._recipes.project(basis.recipe, sources).of(basis.project), progress)
             source = await self._builder.fetch(plan.reference, progress)
-        return source, self._recipes.base(source, box.languages).of(box.project)
+        return source, self._recipes.base(source, basis.languages).of(basis.project)
 
     async def _downloader(self, base: ImagePlan, progress: Progress) -> str:
         downloader = self._recipes.downloader(base, self._choices.certificates)

@@ -14,7 +14,7 @@ import msgspec
 
 from ironcurtain.container.agreements import Agreements, Answer
 from ironcurtain.container.devcontainer import LifecycleCommand
-from ironcurtain.container.project_box import ProjectBoxes
+from ironcurtain.container.project_choices import ProjectChoices
 from ironcurtain.home.layout import Home
 from ironcurtain.text.display import one_line, paragraphs
 
@@ -49,11 +49,11 @@ class CommandsProposal(msgspec.Struct, frozen=True):
 
 class ProjectCommands:
     """
-    :param boxes: knows which files are read at all.
+    :param choices: knows which files are read at all.
     """
 
-    def __init__(self, home: Home, boxes: ProjectBoxes) -> None:
-        self._agreements, self._boxes = Agreements(home), boxes
+    def __init__(self, home: Home, choices: ProjectChoices) -> None:
+        self._agreements, self._choices = Agreements(home), choices
 
     def propose(self, project: str) -> CommandsProposal | None:
         """
@@ -61,7 +61,7 @@ class ProjectCommands:
         :returns: what it wants to be run; ``None``: nothing, or the settings do not ask it.
         :raises ConfigurationError: its file is wrong.
         """
-        found = self._boxes.described(project)
+        found = self._choices.described(project)
         if found is None or not found[1].commands:
             return None
         file, commands = found[0], found[1].commands

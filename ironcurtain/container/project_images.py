@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from ironcurtain.container.engine import Engine
 from ironcurtain.container.image_builder import Progress
 from ironcurtain.container.image_choices import find_choices, load_recipes
-from ironcurtain.container.image_plans import Box
+from ironcurtain.container.image_plans import Basis
 from ironcurtain.container.images import AgentImages
-from ironcurtain.container.project_box import ProjectBoxes
+from ironcurtain.container.project_choices import ProjectChoices
 from ironcurtain.container.published_images import PublishedImages
 from ironcurtain.home.container_section import ContainerSettings
 from ironcurtain.home.layout import Home
@@ -27,20 +27,20 @@ class ProjectImages:
         self._images = AgentImages(engine, recipes, find_choices(environ, settings))
         self._published = PublishedImages(engine, home, recipes.agents)
 
-    def choose(self, workspace: str, settings: ContainerSettings) -> Box:
-        """:returns: what images for a workspace stand on; see :meth:`ProjectBoxes.choose`."""
+    def choose(self, workspace: str, settings: ContainerSettings) -> Basis:
+        """:returns: what images for a workspace stand on; see :meth:`ProjectChoices.choose`."""
         choices = find_choices(self._environ, settings)
-        return ProjectBoxes(self._home, settings, choices, self._environ).choose(workspace)
+        return ProjectChoices(self._home, settings, choices, self._environ).choose(workspace)
 
-    async def ensure(self, agent: str, progress: Progress, box: Box) -> str:
+    async def ensure(self, agent: str, progress: Progress, basis: Basis) -> str:
         """
         :returns: a reference to an agent's image: a published one, else one that is built if necessary.
         :raises Unavailable: a published image cannot be had. None is built in its place.
         """
-        for reference in box.published:
+        for reference in basis.published:
             if (image := await self._published.have(reference)) is None:
                 progress(f"Fetching the image {reference}.")
                 image = await self._published.pull(reference)
             if image.agent == agent:
                 return image.reference
-        return await self._images.ensure(agent, progress, box)
+        return await self._images.ensure(agent, progress, basis)

@@ -25,9 +25,9 @@ from ironcurtain.container.container import Container
 from ironcurtain.container.engine import Engine
 from ironcurtain.container.errors import ContainerDied
 from ironcurtain.container.image_choices import find_choices
-from ironcurtain.container.image_plans import Box
+from ironcurtain.container.image_plans import Basis
 from ironcurtain.container.own_path import agent_directory, obstacle
-from ironcurtain.container.project_box import ProjectBoxes
+from ironcurtain.container.project_choices import ProjectChoices
 from ironcurtain.container.project_commands import CommandsProposal, ProjectCommands
 from ironcurtain.container.proxy_listener import ProxyListener
 from ironcurtain.container.screened import ScreenedContainer
@@ -83,10 +83,10 @@ AGENT = "the agent"
 class Images(Protocol):
     """The images of agents."""
 
-    def choose(self, workspace: str, settings: ContainerSettings) -> Box:
+    def choose(self, workspace: str, settings: ContainerSettings) -> Basis:
         """:returns: what the images for a workspace stand on, by its real path; empty: it is the session's own."""
 
-    async def ensure(self, agent: str, progress: Callable[[str], None], box: Box) -> str:
+    async def ensure(self, agent: str, progress: Callable[[str], None], basis: Basis) -> str:
         """:returns: a reference to an agent's image, which is built if necessary."""
 
 
@@ -319,10 +319,10 @@ class ContainerKind:
         clearing = Deferred.fromCoroutine(self._clear(core, engine))
         if core.request.resume:
             await clearing  # a container that a crash left has the same name
-        box = self._images().choose(_project(core), core.services.settings.container)
-        for sentence in box.words:
+        basis = self._images().choose(_project(core), core.services.settings.container)
+        for sentence in basis.words:
             core.emit(events.Notice(text=sentence))
-        image, processors = await self._image_and_processors(core, engine, box)
+        image, processors = await self._image_and_processors(core, engine, basis)
         around, further = self._given.make(core, proxies.authority)
         return describe(
             session_id=core.id,
@@ -330,7 +330,7 @@ class ContainerKind:
             command=command,
             tty=tty,
             account=core.account,
-            environment={**box.environment, **around, **github_variables(proxies.mitm.accounts), **environment},
+            environment={**basis.environment, **around, **github_variables(proxies.mitm.accounts), **environment},
             workspace=core.workspace.resolve(),
             places=workspace_names(core),
             further=(*further, Mount(str(core.paths.orientation / BUNDLE_NAME), SYSTEM_BUNDLE)),
@@ -346,14 +346,14 @@ class ContainerKind:
         if not (project := _project(core)):
             return None
         home, settings = core.services.home, core.services.settings.container
-        boxes = ProjectBoxes(home, settings, find_choices(self._environ, settings), self._environ)
-        return ProjectCommands(home, boxes).propose(project)
+        choices = ProjectChoices(home, settings, find_choices(self._environ, settings), self._environ)
+        return ProjectCommands(home, choices).propose(project)
 
-    async def _image_and_processors(self, core: Core, engine: Engine, box: Box) -> tuple[str, float]:
+    async def _image_and_processors(self, core: Core, engine: Engine, basis: Basis) -> tuple[str, float]:
         asking = Deferred.fromCoroutine(engine.processors())
         try:
             image = await self._images().ensure(
-                self._adapter.image, lambda line: core.emit(events.Progress(text=line)), box
+                self._adapter.image, lambda line: core.emit(events.Progress(text=line)), basis
             )
         except BaseException:
             asking.addErrback(lambda _: None)  # nobody waits for it any longer

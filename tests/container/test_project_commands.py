@@ -3,7 +3,7 @@ from __future__ import annotations
 from ironcurtain.container.project_commands import CommandsProposal, ProjectCommands, shown_commands
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.home.container_section import ContainerSettings
-from tests.container.test_project_box import USED, Case
+from tests.container.test_project_choices import USED, Case
 
 FILE = ".devcontainer.json"
 
@@ -17,7 +17,7 @@ class CommandsTests(Case):
 
     def propose(self, settings: ContainerSettings | None = None) -> CommandsProposal | None:
         """:returns: what the project wants to be run, as a new process has it."""
-        return ProjectCommands(self.home, self.boxes(settings)).propose(str(self.project))
+        return ProjectCommands(self.home, self.choices(settings)).propose(str(self.project))
 
     def proposal(self, settings: ContainerSettings | None = None) -> CommandsProposal:
         """:returns: what it wants, which is something."""
@@ -27,7 +27,7 @@ class CommandsTests(Case):
 
     def say(self, agreed: bool) -> None:
         """Answer the question about them."""
-        ProjectCommands(self.home, self.boxes()).answer(self.proposal(), agreed=agreed)
+        ProjectCommands(self.home, self.choices()).answer(self.proposal(), agreed=agreed)
 
     def test_nothing_runs_before_a_person_agreed_whatever_the_settings_say(self) -> None:
         for settings in (None, USED):

@@ -8,7 +8,7 @@ from twisted.internet.defer import Deferred
 
 from ironcurtain.container.dockerfiles import read_needs
 from ironcurtain.container.image_builder import BuildFailed
-from ironcurtain.container.image_plans import Box, Recipe
+from ironcurtain.container.image_plans import Basis, Recipe
 from ironcurtain.container.images import MISSING, PROJECTS
 from tests import engine as test_engine
 from tests.container.test_images import ImageCase
@@ -21,54 +21,54 @@ class ProjectImageTests(ImageCase):
         self.project = Path(tempfile.mkdtemp(prefix="ic-")).resolve()
         self.addCleanup(shutil.rmtree, self.project, ignore_errors=True)
 
-    def box(self, dockerfile: str, **files: bytes) -> Box:
+    def basis(self, dockerfile: str, **files: bytes) -> Basis:
         """:returns: what an image stands on that a project's Dockerfile describes."""
         text = dockerfile.replace("IMAGE", test_engine.image())
         recipe = Recipe("Dockerfile", {"Dockerfile": text.encode(), **files}, read_needs(text), "none")
-        return Box(recipe=recipe, project=str(self.project))
+        return Basis(recipe=recipe, project=str(self.project))
 
     async def test_an_agents_image_stands_on_what_the_dockerfile_describes(self) -> None:
-        box = self.box(
+        basis = self.basis(
             "FROM IMAGE AS tools\nRUN echo made >/made\nFROM IMAGE\nCOPY --from=tools /made /x/\nCOPY data /x/\n",
             data=b"1",
         )
-        reference = await self.images().ensure("toy", self.said.append, box)
+        reference = await self.images().ensure("toy", self.said.append, basis)
         container = await self.running(image=reference)
         self.assertEqual((await self.sh(container, "cat /x/made /x/data /toy")).out, "made\n1toy@1.0\n")
         self.assertEqual(self.leftovers(), [])
         self.said.clear()
-        self.assertEqual(await self.images().ensure("toy", self.said.append, box), reference)
+        self.assertEqual(await self.images().ensure("toy", self.said.append, basis), reference)
         self.assertEqual(self.said, [])
 
     async def test_other_files_make_another_image(self) -> None:
-        first = await self.images().ensure("toy", self.said.append, self.box("FROM IMAGE\nCOPY a /a\n", a=b"1"))
-        second = await self.images().ensure("toy", self.said.append, self.box("FROM IMAGE\nCOPY a /a\n", a=b"2"))
+        first = await self.images().ensure("toy", self.said.append, self.basis("FROM IMAGE\nCOPY a /a\n", a=b"1"))
+        second = await self.images().ensure("toy", self.said.append, self.basis("FROM IMAGE\nCOPY a /a\n", a=b"2"))
         self.assertNotEqual(first, second)
 
     async def test_steps_have_no_network(self) -> None:
-        box = self.box("FROM IMAGE\nRUN ls /sys/class/net | grep -v lo >/net; ip addr >>/net; true\n")
-        container = await self.running(image=await self.images().ensure("toy", self.said.append, box))
+        basis = self.basis("FROM IMAGE\nRUN ls /sys/class/net | grep -v lo >/net; ip addr >>/net; true\n")
+        container = await self.running(image=await self.images().ensure("toy", self.said.append, basis))
         self.assertNotIn("eth", (await self.sh(container, "cat /net")).out)
 
     async def test_nothing_that_waits_for_the_next_build_runs_there(self) -> None:
         """That one can have a network."""
-        box = self.box("FROM IMAGE\nONBUILD RUN ls /sys/class/net >/net\n")
+        basis = self.basis("FROM IMAGE\nONBUILD RUN ls /sys/class/net >/net\n")
         failed = await self.assertFailure(
-            Deferred.fromCoroutine(self.images().ensure("toy", self.said.append, box)), BuildFailed
+            Deferred.fromCoroutine(self.images().ensure("toy", self.said.append, basis)), BuildFailed
         )
         self.assertIn("ONBUILD", str(failed))
 
     async def test_a_step_that_fails_is_shown(self) -> None:
-        box = self.box("FROM IMAGE\nRUN echo no such tool; exit 3\n")
+        basis = self.basis("FROM IMAGE\nRUN echo no such tool; exit 3\n")
         failed = await self.assertFailure(
-            Deferred.fromCoroutine(self.images().ensure("toy", self.said.append, box)), BuildFailed
+            Deferred.fromCoroutine(self.images().ensure("toy", self.said.append, basis)), BuildFailed
         )
         self.assertIn("the image project could not be built", str(failed))
         self.assertIn("no such tool", str(failed))
 
     async def test_images_of_a_project_are_listed_and_go_with_it(self) -> None:
-        old = await self.images().ensure("toy", self.said.append, self.box("FROM IMAGE\nCOPY a /a\n", a=b"1"))
-        new = await self.images().ensure("toy", self.said.append, self.box("FROM IMAGE\nCOPY a /a\n", a=b"2"))
+        old = await self.images().ensure("toy", self.said.append, self.basis("FROM IMAGE\nCOPY a /a\n", a=b"1"))
+        new = await self.images().ensure("toy", self.said.append, self.basis("FROM IMAGE\nCOPY a /a\n", a=b"2"))
         states = {(image.state, image.reference) for image in await self.images().states() if image.agent == "toy"}
         self.assertEqual(states, {(MISSING, ""), (PROJECTS, old), (PROJECTS, new)})
         await self.images().prune()

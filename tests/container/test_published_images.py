@@ -7,7 +7,7 @@ from pathlib import Path
 
 from twisted.internet.defer import Deferred, maybeDeferred
 
-from ironcurtain.container.image_plans import Box
+from ironcurtain.container.image_plans import Basis
 from ironcurtain.container.project_images import ProjectImages
 from ironcurtain.container.published_images import PublishedImage, PublishedImages
 from ironcurtain.errors import Unavailable, UsageError
@@ -91,12 +91,12 @@ class PullTests(PublishedCase):
     async def test_a_removed_image_is_pulled_again_when_a_session_needs_it(self) -> None:
         reference, said = self.publish(), list[str]()
         images = ProjectImages(self.engine, self.home, ContainerSettings(), {})
-        self.assertEqual(await images.ensure("claude-code", said.append, Box(published=(reference,))), reference)
+        self.assertEqual(await images.ensure("claude-code", said.append, Basis(published=(reference,))), reference)
         self.assertEqual(said, [f"Fetching the image {reference}."])
-        self.assertEqual(await images.ensure("claude-code", said.append, Box(published=(reference,))), reference)
+        self.assertEqual(await images.ensure("claude-code", said.append, Basis(published=(reference,))), reference)
         self.assertEqual(len(said), 1)
         test_engine.call("DELETE", f"/images/{reference}?force=1")
-        await images.ensure("claude-code", said.append, Box(published=(reference,)))
+        await images.ensure("claude-code", said.append, Basis(published=(reference,)))
         self.assertEqual(len(said), 2)
 
     async def test_another_image_in_the_place_of_the_recorded_one_is_refused(self) -> None:

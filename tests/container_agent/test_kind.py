@@ -11,7 +11,7 @@ from twisted.python.failure import Failure
 from twisted.trial.unittest import TestCase
 
 from ironcurtain.container.engine import Engine
-from ironcurtain.container.image_plans import Box
+from ironcurtain.container.image_plans import Basis
 from ironcurtain.container_agent.kind import ContainerKind
 from ironcurtain.errors import Unavailable
 from ironcurtain.terminal.screen import Screens
@@ -49,7 +49,7 @@ class ImageTests(TestCase):
         assert core is not None
 
         class NoImages(SmallImages):
-            async def ensure(self, agent: str, progress: Callable[[str], None], box: Box) -> str:
+            async def ensure(self, agent: str, progress: Callable[[str], None], basis: Basis) -> str:
                 await silent.asked
                 raise Unavailable("no image")
 
@@ -58,7 +58,7 @@ class ImageTests(TestCase):
             ScriptAgent(), lambda: engine, NoImages, world.services, reactor, {}, Screens(cast(Any, reactor))
         )
         self.addCleanup(engine.close)
-        looking = Deferred.fromCoroutine(kind._image_and_processors(core, engine, Box()))
+        looking = Deferred.fromCoroutine(kind._image_and_processors(core, engine, Basis()))
         await self.assertFailure(looking, Unavailable)
         assert silent.transport is not None
         silent.transport.loseConnection()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ironcurtain.container.engine import Engine
 from ironcurtain.container.image_choices import find_choices
-from ironcurtain.container.project_box import ProjectBoxes
+from ironcurtain.container.project_choices import ProjectChoices
 from ironcurtain.container.project_commands import ProjectCommands
 from ironcurtain.home.container_section import ContainerSettings
 from ironcurtain.session import events
@@ -44,8 +44,8 @@ class SetupTests(ContainerTestCase):
 
     def decide(self, agreed: bool) -> None:
         """Answer the question about the commands."""
-        boxes = ProjectBoxes(self.home, ContainerSettings(), find_choices({}, ContainerSettings()), {})
-        commands = ProjectCommands(self.home, boxes)
+        choices = ProjectChoices(self.home, ContainerSettings(), find_choices({}, ContainerSettings()), {})
+        commands = ProjectCommands(self.home, choices)
         proposal = commands.propose(str(self.project))
         assert proposal is not None
         commands.answer(proposal, agreed=agreed)

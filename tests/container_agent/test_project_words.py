@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from ironcurtain.container.image_plans import Box
+from ironcurtain.container.image_plans import Basis
 from ironcurtain.home.container_section import ContainerSettings
 from ironcurtain.session import events
 from tests.container_agent.worlds import ContainerTestCase, SmallImages, World
@@ -9,9 +9,9 @@ from tests.container_agent.worlds import ContainerTestCase, SmallImages, World
 class WordyImages(SmallImages):
     """Images for projects that set variables."""
 
-    def choose(self, workspace: str, settings: ContainerSettings) -> Box:
+    def choose(self, workspace: str, settings: ContainerSettings) -> Basis:
         """:returns: what a devcontainer.json can say."""
-        return Box(environment={"OF_PROJECT": f"<{workspace}>", "HOME": "/evil"}, words=("FILE is used",))
+        return Basis(environment={"OF_PROJECT": f"<{workspace}>", "HOME": "/evil"}, words=("FILE is used",))
 
 
 class WordyWorld(World):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
-from ironcurtain.container.image_plans import Box
+from ironcurtain.container.image_plans import Basis
 from ironcurtain.home.sections import Agents, Resources
 from ironcurtain.home.settings import Settings
 from ironcurtain.session import events
@@ -24,7 +24,7 @@ INITIALIZE = {
 class SidecarImages(SmallImages):
     """One image that has what a sidecar needs."""
 
-    async def ensure(self, agent: str, progress: Callable[[str], None], box: Box) -> str:
+    async def ensure(self, agent: str, progress: Callable[[str], None], basis: Basis) -> str:
         """:returns: the image."""
         return engine.image("python3", "socat")
 

@@ -21,7 +21,7 @@ from ironcurtain.agents.adapter import Facts, File, Shareable
 from ironcurtain.agents.outcome import AgentAnswer, TurnFailed, TurnOutcome
 from ironcurtain.agents.streams.dialogue import WholeOutput
 from ironcurtain.container.engine import Engine
-from ironcurtain.container.image_plans import Box
+from ironcurtain.container.image_plans import Basis
 from ironcurtain.container_agent.kind import ContainerKind
 from ironcurtain.errors import IronCurtainError
 from ironcurtain.escalation import closing_numbers
@@ -98,11 +98,11 @@ class ScriptAgent:
 class SmallImages:
     """One small image for all agents and projects."""
 
-    def choose(self, workspace: str, settings: ContainerSettings) -> Box:
+    def choose(self, workspace: str, settings: ContainerSettings) -> Basis:
         """:returns: nothing in particular."""
-        return Box()
+        return Basis()
 
-    async def ensure(self, agent: str, progress: Callable[[str], None], box: Box) -> str:
+    async def ensure(self, agent: str, progress: Callable[[str], None], basis: Basis) -> str:
         """:returns: the image."""
         progress("looking for the image")
         return engine.image()

@@ -16,7 +16,7 @@ from ironcurtain.cli.questions import confirmed
 from ironcurtain.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from ironcurtain.container.project_box import ProjectBoxes
+    from ironcurtain.container.project_choices import ProjectChoices
     from ironcurtain.container.project_commands import ProjectCommands
 
 
@@ -24,20 +24,20 @@ class Asked(NamedTuple):
     """What is known of a project, by its real path."""
 
     path: str
-    boxes: ProjectBoxes
+    choices: ProjectChoices
     commands: ProjectCommands
 
 
 def find(directory: Path) -> Asked:
     """:returns: what decides for a project."""
     from ironcurtain.container.image_choices import find_choices
-    from ironcurtain.container.project_box import ProjectBoxes
+    from ironcurtain.container.project_choices import ProjectChoices
     from ironcurtain.container.project_commands import ProjectCommands
 
     where = home()
     container = settings(where).settings.container
-    boxes = ProjectBoxes(where, container, find_choices(os.environ, container), os.environ)
-    return Asked(str(directory.resolve()), boxes, ProjectCommands(where, boxes))
+    choices = ProjectChoices(where, container, find_choices(os.environ, container), os.environ)
+    return Asked(str(directory.resolve()), choices, ProjectCommands(where, choices))
 
 
 def ask_first(directory: Path, sandbox: str, *, commands: bool) -> None:
@@ -55,7 +55,7 @@ def ask_first(directory: Path, sandbox: str, *, commands: bool) -> None:
     in_container = chosen == "container" or (not chosen and Engine.find(None, os.environ).has_socket)
     asked = find(directory)
     with suppress(ConfigurationError):  # the session says it
-        if in_container and (proposal := asked.boxes.propose(asked.path)) is not None and proposal.open:
+        if in_container and (proposal := asked.choices.propose(asked.path)) is not None and proposal.open:
             decide_image(asked, None)
         if commands and (wanted := asked.commands.propose(asked.path)) is not None and wanted.known is None:
             decide_commands(asked, None)
@@ -69,14 +69,14 @@ def decide_image(asked: Asked, answer: bool | None) -> bool:
     :returns: whether it says anything.
     :raises ConfigurationError: it cannot be used.
     """
-    from ironcurtain.container.project_box import shown
+    from ironcurtain.container.project_choices import shown
 
-    if (proposal := asked.boxes.propose(asked.path)) is None:
+    if (proposal := asked.choices.propose(asked.path)) is None:
         return False
     known = None if proposal.open else proposal.agreed
     if (agreed := _answer(shown(proposal), "Build the agents' containers of this project so?", known, answer)) is None:
         return True
-    asked.boxes.answer(asked.path, proposal, agreed=agreed)
+    asked.choices.answer(asked.path, proposal, agreed=agreed)
     return True
 
 

@@ -20,7 +20,7 @@ from ironcurtain.container.build_context import read_below, read_context
 from ironcurtain.container.devcontainer import PLACES, Devcontainer, below_project, read_devcontainer
 from ironcurtain.container.dockerfiles import has_other_escape
 from ironcurtain.container.image_choices import Choices
-from ironcurtain.container.image_plans import DOCKERFILE, Box, Recipe, content
+from ironcurtain.container.image_plans import DOCKERFILE, Basis, Recipe, content
 from ironcurtain.errors import ConfigurationError, UsageError
 from ironcurtain.home.container_section import ContainerSettings, Foundation, ProjectContainer
 from ironcurtain.home.layout import Home, read_configuration
@@ -33,7 +33,7 @@ class Proposal(msgspec.Struct, frozen=True):
     What a project says.
 
     :param file: the file that says it.
-    :param box: what would be used.
+    :param basis: what would be used.
     :param digest: of all that this would be built from.
     :param configured: whether settings name it.
     :param described: its ``devcontainer.json``; ``None``: it is a Dockerfile.
@@ -41,7 +41,7 @@ class Proposal(msgspec.Struct, frozen=True):
     """
 
     file: str
-    box: Box
+    basis: Basis
     digest: str
     configured: bool
     described: Devcontainer | None
@@ -58,7 +58,7 @@ class Proposal(msgspec.Struct, frozen=True):
         return not self.agreed and self.known != Answer(self.digest, False)
 
 
-class ProjectBoxes:
+class ProjectChoices:
     """
     :param choices: this machine's settings.
     :param environ: the environment, which overrides what images stand on.
@@ -69,7 +69,7 @@ class ProjectBoxes:
         self._overridden = bool(environ.get("IRONCURTAIN_IMAGES_BASE"))
         self._languages_overridden = "IRONCURTAIN_IMAGES_LANGUAGES" in environ
 
-    def choose(self, project: str) -> Box:
+    def choose(self, project: str) -> Basis:
         """
         :param project: real path of a workspace; empty: it belongs to the session, and only its agent wrote there.
         :returns: what is used for it now.
@@ -89,7 +89,7 @@ class ProjectBoxes:
         if proposal.agreed:
             if proposal.known is None:
                 self.answer(project, proposal, agreed=True)
-            return proposal.box
+            return proposal.basis
         if not proposal.open:
             return replace(usual, words=(f"{proposal.file} is not used, as you decided",))
         advice = f"look at it, and decide, with: ironcurtain images project {project}"
@@ -146,14 +146,14 @@ class ProjectBoxes:
                 return settings
         return ProjectContainer()
 
-    def _usual(self, project: str) -> Box:
+    def _usual(self, project: str) -> Basis:
         """:returns: what the person's settings alone choose."""
         own, mine = self._table(project), self._project_settings(project)
         languages = self._choices.languages if mine.languages is None else mine.languages
         if self._languages_overridden:
             languages = self._choices.languages
         different = own is mine or languages != self._choices.languages
-        box = Box(
+        basis = Basis(
             self._choices.source if self._overridden or not own.base else own.base,
             languages=languages,
             published=mine.images or self._settings.images,
@@ -165,8 +165,8 @@ class ProjectBoxes:
             if text is None:
                 raise ConfigurationError(str(path), "does not exist")
             recipe = _recipe(str(path), str(path.parent), "", text, own.build_network)
-            return replace(box, source="", recipe=recipe)
-        return box
+            return replace(basis, source="", recipe=recipe)
+        return basis
 
     def _is_persons(self, own: Foundation) -> bool:
         return own.dockerfile.startswith(("/", "~"))
@@ -177,11 +177,11 @@ class ProjectBoxes:
         return self._proposal(project, f"{project}/{path}", replace(self._usual(project), recipe=recipe), None, own)
 
     def _of_devcontainer(self, project: str, file: str, found: Devcontainer, own: Foundation) -> Proposal:
-        box = replace(self._usual(project), source=found.image, environment=found.environment)
+        basis = replace(self._usual(project), source=found.image, environment=found.environment)
         if found.dockerfile:
             recipe = self._read_recipe(project, found.context, found.dockerfile, own)
-            box = replace(box, recipe=replace(recipe, arguments=found.arguments, target=found.target))
-        return self._proposal(project, file, box, found, own)
+            basis = replace(basis, recipe=replace(recipe, arguments=found.arguments, target=found.target))
+        return self._proposal(project, file, basis, found, own)
 
     def _read_recipe(self, project: str, context: str, path: str, own: Foundation) -> Recipe:
         data = read_below(project, path)
@@ -189,30 +189,32 @@ class ProjectBoxes:
             raise ConfigurationError(f"{project}/{path}", "does not exist")
         return _recipe(f"{project}/{path}", project, context, data.decode("utf-8", "replace"), own.build_network)
 
-    def _proposal(self, project: str, file: str, box: Box, described: Devcontainer | None, own: Foundation) -> Proposal:
-        recipe = box.recipe
-        values = {"source": box.source, **{f"env {name}": value for name, value in box.environment.items()}}
+    def _proposal(
+        self, project: str, file: str, basis: Basis, described: Devcontainer | None, own: Foundation
+    ) -> Proposal:
+        recipe = basis.recipe
+        values = {"source": basis.source, **{f"env {name}": value for name, value in basis.environment.items()}}
         if recipe is not None:
             values |= {"network": recipe.network, "target": recipe.target}
             values |= {f"arg {name}": value for name, value in recipe.arguments.items()}
         digest = content([recipe.files if recipe else {}], values)
-        of = f"the image {box.source}" if recipe is None else recipe.path
+        of = f"the image {basis.source}" if recipe is None else recipe.path
         words = [
             f"the container is built as {file} says, from {of}" if described else f"the container is built by {of}"
         ]
         if described is not None:
             words += [f"{file}: {sentence}" for sentence in described.left_out]
-        made = replace(box, source="" if recipe else box.source, project=project, words=tuple(map(one_line, words)))
+        made = replace(basis, source="" if recipe else basis.source, project=project, words=tuple(map(one_line, words)))
         return Proposal(file, made, digest, own.chooses, described, self._agreements.of(project).image)
 
 
 def shown(proposal: Proposal) -> Sequence[str]:
     """:returns: all that a person agrees to, in lines."""
-    box, lines = proposal.box, [f"{proposal.file} says what agents' containers of this project stand on:"]
-    if box.source:
-        lines.append(f"  image: {box.source}")
-    lines += [f"  variable: {name}={value}" for name, value in box.environment.items()]
-    if (recipe := box.recipe) is not None:
+    basis, lines = proposal.basis, [f"{proposal.file} says what agents' containers of this project stand on:"]
+    if basis.source:
+        lines.append(f"  image: {basis.source}")
+    lines += [f"  variable: {name}={value}" for name, value in basis.environment.items()]
+    if (recipe := basis.recipe) is not None:
         network = "without a network" if recipe.network == "none" else "with this machine's network"
         lines += [f"  {recipe.path}, built {network}:"]
         lines += [f"    {line}" for line in recipe.files[DOCKERFILE].decode("utf-8", "replace").split("\n")]
@@ -220,7 +222,7 @@ def shown(proposal: Proposal) -> Sequence[str]:
         lines += [f"  stage: {recipe.target}"] if recipe.target else []
         copied = sorted(set(recipe.files) - {DOCKERFILE})
         lines += [f"  copies: {path} ({len(recipe.files[path])} bytes)" for path in copied]
-    lines += [f"  {sentence.removeprefix(f'{one_line(proposal.file)}: ')}" for sentence in box.words[1:]]
+    lines += [f"  {sentence.removeprefix(f'{one_line(proposal.file)}: ')}" for sentence in basis.words[1:]]
     return [paragraphs(line) for line in (*lines, f"  digest: {proposal.digest[:16]}")]
 
 

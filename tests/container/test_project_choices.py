@@ -9,8 +9,8 @@ from pathlib import Path
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.container.image_choices import find_choices
-from ironcurtain.container.image_plans import Box
-from ironcurtain.container.project_box import ProjectBoxes, shown
+from ironcurtain.container.image_plans import Basis
+from ironcurtain.container.project_choices import ProjectChoices, shown
 from ironcurtain.errors import ConfigurationError, UsageError
 from ironcurtain.home.container_section import ContainerSettings, ProjectContainer
 from ironcurtain.home.layout import Home
@@ -30,23 +30,23 @@ class Case(SynchronousTestCase):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
 
-    def boxes(
+    def choices(
         self, settings: ContainerSettings | None = None, environ: Mapping[str, str] | None = None
-    ) -> ProjectBoxes:
+    ) -> ProjectChoices:
         """:returns: what decides, as a new process has it."""
         settings, environ = settings or ContainerSettings(), environ or {}
-        return ProjectBoxes(self.home, settings, find_choices(environ, settings), environ)
+        return ProjectChoices(self.home, settings, find_choices(environ, settings), environ)
 
-    def choose(self, settings: ContainerSettings | None = None, environ: Mapping[str, str] | None = None) -> Box:
+    def choose(self, settings: ContainerSettings | None = None, environ: Mapping[str, str] | None = None) -> Basis:
         """:returns: what is used for the project."""
-        return self.boxes(settings, environ).choose(str(self.project))
+        return self.choices(settings, environ).choose(str(self.project))
 
     def answer(self, agreed: bool) -> None:
         """Answer the question about the project."""
-        proposal = self.boxes().propose(str(self.project))
+        proposal = self.choices().propose(str(self.project))
         assert proposal is not None
         self.assertTrue(proposal.open)
-        self.boxes().answer(str(self.project), proposal, agreed=agreed)
+        self.choices().answer(str(self.project), proposal, agreed=agreed)
 
 
 USED = ContainerSettings(devcontainer=True)
@@ -58,17 +58,19 @@ class DevcontainerTests(Case):
         self.write(".devcontainer.json", '{"image": "node:22", "containerEnv": {"A": "b"}}')
 
     def test_without_a_persons_word_it_is_named_and_not_used(self) -> None:
-        box = self.choose()
-        self.assertEqual((box.source, dict(box.environment)), ("", {}))
+        basis = self.choose()
+        self.assertEqual((basis.source, dict(basis.environment)), ("", {}))
         self.assertIn(
-            ".devcontainer.json is not used: look at it, and decide, with: ironcurtain images project", box.words[0]
+            ".devcontainer.json is not used: look at it, and decide, with: ironcurtain images project", basis.words[0]
         )
 
     def test_an_answer_holds_until_the_file_changes(self) -> None:
         self.answer(True)
-        box = self.choose()
-        self.assertEqual((box.source, dict(box.environment), box.project), ("node:22", {"A": "b"}, str(self.project)))
-        self.assertIn("the container is built as", box.words[0])
+        basis = self.choose()
+        self.assertEqual(
+            (basis.source, dict(basis.environment), basis.project), ("node:22", {"A": "b"}, str(self.project))
+        )
+        self.assertIn("the container is built as", basis.words[0])
         self.write(".devcontainer.json", '{"image": "evil.example/stolen:secret"}')
         self.assertEqual(self.choose().source, "")
         self.answer(False)
@@ -86,7 +88,7 @@ class DevcontainerTests(Case):
         self.assertRaises(UsageError, self.choose, USED)
 
     def test_a_workspace_that_only_an_agent_wrote_says_nothing(self) -> None:
-        self.assertEqual(self.boxes(USED).choose("").source, "")
+        self.assertEqual(self.choices(USED).choose("").source, "")
         self.assertFalse((self.home.path / "images").exists())
 
     def test_a_wrong_file_stops_only_those_who_want_it(self) -> None:
@@ -108,7 +110,7 @@ class DevcontainerTests(Case):
         self.write("tool.sh", "echo")
         self.write("Dockerfile", "FROM debian:12\nRUN evil \x1b[2J\nCOPY tool.sh /x\n")
         self.write(".devcontainer.json", '{"build": {"dockerfile": "Dockerfile"}, "postCreateCommand": "npm ci"}')
-        proposal = self.boxes().propose(str(self.project))
+        proposal = self.choices().propose(str(self.project))
         assert proposal is not None
         text = "\n".join(shown(proposal))
         for words in (
@@ -120,7 +122,7 @@ class DevcontainerTests(Case):
         self.assertIn(proposal.digest[:16], text)
         before = proposal.digest
         self.write("tool.sh", "evil")
-        proposal = self.boxes().propose(str(self.project))
+        proposal = self.choices().propose(str(self.project))
         assert proposal is not None
         self.assertNotEqual(proposal.digest, before)
 
@@ -168,8 +170,8 @@ class DockerfileTests(Case):
         self.write("Dockerfile", "FROM debian:12\nADD https://a.example/x /x\n")
         wrong = self.assertRaises(ConfigurationError, self.choose, self.of_project(dockerfile="Dockerfile"))
         self.assertIn('build_network = "default"', str(wrong))
-        box = self.choose(self.of_project(dockerfile="Dockerfile", build_network="default"))
-        self.assertEqual(box.recipe and box.recipe.network, "default")
+        basis = self.choose(self.of_project(dockerfile="Dockerfile", build_network="default"))
+        self.assertEqual(basis.recipe and basis.recipe.network, "default")
 
     def test_what_the_engine_would_read_otherwise_is_refused(self) -> None:
         self.write("Dockerfile", "# Escape = `\nFROM debian:12\nRUN echo \\\nADD http://10.0.0.1/x /x\n")
@@ -189,13 +191,13 @@ class DockerfileTests(Case):
             base="debian:12", projects={str(self.project): ProjectContainer(base="node:22", languages=("go",))}
         )
         self.assertEqual((self.choose(settings).source, self.choose(settings).languages), ("node:22", ("go",)))
-        other = self.boxes(settings).choose(str(self.outside))
+        other = self.choices(settings).choose(str(self.outside))
         self.assertEqual((other.source, other.project), ("debian:12", ""))
 
     def test_the_environment_overrides_projects(self) -> None:
         self.write(".devcontainer.json", '{"image": "node:22"}')
-        box = self.choose(USED, {"IRONCURTAIN_IMAGES_BASE": "debian:13"})
-        self.assertEqual((box.source, box.project), ("debian:13", ""))
+        basis = self.choose(USED, {"IRONCURTAIN_IMAGES_BASE": "debian:13"})
+        self.assertEqual((basis.source, basis.project), ("debian:13", ""))
 
     def test_only_one_foundation_can_be_named(self) -> None:
         self.assertRaises(ValueError, ContainerSettings, base="a", dockerfile="b")
