@@ -22,7 +22,7 @@ from ironcurtain.shell.marks_watch import MarksWatch
 from ironcurtain.shell.messages import Action, InstructionDone, Message
 from ironcurtain.shell.relay import Relayed
 from ironcurtain.shell.terminal_mode import Left, ShellMode, TerminalHolder
-from ironcurtain.shell.typed_instructions import JOIN_SECONDS, LINE_SECONDS, TypedInstructions
+from ironcurtain.shell.typed_instructions import JOIN_SECONDS, LINE_SECONDS, TypedInstructions, for_line
 from ironcurtain.shell.waiting import Taken
 from ironcurtain.shell.wrapped import WrappedShell
 from ironcurtain.shell_integration.marks import (
@@ -355,14 +355,18 @@ class ShellAgent:
         if keys and not self._stopping:
             self.type(keys)
 
-    def suspend(self) -> None:
-        """Give the terminal back to the shell, until the user types an instruction; an empty one goes on."""
+    def suspend(self, rest: bytes = b"") -> None:
+        """
+        Give the terminal back to the shell, until the user types an instruction; an empty one goes on.
+
+        :param rest: keys that came in one read with the one that wants it.
+        """
         if self._holder.mode is ShellMode.AGENT and not self._runner.busy:
             if self.front_ends.agent_mode is not None:
                 self.front_ends.agent_mode.suspend()
             self._holder.mode = ShellMode.SUSPENDED
             self._flush()
-            self._type_again(Left())
+            self._type_again(for_line(rest))
 
     def _resume(self, text: str) -> None:
         self._holder.mode = ShellMode.AGENT

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from ironcurtain.shell_integration.fallback import FallbackInput, FallbackPrefix
 from ironcurtain.shell_integration.marks import MarkReader
 
-LINE_LIMIT = 4096
-"""Most bytes that are kept of a line."""
+AHEAD_LIMIT = 4096
+"""Most bytes of a line that was typed ahead, and is typed again."""
 
 
 @dataclass(slots=True)
@@ -34,5 +34,6 @@ class ShellStreams:
         """
         typed = FallbackInput(keys, b"", ()) if integrated else self.fallback.feed(keys, in_foreground())
         self.entered |= b"\r" in typed.forwarded
-        self.ahead = (self.ahead + typed.forwarded).replace(b"\n", b"\r").rpartition(b"\r")[2][-LINE_LIMIT:]
+        line = (self.ahead + typed.forwarded).replace(b"\n", b"\r").rpartition(b"\r")[2]
+        self.ahead = line[: AHEAD_LIMIT + 1]  # of a longer one it matters only that it is
         return typed

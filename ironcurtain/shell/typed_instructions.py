@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 
+from ironcurtain.shell.streams import AHEAD_LIMIT
 from ironcurtain.shell.terminal_mode import Left
 from ironcurtain.shell.waiting import Taken, WaitingInstructions
-from ironcurtain.terminal.keys import TypedReader
+from ironcurtain.terminal.key_reader import PASTE_SECONDS
+from ironcurtain.terminal.keys import TypedReader, stroke
 from ironcurtain.text.display import one_line
 
 LINE_SECONDS = 2.0
@@ -19,6 +22,20 @@ JOIN_SECONDS = 0.05
 
 UNTAKEN_SHOWN = 200
 """Most characters that are shown of what the agent did not take."""
+
+
+_LINE = re.compile(rb"(?:[^\x00-\x1f\x7f]|\x1b\[200~.*?(?:\x1b\[201~|\Z))*", re.DOTALL)
+"""What only adds to a line: characters, and pastes that are marked."""
+
+
+def for_line(keys: bytes) -> Left:
+    """
+    :param keys: that came in one read with the key that gives the terminal back. A person presses one at a time, so
+        that this may be a paste in a terminal that does not mark it: it runs nothing.
+    """
+    line = _LINE.match(keys)
+    end = line.end() if line is not None else 0
+    return Left(untaken=keys[end:], unread=keys[:end])
 
 
 class TypedInstructions:
@@ -36,6 +53,7 @@ class TypedInstructions:
         self._lines: list[str] = []
         self._timer: IDelayedCall | None = None
         self._keys = TypedReader()
+        self._followed_at = 0.0
 
     @property
     def in_paste(self) -> bool:
@@ -44,7 +62,12 @@ class TypedInstructions:
 
     def follow(self, keys: bytes) -> None:
         """:param keys: that the shell gets."""
-        self._keys.feed(keys)
+        now, before = self._clock.seconds(), self._followed_at
+        self._followed_at = now
+        if self.in_paste and stroke(keys) == ("ctrl-c", False) and now - before >= PASTE_SECONDS:
+            self._keys.end_paste()
+        else:
+            self._keys.feed(keys)
 
     def add(self, text: str) -> None:
         """:param text: what one of them says."""
@@ -68,7 +91,8 @@ class TypedInstructions:
         if left.untaken:
             text = one_line(left.untaken.decode("utf-8", "replace"), UNTAKEN_SHOWN)
             said.append(f"typed while the agent worked, and not taken: {text}")
-        if ahead and (left.unsent or any(byte < 0x20 or byte == 0x7F for byte in ahead)):
+        cut = len(ahead) > AHEAD_LIMIT
+        if ahead and (cut or left.unsent or any(byte < 0x20 or byte == 0x7F for byte in ahead)):
             said.append("the line that was typed ahead is in the shell's kill ring: Ctrl-Y brings it back")
             ahead = b""
         keys = f"{mark} {left.unsent}".encode() if left.unsent else ahead

@@ -94,12 +94,10 @@ class InlineAgentMode:
     def _act(self, wanted: list[Action | Local]) -> None:
         for each in wanted:
             if isinstance(each, Suspend):
-                self._agent.suspend()
+                self._agent.suspend(each.rest)
                 if self._shown:  # a command that is typed and does not run yet keeps the terminal
                     self._keyboard.untake(each.rest)
                     self._panel.hint = "a command begins: press Esc again when it has ended"
-                elif each.rest:
-                    self._agent.type(each.rest)
             elif isinstance(each, EditRequested):
                 self._edit(each)
             elif isinstance(each, ForwardedInput):

@@ -13,6 +13,9 @@ from ironcurtain.terminal.sequences import PASTE_BEGIN, PASTE_END
 ESCAPE_SECONDS = 0.05
 """How long the rest of a sequence may come after its first byte, which alone is the key Esc."""
 
+PASTE_SECONDS = 1.0
+"""How long a paste must be silent before Ctrl-C alone ends it: a terminal may have cut off its end."""
+
 LATE_SECONDS = 1.0
 """How long after Esc what looks like the rest of a sequence is taken for that, not for letters."""
 
@@ -70,6 +73,7 @@ class KeyReader:
         self._joined = bytearray()
         self._held_since: float | None = None
         self._escaped_at: float | None = None
+        self._fed_at = 0.0
 
     @property
     def due(self) -> float | None:
@@ -92,6 +96,13 @@ class KeyReader:
         :param now: in seconds of a clock that does not go back.
         """
         keys = self.tick(now)
+        silent, self._fed_at = now - self._fed_at, now
+        if self.pasting and stroke(data) == ("ctrl-c", False) and silent >= PASTE_SECONDS:
+            text = self._joined.removeprefix(PASTE_BEGIN) + self._pieces.end_paste()
+            cut = Key("paste", text.decode("utf-8", "replace"), data=PASTE_BEGIN + bytes(text) + PASTE_END)
+            self._joining = None
+            self._unread.clear()
+            return [cut, Key("ctrl-c", alone=True, data=data)]
         if self._held_since is not None and data:
             data, self._held_since = b"\x1b" + data, None
             self._unread.clear()

@@ -241,6 +241,15 @@ class TypedReader:
         """Whether a paste has begun and not ended."""
         return self._in_paste
 
+    def end_paste(self) -> bytes:
+        """
+        The end of a paste will not come.
+
+        :returns: what was read of it, and is in no piece yet.
+        """
+        rest, self._rest, self._in_paste = self._rest, b"", False
+        return rest
+
     def feed(self, read: bytes) -> list[InputPiece]:
         """
         :param read: the bytes of one read.

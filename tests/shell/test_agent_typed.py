@@ -7,9 +7,11 @@ from ironcurtain.session.events import Notice
 from ironcurtain.shell import messages
 from ironcurtain.shell.announcements import LOOK_SECONDS
 from ironcurtain.shell.messages import InstructionDone, Note, Steer
+from ironcurtain.shell.streams import AHEAD_LIMIT
 from ironcurtain.shell.terminal_mode import Left
 from ironcurtain.shell.typed_instructions import JOIN_SECONDS
 from ironcurtain.shell.wrapped import MARKS_SECONDS
+from ironcurtain.terminal.key_reader import PASTE_SECONDS
 from tests.shell.model import last_words, problems
 from tests.shell.wrapped import PASTING, PROMPT, AgentTestCase, mark, private
 
@@ -109,6 +111,24 @@ class AheadTests(AgentTestCase):
         self.turn()
         self.assertTrue(self.pty.typed.endswith(b"\x15"))
 
+    def test_a_long_one_is_not_typed_again_without_its_begin(self) -> None:
+        self.begin(b"rm -r build; " + b"x" * AHEAD_LIMIT)
+        self.says("So.")
+        self.assertTrue(self.pty.typed.endswith(b"\x15"))
+        self.assertIn(b"Ctrl-Y brings it back", self.eye.new())
+
+    def test_the_agent_begins_although_the_end_of_a_paste_does_not_come(self) -> None:
+        self.ready()
+        self.types(b"# one\r")
+        self.shows(PASTING, private("instruction", "# one"), PROMPT)
+        self.types(b"\x1b[200~make\rx")
+        self.clock.advance(PASTE_SECONDS)
+        self.types(b"\x03")
+        self.shows(PROMPT)
+        self.clock.advance(JOIN_SECONDS)
+        self.turn()
+        self.assertEqual(self.mode.noted, ["begin"])
+
     def test_with_a_note_they_are_said_to_be_in_the_kill_ring(self) -> None:
         self.begin(b"make tes")
         self.mode.left = Left(unsent="and the")
@@ -133,6 +153,40 @@ class AheadTests(AgentTestCase):
         typed = self.pty.typed
         self.pty.end(0)
         self.assertEqual(self.pty.typed, typed)
+
+
+class TogetherTests(AgentTestCase):
+    """Keys that come in one read with the one that gives the shell back, as in a paste that is not marked."""
+
+    def left(self, rest: bytes) -> tuple[bytes, bytes]:
+        """:returns: what the shell gets of them, and what is said."""
+        self.ready()
+        self.shows(PASTING)
+        self.instructs("look")
+        before = self.pty.typed
+        self.eye.new()
+        self.agent.suspend(rest)
+        return self.pty.typed[len(before) :], self.eye.new()
+
+    def test_they_run_nothing(self) -> None:
+        typed, said = self.left(b"rm -r x\rls\r")
+        self.assertEqual(typed, b"rm -r x")
+        self.assertIn(b"typed while the agent worked, and not taken: \\rls\\r", said)
+
+    def test_characters_are_on_the_line(self) -> None:
+        self.assertEqual(self.left("gr\u00fc\u00dfe".encode()), ("gr\u00fc\u00dfe".encode(), b"$ "))
+
+    def test_keys_with_control_are_not_pressed(self) -> None:
+        for key in (b"\n", b"\t", b"\x03", b"\x04", b"\x0f", b"\x7f", b"\x1bOA", b"\x1b[A", b"\x1b\r"):
+            with self.subTest(key):
+                self.setUp()
+                self.assertEqual(self.left(b"ls" + key + b"x")[0], b"ls")
+
+    def test_pastes_that_are_marked_are_whole(self) -> None:
+        for paste in (b"\x1b[200~a\rb\x1b[201~c", b"\x1b[200~a\rb"):
+            with self.subTest(paste):
+                self.setUp()
+                self.assertEqual(self.left(paste)[0], paste)
 
 
 class BackInTheShellTests(AgentTestCase):

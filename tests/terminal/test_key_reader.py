@@ -75,6 +75,24 @@ class KeyTests(SynchronousTestCase):
         for begin in (b"\x1b", b"\x1b[", b"\xc3"):
             self.assertEqual(KeyReader().feed(b"a" + begin, 0), [Key("a", "a")])
 
+    def test_ctrl_c_ends_a_paste_whose_end_does_not_come(self) -> None:
+        for pressed in (b"\x03", b"\x1b[99;5u"):
+            for begin in (b"\x1b[200~ls\r", b"\x1b[200~ls\r\x1b[20"):
+                reader = KeyReader()
+                self.assertEqual(reader.feed(begin, 0.0), [])
+                self.assertEqual(reader.feed(b"a", 5.0), [])
+                self.assertEqual(reader.feed(pressed, 5.9), [])  # too soon: it may be part of the paste
+                paste, key = reader.feed(pressed, 7.0)
+                self.assertEqual((paste.name, paste.text[:3]), ("paste", "ls\r"))
+                self.assertEqual((key.name, key.alone), ("ctrl-c", True))
+                self.assertEqual((reader.pasting, reader.unread), (False, b""))
+                self.assertEqual(reader.feed(b"a", 8.0), [Key("a", "a", alone=True)])
+
+    def test_ctrl_c_beside_other_bytes_of_a_paste_ends_nothing(self) -> None:
+        self.assertEqual(self.reader.feed(b"\x1b[200~ls\r", 0.0), [])
+        self.assertEqual(self.reader.feed(b"\x03\x03", 5.0), [])
+        self.assertTrue(self.reader.pasting)
+
     def test_a_string_that_no_terminal_sends_is_told_from_a_report(self) -> None:
         self.assertEqual(self.names(b"\x1bPrint this", b" page\r"), ["unknown", "enter"])
 
