@@ -29,6 +29,7 @@ from ironcurtain.files.locks import FileLock, Held
 from ironcurtain.home.layout import Home, find_home
 from ironcurtain.home.sections import Ssh
 from ironcurtain.home.user_paths import absolute_path, check_file_names
+from ironcurtain.services.steady_clock import use_steady_clock
 from ironcurtain.services.systemd import Systemd
 from ironcurtain.session.model import DAEMON_STOPS
 from ironcurtain.ssh.addresses import check, check_address
@@ -58,11 +59,11 @@ def require_asyncio_reactor() -> None:
     """:raises usage.UsageError: another reactor was installed first."""
     if "twisted.internet.reactor" not in sys.modules:  # install() would leave an event loop behind before it failed
         install()
-        return
     from twisted.internet import reactor
 
     if not isinstance(reactor, AsyncioSelectorReactor):
         raise usage.UsageError(f"needs --reactor=asyncio, found {type(reactor).__name__}")
+    use_steady_clock(reactor)
 
 
 class Options(usage.Options):

@@ -16,6 +16,7 @@ from twisted.internet.asyncioreactor import AsyncioSelectorReactor, install
 from twisted.internet.error import ReactorAlreadyInstalledError
 from twisted.trial.unittest import SkipTest
 
+from ironcurtain.services.steady_clock import use_steady_clock
 from tests import programs
 
 with suppress(ReactorAlreadyInstalledError):
@@ -25,6 +26,7 @@ from twisted.internet import reactor as _reactor
 
 assert isinstance(_reactor, AsyncioSelectorReactor), "run with pytest, or trial --reactor=asyncio"
 reactor: Any = _reactor
+use_steady_clock(reactor)
 
 LOOP = asyncio.get_event_loop_policy().get_event_loop()
 """The reactor's."""

@@ -15,6 +15,8 @@ from twisted.logger import ILogObserver, LogEvent, LogLevel, eventAsText, global
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
+from ironcurtain.services.steady_clock import use_steady_clock
+
 T = TypeVar("T")
 
 HANDLED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -37,6 +39,7 @@ def run(
     from twisted.internet import reactor as installed
 
     reactor: Any = installed
+    use_steady_clock(reactor)
     _quiet_log()
     outcome: list[Any] = []
     signals: list[int] = []

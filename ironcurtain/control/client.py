@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import time
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -22,7 +23,7 @@ from twisted.web.iweb import IAgentEndpointFactory
 from zope.interface import implementer
 
 from ironcurtain.control import wire
-from ironcurtain.control.host_numbers import of_host, on_host
+from ironcurtain.control.host_numbers import of_host, on_host, seconds_ahead
 from ironcurtain.errors import ProtocolViolation, Unavailable
 from ironcurtain.escalation import Outcome
 from ironcurtain.home.host_numbers import HostNumber
@@ -73,6 +74,7 @@ class ControlClient:
 
     def __init__(self, reactor: Any, path: str, who: Principal | None = None, host: str = "") -> None:
         self._path, self.host = path, host
+        self._ahead = 0.0
         who = who or (owner() if host else None)
         self._headers = {} if who is None else wire.principal_headers(who)
         connections = QuietConnectionPool(reactor, persistent=False)
@@ -259,16 +261,19 @@ class ControlClient:
     async def _request(self, method: str, path: str, body: msgspec.Struct | None) -> Any:
         data = None if body is None else msgspec.json.encode(body)
         try:
-            return await self._http.request(method, f"http://ironcurtain{path}", data=data, headers=self._headers)
+            response = await self._http.request(method, f"http://ironcurtain{path}", data=data, headers=self._headers)
         except ConnectingCancelledError:
             raise CancelledError from None
         except (ConnectError, ConnectionClosed, ResponseFailed, RequestTransmissionFailed) as e:
             if any(reason.check(CancelledError) for reason in getattr(e, "reasons", ())):
                 raise CancelledError from None
             raise self._unavailable(e) from None
+        if self.host:
+            self._ahead = seconds_ahead((response.headers.getRawHeaders(b"date") or [b""])[0], time.time())
+        return response
 
     def _from_host(self, value: T) -> T:
-        return of_host(self.host, value) if self.host else value
+        return of_host(self.host, value, self._ahead) if self.host else value
 
     def _unavailable(self, error: Exception) -> Unavailable:
         reasons: list[Failure] = getattr(error, "reasons", [])  # exceptions that only wrap others

@@ -6,20 +6,26 @@ import collections
 import contextlib
 import http.client
 import json
+import os
+import shutil
 import signal
 import socket
+import struct
 import subprocess
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest import SkipTest
 
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.control.wire import NAME_HEADER, ROLES_HEADER
+from tests.audit.doubles import scratch
 from tests.fleet.hosts import ME, Fleet, Host
 from tests.fleet.networks import Networks
 from tests.product import wait_until
+from tests.programs import program
 
 
 def deciding(host: Host, what: str, number: str) -> subprocess.Popen[str]:
@@ -144,3 +150,120 @@ class OwnerTests(SynchronousTestCase):
         self.assertEqual(told - recorded, {})
         self.assertLessEqual(recorded.total() - told.total(), 1)  # the owner was killed before it could say so
         self.assertEqual(laptop.waiting(), [])
+
+
+class DiskTests(SynchronousTestCase):
+    """The home of a host is a file system of its own, which is full for a while."""
+
+    def setUp(self) -> None:
+        self.fleet = Fleet(("laptop", "build-3"))
+        self.addCleanup(self.fleet.end)
+        home = self.fleet.hosts["build-3"].product.home
+        shutil.copytree(home, aside := home.with_name("aside"))
+        mount = ["mount", "-t", "tmpfs", "-o", "size=16m,mode=700", "none", str(home)]
+        if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode:
+            raise SkipTest("nothing can be mounted on this machine")
+        self.addCleanup(self.unmount, home)
+        shutil.copytree(aside, home, dirs_exist_ok=True)
+        self.fleet.begin()
+
+    def unmount(self, home: Path) -> None:
+        """Free the directory, once the daemon has left it."""
+        self.fleet.hosts["build-3"].end()
+        subprocess.run(["umount", "--lazy", str(home)], check=True)
+
+    def test_full_disk_loses_no_decision_and_ends_no_member(self) -> None:
+        laptop, build = self.fleet.hosts.values()
+        session = build.ask()
+        wait_until(lambda: build.asking and laptop.waiting() == ["build-3/1"])
+        filling = build.product.home / "filling"
+        with contextlib.suppress(OSError), filling.open("wb", buffering=0) as file:
+            while True:
+                file.write(bytes(4096))
+        self.assertEqual(laptop.product.run("approve", "build-3/1").returncode, 0)
+        self.assertIn("All done.", session.communicate()[0])
+        self.assertEqual(build.decisions, [f"approved {ME}@laptop"])  # the log keeps room for that
+        filling.unlink()
+        again = build.ask()
+        wait_until(lambda: build.asking and laptop.waiting() == ["build-3/2"])
+        self.assertEqual(laptop.product.run("approve", "build-3/2").returncode, 0)
+        self.assertIn("All done.", again.communicate()[0])
+        self.assertEqual(build.decisions, [f"approved {ME}@laptop"] * 2)
+        self.assertNotIn("Traceback", build.log.read_text())
+
+
+SHIFT = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/time.h>
+#include <time.h>
+
+static volatile long *shift;
+
+__attribute__((constructor)) static void begin(void) {
+    shift = mmap(NULL, sizeof(long), PROT_READ, MAP_SHARED, open(getenv("CLOCK_SHIFT"), O_RDONLY), 0);
+}
+int clock_gettime(clockid_t id, struct timespec *now) {
+    static int (*real)(clockid_t, struct timespec *);
+    if (!real) real = dlsym(RTLD_NEXT, "clock_gettime");
+    int failed = real(id, now);
+    if (!failed && shift && shift != MAP_FAILED && (id == CLOCK_REALTIME || id == CLOCK_REALTIME_COARSE))
+        now->tv_sec += *shift;
+    return failed;
+}
+time_t time(time_t *out) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (out) *out = now.tv_sec;
+    return now.tv_sec;
+}
+int gettimeofday(struct timeval *restrict out, void *restrict zone) {
+    struct timespec now;
+    int failed = clock_gettime(CLOCK_REALTIME, &now);
+    out->tv_sec = now.tv_sec, out->tv_usec = now.tv_nsec / 1000;
+    return failed;
+}
+"""
+"""A library that moves the clock of a process by the seconds in a file."""
+
+
+class ClockTests(SynchronousTestCase):
+    """The clock of a host is an hour fast, then an hour slow, and is set forward while something waits."""
+
+    def setUp(self) -> None:
+        place = scratch(self)
+        (place / "shift.c").write_text(SHIFT)
+        line = [program("cc"), "-shared", "-fPIC", "-o", str(place / "shift.so"), str(place / "shift.c"), "-ldl"]
+        subprocess.run(line, check=True)
+        self.shift = place / "shift"
+        self.move(3600)
+        self.fleet = Fleet(("laptop", "build-3"))
+        self.addCleanup(self.fleet.end)
+        build = self.fleet.hosts["build-3"]
+        build.product.environ |= {"LD_PRELOAD": str(place / "shift.so"), "CLOCK_SHIFT": str(self.shift)}
+        config = build.home.config.read_text()
+        build.home.config.write_text(config.replace("timeout_seconds = 3600", "timeout_seconds = 1800"))
+        self.fleet.begin()
+
+    def move(self, seconds: int) -> None:
+        """Move the clock, also of what runs."""
+        self.shift.touch()
+        with self.shift.open("r+b") as file:
+            file.write(struct.pack("l", seconds))
+
+    def test_question_waits_and_is_decided_whatever_the_clock_says(self) -> None:
+        laptop, build = self.fleet.hosts.values()
+        for number, (seconds, later) in enumerate(((3600, 7200), (-3600, 3600)), 1):
+            self.move(seconds)
+            session = build.ask()
+            wait_until(lambda: build.asking and laptop.waiting())
+            self.assertRegex(laptop.product.run("escalations").stdout, r"\((29|30) min left\)")
+            self.move(later)  # else it would expire now
+            self.assertEqual(laptop.product.run("approve", f"build-3/{number}").returncode, 0)
+            self.assertIn("All done.", session.communicate()[0])
+        self.assertEqual(build.decisions, [f"approved {ME}@laptop"] * 2)
+        self.assertTrue(laptop.sees("build-3", "here"))
+        self.assertTrue(build.sees("laptop", "here"))
