@@ -83,7 +83,7 @@ def prepare(paths: SessionPaths, account: Account) -> None:
         (passwd_file(paths), passwd_text(account.uid, account.gid)),
         (group_file(paths), group_text(account.gid)),
     ):
-        write_atomically(file, text.encode())
+        write_atomically(file, text.encode(), durable=False)  # the next start writes it anew
         file.chmod(0o444)
 
 
@@ -98,7 +98,7 @@ def repository_files(
     """
     files = {}
     for number, (path, content) in enumerate(repository.files_for(places, own).items()):
-        write_atomically(file := paths.users / f"repository-{number}", content)
+        write_atomically(file := paths.users / f"repository-{number}", content, durable=False)
         file.chmod(0o444)
         files[path] = str(file)
     return files

@@ -43,6 +43,7 @@ TOOL_ANNOTATIONS = "tool-annotations.json"
 """Names of the files with the lists and annotations of a compiled policy, in the same directory."""
 
 _T = TypeVar("_T")
+_Roles = tuple[Role, ...] | Conditional
 
 
 class _Document(Struct, frozen=True, forbid_unknown_fields=True):
@@ -255,12 +256,12 @@ def _annotations(source: _Source, data: Any) -> Annotations:
     return Annotations(servers)
 
 
-def _arguments(
-    source: _Source, arguments: Mapping[str, Any], place: Place
-) -> dict[str, tuple[Role, ...] | Conditional]:
-    return {
-        name: source.convert(roles, tuple[Role, ...] | Conditional, (*place, name)) for name, roles in arguments.items()
-    }
+def _arguments(source: _Source, arguments: Mapping[str, Any], place: Place) -> dict[str, _Roles]:
+    try:
+        converted: dict[str, _Roles] = source.convert(arguments, dict[str, _Roles], place)
+    except ConfigurationError:  # which argument is wrong is known only if each is converted by itself, as is slow
+        return {name: source.convert(roles, _Roles, (*place, name)) for name, roles in arguments.items()}
+    return converted
 
 
 def _read_json(path: Path) -> tuple[_Source, Any]:

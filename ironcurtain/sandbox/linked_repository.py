@@ -21,6 +21,7 @@ import msgspec
 
 from ironcurtain.errors import UsageError
 from ironcurtain.sandbox.pieces import all_names, names_in
+from ironcurtain.sandbox.spec import is_below
 from ironcurtain.text.display import one_line
 
 SETTINGS = {"gc.auto": "0", "maintenance.auto": "false", "safe.directory": "*"}
@@ -149,10 +150,11 @@ def _check_above(workspace: str, protected: Iterable[str]) -> None:
     """:raises ValueError: the workspace is a directory of a repository, but not its top."""
     if os.path.lexists(f"{workspace}/.git"):
         return
-    for above in PurePath(workspace).parents:
-        if any(PurePath(path).is_relative_to(above) for path in protected):
+    names = [str(PurePath(path)) for path in protected]
+    for above in map(str, PurePath(workspace).parents):
+        if any(is_below(name, above) for name in names):
             return  # such as a home, where a repository is rarely that of the projects in it
-        if os.path.lexists(above / ".git"):
+        if os.path.lexists(os.path.join(above, ".git")):
             raise ValueError(f"is missing: the workspace is a part of {above}; name that as the workspace")
 
 
