@@ -13,7 +13,7 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import msgspec
@@ -78,7 +78,7 @@ def _tried(account: Account | None, search: str) -> Trial:
     problems: dict[str, str] = {}
     for program in _programs(search):
         if (problem := _problem(program, account)) is None:
-            return Trial(replace(program, safe=is_safe(program)), tuple(problems.values()))
+            return Trial(replace(program, safe=cache(partial(is_safe, program))), tuple(problems.values()))
         problems.setdefault(problem.replace(program.path, ""), problem)  # two often fail for the same reason
     missing = "bubblewrap is not installed (Debian: apt-get install bubblewrap)"
     return Trial(None, tuple(problems.values()) or (missing,))

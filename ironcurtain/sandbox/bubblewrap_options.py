@@ -67,12 +67,12 @@ class Bubblewrap(msgspec.Struct, frozen=True):
 
     :param path: its absolute path.
     :param needs: further paths without which it does not start.
-    :param safe: whether it does not follow links to the host.
+    :param safe: returns whether it does not follow links to the host. Most sandboxes do not depend on it.
     """
 
     path: str
     needs: tuple[str, ...] = ()
-    safe: bool = False
+    safe: Callable[[], bool] = lambda: False
 
     def command(self, sandbox: Sandbox, argv: Sequence[str], descriptors: Mapping[int, int] = {}) -> list[str]:
         """
@@ -102,7 +102,7 @@ class Bubblewrap(msgspec.Struct, frozen=True):
         return {OPTIONS_DESCRIPTOR: _encoded(inner), OUTER_DESCRIPTOR: _encoded(outer), **numbered(sandbox)}
 
     def _nested(self, sandbox: Sandbox) -> bool:
-        return not self.safe and bool(sandbox.inner_mount_points())
+        return bool(sandbox.inner_mount_points()) and not self.safe()
 
 
 def holding() -> list[str]:

@@ -66,7 +66,7 @@ class BoundTests(SynchronousTestCase):
         self.assertTrue(said.endswith("ironcurtain\n"), said)
         program = tried(ACCOUNT).program
         assert program is not None
-        self.assertEqual(len(program.inputs(sandbox)) > len(program.inputs(self.sandbox)), not program.safe)
+        self.assertEqual(len(program.inputs(sandbox)) > len(program.inputs(self.sandbox)), not program.safe())
 
     def test_other_kinds_cannot_make_them(self) -> None:
         self.assertIn("its own path", container.inexpressible(self.sandbox) or "")

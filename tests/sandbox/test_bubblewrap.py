@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -246,12 +247,25 @@ class LinkTests(SynchronousTestCase):
         self.assertFalse(is_safe(Bubblewrap(str(follows))))
         self.assertTrue(is_safe(Bubblewrap(shutil.which("true") or "true")))
 
+    def test_programs_are_tried_for_it_only_where_it_matters(self) -> None:
+        asked: list[str] = []
+
+        def safe() -> bool:
+            asked.append("whether it is safe")
+            return False
+
+        bubblewrap = Bubblewrap("/bwrap", safe=safe)
+        bubblewrap.command(Sandbox(write=("/srv",), read=("/opt",)), ["/bin/true"])
+        self.assertEqual(asked, [])
+        bubblewrap.command(Sandbox(write=("/srv",), read=("/srv/a",)), ["/bin/true"])
+        self.assertEqual(asked, ["whether it is safe"])
+
 
 class SizeTests(SynchronousTestCase):
     def test_every_directory_in_memory_has_a_size(self) -> None:
         sandbox = Sandbox(write=("/srv",), read=("/srv/a",), home="/home/a")
         for safe in (True, False):
-            for options in Bubblewrap("/bwrap", safe=safe).inputs(sandbox).values():
+            for options in Bubblewrap("/bwrap", safe=partial(bool, safe)).inputs(sandbox).values():
                 words = options.decode().split("\0")
                 places = [index for index, word in enumerate(words) if word == "--tmpfs"]
                 self.assertTrue(places)

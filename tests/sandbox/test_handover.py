@@ -121,7 +121,7 @@ class HandoverTests(TestCase):
 
     def test_programs_in_nested_sandboxes_reach_the_listeners(self) -> None:
         program = tried(self.account).program
-        self.assertTrue(program is not None and (program.safe or self.nested().inner_mount_points()))
+        self.assertTrue(program is not None and (program.safe() or self.nested().inner_mount_points()))
         self.assertEqual(self.asked(self.nested()).split("\n")[:3], [str(PROXY), str(DATABASE), "re name"])
 
     async def test_the_reactor_takes_the_sockets_while_a_thread_runs_the_program(self) -> None:
