@@ -33,11 +33,13 @@ from ironcurtain.registries.registry import Store, local
 from ironcurtain.registries.releases import Release, publication
 from ironcurtain.registries.remembering import Remembered
 from ironcurtain.registries.semver import precedence
+from ironcurtain.text.display import one_line
 
 PROXY: Final = "proxy.golang.org"
 """The module proxy that ``go`` asks unless it is told otherwise."""
 
 _ANY, _JSON, _TEXT, _BYTES = "*/*", "application/json", "text/plain; charset=utf-8", "application/octet-stream"
+_SHOWN: Final = 100
 _PATHS: Final = "only modules and their checksums are open, for go mod download and go build"
 
 JUDGED_VERSIONS: Final = 10
@@ -145,6 +147,10 @@ class Go:
             info = _read_info(document.body)
         except (msgspec.DecodeError, UnicodeDecodeError):
             raise Unusable(f"{self._upstream.url} sent no version of {module}, but something else") from None
+        asked = path.rpartition("/")[2].removesuffix(".info")
+        if precedence(info.version) is None or (_is_canonical(asked) and escaped(info.version) != asked):
+            shown = one_line(info.version, _SHOWN)
+            raise Unusable(f"{self._upstream.url} sent another version of {module} than was asked for: {shown}")
         url = self._upstream.url + path
         release = Release(module, info.version, path.rpartition("/")[2], publication(info.time, now), None, url)
         self._known.put(path, {"": release}, now.timestamp())
@@ -155,6 +161,11 @@ class Go:
 
     def _is_young(self, release: Release) -> bool:
         return self._store.policy.is_young(release.published, self._store.now())
+
+
+def _is_canonical(version: str) -> bool:
+    """:returns: whether it is no name of a branch, and no tag for which Go has a version of its own."""
+    return precedence(version) is not None and "+" not in version
 
 
 def _words(body: bytes) -> list[str]:

@@ -56,7 +56,8 @@ class Store(Protocol):
 
         :param name: the package, normalised; empty for documents that belong to none.
         :param url: of the document at the upstream registry.
-        :returns: a document with status 200, or why there is none: what does not exist is refused with 404 and counted.
+        :returns: a document with status 200, or why there is none: what does not exist is refused with 404 and counted,
+            what cannot be used with 403.
         :raises FetchFailed: the upstream server has no answer.
         """
 

@@ -12,6 +12,7 @@ from ironcurtain.providers.provider import RequestRefusal
 from ironcurtain.registries.fetching import FetchFailed, Unusable
 from ironcurtain.registries.recording import PackageRecorder, RecordedRefusal
 from ironcurtain.registries.registry import Registry, local
+from ironcurtain.registries.store import UNUSABLE
 
 UNRECORDED = RequestRefusal(503, "audit-unavailable", "the audit log cannot be written: no further requests are made")
 """The response to every request while nothing can be recorded."""
@@ -54,7 +55,7 @@ class RegistryResponder:
         try:
             return await self._registry.answer(self._host, head)
         except Unusable as e:
-            return RequestRefusal(403, "registry-unusable", f"{e}.")
+            return RequestRefusal(403, UNUSABLE, f"{e}.")
         except FetchFailed as e:
             return RequestRefusal(502, "registry-failed", f"{e}.")
 

@@ -12,15 +12,18 @@ from ironcurtain.http.fields import Fields
 from ironcurtain.network.responder import LocalResponse
 from ironcurtain.providers.provider import RequestRefusal
 from ironcurtain.registries.allowance import Allowance
-from ironcurtain.registries.fetching import ByteStream, Document, Fetcher, FetchFailed, FileStream
+from ironcurtain.registries.fetching import ByteStream, Document, Fetcher, FetchFailed, FileStream, Unusable
 from ironcurtain.registries.policy import PackagePolicy
-from ironcurtain.registries.recording import PackageRecorder
+from ironcurtain.registries.recording import PackageRecorder, RecordedRefusal
 from ironcurtain.registries.releases import Digest, Release, publication
 from ironcurtain.registries.verifying import too_large, verified
 from ironcurtain.text.display import one_line
 
 _SHOWN = 214
 """Maximum length of a name in a message, in characters."""
+
+UNUSABLE = "package-unusable"
+"""The rule for what a registry has and what cannot be used."""
 
 _ABSENT = (HTTPStatus.NOT_FOUND, HTTPStatus.GONE)
 
@@ -51,7 +54,10 @@ class PackageStore:
         if refusal is not None:
             return self.refuse(refusal, name)
         self._recorder.request(name)
-        document = await self._fetcher.document(url, accept)
+        try:
+            document = await self._fetcher.document(url, accept)
+        except Unusable as e:
+            return self.refuse(RequestRefusal(HTTPStatus.FORBIDDEN, UNUSABLE, f"{e}."), name)
         if document.status == HTTPStatus.OK:
             return document
         return self._failed(document.status, name or url.rpartition("/")[2], url)
@@ -67,6 +73,15 @@ class PackageStore:
         if refusal := refusal or self._allowance.take_file():
             return self.refuse(refusal, release.name, release.version, release.file)
         self._recorder.request(release.name, release.version, release.file)
+        try:
+            return await self._fetched(release, content_type, dated_by_file, installs)
+        except Unusable as e:
+            refusal = RequestRefusal(HTTPStatus.FORBIDDEN, UNUSABLE, f"{e}.")
+            return self.refuse(refusal, release.name, release.version, release.file)
+
+    async def _fetched(
+        self, release: Release, content_type: str, dated_by_file: bool, installs: bool
+    ) -> LocalResponse | RequestRefusal:
         stream = await self._fetcher.file(release.url)
         try:
             if stream.status != HTTPStatus.OK:
@@ -83,7 +98,10 @@ class PackageStore:
             await stream.body.aclose()
             raise
         body = _Delivery(self._passed_on(release, stream.body, installs), stream.body)
-        await body.begin()  # a small file is verified now: a refusal tells clients more than a broken connection
+        try:
+            await body.begin()  # a small file is verified now: a refusal tells clients more than a broken connection
+        except Unusable as e:
+            return RecordedRefusal(HTTPStatus.FORBIDDEN, UNUSABLE, f"{e}.")
         return LocalResponse(200, "", (("content-type", content_type),), stream.length, body)
 
     def refuse(self, refusal: RequestRefusal, name: str, version: str = "", file: str = "") -> RequestRefusal:
@@ -105,7 +123,7 @@ class PackageStore:
                 async for piece in pieces:
                     yield piece
         except FetchFailed as e:
-            self._recorder.refused(release.name, release.version, release.file, "package-unusable", str(e))
+            self._recorder.refused(release.name, release.version, release.file, UNUSABLE, str(e))
             raise
 
     def _failed(self, status: int, what: str, url: str) -> RequestRefusal:

@@ -118,6 +118,17 @@ class GoTests(RegistryTestCase):
             self.upstream.contents[f"https://{PROXY}{MODULE}/@v/v3.0.0.info"] = body
             self.assertIn("sent no version", self.failure(self.registry, PROXY, f"{MODULE}/@v/v3.0.0.zip"))
 
+    def test_an_info_of_another_version_is_refused(self) -> None:
+        for version in ("v1.0.0", "v3.0.1", "../../v3.0.0", "master", "V3.0.0"):
+            self.upstream.contents[f"https://{PROXY}{MODULE}/@v/v3.0.0.info"] = info(version, OLD)
+            for kind in ("info", "mod", "zip"):
+                why = self.failure(self.registry, PROXY, f"{MODULE}/@v/v3.0.0.{kind}")
+                self.assertIn("sent another version of example.com/M", why)
+        self.upstream.contents[f"https://{PROXY}{MODULE}/@v/v3.0.0+meta.info"] = info(
+            "v2.9.9-0.20200101000000-0123", OLD
+        )
+        self.assertIn(b"v2.9.9", self.body(self.registry, PROXY, f"{MODULE}/@v/v3.0.0+meta.info"))
+
     def test_a_missing_module_is_a_404(self) -> None:
         self.assertEqual(self.refusal(self.registry, PROXY, "/example.com/none/@v/list").status, 404)
 

@@ -173,7 +173,9 @@ class LimitTests(NpmTestCase):
             Deferred.fromCoroutine(RegistryResponder("npm", registry, HOST, self.recorder).respond(head))
         )
         assert isinstance(answer, RequestRefusal)
-        self.assertEqual((answer.status, answer.code), (403, "registry-unusable"))
+        self.assertEqual((answer.status, answer.code), (403, "package-unusable"))
+        (recorded,) = [record for record in self.records("package-request") if record["decision"] == "deny"]
+        self.assertEqual((recorded["name"], recorded["release"], recorded["file"]), ("x", "1.0.0", "x-1.0.0.tgz"))
         self.assertIn("the file is larger than 1 MB (max_file_mb in [registries])", answer.reason)
 
 

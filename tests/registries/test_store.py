@@ -2,9 +2,7 @@ from __future__ import annotations
 
 from twisted.internet.defer import Deferred
 
-from ironcurtain.network.responder import LocalResponse
 from ironcurtain.providers.provider import RequestRefusal
-from ironcurtain.registries.fetching import FetchFailed
 from ironcurtain.registries.releases import Release, hex_digest
 from ironcurtain.registries.verifying import HELD_BACK, WrongDigest
 from tests.registries.upstream import OLD, RegistryTestCase, sha256, whole
@@ -17,25 +15,23 @@ class DeliveryTests(RegistryTestCase):
 
     name, normalise = "pypi", staticmethod(str)
 
-    answer: LocalResponse | RequestRefusal | None
-
-    def deliver(self, content: bytes) -> Deferred[bytes]:
-        """:returns: the file, whose digest is that of other content."""
+    def deliver(self, content: bytes) -> Deferred[bytes | RequestRefusal]:
+        """:returns: the file, whose digest is that of other content, or why it is refused."""
         self.upstream.contents[URL] = content
         release = Release("x", "1", "x-1.zip", OLD, hex_digest("sha256", sha256(b"other")), URL)
         store = self.store()
 
-        async def read() -> bytes:
-            self.answer = answer = await store.deliver(release, "application/zip")
-            return await whole(answer)
+        async def read() -> bytes | RequestRefusal:
+            answer = await store.deliver(release, "application/zip")
+            return answer if isinstance(answer, RequestRefusal) else await whole(answer)
 
-        self.answer = None
         return Deferred.fromCoroutine(read())
 
     def test_a_small_file_is_refused_before_the_response_begins(self) -> None:
-        self.failureResultOf(self.deliver(b"wrong"), WrongDigest)
-        self.assertIsNone(self.answer)
+        refusal = self.successResultOf(self.deliver(b"wrong"))
+        self.assertIn("the file has the digest", refusal.reason)
+        (record,) = [record for record in self.records("package-request") if record["decision"] == "deny"]
+        self.assertEqual((record["file"], record["rule"]), ("x-1.zip", "package-unusable"))
 
     def test_a_large_file_breaks_off_before_its_end(self) -> None:
-        self.failureResultOf(self.deliver(b"wrong" * HELD_BACK), FetchFailed)
-        self.assertIsNotNone(self.answer)
+        self.failureResultOf(self.deliver(b"wrong" * HELD_BACK), WrongDigest)

@@ -149,10 +149,14 @@ class RegistryTestCase(SynchronousTestCase):
         """:returns: why the answer to a GET, or its body, is broken off."""
         head = RequestHead("GET", path, path, "", ())
 
-        async def read() -> None:
-            await whole(await registry.answer(host, head))
+        async def read() -> str:
+            try:
+                answer = await registry.answer(host, head)
+                return answer.reason if isinstance(answer, RequestRefusal) else (await whole(answer)).decode()
+            except FetchFailed as e:
+                return str(e)
 
-        return str(self.failureResultOf(Deferred.fromCoroutine(read()), FetchFailed).value)
+        return self.successResultOf(Deferred.fromCoroutine(read()))
 
     def records(self, kind: str) -> list[dict[str, Any]]:
         """:returns: the records of a kind."""
