@@ -149,13 +149,17 @@ class InstalledTests(SynchronousTestCase):
     def later(self) -> None:
         """It goes on where it was; what fails says why; what it keeps is kept; and nothing can be reached."""
         for script, status, words in (
-            ("pwd; echo more >>~/notes.txt", 0, "/workspace/src\n"),
-            ("tail -n 1 ~/notes.txt", 0, "more\n"),
-            ("cat /etc/ironcurtain/orientation.md", 0, "only through the proxy that HTTP_PROXY"),
-            ("echo no such luck >&2; exit 3", 1, "exit status 3"),
-            ("true", 1, "it ended without an answer"),
-            ("curl -sS --noproxy '*' https://api.anthropic.com 2>&1 || echo not reached", 0, "not reached"),
+            ("pwd; echo more >>~/notes.txt", 0, ("/workspace/src\n",)),
+            ("echo no such luck >&2; exit 3", 1, ("exit status 3",)),
+            ("true", 1, ("it ended without an answer",)),
+            (
+                "tail -n 1 ~/notes.txt; cat /etc/ironcurtain/orientation.md;"
+                " curl -sS --noproxy '*' https://api.anthropic.com 2>&1 || echo not reached",
+                0,
+                ("more\n", "only through the proxy that HTTP_PROXY", "not reached"),
+            ),
         ):
             done = self.product.run("start", "-r", "last", script)
             self.assertEqual(done.returncode, status, done.stderr)
-            self.assertIn(words, done.stdout + done.stderr)
+            for said in words:
+                self.assertIn(said, done.stdout + done.stderr)
