@@ -76,7 +76,7 @@ def examine(where: Home) -> Iterator[Finding]:
         watchers,
         _desktop,
         _sandbox,
-        _models,
+        models,
         _accounts,
         _records,
         _sizes,
@@ -209,7 +209,8 @@ def _sandbox(where: Home) -> Iterator[Finding]:
     yield Finding("sandbox", HINT if weak else OK, detail, limits)
 
 
-def _models(where: Home) -> Iterator[Finding]:
+def models(where: Home) -> Iterator[Finding]:
+    """:returns: whether each model that is set can be asked."""
     from ironcurtain.llm.registry import backends_in_order
 
     found = settings(where).settings

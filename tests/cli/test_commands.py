@@ -17,8 +17,10 @@ from click.testing import CliRunner, Result
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.cli import COMMANDS, commands
+from ironcurtain.cli.doctor import models
 from ironcurtain.cli.output import print_text
 from ironcurtain.errors import ConfigurationError, UsageError
+from ironcurtain.home.layout import find_home
 from ironcurtain.process.accounts import Account
 from ironcurtain.sandbox import programs, promises
 from ironcurtain.sandbox.spec import Kind, Sandbox
@@ -224,6 +226,12 @@ class DoctorTests(CommandCase):
         environ = {**os.environ, **self.environ, **environ}
         return subprocess.run([ironcurtain, "doctor", *words], env=environ, capture_output=True, text=True, check=False)
 
+    def model(self) -> tuple[str, str]:
+        """:returns: what the doctor says about the model, asked without all else that it looks at."""
+        with CliRunner().isolation(env=self.environ):
+            (found,) = models(find_home(self.environ, os.getuid()))
+        return found.state, found.mend
+
     def states(self) -> dict[str, tuple[str, str]]:
         return {f["what"]: (f["state"], f["mend"]) for f in json.loads(self.doctor("--json").stdout)}
 
@@ -245,13 +253,13 @@ class DoctorTests(CommandCase):
             ('command = "cat x"', ("ok", "")),
         ):
             (self.home / "config.toml").write_text(f"[providers.anthropic]\nkey = {{ {key} }}\n")
-            self.assertEqual(self.states()["model"], wanted, key)
+            self.assertEqual(self.model(), wanted, key)
         (self.home / "config.toml").write_text('[providers.anthropic]\nkey = { file = "~/open key" }\n')
         self.assertIn(f"chmod 600 '{self.person}/open key'", self.doctor().stdout)
         self.assertEqual(self.states()["config.toml"][0], "wrong")
         (self.person / "open key").chmod(0o600)
         (self.home / "config.toml").write_text('[providers.anthropic]\nkey = { file = "~/open key" }\n')
-        self.assertEqual(self.states()["model"], ("ok", ""))
+        self.assertEqual(self.model(), ("ok", ""))
 
     def test_upstream_proxy_is_named_and_tried(self) -> None:
         found = json.loads(self.doctor("--json", HTTPS_PROXY="http://me:CANARY@127.0.0.1:1", NO_PROXY="").stdout)
@@ -266,7 +274,7 @@ class DoctorTests(CommandCase):
         self.home.mkdir(mode=0o700)
         for command, state in (("cat -", "ok"), ("no-such-model run", "hint"), ("", "hint"), ("cat 'x", "wrong")):
             (self.home / "config.toml").write_text(f'[model]\nbackend = "subprocess"\ncommand = "{command}"\n')
-            self.assertEqual(self.states()["model"][0], state, command)
+            self.assertEqual(self.model()[0], state, command)
 
     def test_each_model_of_a_list_is_looked_at(self) -> None:
         self.home.mkdir(mode=0o700)
