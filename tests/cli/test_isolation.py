@@ -53,7 +53,7 @@ class CommandTests(Case):
         link.symlink_to(self.workspace)
         startup = self.workspace / "startup.py"
         startup.write_text(CODE)
-        for environ in (
+        environs: tuple[dict[str, str], ...] = (
             {"PYTHONPATH": "/opt/other:"},
             {"PYTHONPATH": ":/opt/other"},
             {"PYTHONPATH": "/opt/a::/opt/b"},
@@ -69,8 +69,12 @@ class CommandTests(Case):
             {"PYTHONUSERBASE": "."},
             {"PYTHONBREAKPOINT": "startup.main", "PYTHONWARNINGS": "error::startup.X"},
             {"PYTHONPLATLIBDIR": "lib"},
-        ):
-            self.works(*self.product.command("sessions"), **environ)
+        )
+        for environ in environs:
+            self.works(*self.product.command("--version"), **environ)
+        paths = ":".join(environ.get("PYTHONPATH", ".") for environ in environs)
+        every = {name: value for environ in environs for name, value in environ.items()} | {"PYTHONPATH": paths}
+        self.works(*self.product.command("sessions"), **every)  # imports far more
 
     def test_command_through_a_link_and_through_the_search_path(self) -> None:
         self.plant(self.workspace, ("sitecustomize", "ironcurtain"))
