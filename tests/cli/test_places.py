@@ -92,13 +92,13 @@ class UnexpandedTests(Case):
         (person / "ws" / "PROMPT.md").write_text("go")
         (person / "ws" / "ralph.yml").write_text("max_iterations: 7\n")
         script = self.product.script({"text": "done"}, {"text": "done"}).removeprefix("scripted:")
-        name = Path(script).name
+        start = ("start", "--workspace=~/ws", f"--backend=scripted:~/{Path(script).name}", "go")
         for home in ("~", "$HOME", "${HOME}"):
             for words in (
                 ("policy", "check", f"--policy={home}/policy.toml"),
                 ("loop", "config", f"--config={home}/ws/ralph.yml"),
                 ("loop", "config", f"--workspace={home}/ws"),
-                ("start", f"--workspace={home}/ws", f"--backend=scripted:{home}/{name}", "go"),
+                *([start] if home == "~" else ()),
                 ("export", "last", f"{home}/out-{len(home)}"),
             ):
                 done = self.product.run(*words)
