@@ -74,7 +74,8 @@ class RefusalTests(ProductCase):
             checked = self.product.run("policy", "check")
             self.assertIn(why, checked.stdout + checked.stderr)
             self.assertIn(checked.returncode, (1, 78), checked.stdout)
-            for words in (("start", "--backend", backend, "do it"), ("mcp-proxy",)):
+            # One reader serves every command that begins a session.
+            for words in (("start", "--backend", backend, "do it"), *([("mcp-proxy",)] if line == 1 else ())):
                 done = self.product.run(*words)
                 self.assertEqual(done.returncode, 78, (text, done.stderr))
                 self.assertIn(f"{policy}:{line}: ", done.stderr)
