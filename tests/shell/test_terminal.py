@@ -115,6 +115,57 @@ class PlanTests(TerminalCase):
         decided = [(r["outcome"], r["by"]) for r in self.records() if r["kind"] == "decision"]
         self.assertEqual([outcome for outcome, _ in decided], ["approved", "approved"])
 
+    def test_a_command_that_runs_is_interrupted_and_the_shell_goes_on(self) -> None:
+        self.begin({"commands": [{"command": "sleep 1000", "purpose": "wait"}]})
+        self.terminal.type("# wait")
+        self.answer("a")
+        self.terminal.wait("^\\$ sleep 1000")
+        self.terminal.keys("C-c")
+        self.terminal.wait("interrupted")
+        self.terminal.type("echo still he''re")
+        self.terminal.wait("^still here")
+        self.leave()
+
+    def test_it_is_left_for_the_shell_and_comes_back(self) -> None:
+        self.begin(PLAN, THANKS)
+        self.terminal.type("# make two files")
+        self.terminal.wait("a allow all")
+        self.terminal.keys("C-z")
+        self.terminal.until(lambda: "a allow" not in self.terminal.text)
+        self.terminal.type("echo mean''while")
+        self.terminal.wait("^meanwhile")
+        self.terminal.type("#")
+        self.answer("a")
+        self.terminal.wait("Both are there")
+        self.leave()
+
+    def test_what_is_no_instruction_reaches_the_shell(self) -> None:
+        self.begin()
+        self.terminal.type("\\# a comment")
+        self.terminal.type("cat <<EOF")
+        self.terminal.type("# in a document")
+        self.terminal.type("EOF")
+        self.terminal.wait("^# in a document")
+        self.leave()
+
+
+class ZshTests(PlanTests):
+    """The same in zsh."""
+
+    shell = "zsh"
+
+
+class FishTests(PlanTests):
+    """The same in fish."""
+
+    shell, status = "fish", "$status"
+
+    test_what_is_no_instruction_reaches_the_shell = None  # type: ignore[assignment]  # fish has no here-documents
+
+
+class DecisionTests(TerminalCase):
+    """What the person or the policy decides, which is the same in each shell."""
+
     def test_denied_nothing_runs(self) -> None:
         self.begin(PLAN)
         self.terminal.type("# make two files")
@@ -149,30 +200,6 @@ class PlanTests(TerminalCase):
         self.assertFalse((self.product.project / "two").exists())
         self.leave()
 
-    def test_a_command_that_runs_is_interrupted_and_the_shell_goes_on(self) -> None:
-        self.begin({"commands": [{"command": "sleep 1000", "purpose": "wait"}]})
-        self.terminal.type("# wait")
-        self.answer("a")
-        self.terminal.wait("^\\$ sleep 1000")
-        self.terminal.keys("C-c")
-        self.terminal.wait("interrupted")
-        self.terminal.type("echo still he''re")
-        self.terminal.wait("^still here")
-        self.leave()
-
-    def test_it_is_left_for_the_shell_and_comes_back(self) -> None:
-        self.begin(PLAN, THANKS)
-        self.terminal.type("# make two files")
-        self.terminal.wait("a allow all")
-        self.terminal.keys("C-z")
-        self.terminal.until(lambda: "a allow" not in self.terminal.text)
-        self.terminal.type("echo mean''while")
-        self.terminal.wait("^meanwhile")
-        self.terminal.type("#")
-        self.answer("a")
-        self.terminal.wait("Both are there")
-        self.leave()
-
     def test_a_word_of_the_user_changes_the_plan(self) -> None:
         self.begin(PLAN, {"text": "Only one.", "expect": {"last_user_contains": "only the first"}})
         self.terminal.type("# make two files")
@@ -181,29 +208,6 @@ class PlanTests(TerminalCase):
         self.terminal.wait("Only one")
         self.assertFalse((self.product.project / "one").exists())
         self.leave()
-
-    def test_what_is_no_instruction_reaches_the_shell(self) -> None:
-        self.begin()
-        self.terminal.type("\\# a comment")
-        self.terminal.type("cat <<EOF")
-        self.terminal.type("# in a document")
-        self.terminal.type("EOF")
-        self.terminal.wait("^# in a document")
-        self.leave()
-
-
-class ZshTests(PlanTests):
-    """The same in zsh."""
-
-    shell = "zsh"
-
-
-class FishTests(PlanTests):
-    """The same in fish."""
-
-    shell, status = "fish", "$status"
-
-    test_what_is_no_instruction_reaches_the_shell = None  # type: ignore[assignment]  # fish has no here-documents
 
 
 class EndTests(TerminalCase):
