@@ -264,7 +264,11 @@ class Application:
         from ironcurtain.ssh.service import SshService
         from ironcurtain.ssh_programs import make_programs
 
-        programs = make_programs(self._reactor, self._home, self.operations, str(self._socket))
+        manager = self.manager
+        programs = make_programs(
+            *(self._reactor, self._home, self.operations, str(self._socket)),
+            lambda: manager.services.settings.audit.witness,
+        )
         service = SshService(self._reactor, self._home, self._ssh.listen, self._ssh.port, programs)
         await service.start()
         return service

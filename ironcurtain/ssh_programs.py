@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from typing import Any
+
+from twisted.internet.threads import deferToThreadPool
 
 from ironcurtain.console.console import Console
 from ironcurtain.control.client import ControlClient
@@ -18,16 +21,22 @@ from ironcurtain.operations.home_source import HomeSource
 from ironcurtain.operations.operations import Operations
 from ironcurtain.session.elsewhere import session_directory
 from ironcurtain.session.model import Ticket
+from ironcurtain.session.recorded_summary import summary_of
+from ironcurtain.session.summary import SessionSummary
+from ironcurtain.session.verification import verify_records
 from ironcurtain.ssh.attaching import Attaching
 from ironcurtain.ssh.channel import SessionChannel
 from ironcurtain.ssh.programs import OwnPrograms
 from ironcurtain.terminal.model import Mode
 
 
-def make_programs(reactor: Any, home: Home, operations: Operations, socket: str) -> OwnPrograms:
+def make_programs(
+    reactor: Any, home: Home, operations: Operations, socket: str, witnesses: Callable[[], Sequence[str]]
+) -> OwnPrograms:
     """
     :param operations: of this process.
     :param socket: its own control socket; other processes are reached by theirs.
+    :param witnesses: returns where the heads of the audit logs of this home go.
     :returns: the programs that run over SSH, for a logged-in key.
     """
 
@@ -61,4 +70,16 @@ def make_programs(reactor: Any, home: Home, operations: Operations, socket: str)
             return await copy_session(reactor, home, number, who)
         return session_directory(home, name)
 
-    return OwnPrograms(console, attaching.attach, source, files, time.time)
+    async def report(who: Principal, name: str) -> SessionSummary:
+        paths, number = await files(who, name), read_number(name)
+
+        def judge() -> SessionSummary:
+            if isinstance(number, HostNumber):
+                from ironcurtain.fleet.copies import verify_copy
+
+                return summary_of(verify_copy(home, number, paths))
+            return summary_of(*verify_records(home, witnesses(), chosen=[paths]).sessions)
+
+        return await deferToThreadPool(reactor, reactor.getThreadPool(), judge)  # a log is long
+
+    return OwnPrograms(console, attaching.attach, source, files, report, time.time)

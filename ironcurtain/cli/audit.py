@@ -15,7 +15,7 @@ from ironcurtain.cli.paths import UserPath
 from ironcurtain.cli.session_files import session_files, show_file
 from ironcurtain.errors import NotFound
 from ironcurtain.home.host_numbers import HostNumber, read_number
-from ironcurtain.text.display import one_line
+from ironcurtain.text.display import one_line, paragraphs
 
 if TYPE_CHECKING:
     from ironcurtain.session.verification import RecordsReport, SessionRecords
@@ -174,7 +174,8 @@ def _print(session: str, following: bool, json_output: bool) -> None:
 
     def show(line: bytes) -> None:
         if json_output:
-            click.echo(line.decode(errors="backslashreplace").rstrip("\n"))
+            written = line.decode(errors="backslashreplace").rstrip("\n")
+            click.echo(paragraphs(written) if sys.stdout.isatty() else written)  # another host writes what it likes
             return
         record = read_record(line.removesuffix(b"\n"))
         text = render(record) if record is not None else "       (no record)"

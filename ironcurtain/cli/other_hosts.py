@@ -10,14 +10,13 @@ from msgspec.structs import replace
 from ironcurtain.cli.output import print_lines
 from ironcurtain.cli.run import run
 from ironcurtain.errors import IronCurtainError
-from ironcurtain.fleet.copies import copy_session, key_of, numbers
-from ironcurtain.fleet.heads import heads_file
+from ironcurtain.fleet.copies import copy_session, numbers, verify_copy
 from ironcurtain.fleet.reach import require_member
 from ironcurtain.fleet.trust import read_trust
 from ironcurtain.home.host_numbers import HostNumber
 from ironcurtain.home.layout import Home
 from ironcurtain.home.session_paths import SessionPaths
-from ironcurtain.session.verification import SessionRecords, verify_records
+from ironcurtain.session.verification import SessionRecords
 from ironcurtain.text.display import one_line
 
 
@@ -30,7 +29,7 @@ def records_of_others(where: Home, chosen: Sequence[HostNumber] | None) -> tuple
     """
     require_member(where)
     copies = run(lambda reactor: _copied(reactor, where, chosen))
-    return tuple(_judged(where, number, paths) for number, paths in copies)
+    return tuple(verify_copy(where, number, paths) for number, paths in copies)
 
 
 async def _copied(
@@ -51,9 +50,3 @@ async def _copied(
             except IronCurtainError as e:
                 print_lines(f"Without {number}: {one_line(str(e), 300)}", err=True)
     return found
-
-
-def _judged(where: Home, number: HostNumber, paths: SessionPaths) -> SessionRecords:
-    key, heads = key_of(where, number), heads_file(where, number.host)
-    (judged,) = verify_records(where, (), chosen=[paths], key=key, fleet=heads if heads.exists() else None).sessions
-    return replace(judged, description={**judged.description, "number": number})

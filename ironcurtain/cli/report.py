@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,8 +13,6 @@ from ironcurtain.home.host_numbers import HostNumber, read_number
 from ironcurtain.text.display import one_line
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from ironcurtain.session.summary import SessionSummary
     from ironcurtain.session.verification import SessionRecords
 
@@ -34,10 +31,11 @@ def report(sessions: tuple[str, ...], since: str | None, everywhere: bool, form:
     Without SESSION, all sessions of the home are reported; build-3/12 is one of another machine of the fleet. HTML is
     one page without scripts: send it to a file. Exits with status 1 where 'audit verify' does.
     """
-    from ironcurtain.cli.session_report import as_html, as_text
     from ironcurtain.session.elsewhere import session_directory
+    from ironcurtain.session.recorded_summary import summary_of
     from ironcurtain.session.verification import RecordsReport, verify_records
     from ironcurtain.text.quantities import read_age
+    from ironcurtain.view.session_report import as_html, as_text
 
     if sessions and everywhere:
         raise click.UsageError("--all reports all sessions: omit SESSION")
@@ -54,7 +52,8 @@ def report(sessions: tuple[str, ...], since: str | None, everywhere: bool, form:
         others = records_of_others(where, None if everywhere else numbers)
         verified = RecordsReport(verified.sessions + others, verified.problems)
     oldest = time.time() - read_age(since) if since is not None else 0.0
-    found = [_summary(each) for each in verified.sessions if _used(each.paths.snapshot) >= oldest]
+    every = [(each, summary_of(each)) for each in verified.sessions]
+    found = [summary for each, summary in every if _used(each, summary) >= oldest]
     if form == "json":
         print_json(found)
     elif form == "html":
@@ -68,27 +67,11 @@ def report(sessions: tuple[str, ...], since: str | None, everywhere: bool, form:
         raise SystemExit(1)
 
 
-def _used(snapshot: Path) -> float:
+def _used(session: SessionRecords, summary: SessionSummary) -> float:
+    """:returns: when a session was used last, in seconds since the epoch."""
+    if isinstance(session.number, HostNumber):  # its files here are as old as the copy
+        return summary.used
     try:
-        return snapshot.stat().st_mtime
+        return session.paths.snapshot.stat().st_mtime
     except OSError:
         return 0.0
-
-
-def _summary(session: SessionRecords) -> SessionSummary:
-    from ironcurtain.session.history import read_turns
-    from ironcurtain.session.summary import summarize
-
-    records, turns = _records(session.paths.audit), read_turns(session.paths.history)
-    return summarize({**session.description, "id": session.id}, records, turns, session.log.intact, session.proved)
-
-
-def _records(path: Path) -> Iterator[dict[str, Any]]:
-    from ironcurtain.audit.chain import read_record
-
-    if path.is_symlink() or not path.is_file():
-        return
-    with path.open("rb") as lines:
-        for line in lines:
-            if (record := read_record(line.removesuffix(b"\n"))) is not None:
-                yield record

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from twisted.internet.task import deferLater
 from ironcurtain.audit.signing import VerifyingKey
 from ironcurtain.errors import NotFound
 from ironcurtain.files.atomic import write_atomically
+from ironcurtain.fleet.heads import heads_file
 from ironcurtain.fleet.mirror import SESSIONS_LIMIT
 from ironcurtain.fleet.reach import daemon_of
 from ironcurtain.fleet.serving import DAEMON, FILE_LIMIT, FILES, KINDS
@@ -20,6 +22,7 @@ from ironcurtain.home.host_numbers import HostNumber
 from ironcurtain.home.layout import Home, private_directory
 from ironcurtain.home.session_paths import SessionPaths
 from ironcurtain.operations import Principal
+from ironcurtain.session.verification import SessionRecords, verify_records
 
 FOLLOW_SECONDS = 1.0
 """Seconds between two looks at a file that is followed."""
@@ -71,6 +74,17 @@ async def follow_file(reactor: Any, home: Home, number: HostNumber, kind: str, s
             show(line + b"\n")
         if not content:
             await deferLater(reactor, FOLLOW_SECONDS, lambda: None)
+
+
+def verify_copy(home: Home, number: HostNumber, paths: SessionPaths) -> SessionRecords:
+    """
+    :param paths: the copy of a session.
+    :returns: its records, judged with the key of ``fleet.trust`` and with the heads that this host keeps.
+    :raises NotFound: its host is not there.
+    """
+    key, heads = key_of(home, number), heads_file(home, number.host)
+    (judged,) = verify_records(home, (), chosen=[paths], key=key, fleet=heads if heads.exists() else None).sessions
+    return replace(judged, description={**judged.description, "number": number})
 
 
 def key_of(home: Home, number: HostNumber) -> Path:

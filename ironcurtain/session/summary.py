@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -104,6 +105,12 @@ class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
     intact: bool
     proved: tuple[str, ...]
 
+    @property
+    def used(self) -> float:
+        """When it was used last, in seconds since the epoch, as its records say; 0: they do not."""
+        times = (self.started, self.ended, *(each.time for each in (*self.asked, *self.decided)))
+        return max(map(_seconds, times))
+
 
 def summarize(
     description: Record, records: Iterable[Record], turns: Sequence[Turn], intact: bool, proved: Iterable[str]
@@ -180,6 +187,13 @@ def _text(record: Record, name: str) -> str:
         return str(record.get(name, ""))[:TEXT_LIMIT]
     except ValueError:  # it has a number of thousands of digits
         return ""
+
+
+def _seconds(time: str) -> float:
+    try:
+        return datetime.fromisoformat(time).timestamp()
+    except (ValueError, OverflowError):
+        return 0.0
 
 
 def _tokens(usage: Usage) -> tuple[int, int]:

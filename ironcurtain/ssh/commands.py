@@ -27,6 +27,7 @@ _TARGETS = {
     "revoke": "N",
     "logs": "S",
     "audit": "S",
+    "report": "S",
 }
 """Each command with its argument: a session, an escalation's number, or nothing."""
 
@@ -46,7 +47,7 @@ _VALUES = {"--digest": "a digest, as escalations show N ends with it", "--sessio
 
 _KNOWN = (
     "console, attach S, observe S, sessions, stop S, escalations, escalations show N, approve N, deny N, "
-    "deny all, answer N NAME=VALUE ..., permissions, revoke N, logs S, audit S; without one: the console"
+    "deny all, answer N NAME=VALUE ..., permissions, revoke N, logs S, audit S, report S; without one: the console"
 )
 
 

@@ -22,6 +22,7 @@ from ironcurtain.operations.api import OversightApi
 from ironcurtain.operations.json_text import json_text
 from ironcurtain.operations.model import EscalationView, PermissionView
 from ironcurtain.session.model import SessionInfo
+from ironcurtain.session.summary import SessionSummary
 from ironcurtain.ssh.channel import ChannelProgram, SessionChannel
 from ironcurtain.ssh.commands import Command, parse
 from ironcurtain.terminal.model import Mode
@@ -35,6 +36,7 @@ from ironcurtain.view.escalations import (
     revoked,
     whole_lines,
 )
+from ironcurtain.view.session_report import as_text
 from ironcurtain.view.sessions import outside_sandboxes
 
 StartConsole = Callable[[Principal, SessionChannel], ChannelProgram]
@@ -94,6 +96,7 @@ class OwnPrograms:
     :param source: returns the lists and decisions for a principal.
     :param files: finds the files of a session for a principal, running or not, by number, id or ``last``; raises
         :class:`~ironcurtain.errors.NotFound`.
+    :param report: judges the log of such a session, and returns the session in numbers.
     :param now: returns seconds since the epoch.
     """
 
@@ -103,9 +106,11 @@ class OwnPrograms:
         attach: StartAttach,
         source: Callable[[Principal], OversightApi],
         files: Callable[[Principal, str], Awaitable[SessionPaths]],
+        report: Callable[[Principal, str], Awaitable[SessionSummary]],
         now: Callable[[], float],
     ) -> None:
         self._console, self._attach, self._source, self._files, self._now = console, attach, source, files, now
+        self._report = report
 
     async def open(self, who: Principal, command: bytes | None, channel: SessionChannel) -> ChannelProgram:
         """
@@ -120,12 +125,16 @@ class OwnPrograms:
         if asked.name == "console":
             self._need_terminal(channel, "the console", "ssh -t")
             return self._console(who, channel)
-        if asked.session == "last" and asked.name not in ("logs", "audit"):
+        if asked.session == "last" and asked.name not in ("logs", "audit", "report"):
             asked = replace(asked, session=await self._newest(who, asked.name))
         if asked.name in ("attach", "observe"):
             mode = Mode.DRIVE if asked.name == "attach" else Mode.OBSERVE
             self._need_terminal(channel, asked.name, f"ssh -t ... {asked.name} {asked.session}")
             return await self._attach(who, asked.session, mode, channel)
+        if asked.name == "report":
+            summary = await self._report(who, asked.session)
+            lines = [json_text([summary])] if asked.json else as_text([summary])
+            return OutputProgram(channel, lines, 0 if summary.intact else 1)
         return OutputProgram(channel, await self._lines(who, asked))
 
     async def _newest(self, who: Principal, command: str) -> str:

@@ -21,6 +21,8 @@ from unittest import SkipTest
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.control.wire import NAME_HEADER, ROLES_HEADER
+from ironcurtain.fleet.task_files import TaskFiles
+from ironcurtain.operations import Role
 from tests.audit.doubles import scratch
 from tests.fleet.hosts import ME, Fleet, Host
 from tests.fleet.networks import Networks
@@ -267,3 +269,45 @@ class ClockTests(SynchronousTestCase):
         self.assertEqual(build.decisions, [f"approved {ME}@laptop"] * 2)
         self.assertTrue(laptop.sees("build-3", "here"))
         self.assertTrue(build.sees("laptop", "here"))
+
+
+REPOSITORY = "https://example.org/app.git"
+"""Whose place another one takes, in the settings of git."""
+
+
+class RestartTests(SynchronousTestCase):
+    """A host that has tasks of another one is killed. It takes as long as the lease of a host."""
+
+    def setUp(self) -> None:
+        self.fleet = Fleet(("laptop", "build-3", "tower"), roles=(Role.ADMIN,))
+        self.addCleanup(self.fleet.end)
+        self.laptop, self.build, self.tower = self.fleet.hosts.values()
+        repository = str(self.laptop.product.person)
+        as_somebody = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
+        for words in (("init", "-q"), (*as_somebody, "commit", "-q", "--allow-empty", "--message=x")):
+            subprocess.run([program("git"), "-C", repository, *words], check=True)
+        for host in (self.build, self.tower):
+            (host.product.person / ".gitconfig").write_text(f'[url "file://{repository}"]\ninsteadOf = {REPOSITORY}\n')
+        self.fleet.cluster.begin()
+        for host in (self.laptop, self.build):
+            host.begin()
+
+    def tasks(self) -> list[tuple[str, str, str]]:
+        """:returns: state and host of each task, and the host that was lost with it."""
+        return [(task.state, task.host, task.lost) for task in TaskFiles(self.laptop.home).all()]
+
+    def test_task_of_a_killed_host_starts_elsewhere_once_if_it_may(self) -> None:
+        script = self.build.questions()
+        for more in (("--restart",), ()):
+            line = ("start", "--on", "any", *more, "--repo", REPOSITORY, "--backend", script, "Read it")
+            done = self.laptop.product.run(*line)
+            self.assertEqual(done.returncode, 0, done.stderr)
+        wait_until(lambda: self.tasks() == [("started", "build-3", "")] * 2 and self.build.asking == 2)
+        self.tower.begin()
+        self.build.end(signal.SIGKILL)
+        wait_until(lambda: self.tasks()[0] in (("started", "tower", "build-3"), ("ended", "tower", "build-3")))
+        self.assertRegex(self.laptop.product.run("fleet", "status").stdout, r"lost +build-3/2")
+        self.build.begin()
+        wait_until(lambda: self.tasks()[1] == ("lost", "build-3", ""))
+        wait_until(lambda: self.tasks()[0] == ("ended", "tower", "build-3"))
+        self.assertEqual([len(list(host.home.sessions.iterdir())) for host in (self.build, self.tower)], [2, 1])

@@ -26,6 +26,9 @@ from ironcurtain.operations import Principal, Role
 from ironcurtain.operations.api import LocalApi
 from ironcurtain.operations.operations import Operations
 from ironcurtain.session.elsewhere import session_directory
+from ironcurtain.session.recorded_summary import summary_of
+from ironcurtain.session.summary import SessionSummary
+from ironcurtain.session.verification import verify_records
 from ironcurtain.ssh.attaching import Attaching
 from ironcurtain.ssh.authorized_keys import AuthorizedKey, public_key
 from ironcurtain.ssh.channel import ChannelProgram, SessionChannel
@@ -210,6 +213,7 @@ class Server:
             self._attach,
             lambda who: LocalApi(self.operations, who),
             self._files,
+            self._report,
             lambda: NOW,
         )
         self.service = SshService(reactor, self.home, ["127.0.0.1"], 0, programs)
@@ -217,6 +221,10 @@ class Server:
 
     async def _files(self, who: Principal, name: str) -> SessionPaths:
         return session_directory(self.home, name)
+
+    async def _report(self, who: Principal, name: str) -> SessionSummary:
+        (judged,) = verify_records(self.home, (), chosen=[session_directory(self.home, name)]).sessions
+        return summary_of(judged)
 
     async def start(self) -> None:
         """Listen."""

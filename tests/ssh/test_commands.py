@@ -34,6 +34,7 @@ class ParseTests(SynchronousTestCase):
             (b"permissions --json", Command("permissions", json=True)),
             (b"revoke 7", Command("revoke", number=7)),
             (b"logs last", Command("logs", session="last")),
+            (b"report last --json", Command("report", session="last", json=True)),
             (b"audit --json 2", Command("audit", session="2", json=True)),
         ):
             self.assertEqual(parse(text), wanted)

@@ -46,7 +46,7 @@ class OtherProcessTests(SynchronousTestCase):
             self.assertIsNone(process.poll())
         (waiting,) = json.loads(self.ssh("view", "escalations --json").stdout)
         for needed, commands in (
-            ("view", ("sessions", "escalations", "escalations show 1", "permissions", "logs 1", "audit 1")),
+            ("view", ("sessions", "escalations", "escalations show 1", "permissions", "logs 1", "audit 1", "report 1")),
             ("approve", ("approve 1", "deny 1", "deny all", "revoke 1", "approve 99")),
             ("attach", ("stop 1",)),
         ):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from html.parser import HTMLParser
 from typing import Any
 
@@ -8,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.cli.session_report import ROWS_SHOWN, as_html, as_text
 from ironcurtain.home.host_numbers import HostNumber
 from ironcurtain.session.model import Turn, Usage
 from ironcurtain.session.summary import SessionSummary, summarize
+from ironcurtain.view.session_report import ROWS_SHOWN, as_html, as_text
 from tests.text.visible import invisible
 
 HOSTILE = "<script>alert(1)</script>\"'&<img src=https://evil.example/x onerror=x>\x1b[2J\u202e\n"
@@ -50,6 +51,13 @@ RECORDS = [
 
 def summary(label: str = "sums") -> SessionSummary:
     return summarize({**DESCRIPTION, "label": label}, RECORDS, [turn("2 + 2?")], True, ["All is as it was."])
+
+
+class UsedTests(SynchronousTestCase):
+    def test_session_was_used_last_when_its_newest_record_says(self) -> None:
+        self.assertEqual(summary().used, datetime(2026, 1, 1, 0, 0, 1, tzinfo=UTC).timestamp())
+        for time in ("", "soon", "0001-01-01T00:00:00+14:00", "\x1b[2J"):
+            self.assertEqual(summarize({"started_at": time}, [], [], True, ()).used, 0.0)
 
 
 class Reader(HTMLParser):
