@@ -36,11 +36,18 @@ def _shells(home: Home) -> Iterator[SessionInfo]:
 def _row(home: Home, info: SessionInfo) -> tuple[str, ...]:
     turns = read_turns(home.session(info.id).history)
     costs = [turn.usage.cost for turn in turns if turn.usage.cost is not None]
+    known = all(turn.usage.token_tracking_available for turn in turns)
     return (
         str(info.number),
         info.started_at[:19],
         str(len(turns)),
-        str(sum(turn.usage.input_tokens for turn in turns)),
-        str(sum(turn.usage.output_tokens for turn in turns)),
+        _tokens([turn.usage.input_tokens for turn in turns], known),
+        _tokens([turn.usage.output_tokens for turn in turns], known),
         f"${sum(costs):.4f}" if costs else "-",
     )
+
+
+def _tokens(used: list[int], known: bool) -> str:
+    """:param known: whether the model has always said what it used."""
+    total = sum(used)
+    return str(total) if known else f"over {total}" if total else "unknown"

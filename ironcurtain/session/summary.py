@@ -82,6 +82,7 @@ class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
     """
     One session.
 
+    :param tokens_in: as ``tokens_out``: of all messages; ``None``: unknown.
     :param cost: in US dollars; ``None``: unknown.
     :param intact: whether nothing is wrong with the audit log.
     :param proved: sentences on what its signatures prove.
@@ -99,8 +100,8 @@ class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
     refused: tuple[ReportedRefusals, ...]
     packages: tuple[ReportedPackages, ...]
     model_requests: int
-    tokens_in: int
-    tokens_out: int
+    tokens_in: int | None
+    tokens_out: int | None
     cost: float | None
     intact: bool
     proved: tuple[str, ...]
@@ -158,6 +159,7 @@ def summarize(
     costs = [usage.cost for usage in known if usage.cost is not None]
     if known and not any(tokens):
         tokens = [sum(_number(each) for each in counts) for counts in zip(*map(_tokens, known), strict=True)]
+    unknown = bool(turns) and not known and not any(tokens)
     return SessionSummary(
         number=_number(description.get("number")),
         id=_text(description, "id"),
@@ -174,8 +176,8 @@ def summarize(
         refused=tuple(ReportedRefusals(rule, count) for rule, count in refused.most_common()),
         packages=tuple(ReportedPackages(registry, tuple(releases)) for registry, releases in packages.items()),
         model_requests=requests,
-        tokens_in=tokens[0],
-        tokens_out=tokens[1],
+        tokens_in=None if unknown else tokens[0],
+        tokens_out=None if unknown else tokens[1],
         cost=sum(costs) if costs else None,
         intact=intact,
         proved=tuple(proved),

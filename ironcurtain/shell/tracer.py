@@ -69,7 +69,7 @@ class Tracer:
         self._context, self._sink, self._now, self._new_id = context, sink, now, new_id
         self._backend, self._scrub, self._anonymize = backend, scrub, anonymize
         self._export = export
-        self._began, self._tokens = now(), (0, 0)
+        self._began, self._tokens, self._known = now(), (0, 0), True
         self._current: _Current | None = None
         self._model = ""
 
@@ -101,7 +101,13 @@ class Tracer:
         """Write the span of the session itself."""
         context = self._context
         self._write(
-            self._span(_Current("", self._began), context.span_id, context.parent_span, self._tokens, "success")
+            self._span(
+                _Current("", self._began),
+                context.span_id,
+                context.parent_span,
+                _said(self._tokens, self._known),
+                "success",
+            )
         )
 
     def _finish(self, current: _Current, done: InstructionDone) -> None:
@@ -109,10 +115,15 @@ class Tracer:
         # Agents below write their own spans.
         tokens = (done.tokens_in - done.below_in, done.tokens_out - done.below_out)
         self._tokens = (self._tokens[0] + tokens[0], self._tokens[1] + tokens[1])
+        self._known = self._known and done.usage_known
         span_id = self._new_id(SPAN_BYTES)
-        self._write(self._span(current, span_id, self._context.span_id, tokens, _result(current, done)))
+        self._write(
+            self._span(current, span_id, self._context.span_id, _said(tokens, done.usage_known), _result(current, done))
+        )
 
-    def _span(self, current: _Current, span_id: str, parent: str, tokens: tuple[int, int], result: str) -> Span:
+    def _span(
+        self, current: _Current, span_id: str, parent: str, tokens: tuple[int | None, int | None], result: str
+    ) -> Span:
         return Span(
             trace_id=self._context.trace_id,
             span_id=span_id,
@@ -138,6 +149,14 @@ class Tracer:
             self._sink.write(written(span, self._scrub, anonymize=self._anonymize))
         except Unavailable as e:
             self.log.error("a trace is missing: {error}", error=e)
+
+
+def _said(tokens: tuple[int, int], known: bool) -> tuple[int | None, int | None]:
+    """
+    :param known: whether the model said all that was used.
+    :returns: what it said.
+    """
+    return tokens if known or any(tokens) else (None, None)
 
 
 def _result(current: _Current, done: InstructionDone) -> str:

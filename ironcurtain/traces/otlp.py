@@ -54,7 +54,7 @@ Export = Callable[[ExportedSpan], None]
 
 def from_shell(span: Span) -> ExportedSpan:
     """:returns: the span of a shell's agent, with the same ids, and without texts."""
-    attributes: dict[str, Attribute] = {
+    attributes: dict[str, Attribute | None] = {
         "ironcurtain.session.kind": "shell",
         "ironcurtain.backend": span.backend,
         "ironcurtain.actions": len(span.actions),
@@ -71,7 +71,7 @@ def from_shell(span: Span) -> ExportedSpan:
         "instruction" if span.instruction else "shell",
         datetime.fromisoformat(span.start).timestamp(),
         datetime.fromisoformat(span.end).timestamp(),
-        {name: value for name, value in attributes.items() if value != ""},
+        {name: value for name, value in attributes.items() if value not in ("", None)},
         span.result != "success",
     )
 

@@ -37,6 +37,7 @@ class Span(msgspec.Struct, frozen=True, kw_only=True):
     :param start: as ISO 8601 says it, as is ``end``.
     :param instruction: empty for the span of the agent itself.
     :param approval: who let its commands run: ``policy``, ``human``, both with a comma, or empty.
+    :param tokens_in: that the model says it used, as ``tokens_out``; ``None``: it did not say.
     :param result: ``success``, ``failure``, ``denied``, ``interrupted``.
     :param feedback: what the user thought of it, as far as they showed it.
     """
@@ -52,8 +53,8 @@ class Span(msgspec.Struct, frozen=True, kw_only=True):
     backend: str
     model: str
     actions: tuple[TracedAction, ...]
-    tokens_in: int
-    tokens_out: int
+    tokens_in: int | None
+    tokens_out: int | None
     approval: str
     result: str
     feedback: str = ""

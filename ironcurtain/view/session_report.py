@@ -35,7 +35,7 @@ def _facts(session: SessionSummary) -> Iterator[Row]:
     yield "agent", session.kind
     yield "started", _moment(session.started)
     yield "ended", _moment(session.ended) or "no end recorded"
-    yield "tokens", f"{session.tokens_in} in, {session.tokens_out} out"
+    yield "tokens", "unknown" if session.tokens_in is None else f"{session.tokens_in} in, {session.tokens_out} out"
     yield "cost", cost
     yield "audit log", f"{'intact' if session.intact else 'NOT intact'}. {' '.join(session.proved)}"
 

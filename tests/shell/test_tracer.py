@@ -71,6 +71,12 @@ class TracerTests(SynchronousTestCase):
             StepCompleted(plan_id="p1", step=1, outcome=outcome, exit_code=code, duration_ms=7),
         )
 
+    def test_what_the_model_does_not_say_is_not_nothing(self) -> None:
+        self.tell(InstructionAccepted(text="find it"), InstructionDone(text="It is.", usage_known=False))
+        self.tracer.close()
+        for span in self.sink.spans:
+            self.assertEqual((span["tokens_in"], span["tokens_out"]), (None, None))
+
     def test_what_is_written_is_exported_too_with_the_same_ids(self) -> None:
         found: list[ExportedSpan] = []
         ids = itertools.count(1)

@@ -111,6 +111,9 @@ class SummaryTests(SynchronousTestCase):
         found = summarize(DESCRIPTION, [record("model-response", usage=usage)], [untracked], True, [])
         self.assertEqual((found.tokens_in, found.tokens_out, found.cost), (8, 2, None))
         self.assertIn("  cost: unknown", list(as_text([found])))
+        found = summarize(DESCRIPTION, [], [untracked], True, [])
+        self.assertEqual((found.tokens_in, found.tokens_out), (None, None))
+        self.assertIn("  tokens: unknown", list(as_text([found])))
 
     @settings(deadline=None)
     @given(
