@@ -6,7 +6,7 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path, PurePath
 from types import MappingProxyType
 
@@ -98,7 +98,7 @@ class Ground(msgspec.Struct, frozen=True):
     :param protected: absolute paths that servers cannot see, unless their sandbox configuration names exactly these.
         Those in the workspace do not exist.
     :param account: the account that servers run as, if not that of this process, which is root then.
-    :param settings: content of ``.gitconfig`` in the home of sandboxed servers.
+    :param settings: returns the content of ``.gitconfig`` in the home of sandboxed servers.
     :param writers: the servers with tools that change files, which may write to the workspace.
     :param kind: what implements sandboxes; ``None``: the strongest kind that works.
     :param repository: the workspace's git repository, if it is elsewhere and may be mounted.
@@ -111,7 +111,7 @@ class Ground(msgspec.Struct, frozen=True):
     workspace: str
     protected: tuple[str, ...] = ()
     account: Account | None = None
-    settings: bytes = b""
+    settings: Callable[[], bytes] = bytes
     writers: frozenset[str] = frozenset()
     downloads: Path | None = None
     kind: Kind | None = None
@@ -338,7 +338,7 @@ def _sandbox(
     except Unavailable as e:
         raise Unavailable(f"MCP server {name}: in its sandbox, {e}") from None
     read, write = (read, (*write, workspace)) if name in ground.writers else ((*read, workspace), write)
-    settings = ground.settings
+    settings = ground.settings()
     if (repository := ground.repository) is not None:
         more_read, more_write = repository.mounts(name in ground.writers)
         read, write, settings = (*read, *more_read), (*write, *more_write), settings + settings_text()

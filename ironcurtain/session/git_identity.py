@@ -54,6 +54,8 @@ def user_identity(environ: Mapping[str, str], account: Account | None, workspace
         return GitIdentity()
     own = {name: environ[name] for name in _PLACES if name in environ}
     places = own if account is None else {"HOME": account.home}
+    if not any(map(os.path.exists, _files(places))):
+        return GitIdentity()
     command = [git, "config", "--global", "--includes", "--null", "--get-regexp", r"^user\.(name|email)$"]
     try:
         done = bounded.run(
@@ -102,6 +104,14 @@ def commit_variables(
     names = [f"GIT_{role}_{part}" for role in _ROLES for part in ("NAME", "EMAIL")]
     given = {name: environ[name] for name in names if environ.get(name)} if account is None else {}
     return {**of_user.variables(), **of_repository.variables(), **given}
+
+
+def _files(places: Mapping[str, str]) -> list[str]:
+    """:returns: where git looks for the user's settings (git-config(1), "FILES")."""
+    if "GIT_CONFIG_GLOBAL" in places:
+        return [places["GIT_CONFIG_GLOBAL"]]
+    home = places.get("HOME", "")
+    return [f"{home}/.gitconfig", f"{places.get('XDG_CONFIG_HOME') or f'{home}/.config'}/git/config"]
 
 
 def _identity(found: Mapping[bytes, bytes]) -> GitIdentity:

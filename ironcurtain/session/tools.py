@@ -7,6 +7,7 @@ import sys
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -247,7 +248,7 @@ def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str], files_too: 
             workspace=paths.host,
             protected=protected,
             account=core.switched,
-            settings=user_identity(environ, core.switched, os.path.realpath(paths.host)).settings(),
+            settings=cache(lambda: user_identity(environ, core.switched, os.path.realpath(paths.host)).settings()),
             writers=annotations.merged(policy.annotations).writers(),
             downloads=private_directory(services.home.downloads),
             kind=kind or core.sandbox_kind,

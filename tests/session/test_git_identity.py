@@ -50,8 +50,27 @@ class GitIdentityTests(SynchronousTestCase):
         planted.write_text(f"#!/bin/sh\ntouch {self.home}/ran\n")
         planted.chmod(0o755)
         environ = {**self.environ, "PATH": f"{planted.parent}:{self.environ['PATH']}"}
-        user_identity(environ, None, str(self.home / "work"))
+        (self.home / ".gitconfig").write_text("[user]\n\tname = Ann\n")
+        self.assertEqual(user_identity(environ, None, str(self.home / "work")), GitIdentity("Ann"))
         self.assertFalse((self.home / "ran").exists())
+
+    def test_git_is_not_run_without_a_file_to_read(self) -> None:
+        program = self.home / "bin" / "git"
+        program.parent.mkdir()
+        program.write_text(f"#!/bin/sh\ntouch {self.home}/ran\n")
+        program.chmod(0o755)
+        environ = {"HOME": str(self.home), "PATH": f"{program.parent}:/usr/bin:/bin"}
+        user_identity(environ, None, "")
+        self.assertFalse((self.home / "ran").exists())
+        for path in (self.home / ".gitconfig", self.home / ".config/git/config", self.home / "other/git/config"):
+            with self.subTest(path=path):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.touch()
+                more = {"XDG_CONFIG_HOME": str(self.home / "other")} if "other" in path.parts else {}
+                user_identity({**environ, **more}, None, "")
+                self.assertTrue((self.home / "ran").exists())
+                (self.home / "ran").unlink()
+                path.unlink()
 
 
 class CommitVariablesTests(SynchronousTestCase):
