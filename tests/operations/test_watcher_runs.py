@@ -70,13 +70,14 @@ class WatcherRunsTests(SynchronousTestCase):
     def test_budget_keeps_both_limits(self) -> None:
         budget = stricter(Budget(steps=5, cost=1.0), Budget(steps=9, cost=0.5, tokens=7))
         self.assertEqual(budget, Budget(steps=5, cost=0.5, tokens=7))
-        settings = msgspec.structs.replace(self.world.manager.services.settings, budget=Budget(steps=5))
-        object.__setattr__(self.world.manager.services, "settings", settings)
+        manager = self.world.manager
+        settings = msgspec.structs.replace(manager.services.settings, budget=Budget(steps=5))
+        manager.services = msgspec.structs.replace(manager.services, settings=settings)
         self.successResultOf(self.run_once(budget=Budget(cost=0.5)))
         core = self.world.agents[0].core
         assert core is not None
         self.assertEqual(core.services.settings.budget, Budget(steps=5, cost=0.5))
-        self.assertEqual(self.world.manager.services.settings.budget, Budget(steps=5))
+        self.assertEqual(manager.services.settings.budget, Budget(steps=5))
 
     def ask(self, who: Ask) -> Deferred[None]:
         """:returns: fires when a run is over whose agent asks."""
