@@ -94,7 +94,10 @@ class OpenCode:
     def _model(self, facts: Facts) -> dict[str, Any]:
         provider, model = provider_and_model(facts, self.providers, self.display_name)
         if model:
-            return {"model": f"{_LOGINS.get(provider, provider)}/{model}"}
+            name = _LOGINS.get(provider, provider)
+            # It would silently use another provider for a model that is newer than its own list.
+            known: dict[str, Any] = {} if provider in _LOGINS else {"provider": {name: {"models": {model: {}}}}}
+            return {"model": f"{name}/{model}", **known}
         if provider in ("copilot", "openrouter"):
             raise UsageError(f"OpenCode has no default model for {provider}: give one with --model {provider}/MODEL")
         if provider == "google":

@@ -104,7 +104,11 @@ class OpenCodeTests(SynchronousTestCase):
         given = facts({"copilot": "gho_fake"}, model="copilot/gpt-5")
         configured = json.loads(content(OpenCode().files(given), "orientation", "opencode.json"))
         self.assertEqual(configured["model"], "github-copilot/gpt-5")
-        environment = OpenCode().environment(facts({"openrouter": "sk-or-v1-fake"}, model="openrouter/vendor/model"))
+        routed = facts({"openrouter": "sk-or-v1-fake"}, model="openrouter/vendor/model")
+        configured = json.loads(content(OpenCode().files(routed), "orientation", "opencode.json"))
+        models = configured["provider"]["openrouter"]["models"]
+        self.assertEqual(models, {"vendor/model": {}}, "a model that it does not know would be another provider's")
+        environment = OpenCode().environment(routed)
         self.assertEqual(environment["OPENROUTER_API_KEY"], "sk-or-v1-fake")
 
 

@@ -38,8 +38,13 @@ require("node:test")("greets", () => assert.equal(require("../index.js")("  Ada"
 
 
 class WithoutDockerCase(SynchronousTestCase):
-    def play(self, agent: Agent, name: str, *replies: dict[str, Any]) -> None:
-        """Begin: the agent, a program of this machine, gets these answers of its model."""
+    def play(self, agent: Agent, name: str, *replies: dict[str, Any], spoken: str = "", plain: bool = False) -> None:
+        """
+        Begin: the agent, a program of this machine, gets these answers of its model.
+
+        :param spoken: the provider whose API it is, if not that of the agent's.
+        :param plain: whether the model is reached without TLS.
+        """
         if (reason := bubblewrap.available(Account(UID, UID).switched)) is not None:
             raise SkipTest(reason)
         if shutil.which(name, path=str(PROGRAMS)) is None:
@@ -52,7 +57,7 @@ class WithoutDockerCase(SynchronousTestCase):
             "PATH": f"{PROGRAMS.resolve()}:{product.environ['PATH']}",
             "DOCKER_HOST": f"unix://{product.person}/nothing.sock",
         }
-        self.stub = StubProcess(*replies, keys={family(agent.provider): agent.canary})
+        self.stub = StubProcess(*replies, keys={spoken or family(agent.provider): agent.canary}, plain=plain)
         self.addCleanup(self.stub.close)
         self.model = f'[providers.{agent.provider}]\nbase_url = "{self.stub.url}"\nca_file = "{self.stub.ca}"\n'
 

@@ -15,7 +15,7 @@ from tests.model_stub.server import DEFAULT_KEYS, NAMES, ModelStub
 
 DESCRIPTION = """\
 A model provider for tests, on a loopback port with TLS: Anthropic's Messages API, OpenAI's Responses API, Google's
-Gemini API, and what logins with Google and GitHub use, chosen by the path of each request. It answers turns from a
+Gemini API, and what clouds, gateways and logins use, chosen by the path of each request. It answers turns from a
 script, and what agents ask on the side (titles, routing, token counts, lists of models, telemetry) by itself. When it
 serves, it prints one line of JSON: "port", "url", "ca" (the certificate that clients have to trust) and "keys" (those
 accepted, by provider).
@@ -40,7 +40,7 @@ async def serve(arguments: argparse.Namespace) -> None:
     script = replies.parse_replies(arguments.script.read_text()) if arguments.script else []
     keys = {**DEFAULT_KEYS, **dict(arguments.key)}
     stub = ModelStub(reactor, script, keys=keys)
-    port = await stub.start(arguments.port, names=(*NAMES, *arguments.name))
+    port = await stub.start(arguments.port, names=(*NAMES, *arguments.name), plain=arguments.plain)
     arguments.ca_out.write_bytes(stub.authority.pem)
     print(json.dumps({"port": port, "url": stub.url, "ca": str(arguments.ca_out), "keys": keys}), flush=True)
     await Deferred()
@@ -72,6 +72,7 @@ def main() -> None:
     parser.add_argument(
         "--name", action="append", default=[], help=f"a further name for the certificate, which has {', '.join(NAMES)}"
     )
+    parser.add_argument("--plain", action="store_true", help="serve without TLS")
     arguments = parser.parse_args()
     react(lambda _: Deferred.fromCoroutine(serve(arguments)))
 

@@ -25,18 +25,24 @@ class StubProcess:
     :param replies: entries of a script.
     :param names: further names for the server's certificate.
     :param keys: the key to accept, by provider, in place of the default ones.
+    :param plain: whether to serve without TLS.
     :ivar url: what clients are to use as base URL.
     :ivar ca: path of the certificate to trust.
     :ivar keys: the keys accepted, by provider.
     """
 
     def __init__(
-        self, *replies: Mapping[str, Any], names: Sequence[str] = (), keys: Mapping[str, str] | None = None
+        self,
+        *replies: Mapping[str, Any],
+        names: Sequence[str] = (),
+        keys: Mapping[str, str] | None = None,
+        plain: bool = False,
     ) -> None:
         self._directory = tempfile.TemporaryDirectory(prefix="ic-stub-")
         self.ca = str(Path(self._directory.name, "ca.pem"))
         words = ["--ca-out", self.ca, *(f"--name={name}" for name in names)]
         words += [f"--key={provider}={key}" for provider, key in (keys or {}).items()]
+        words += ["--plain"] if plain else []
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.model_stub", *words], cwd=TOP, stdout=subprocess.PIPE, text=True
         )

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from twisted.internet.defer import Deferred
-from twisted.internet.endpoints import SSL4ServerEndpoint
+from twisted.internet.endpoints import SSL4ServerEndpoint, TCP4ServerEndpoint
 from twisted.internet.interfaces import IAddress, IListeningPort
 from twisted.logger import Logger
 from twisted.python.failure import Failure
@@ -67,14 +67,18 @@ class ModelStub:
         self._releases = 0
         self._port: IListeningPort | None = None
 
-    async def start(self, port: int = 0, *, names: tuple[str, ...] = NAMES) -> int:
+    async def start(self, port: int = 0, *, names: tuple[str, ...] = NAMES, plain: bool = False) -> int:
         """
         Listen on the loopback address.
 
         :param names: what the server's certificate is for.
+        :param plain: whether to serve without TLS.
         :returns: the port.
         """
-        endpoint = SSL4ServerEndpoint(self.reactor, port, self.authority.server(*names), interface="127.0.0.1")
+        endpoint: Any = TCP4ServerEndpoint(self.reactor, port, interface="127.0.0.1")
+        if not plain:
+            endpoint = SSL4ServerEndpoint(self.reactor, port, self.authority.server(*names), interface="127.0.0.1")
+        self._scheme = "http" if plain else "https"
         site = _CountingSite(self)
         self._port = await endpoint.listen(site)
         return self.port
@@ -93,7 +97,7 @@ class ModelStub:
     @property
     def url(self) -> str:
         """What clients are to use as base URL (OpenAI's want ``/v1`` after it)."""
-        return f"https://localhost:{self.port}"
+        return f"{self._scheme}://{'localhost' if self._scheme == 'https' else '127.0.0.1'}:{self.port}"
 
     async def stop(self) -> None:
         """Listen no longer, and close what is still open."""

@@ -5,7 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from tests.model_stub import anthropic, bedrock, code_assist, copilot, foundry, google, openai, openai_chat, vertex
+from tests.model_stub import (
+    anthropic,
+    bedrock,
+    code_assist,
+    copilot,
+    foundry,
+    gateway,
+    google,
+    openai,
+    openai_chat,
+    openrouter,
+    vertex,
+)
 from tests.model_stub.dialect import Dialect, Invalid
 
 ANTHROPIC: Dialect = anthropic
@@ -14,9 +26,7 @@ GOOGLE: Dialect = google
 OPENAI_CHAT: Dialect = openai_chat
 CODE_ASSIST: Dialect = code_assist
 COPILOT: Dialect = copilot
-BEDROCK: Dialect = bedrock
-VERTEX: Dialect = vertex
-FOUNDRY: Dialect = foundry
+CLOUDS: tuple[Dialect, ...] = (bedrock, vertex, foundry, gateway, openrouter)
 
 _ANSWERS = (
     ("telemetry", "POST", r"/api/event_logging/.*|/api/eval/.*|/log|/otlp/v1/.*", 200, "{}"),
@@ -50,7 +60,7 @@ def dialect(method: str, path: str, headers: Mapping[str, str]) -> Dialect:
     :returns: the API that a request belongs to.
     :raises Invalid: it belongs to none.
     """
-    for known in (ANTHROPIC, OPENAI, GOOGLE, OPENAI_CHAT, CODE_ASSIST, COPILOT, BEDROCK, VERTEX, FOUNDRY):
+    for known in (ANTHROPIC, OPENAI, GOOGLE, OPENAI_CHAT, CODE_ASSIST, COPILOT, *CLOUDS):
         if known.handles(method, path):
             return known
     if method == "GET" and path == "/v1/responses" and "upgrade" in headers:
