@@ -53,6 +53,7 @@ class MountPoint(msgspec.Struct, frozen=True):
     target: str
     read_only: bool
     file_system: str
+    root: str
 
 
 class ProbeReport(msgspec.Struct):
@@ -149,7 +150,7 @@ def _mount(line: str) -> Iterator[MountPoint]:
     fields, _, source = line.partition(" - ")
     parts, behind = fields.split(" "), source.split(" ")
     if len(parts) >= 6 and len(behind) >= 2:
-        yield MountPoint(_unescaped(parts[4]), "ro" in parts[5].split(","), behind[0])
+        yield MountPoint(_unescaped(parts[4]), "ro" in parts[5].split(","), behind[0], _unescaped(parts[3]))
 
 
 def _unescaped(path: str) -> str:
@@ -220,6 +221,8 @@ def _of_the_engine(mount: MountPoint) -> bool:
         return mount.read_only
     if mount.target in DEVICES:  # a rootless Engine mounts them one by one
         return True
+    if mount.file_system == "devtmpfs":  # its /dev/null hides files, too
+        return place == "/proc" and mount.root == "/null"
     if mount.file_system not in KERNEL_FILE_SYSTEMS:
         return False
     if place == "/sys":  # cgroups version 1 are mounted below a tmpfs, which root owns

@@ -121,6 +121,12 @@ class JudgementTests(SynchronousTestCase):
             self.assertEqual(problems(CLOSED.replace("/sbin/docker-init", f"{place}/docker-init")), {})
         self.found("mounts", "/sbin/docker-init", change=("docker-init ro", "docker-init rw"))
 
+    def test_files_that_a_rootless_engine_hides(self) -> None:
+        rootless = "mount 166 110 0:6 /null /proc/timer_list rw,relatime - devtmpfs devtmpfs rw,mode=755\n"
+        self.assertEqual(problems(rootless + CLOSED), {})
+        for other in (rootless.replace("/null", "/sda"), rootless.replace("/proc/timer_list", "/data")):
+            self.found("mounts", "unexpected mount", add=other)
+
     def test_devices(self) -> None:
         for path in ("/dev/sda", "/dev/kvm", "/dev/net/tun", "/dev/fuse", "/dev/mem"):
             self.found("devices", path, add=f"device {path}\n")
