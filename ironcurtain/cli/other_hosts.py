@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from msgspec.structs import replace
-
 from ironcurtain.cli.output import print_lines
 from ironcurtain.cli.run import run
 from ironcurtain.errors import IronCurtainError

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from twisted.internet.defer import Deferred
 
-from ironcurtain.console.state import ConsoleState, Section, Send, Tell
+from ironcurtain.console.state import ConsoleState, Section, Send
 from ironcurtain.errors import IronCurtainError, UsageError
 from ironcurtain.escalation.model import Outcome
 from ironcurtain.home.user_paths import user_path
@@ -15,13 +15,13 @@ from ironcurtain.operations.home_source import ConsoleSource
 from ironcurtain.operations.model import EscalationView
 from ironcurtain.session.model import SessionRequest
 from ironcurtain.text.columns import Style
-from ironcurtain.view.commands import Command
+from ironcurtain.view.commands import Command, Message
 from ironcurtain.view.escalations import outcome_of_all
 
 Change = Callable[[ConsoleState], ConsoleState]
 
 
-async def perform(source: ConsoleSource, action: Command | Tell) -> Change:
+async def perform(source: ConsoleSource, action: Command | Message) -> Change:
     """:returns: how the state shows what came of it."""
     try:
         match action:
@@ -35,8 +35,8 @@ async def perform(source: ConsoleSource, action: Command | Tell) -> Change:
             case Command("stop", int(session)):
                 await source.stop(session)
                 return _said(f"session {session} has ended")
-            case Tell():
-                await source.send(action.session, action.text, action.text if action.typed else "")
+            case Message():
+                await source.send(action.session, action.text, action.typed)
     except IronCurtainError as e:
         return _said(str(e), "warn")
     return lambda state: state

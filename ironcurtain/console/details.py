@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ironcurtain.console.rows import clock
 from ironcurtain.console.state import ConsoleState, Section
 from ironcurtain.operations.model import EscalationView
 from ironcurtain.text.columns import Line, Span, brief_rows, wrap
-from ironcurtain.text.display import left, one_line
+from ironcurtain.text.display import left, one_line, time_of_day
 from ironcurtain.view.arguments import size
 from ironcurtain.view.banner import REASON_LINES
 from ironcurtain.view.chronicle import Chronicle
@@ -131,7 +130,7 @@ def escalation_lines(escalation: EscalationView, width: int) -> tuple[list[Line]
 
 def _heading(escalation: EscalationView, now: float) -> str:
     if escalation.outcome:
-        return f"ESCALATION {escalation.number} {outcome_words(escalation)} at {clock(escalation.closed_at)}"
+        return f"ESCALATION {escalation.number} {outcome_words(escalation)} at {time_of_day(escalation.closed_at)}"
     calls = f", {escalation.calls} equal calls" if escalation.calls > 1 else ""
     return f"ESCALATION {escalation.number}{calls}, {left(escalation.expires_at - now)} left"
 

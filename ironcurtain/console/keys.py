@@ -17,13 +17,12 @@ from ironcurtain.console.state import (
     Section,
     Send,
     ShownEscalation,
-    Tell,
     key_of,
 )
-from ironcurtain.escalation.decision_keys import Offer, Part, ShownPart, Verdict, early, needed
+from ironcurtain.escalation.decision_keys import Offer, Part, ShownPart, Verdict, needed, untimely
 from ironcurtain.escalation.model import Outcome
 from ironcurtain.policy.reversal import is_lasting
-from ironcurtain.view.commands import CONSOLE, Command, Wrong, parse
+from ironcurtain.view.commands import CONSOLE, Command, Message, Wrong, parse
 
 PROMPT_LIMIT = 1000
 """Maximum length in characters of the input line."""
@@ -110,7 +109,8 @@ def _execute(state: ConsoleState, line: str, now: float) -> Step:
         case Command("message", text=text):
             if (chosen := state.number(Section.SESSIONS)) == 0:
                 return state.with_message("choose a session first", "warn"), ()
-            return state.with_message(f"sent to session {chosen}"), (Tell(chosen, text, state.began != -inf),)
+            typed = "" if state.began == -inf else text
+            return state.with_message(f"sent to session {chosen}"), (Message(text, typed, chosen),)
         case Command("stop", session) as stop:
             return state.with_message(f"ending session {session} ..."), (stop,)
         case Command("sessions" | "escalations" | "history" as word):
@@ -141,17 +141,15 @@ def _confirming(state: ConsoleState, question: Question, key: str, now: float, a
     approves = question.outcome is not Outcome.DENIED
     must = [part for each in question.keys for part in needed(*each, question.outcome)] if approves else []
     offer = Offer(question, {"y": must}, views=("/", *_SCROLLING, *_CANCELLING))
-    match state.keys.press(key, offer, now, alone):
+    match verdict := state.keys.press(key, offer, now, alone):
         case Verdict.ACTS if key in _SCROLLING:
             return _SCROLLING[key](state), ()
         case Verdict.ACTS if key == "/" and state.dialogue is None:
             return replace(state, question=None, withdrawn=question, prompt="/", began=now, message=("", "")), ()
         case Verdict.ACTS:
             return replace(state, question=None, dialogue=None).with_message("nothing was decided"), ()
-        case Verdict.EARLY:
-            return state.with_message(early(key), "warn"), ()
-        case Verdict.CROWDED:
-            return state.with_message("several keys came at once, which decide nothing", "warn"), ()
+        case Verdict.EARLY | Verdict.CROWDED:
+            return state.with_message(untimely(verdict, key), "warn"), ()
         case Verdict.DECIDES if not approves or question.every or question.keys == (state.shown.whole,):
             values = None if state.dialogue is None else state.dialogue.values
             decided = replace(state, question=None, dialogue=None, message=("", ""))

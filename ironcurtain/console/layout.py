@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from ironcurtain.console.details import LEAST_WIDTH, Details, Text
-from ironcurtain.console.rows import clock, empty, row
+from ironcurtain.console.rows import empty, row
 from ironcurtain.console.state import ConsoleState, Question, Section, Shown, ShownEscalation, key_of
 from ironcurtain.escalation.decision_keys import Page
 from ironcurtain.operations.model import EscalationView
 from ironcurtain.text.columns import Line, Span, brief_rows, cells, clip, cut, cut_left, items, pad, unstyled, wrap
-from ironcurtain.text.display import one_line
+from ironcurtain.text.display import one_line, time_of_day
 from ironcurtain.view.escalations import tool_name
 from ironcurtain.view.sessions import session_lines
 
@@ -108,9 +108,9 @@ def _head(state: ConsoleState, columns: int, now: float, who: str) -> Line:
     hidden = len(state.pending) - len(state.listed(Section.WAITING))
     if state.filter:
         left += f"  filter: {state.filter}" + (f" ({hidden} waiting hidden)" if hidden else "")
-    right = f" {one_line(who, 30)}  {clock(now)} "
+    right = f" {one_line(who, 30)}  {time_of_day(now)} "
     if columns < cells(left) + cells(right):
-        right = f" {clock(now)} "
+        right = f" {time_of_day(now)} "
     return (Span(pad(left, max(columns - cells(right), 0)) + right, "title"),)
 
 
@@ -186,23 +186,20 @@ Body = tuple[list[Line], _Lists, Shown]
 
 
 def _stacked(state: ConsoleState, details: Details, columns: int, room: int, now: float) -> Body:
-    lists, text = _Lists(), details.text(state, columns - 1, now)
+    text = details.text(state, columns - 1, now)
     if room < LOW - 4:
         shares = {state.section: min(max(room // 4, 1), 4)}
     else:
         shares = {section: _SHARES[section] + max(room - 21, 0) // 6 for section in Section}
-    for section, most in _spread(state, shares, room - len(text.lines) - 1).items():
-        _list(lists, state, section, columns, most, now, 1)
+    lists = _lists(state, shares, columns, room - len(text.lines) - 1, now)
     panel, shown = _panel(state, text, columns, room - len(lists.lines), lists)
     return [*lists.lines, *panel], lists, shown
 
 
 def _beside(state: ConsoleState, details: Details, columns: int, room: int, now: float) -> Body:
-    lists, width = _Lists(), columns // 2
-    heights = {Section.SESSIONS: room // 4, Section.WAITING: room // 2, Section.HISTORY: room // 4}
-    shares = {section: max(heights[section] - 1, 1) for section in Section}
-    for section, most in _spread(state, shares, room).items():
-        _list(lists, state, section, width, most, now, 1)
+    width = columns // 2
+    shares = {section: max(room // (2 if section is Section.WAITING else 4) - 1, 1) for section in Section}
+    lists = _lists(state, shares, width, room, now)
     text = details.text(state, columns - width - 2, now)
     panel, shown = _panel(state, text, columns - width - 1, room, lists)
     body: list[Line] = []
@@ -223,11 +220,10 @@ def _alone(state: ConsoleState, details: Details, columns: int, room: int, now: 
     return [*lists.lines, *panel], lists, shown
 
 
-def _spread(state: ConsoleState, shares: Mapping[Section, int], room: int) -> dict[Section, int]:
+def _lists(state: ConsoleState, shares: Mapping[Section, int], width: int, room: int, now: float) -> _Lists:
     """
-    :param shares: guaranteed rows of each list.
+    :param shares: guaranteed rows of each list; unused ones go to another list.
     :param room: rows of all lists together, including headings.
-    :returns: the maximum rows of each list: unused ones go to another list.
     """
     needed = {section: max(len(state.listed(section)), 1) for section in shares}
     rows = {section: min(share, needed[section]) for section, share in shares.items()}
@@ -236,11 +232,14 @@ def _spread(state: ConsoleState, shares: Mapping[Section, int], room: int) -> di
         if section in rows:
             more = min(needed[section] - rows[section], spare)
             rows[section], spare = rows[section] + more, spare - more
-    return rows
+    lists = _Lists()
+    for section, most in rows.items():
+        _list(lists, state, section, width, most, now)
+    return lists
 
 
-def _list(lists: _Lists, state: ConsoleState, section: Section, width: int, most: int, now: float, top: int) -> None:
-    """Add a list of at most ``most`` rows below its heading."""
+def _list(lists: _Lists, state: ConsoleState, section: Section, width: int, most: int, now: float) -> None:
+    """Add a list of at most ``most`` rows below its heading. The first one begins on the screen's second row."""
     rows = state.listed(section)
     hidden = len(rows) - most
     heading = f"{section.value.upper()} {len(rows) or ''}".strip() + (f", {hidden} not shown" if hidden > 0 else "")
@@ -253,7 +252,7 @@ def _list(lists: _Lists, state: ConsoleState, section: Section, width: int, most
     at = numbers.index(chosen) if chosen in numbers else 0
     first = min(max(at - most // 2, 0), max(len(rows) - most, 0))
     for each in rows[first : first + most]:
-        lists.targets.append(ClickTarget(top + len(lists.lines), width, section, each.number))
+        lists.targets.append(ClickTarget(1 + len(lists.lines), width, section, each.number))
         lists.lines.append(row(each, rows, width, now, each.number == chosen, state.section is section))
         if section is Section.WAITING and isinstance(each, EscalationView):
             lists.rows.append(key_of(each))

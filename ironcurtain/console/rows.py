@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 
 from ironcurtain.console.state import ConsoleState, Row, Section
 from ironcurtain.operations.model import EscalationView
 from ironcurtain.session.model import SessionInfo
 from ironcurtain.text.columns import Line, Span, Style, cells, cut, cut_left, pad
-from ironcurtain.text.display import left, one_line
+from ironcurtain.text.display import left, one_line, time_of_day
 from ironcurtain.view.arguments import distinguishing
 from ironcurtain.view.escalations import NAME_LIMIT, outcome_words, tool_name
 from ironcurtain.view.sessions import age
@@ -25,14 +24,6 @@ NARROW = 50
 
 WORKSPACE_WIDTH = 90
 """Minimum width of a session's row for its workspace."""
-
-
-def clock(seconds: float) -> str:
-    """
-    :param seconds: since the epoch.
-    :returns: the time of day here.
-    """
-    return f"{datetime.fromtimestamp(seconds):%H:%M:%S}"
 
 
 def empty(state: ConsoleState, section: Section) -> str:
@@ -96,7 +87,7 @@ def _escalation(each: EscalationView, peers: Sequence[EscalationView], width: in
     number, session = (max(len(str(getattr(peer, name))) for peer in known) for name in ("number", "session"))
     begin = f"{each.number:>{number}}  {f's{each.session}':<{session + 1}}  "
     if each.outcome:
-        begin += f"{clock(each.closed_at)}  "
+        begin += f"{time_of_day(each.closed_at)}  "
     begin += f"{pad(name_of(each), min(max(cells(name_of(peer)) for peer in known), width * 2 // 5))}  "
     if each.outcome:
         begin += f"{outcome_words(each)}  "

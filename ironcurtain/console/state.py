@@ -22,7 +22,7 @@ from ironcurtain.operations.model import EscalationView, PermissionView
 from ironcurtain.session.model import SessionInfo, Turn
 from ironcurtain.text.columns import Style
 from ironcurtain.text.display import one_line
-from ironcurtain.view.commands import Command
+from ironcurtain.view.commands import Command, Message
 from ironcurtain.view.escalations import GONE, outcome_words
 from ironcurtain.view.forms import FormDialogue
 from ironcurtain.view.sessions import head_words
@@ -102,19 +102,7 @@ class Send:
     content: Mapping[str, Any] | None = field(default=None, repr=False)
 
 
-class Tell(msgspec.Struct, frozen=True):
-    """
-    Send a session a message.
-
-    :param typed: whether all of it was typed, and nothing pasted.
-    """
-
-    session: int
-    text: str
-    typed: bool
-
-
-Effect = Send | Tell | Command
+Effect = Send | Message | Command
 """
 What is to be done; commands are those for others than the screen, and two that are keys only: ``refresh``, and
 ``attach`` for leaving the console for a session.

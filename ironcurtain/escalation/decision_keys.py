@@ -214,6 +214,7 @@ class DecisionKeys:
         return self._is_text and now < self._last_key + QUIET_SECONDS
 
 
-def early(key: str) -> str:
-    """:returns: what a person is told whose key came too soon."""
-    return f"too early: press {key} again"
+def untimely(verdict: Verdict, key: str) -> str:
+    """:returns: what a person is told whose key came too soon, or together with others."""
+    crowded = "several keys came at once, which decide nothing: press one"
+    return crowded if verdict is Verdict.CROWDED else f"too early: press {key} again"

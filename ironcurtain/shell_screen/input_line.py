@@ -11,6 +11,11 @@ TEXT_LIMIT = 8000
 """Most characters of a line."""
 
 
+def without_meaning(key: Key) -> str:
+    """:returns: what a person is told whose key has no meaning."""
+    return f"{one_line(key.data.decode('utf-8', 'replace'), 20)} does nothing here"
+
+
 class InputLine:
     """
     Keys edit it as they do in a shell.
@@ -34,9 +39,7 @@ class InputLine:
             changed = edited(before, after, key.name)
             before, after = changed or (before, after)
             self.text, self._at = before + after, len(before)
-            return (
-                "" if changed else f"not taken: {one_line(key.data.decode('utf-8', 'replace'), 20)} does nothing here"
-            )
+            return "" if changed else f"not taken: {without_meaning(key)}"
         text = " ".join(key.text.split("\n")).replace("\r", "").replace("\t", " ")
         added = "".join(c for c in text if not has_hidden_text(c))
         room = TEXT_LIMIT - len(self.text)

@@ -9,15 +9,14 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
-from ironcurtain.escalation.decision_keys import Offer, Verdict, early
+from ironcurtain.escalation.decision_keys import Offer, Verdict, untimely
 from ironcurtain.shell.messages import Action, Approval, Instruct, Interrupt, Kill, MoreTokens, Note, ProposedStep
 from ironcurtain.shell.reversal import needs_own_decision
-from ironcurtain.shell_screen.input_line import InputLine
+from ironcurtain.shell_screen.input_line import InputLine, without_meaning
 from ironcurtain.shell_screen.panel import Panel
 from ironcurtain.shell_screen.question import MOVES, NOTES, PAGES, Inspection, Question, shown_step
 from ironcurtain.terminal.key_reader import Key, KeyReader
 from ironcurtain.terminal.keys import INTERRUPT, ForwardedInput, Keys
-from ironcurtain.text.display import one_line
 
 KILL_SECONDS = 1.0
 """How soon a second Ctrl-C must come to end everything."""
@@ -64,7 +63,6 @@ _DECISIONS: dict[str, Decision] = {
 }
 _LINES = {"n": "note: ", "c": "note: ", "#": "# "}
 _TOO_LATE = "a command runs already: Ctrl-C interrupts it"
-_CROWDED = "several keys came at once, which decide nothing: press one"
 _READING = frozenset((*VIEWS, *_DECISIONS))
 
 
@@ -190,7 +188,9 @@ class Keyboard:
             if panel.question is None:
                 self.untake(key.data)
             pasted = key.name == "paste"
-            panel.hint = "pasted text presses no keys: # begins a line for the agent" if pasted else _nothing(key)
+            panel.hint = (
+                "pasted text presses no keys: # begins a line for the agent" if pasted else without_meaning(key)
+            )
         elif panel.question is not None:
             return self._answer(panel.question, key, now)
         elif key.name == "#":
@@ -225,10 +225,8 @@ class Keyboard:
         if verdict is Verdict.ACTS and self._mixed and not (key.alone or key.name in NOTES):
             verdict = Verdict.CROWDED  # it is part of a text
         match verdict:
-            case Verdict.EARLY:
-                panel.hint = early(key.name)
-            case Verdict.CROWDED:
-                panel.hint = _CROWDED
+            case Verdict.EARLY | Verdict.CROWDED:
+                panel.hint = untimely(verdict, key.name)
             case Verdict.ACTS if key.name in NOTES:
                 panel.input = InputLine(_LINES[key.name])
             case Verdict.ACTS if inspection is not None:
@@ -244,7 +242,7 @@ class Keyboard:
             case _ if question.request is not None and key.name in ("A", "S", "C") and inspection is None:
                 panel.hint = "this can be allowed only once: press a"
             case _:
-                panel.hint = _nothing(key)
+                panel.hint = without_meaning(key)
         return []
 
     def _read(self, inspection: Inspection, key: Key) -> None:
@@ -320,8 +318,3 @@ class Keyboard:
     def _inspect_first(self, step: ProposedStep) -> None:
         self._panel.inspection = Inspection(step)
         self._panel.hint = f"step {step.number} was not shown whole: read it to its end, then press a again"
-
-
-def _nothing(key: Key) -> str:
-    """:returns: what a person is told whose key has no meaning."""
-    return f"{one_line(key.data.decode('utf-8', 'replace'), 20)} does nothing here"

@@ -13,7 +13,7 @@ from ironcurtain.shell_screen.panel import Panel
 from ironcurtain.shell_screen.question import Frame, Listed, Question
 from ironcurtain.text.columns import Line, Span, cells, clip, items, rows, shortened, unstyled
 from ironcurtain.text.display import elapsed
-from ironcurtain.view.steps import SCOPE, effect_line, inspected, listed, part_of, reason_line
+from ironcurtain.view.steps import SCOPE, about_asked, inspected, listed, part_of
 
 LEAST_COLUMNS, LEAST_ROWS = 20, 7
 """Of a terminal in which anything can be decided."""
@@ -183,9 +183,7 @@ def _list(
 
 def _step(panel: Panel, question: Question, request: ApprovalRequested, width: int, room: int) -> Frame:
     step, look = request.step, panel.look
-    about = rows(effect_line(step, look), width, 2)
-    if why := reason_line(step, look):
-        about += rows(why, width, 2)
+    about = [row for line in about_asked(step, look) if line for row in rows(line, width, 2)]
     scope = rows((Span(f"{SCOPE}: ", "dim"), Span(look.text(request.scope).replace("\n", " "))), width, 2)
     scope = scope if request.scope else []
     if request.category:

@@ -81,10 +81,6 @@ class Panel:
         """From when on a key decides; ``None`` if the question is not on the screen."""
         return self.keys.due(self.question)
 
-    def hidden(self) -> None:
-        """The screen is given to something else: keys that come before it is drawn again are no answers."""
-        self.keys.appear(None, 0.0)
-
     def drawn(self, frame: Frame, now: float) -> None:
         """The screen shows this now: only from here on can its question be answered, and what is whole is seen."""
         question, inspection = self.question, self.inspection

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable
+from dataclasses import field
 
 import msgspec
 
@@ -18,9 +19,6 @@ MOVES = {"up": -1, "k": -1, "ctrl-p": -1, "down": 1, "j": 1, "ctrl-n": 1}
 
 PAGES = {" ": 1, "page-down": 1, "f": 1, "page-up": -1, "b": -1}
 """Keys that go to another page."""
-
-NOT_DRAWN = Page(0, 1, 1, 0)
-"""The page of what is not on the screen yet."""
 
 _PLAN_VIEWS = frozenset(("enter", *MOVES, *PAGES))
 
@@ -60,13 +58,13 @@ class Inspection(msgspec.Struct):
     """
     A step that is read in full, a page at a time.
 
-    :ivar page: the one on the screen.
+    :ivar page: the one on the screen; at first, of what is not there yet.
     :ivar top: first row of the page that is to be drawn.
     """
 
     step: ProposedStep
     top: int = 0
-    page: Page = NOT_DRAWN
+    page: Page = field(default_factory=lambda: Page(0, 1, 1, 0))
 
     def scroll(self, rows: int) -> None:
         """Move by so many rows, as far as there are any."""

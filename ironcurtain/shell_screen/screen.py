@@ -90,7 +90,7 @@ class Screen:
 
     def remove(self) -> bytes:
         """Take the live area away: the terminal is for the shell or an editor now. :meth:`draw` brings it back."""
-        self._panel.hidden()
+        self._panel.keys.appear(None, 0.0)  # what is pressed before it is drawn again answers nothing
         return (self._erased() + self._marking(False)).encode()
 
     def _has_room(self, now: float) -> bool:

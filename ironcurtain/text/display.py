@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 from typing import Any
 
 from ironcurtain.text.lookalikes import lookalikes
@@ -101,6 +102,14 @@ def ago(seconds: float) -> str:
         if seconds >= size:
             return f"{seconds // size:.0f} {unit}"
     return f"{max(seconds, 0):.0f} s"
+
+
+def time_of_day(seconds: float) -> str:
+    """
+    :param seconds: since the epoch.
+    :returns: the time of day here.
+    """
+    return f"{datetime.fromtimestamp(seconds):%H:%M:%S}"
 
 
 def left(seconds: float) -> str:

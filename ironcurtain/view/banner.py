@@ -59,7 +59,11 @@ def banner(asked: EscalationRaised, now: float, width: int, signs: Signs) -> Ban
         lines.append(_warning(needed))
     said = brief_rows(why(asked), room, REASON_LINES, signs.rest)
     said += [cut(shown.undo, room, signs.rest)] if shown.undo else []
-    said += _keeping(asked, room) if asked.scope else []
+    kept = list(wrap(f"/approve {asked.number} keep: stop asking about {one_line(asked.scope)}", room))
+    if asked.scope and len(kept) <= SCOPE_LINES:
+        said += kept
+    elif asked.scope:
+        said += wrap(f"/approve {asked.number} keep: /show {asked.number} says for what", room)
     lines += [(), *((Span(text, "dim"),) for text in said)]
     look = () if whole else (Span(f"/show {asked.number}", "key"), Span(", then ", "warn"))
     answers = (
@@ -72,7 +76,7 @@ def banner(asked: EscalationRaised, now: float, width: int, signs: Signs) -> Ban
     )
     heading = (Span(f"{signs.top}{number}", "warn"), Span(name, "bold"))
     framed = [heading, *((Span(signs.side, "warn"), *line) for line in lines), answers]
-    return Banner(framed, whole, whole and len(_kept_for(asked, room)) <= SCOPE_LINES)
+    return Banner(framed, whole, whole and len(kept) <= SCOPE_LINES)
 
 
 def _warning(text: str) -> Line:
@@ -88,15 +92,3 @@ def _fits(asked: EscalationRaised, shown: Question, room: int) -> bool:
         and len(shown.asked) <= LINES
         and len(list(wrap(why(asked), room))) <= REASON_LINES
     )
-
-
-def _kept_for(asked: EscalationRaised, room: int) -> list[str]:
-    return list(wrap(f"/approve {asked.number} keep: stop asking about {one_line(asked.scope)}", room))
-
-
-def _keeping(asked: EscalationRaised, room: int) -> list[str]:
-    """:returns: the calls that a kept approval would cover, or the command that shows them."""
-    lines = _kept_for(asked, room)
-    if len(lines) <= SCOPE_LINES:
-        return lines
-    return list(wrap(f"/approve {asked.number} keep: /show {asked.number} says for what", room))

@@ -11,7 +11,7 @@ import msgspec
 
 from ironcurtain.session import events
 from ironcurtain.session.agent_events import AgentToolFinished, AgentToolStarted
-from ironcurtain.text.columns import Line, Span, cut
+from ironcurtain.text.columns import Line, Span, Style, cut
 from ironcurtain.text.display import elapsed, one_line, took
 from ironcurtain.view.arguments import NAME, brief_json, diff_lines
 from ironcurtain.view.escalations import ended_words, tool_name
@@ -100,15 +100,14 @@ class ToolsInUse(msgspec.Struct):
         tool = calls[0] if calls else next(reversed(self._running.values()))
         more = f" and {len(calls) - 1} more" if len(calls) > 1 else ""
         time = f"{more} {elapsed(now - tool.started)}"
-        return (Span(tool.name), *self._fitting(tool, width - len(tool.name) - len(time)), Span(time, "dim"))
+        return (*self._named(tool, width - len(time)), Span(time, "dim"))
 
     def _result(self, call: _Tool, status: str, time: str, width: int) -> list[Line]:
         good = status == "success"
         mark = Span(f"{self.signs.done if good else self.signs.failed} ", "good" if good else "bad")
         known = "" if good or call.refusal else f" {one_line(status, 30)}"
         tail = f"{known} ({time})" if time and not call.refusal else known
-        room = width - len(mark.text) - len(call.name) - len(tail)
-        lines: list[Line] = [(mark, Span(call.name), *self._fitting(call, room), Span(tail, "dim"))]
+        lines = [(mark, *self._named(call, width - len(mark.text) - len(tail)), Span(tail, "dim"))]
         if call.refusal:
             lines.append((Span(f"  {call.refusal}", "bad"),))
         if call.unasked:
@@ -119,18 +118,17 @@ class ToolsInUse(msgspec.Struct):
         good, indent = event.status == "success", "  " * tool.inside
         failed = "" if good else f"{self.signs.failed} "
         mark = Span(f"{indent}{self.signs.dot.strip()} {failed}", "dim" if good else "bad")
-        room = width - len(mark.text) - len(tool.name)
-        lines: list[Line] = [(mark, Span(tool.name, "dim"), *self._fitting(tool, room))]
+        lines: list[Line] = [(mark, *self._named(tool, width - len(mark.text), "dim"))]
         if not good:
             said = f", {one_line(event.what)}" if event.what else ""
             time = took(max(0.0, at - tool.started) * 1000)
             lines.append((Span(cut(f"{indent}  {one_line(event.status, 20)}{said} ({time})", width), "dim"),))
         return [*lines, *diff_lines(event.diff, DIFF_LINES, indent=f"{indent}  ")]
 
-    def _fitting(self, tool: _Tool, room: int) -> Line:
-        if not tool.what or room <= LEAST_ARGUMENTS:
-            return ()
-        return (Span(f" {cut(tool.what, room - 1, self.signs.rest)}", "dim"),)
+    def _named(self, tool: _Tool, width: int, style: Style = "") -> Line:
+        room = width - len(tool.name)
+        what = f" {cut(tool.what, room - 1, self.signs.rest)}" if tool.what and room > LEAST_ARGUMENTS else ""
+        return (Span(tool.name, style), *((Span(what, "dim"),) if what else ()))
 
 
 def _refusal(event: events.ToolDecision) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from datetime import datetime
 
 from ironcurtain.session import events
 from ironcurtain.text.columns import Line, Span, indented, rows
+from ironcurtain.text.display import time_of_day
 from ironcurtain.view.events import Role, Severity, describe
-from ironcurtain.view.narration import Answers, Ask, Item, Narration, Say
+from ironcurtain.view.narration import Answers, Narration, Say
 
 KEPT = 500
 """Maximum number of lines kept."""
@@ -23,14 +23,16 @@ class Chronicle:
 
     def add(self, stamped: events.Stamped) -> None:
         """Add an event."""
-        event, time = stamped.event, f"{datetime.fromtimestamp(stamped.time):%H:%M:%S} "
+        event, time = stamped.event, f"{time_of_day(stamped.time)} "
         items = self._narration.apply(stamped)
         if isinstance(event, events.TurnStarted):
             items += self._narration.message(event.message)
         words = describe(event)
         if words is not None and words.severity is Severity.DETAIL and words.role is Role.NOTICE:
             items.append(Say(words.line))
-        self._lines.extend((time, line) for item in items for line in _lines(item))
+        # A question is told of in a line; whole answers there are none.
+        asked = () if words is None else words.line
+        self._lines.extend((time, item.line if isinstance(item, Say) else asked) for item in items)
 
     def lines(self, width: int, now: float) -> list[Line]:
         """
@@ -44,13 +46,3 @@ class Chronicle:
             found += indented(rows(line, width - len(time)), (Span(time, "dim"),))
         live = self._narration.live(now)
         return [*found, *((Span(text),) for text in live.tail), live.status]
-
-
-def _lines(item: Item) -> list[Line]:
-    match item:
-        case Say(line):
-            return [line]
-        case Ask(pending) if (words := describe(pending)) is not None:
-            return [words.line]
-        case _:
-            return []

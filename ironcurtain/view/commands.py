@@ -29,6 +29,19 @@ class Command(msgspec.Struct, frozen=True):
     text: str = ""
 
 
+class Message(msgspec.Struct, frozen=True):
+    """
+    A message for an agent.
+
+    :param typed: what of it a person typed, and neither pasted nor piped in.
+    :param session: number of the agent's session, where there are several.
+    """
+
+    text: str
+    typed: str = ""
+    session: int = 0
+
+
 class Wrong(msgspec.Struct, frozen=True):
     """Invalid input; ``why`` says what to type instead, and is not escaped."""
 

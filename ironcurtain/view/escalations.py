@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-import msgspec
-
 from ironcurtain.operations.model import EscalationView, PermissionView
 from ironcurtain.policy.reversal import undo_words
 from ironcurtain.session.events import EscalationRaised
 from ironcurtain.text.columns import Line, Span, Style, unstyled, wrap
 from ironcurtain.text.display import ago, one_line
-from ironcurtain.view.arguments import SHOWN, diff_lines, full_lines, is_complete, key_lines, value_line
-from ironcurtain.view.forms import form_rows, how_to_answer
+from ironcurtain.view.arguments import SHOWN, diff_lines, full_lines, is_complete, key_lines, size, value_line
+from ironcurtain.view.forms import form_rows
 
 WHOLE_LIMIT = 4000
 """Maximum size in characters of an escalation that a list shows completely (some two screens)."""
@@ -150,7 +148,7 @@ def whole_lines(view: EscalationView, now: float) -> list[str]:
 def how_to_approve(view: EscalationView, program: str = "ironcurtain ") -> str:
     """:returns: the line below a complete escalation: how to approve it by its digest, or to fill in its form."""
     if view.form is not None:
-        return how_to_answer(view.number, program)
+        return f"to fill it in: {program}answer {view.number}; to decline: {program}deny {view.number}"
     return f"to approve exactly this: {program}approve {view.number} --digest {view.digest}"
 
 
@@ -186,8 +184,7 @@ def _why(view: EscalationView, words: str, most: int | None = None) -> list[str]
 
 def _size(view: EscalationView) -> int:
     """:returns: about how many characters the escalation has; escaped, it may have more."""
-    arguments = msgspec.json.encode(view.arguments).decode()
-    return len(arguments) + len(view.reason) + len(view.scope) + len(view.tool)
+    return size(view.arguments) + len(view.reason) + len(view.scope) + len(view.tool)
 
 
 def denied_all(numbers: Sequence[int]) -> str:

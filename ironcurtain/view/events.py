@@ -22,28 +22,20 @@ TEXT_LIMIT = 300
 
 
 class Severity(Enum):
-    """How much a line matters; each has its style on screens."""
+    """How much a line matters, with its style on screens."""
 
-    DETAIL = 1
+    DETAIL = 1, "dim"
     """Only for who follows everything, as in the console and the log."""
-    ROUTINE = 2
-    GOOD = 3
-    WARNING = 4
-    BAD = 5
+    ROUTINE = 2, "dim"
+    GOOD = 3, "good"
+    WARNING = 4, "warn"
+    BAD = 5, "bad"
 
     @property
     def style(self) -> Style:
         """How screens show it."""
-        return _STYLES[self]
-
-
-_STYLES: dict[Severity, Style] = {
-    Severity.DETAIL: "dim",
-    Severity.ROUTINE: "dim",
-    Severity.GOOD: "good",
-    Severity.WARNING: "warn",
-    Severity.BAD: "bad",
-}
+        style: Style = self.value[1]
+        return style
 
 
 class Role(Enum):

@@ -57,20 +57,6 @@ def field_words(asked: Field) -> str:
     return words + (f", by default {value_words(asked.default)}" if asked.default is not None else "")
 
 
-def prompt_words(filling: Filling) -> str:
-    """:returns: what a person is asked for next, on one line."""
-    if (asked := filling.current) is None:
-        return "type yes once you have opened it" if filling.form.url else "type yes to send this"
-    return f"{filling.at + 1} of {len(filling.form.fields)}: {one_line(asked.title or asked.name, BRIEF)}"
-
-
-def filled_lines(filling: Filling) -> list[str]:
-    """:returns: what will be sent."""
-    if not filling.values:
-        return ["no values"]
-    return [f"{one_line(name, BRIEF)} = {value_words(value)}" for name, value in filling.values.items()]
-
-
 def value_words(value: Any) -> str:
     """:returns: a value in words."""
     if isinstance(value, bool):
@@ -78,11 +64,6 @@ def value_words(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(map(value_words, value)) or "none"
     return value_line(value)
-
-
-def how_to_answer(number: int, program: str = "ironcurtain ") -> str:
-    """:returns: the line below a complete form."""
-    return f"to fill it in: {program}answer {number}; to decline: {program}deny {number}"
 
 
 def _label(asked: Field) -> str:
@@ -161,7 +142,10 @@ class FormDialogue:
     @property
     def prompt(self) -> str:
         """What is asked next, on one line."""
-        return prompt_words(self._filling)
+        filling = self._filling
+        if (asked := filling.current) is None:
+            return "type yes once you have opened it" if filling.form.url else "type yes to send this"
+        return f"{filling.at + 1} of {len(filling.form.fields)}: {one_line(asked.title or asked.name, BRIEF)}"
 
     def begin(self) -> list[str]:
         """:returns: the lines before the first field."""
@@ -183,4 +167,5 @@ class FormDialogue:
             return Reply(Act.GO_ON, [str(e), self.prompt])
         if not self.complete:
             return Reply(Act.GO_ON, [self.prompt])
-        return Reply(Act.GO_ON, [*filled_lines(self._filling), self.prompt])
+        values = [f"{one_line(name, BRIEF)} = {value_words(value)}" for name, value in self.values.items()]
+        return Reply(Act.GO_ON, [*(values or ["no values"]), self.prompt])

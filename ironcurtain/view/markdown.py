@@ -22,10 +22,6 @@ class Markdown:
     def __init__(self) -> None:
         self._fence = ""
 
-    def begin(self) -> None:
-        """Another text begins."""
-        self._fence = ""
-
     def line(self, text: str, look: Look) -> tuple[Line, int]:
         """
         :param text: a line as the model wrote it.

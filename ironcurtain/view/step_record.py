@@ -79,7 +79,7 @@ class StepRecord:
     def begin(self, instruction: str) -> None:
         """The agent works on an instruction from now on."""
         self.end_text()
-        self._markdown.begin()
+        self._markdown = Markdown()
         self._print((Span(self._look.brief(instruction, TITLE), "title"),), Edge.TOP)
         self._said, self._after_blank, self._plan_id = "", True, ""
 
@@ -110,13 +110,14 @@ class StepRecord:
     def plan(self, plan: Plan) -> None:
         """The steps that have not begun, in a line each; none for a single one, which is printed as it begins."""
         heading, self._plan_id = "Revised plan" if self._plan_id == plan.id else "Plan", plan.id
-        self._markdown.begin()
+        self._markdown = Markdown()
         if plan.total < 2:
             return
         self._print((Span(heading, "bold"),))
         for step in plan.waiting:
             number, command = f"  {step.number}  ", self._look.brief(step.command, LISTED)
-            line = (Span(number), Span(command), Span(self._look.signs.dot, "dim"), *risk_line(step, self._look))
+            risk = risk_line(step, self._look, brief=True)
+            line = (Span(number), Span(command), Span(self._look.signs.dot, "dim"), *risk)
             self._print(line, indent=len(number))
 
     def started(self, plan: Plan, number: int) -> None:

@@ -70,27 +70,21 @@ def _cut(line: str, width: int, look: Look) -> Iterator[tuple[str, str]]:
     yield line[start:], ""
 
 
-def effect_line(step: ProposedStep, look: Look) -> Line:
-    """:returns: what a step that is asked about does, where, and whether that can be undone."""
+def about_asked(step: ProposedStep, look: Look) -> tuple[Line, Line]:
+    """:returns: what a step that is asked about does, and whether that can be undone; why, and what it is for."""
     undo = "" if step.undo == Reversal.READS else undo_words(step.undo)
-    return _dotted((_risk(step, look), _hidden(step), Span(undo, "dim")), look)
-
-
-def reason_line(step: ProposedStep, look: Look) -> Line:
-    """:returns: why it is asked about, and what it is for."""
     reason = f"asked because {look.brief(step.reason, TEXT_LIMIT)}" if step.reason else ""
-    return _dotted((Span(reason, "dim"), Span(look.brief(step.purpose, TEXT_LIMIT), "dim")), look)
+    why = (Span(reason, "dim"), Span(look.brief(step.purpose, TEXT_LIMIT), "dim"))
+    return _dotted((_risk(step, look), _hidden(step), Span(undo, "dim")), look), _dotted(why, look)
 
 
-def risk_line(step: ProposedStep, look: Look) -> Line:
-    """:returns: the risk, the verdict if it is a denial, and what cannot be seen in the command."""
-    verdict = (_verdict(step, look),) if step.decision == "deny" else ()
+def risk_line(step: ProposedStep, look: Look, *, brief: bool) -> Line:
+    """
+    :param brief: leave out a verdict that is no denial.
+    :returns: risk and verdict, and what cannot be seen in the command.
+    """
+    verdict = () if brief and step.decision != "deny" else (_verdict(step, look),)
     return _dotted((_risk(step, look), *verdict, _hidden(step)), look)
-
-
-def verdict_line(step: ProposedStep, look: Look) -> Line:
-    """:returns: risk and verdict, and what cannot be seen in the command."""
-    return _dotted((_risk(step, look), _verdict(step, look), _hidden(step)), look)
 
 
 def _dotted(parts: Iterable[Span], look: Look) -> Line:
@@ -156,7 +150,7 @@ def part_of(step: ProposedStep, width: int, most: int, look: Look) -> tuple[list
 
 def inspected(step: ProposedStep, request: ApprovalRequested | None, width: int, look: Look) -> list[Line]:
     """:returns: everything about a step, its command first."""
-    lines = [*all_of(step, width, look), (), *rows(verdict_line(step, look), width)]
+    lines = [*all_of(step, width, look), (), *rows(risk_line(step, look, brief=False), width)]
     said = [("purpose", step.purpose), ("rule", step.rule), ("reason", step.reason), ("undo", undo_words(step.undo))]
     said[0:0] = [
         ("where", ", ".join(step.where)),

@@ -12,7 +12,7 @@ from ironcurtain.shell.gate import CommandGate
 from ironcurtain.shell.messages import ProposedStep
 from ironcurtain.text.columns import unstyled
 from ironcurtain.view.look import Look
-from ironcurtain.view.steps import effect_line, reason_line
+from ironcurtain.view.steps import about_asked
 
 LOOK = Look()
 
@@ -52,19 +52,21 @@ class WordTests(SynchronousTestCase):
     def test_what_changes_where_and_whether_it_can_be_undone(self) -> None:
         step = self.step(risk=Risk.DESTRUCTIVE, undo=Reversal.SNAPSHOT.value, where=("cache",))
         self.assertEqual(
-            unstyled(effect_line(step, LOOK)), "destroys data: cache · can be undone with 'ironcurtain undo'"
+            unstyled(about_asked(step, LOOK)[0]), "destroys data: cache · can be undone with 'ironcurtain undo'"
         )
         step = self.step(risk=Risk.WRITE_OUTSIDE, undo=Reversal.OUTSIDE.value, where=tuple("abcde"))
-        self.assertIn("writes outside this directory: a, b, c and 2 more · cannot", unstyled(effect_line(step, LOOK)))
+        self.assertIn(
+            "writes outside this directory: a, b, c and 2 more · cannot", unstyled(about_asked(step, LOOK)[0])
+        )
 
     def test_nothing_is_said_to_be_lost_where_nothing_changes(self) -> None:
         step = self.step(risk=Risk.READ, undo=Reversal.READS.value)
-        self.assertEqual(unstyled(effect_line(step, LOOK)), "only reads")
+        self.assertEqual(unstyled(about_asked(step, LOOK)[0]), "only reads")
 
     def test_why_it_is_asked_and_what_for(self) -> None:
         step = self.step(reason="no rule of your policy allows du", purpose="See what is large")
         self.assertEqual(
-            unstyled(reason_line(step, LOOK)), "asked because no rule of your policy allows du · See what is large"
+            unstyled(about_asked(step, LOOK)[1]), "asked because no rule of your policy allows du · See what is large"
         )
-        self.assertEqual(unstyled(reason_line(self.step(purpose="See"), LOOK)), "See")
-        self.assertEqual(reason_line(self.step(), LOOK), ())
+        self.assertEqual(unstyled(about_asked(self.step(purpose="See"), LOOK)[1]), "See")
+        self.assertEqual(about_asked(self.step(), LOOK)[1], ())

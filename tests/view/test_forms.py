@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.escalation.form_values import Choice, Field
-from ironcurtain.escalation.forms import Filling, Form
+from ironcurtain.escalation.forms import Form
 from ironcurtain.view.escalations import how_to_approve, listing
-from ironcurtain.view.forms import WARNING, filled_lines, form_lines, form_rows, prompt_words
+from ironcurtain.view.forms import WARNING, FormDialogue, form_lines, form_rows
 from tests.text.visible import invisible
 from tests.view.test_escalations import VIEW
 
@@ -86,14 +86,11 @@ class FormLinesTests(SynchronousTestCase):
         self.assertFalse(any(invisible(line.replace("\t", "")) or "\n" in line for line in lines))
 
     def test_filling_names_the_field_and_what_was_entered(self) -> None:
-        filling = Filling(FORM)
-        self.assertEqual(prompt_words(filling), "1 of 6: Your name")
-        for text in ("Ada\u202e", "", "", "2", "", "yes"):
-            filling.enter(text)
-        self.assertEqual(prompt_words(filling), "type yes to send this")
-        self.assertEqual(
-            filled_lines(filling), ["name = Ada\\u202e", "age = 36", "color = green", "tags = red", "sure = yes"]
-        )
+        dialogue = FormDialogue(1, "d", FORM)
+        self.assertEqual(dialogue.prompt, "1 of 6: Your name")
+        said = [dialogue.enter(text).lines for text in ("Ada\u202e", "", "", "2", "", "yes")][-1]
+        self.assertEqual(said[:-1], ["name = Ada\\u202e", "age = 36", "color = green", "tags = red", "sure = yes"])
+        self.assertEqual((dialogue.prompt, said[-1]), ("type yes to send this", "type yes to send this"))
 
     def test_list_shows_the_form_and_how_to_answer(self) -> None:
         view = msgspec.structs.replace(VIEW, form=FORM, tool="elicitation/create")

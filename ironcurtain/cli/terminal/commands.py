@@ -7,26 +7,13 @@ from collections.abc import Hashable, Mapping
 from enum import Enum
 from math import inf
 
-import msgspec
-
 from ironcurtain.errors import UsageError
 from ironcurtain.escalation.decision_keys import DecisionKeys, Part, ShownPart, Verdict
 from ironcurtain.view import commands
-from ironcurtain.view.commands import AGENT_COMMANDS, CONVERSATION, Command, Wrong
+from ironcurtain.view.commands import AGENT_COMMANDS, CONVERSATION, Command, Message, Wrong
 
 ANSWERS = ("approve", "deny", "answer", "show")
 """The commands for an escalation."""
-
-
-class Message(msgspec.Struct, frozen=True):
-    """
-    A message for the agent.
-
-    :param typed: what of it a person typed, and neither pasted nor piped in.
-    """
-
-    text: str
-    typed: str = ""
 
 
 Input = Message | Command | Wrong
@@ -34,7 +21,7 @@ Input = Message | Command | Wrong
 
 def parse(line: str, typed: str = "") -> Input | None:
     """
-    :param typed: see :class:`Message`.
+    :param typed: what of it was typed, as for :class:`~ironcurtain.view.commands.Message`.
     :returns: the meaning of a line; ``None`` if it is blank.
     """
     if not line.strip():

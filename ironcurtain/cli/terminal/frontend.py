@@ -21,7 +21,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from ironcurtain.cli.terminal.carrying_out import Commands
-from ironcurtain.cli.terminal.commands import Input, LineQueue, Message, Over, parse
+from ironcurtain.cli.terminal.commands import Input, LineQueue, Over, parse
 from ironcurtain.cli.terminal.plain import standard_surface
 from ironcurtain.cli.terminal.printer import Printer
 from ironcurtain.cli.terminal.surface import Surface
@@ -34,7 +34,7 @@ from ironcurtain.session import events
 from ironcurtain.session.model import OWNER_GONE, Reply, SessionInfo
 from ironcurtain.text.columns import Span
 from ironcurtain.text.display import one_line
-from ironcurtain.view.commands import Command, Wrong
+from ironcurtain.view.commands import Command, Message, Wrong
 from ironcurtain.view.escalations import raised_event
 from ironcurtain.view.narration import Answers, Item, Narration, Say, WholeAnswer
 from ironcurtain.view.sessions import how_to_resume

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.cli.terminal.commands import LineQueue, Message, Over, choose, parse
+from ironcurtain.cli.terminal.commands import LineQueue, Over, choose, parse
 from ironcurtain.errors import UsageError
 from ironcurtain.escalation.decision_keys import DecisionKeys, Part, ShownPart
-from ironcurtain.view.commands import Command, Wrong
+from ironcurtain.view.commands import Command, Message, Wrong
 from tests.view.strategies import harmful, nasty
 
 
