@@ -109,7 +109,8 @@ class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def used(self) -> float:
         """When it was used last, in seconds since the epoch, as its records say; 0: they do not."""
-        times = (self.started, self.ended, *(each.time for each in (*self.asked, *self.decided)))
+        decided = (each.time for each in self.decided)
+        times = (self.started, self.ended, *(each.time for each in self.asked), *decided)
         return max(map(_seconds, times))
 
 
