@@ -56,10 +56,8 @@ def refusal_response(refusal: RequestRefusal, headers: Fields = _NO_FIELDS, *, c
         if agent.startswith("pip/") and "vnd.pypi.simple" in accept:
             # pip shows nothing of a refused page of an index but the type of one that it cannot use
             status, phrase, kind, body = 200, "OK", f"text/x-refused; {phrase}", text.encode()
-        elif agent.startswith(("uv/", "poetry/")):
-            status = (
-                451  # uv explains 403 with missing credentials, and to poetry it means that there is no such package
-            )
+        elif agent.startswith("uv/"):
+            status = 451  # uv explains 403 with missing credentials
     head = [f"HTTP/1.1 {status} {phrase}", f"content-type: {kind}", f"content-length: {len(body)}"]
     if close:
         head.append("connection: close")

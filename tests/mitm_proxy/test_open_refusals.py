@@ -55,9 +55,6 @@ class ClientTests(SynchronousTestCase):
     def test_uv_gets_451(self) -> None:
         self.assertEqual(answer(user_agent="uv/0.13.9 {...}", accept=INDEX)[:2], (451, TEXT))
 
-    def test_poetry_gets_451(self) -> None:
-        self.assertEqual(answer(user_agent="poetry/2.5.1 CPython/3.11.2", accept=INDEX)[:2], (451, TEXT))
-
     def test_status_of_the_refusal_counts_unless_it_misleads(self) -> None:
         for asked, given_ in ((404, 404), (401, 403), (407, 403), (429, 403), (400, 400)):
             self.assertEqual(
