@@ -63,6 +63,8 @@ fails again when you repeat it.
   {_minutes(escalation_seconds)}. Give the program that much time. If nobody is there to ask, it is refused at once.
 - A refusal is an answer that begins with "IronCurtain:" and says by which rule, and what you can do. It stays refused:
   do not try the same host in another way. Addresses of private networks are refused unless the person opened them.
+- Some programs show less of it: a status such as 403, or that there is no such package. Fetch the same address with
+  "curl -sS" to read the whole answer.
 
 # Tools that reach outside
 

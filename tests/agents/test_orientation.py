@@ -46,6 +46,7 @@ class OrientationTests(SynchronousTestCase):
         self.assertIn("\n- Open to every program: a.test, *.b.test:22\n", text)
         self.assertIn("\n- Package registries, to install packages only: npm.test\n", text)
         self.assertIn('begins with "IronCurtain:"', text)
+        self.assertIn('Fetch the same address with\n  "curl -sS"', text)
         many = orientation([], Reach(policy=[f"h{number}.test" for number in range(HOSTS_LISTED + 3)]), 300.0)
         self.assertIn(", and 3 more\n", many)
 
