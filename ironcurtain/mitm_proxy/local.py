@@ -116,9 +116,12 @@ class LocalExchange:
 
     def _failed(self, failure: Failure) -> None:
         if failure.check(CancelledError) is None and not self._over:
-            self.log.failure("a response for {host} failed", failure, host=self._host)
             self._work, error = None, failure.value
             known = isinstance(error, IronCurtainError)
+            if known:
+                self.log.warn("a response for {host} broke off: {error}", host=self._host, error=error)
+            else:
+                self.log.failure("a response for {host} failed", failure, host=self._host)
             self.fail(RequestRefusal(FAILED.status, FAILED.code, str(error)) if known else FAILED)
 
 

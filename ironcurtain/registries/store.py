@@ -16,6 +16,7 @@ from ironcurtain.registries.fetching import ByteStream, Document, Fetcher, Fetch
 from ironcurtain.registries.policy import PackagePolicy
 from ironcurtain.registries.recording import PackageRecorder, RecordedRefusal
 from ironcurtain.registries.releases import Digest, Release, publication
+from ironcurtain.registries.remembering import Remembered
 from ironcurtain.registries.verifying import too_large, verified
 from ironcurtain.text.display import one_line
 
@@ -46,7 +47,7 @@ class PackageStore:
     ) -> None:
         self.policy, self.now = policy, now
         self._fetcher, self._recorder, self._allowance = fetcher, recorder, allowance
-        self._limit = allowance.file_bytes
+        self._limit, self._bad = allowance.file_bytes, Remembered[str]()
 
     async def look_up(self, name: str, url: str, accept: str) -> Document | RequestRefusal:
         """See :class:`~ironcurtain.registries.registry.Store`."""
@@ -70,7 +71,7 @@ class PackageStore:
             refusal = self.policy.refuse_name(release.name)
         else:
             refusal = self.policy.refuse_release(release, self.now())
-        if refusal := refusal or self._allowance.take_file():
+        if refusal := refusal or self._known_bad(release) or self._allowance.take_file():
             return self.refuse(refusal, release.name, release.version, release.file)
         self._recorder.request(release.name, release.version, release.file)
         try:
@@ -118,13 +119,22 @@ class PackageStore:
             if installs:
                 self._recorder.fetched(release, size, digest)
 
+        begun = False
         try:
             async with aclosing(verified(body, release.digest, self._limit, complete)) as pieces:
                 async for piece in pieces:
+                    begun = True
                     yield piece
         except FetchFailed as e:
+            if begun and isinstance(e, Unusable):
+                self._bad.put(_content(release), {"": str(e)}, self.now().timestamp())
             self._recorder.refused(release.name, release.version, release.file, UNUSABLE, str(e))
             raise
+
+    def _known_bad(self, release: Release) -> RequestRefusal | None:
+        """:returns: why a file is refused whose response broke off before: clients ask again, and did not see why."""
+        known = self._bad.get(_content(release), self.now().timestamp())
+        return None if known is None else RequestRefusal(HTTPStatus.FORBIDDEN, UNUSABLE, f"{known['']}.")
 
     def _failed(self, status: int, what: str, url: str) -> RequestRefusal:
         """
@@ -179,6 +189,11 @@ class _Delivery:
     async def aclose(self) -> None:
         await self._pieces.aclose()
         await self._body.aclose()
+
+
+def _content(release: Release) -> str:
+    """:returns: what stands for the content of a file, by its address and by its digest in the metadata."""
+    return f"{release.url} {release.digest}"
 
 
 def last_modified(headers: Fields, now: datetime) -> datetime | None:

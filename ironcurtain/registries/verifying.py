@@ -10,7 +10,7 @@ from typing import Final
 from ironcurtain.registries.fetching import Unusable
 from ironcurtain.registries.releases import Digest
 
-HELD_BACK: Final = 64 * 1024
+HELD_BACK: Final = 256 * 1024
 """
 Minimum size in bytes of what is held back; of most packages that is the whole file. Without its end no archive can be
 used.

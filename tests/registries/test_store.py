@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from datetime import timedelta
+
 from twisted.internet.defer import Deferred
 
 from ironcurtain.providers.provider import RequestRefusal
@@ -15,14 +17,17 @@ class DeliveryTests(RegistryTestCase):
 
     name, normalise = "pypi", staticmethod(str)
 
+    def setUp(self) -> None:
+        super().setUp()
+        self.opened = self.store()
+
     def deliver(self, content: bytes) -> Deferred[bytes | RequestRefusal]:
         """:returns: the file, whose digest is that of other content, or why it is refused."""
         self.upstream.contents[URL] = content
         release = Release("x", "1", "x-1.zip", OLD, hex_digest("sha256", sha256(b"other")), URL)
-        store = self.store()
 
         async def read() -> bytes | RequestRefusal:
-            answer = await store.deliver(release, "application/zip")
+            answer = await self.opened.deliver(release, "application/zip")
             return answer if isinstance(answer, RequestRefusal) else await whole(answer)
 
         return Deferred.fromCoroutine(read())
@@ -33,5 +38,11 @@ class DeliveryTests(RegistryTestCase):
         (record,) = [record for record in self.records("package-request") if record["decision"] == "deny"]
         self.assertEqual((record["file"], record["rule"]), ("x-1.zip", "package-unusable"))
 
-    def test_a_large_file_breaks_off_before_its_end(self) -> None:
+    def test_a_large_file_breaks_off_before_its_end_and_is_refused_for_a_while(self) -> None:
         self.failureResultOf(self.deliver(b"wrong" * HELD_BACK), WrongDigest)
+        self.assertEqual(len(self.upstream.asked), 1)
+        refusal = self.successResultOf(self.deliver(b"wrong" * HELD_BACK))
+        self.assertIn("the file has the digest", refusal.reason)
+        self.assertEqual(len(self.upstream.asked), 1)
+        self.now += timedelta(minutes=6)
+        self.assertEqual(self.successResultOf(self.deliver(b"other")), b"other")
