@@ -72,13 +72,41 @@ def image(*programs: str) -> str:
     :returns: a small image with BusyBox (sh, sleep, setsid and some 300 others), those programs, and nothing else.
     """
     engine()
-    busybox = _busybox()
-    name = f"ironcurtain-test:{'-'.join(('busybox', *programs, str(os.getpid())))}"
-    query = urlencode({"fromSrc": "-", "repo": name.partition(":")[0], "tag": name.partition(":")[2]})
-    changes = urlencode([("changes", f"LABEL {LABEL}=1"), ("changes", "ENV PATH=/bin")])
-    call("POST", f"/images/create?{query}&{changes}", _root_file_system(busybox, programs), "application/x-tar")
-    atexit.register(call, "DELETE", f"/images/{name}?force=1")
-    return name
+    return _import("-".join(("busybox", *programs)), _root_file_system(_busybox(), programs), "/bin")
+
+
+@cache
+def host_image() -> str:
+    """
+    :returns: an image without any program: its containers need ``/usr`` of this machine mounted, to which it has links.
+    """
+    engine()
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        _add_directories(archive, *("etc", "etc/ssl", "etc/ssl/certs", "sbin", "usr", "var"))
+        archive.addfile(tarfile.TarInfo("etc/ssl/certs/ca-certificates.crt"))
+        for name in ("bin", "lib", "lib64"):
+            link = tarfile.TarInfo(name)
+            link.type, link.linkname = tarfile.SYMTYPE, f"usr/{name}"
+            archive.addfile(link)
+    return _import("host", buffer.getvalue(), "/usr/bin")
+
+
+def _import(name: str, root: bytes, path: str) -> str:
+    """:returns: the name of an image, made of an archive, that is removed with this process."""
+    repository, tag = "ironcurtain-test", f"{name}-{os.getpid()}"
+    query = urlencode({"fromSrc": "-", "repo": repository, "tag": tag})
+    changes = urlencode([("changes", f"LABEL {LABEL}=1"), ("changes", f"ENV PATH={path}")])
+    call("POST", f"/images/create?{query}&{changes}", root, "application/x-tar")
+    atexit.register(call, "DELETE", f"/images/{repository}:{tag}?force=1")
+    return f"{repository}:{tag}"
+
+
+def _add_directories(archive: tarfile.TarFile, *names: str) -> None:
+    for name in (*names, "tmp", "var/tmp"):
+        entry = tarfile.TarInfo(name)
+        entry.type, entry.mode = tarfile.DIRTYPE, 0o1777 if name.endswith("tmp") else 0o755
+        archive.addfile(entry)
 
 
 def call(method: str, path: str, body: bytes | None = None, content_type: str = "application/json") -> Any:
@@ -228,10 +256,7 @@ def _root_file_system(busybox: bytes, programs: tuple[str, ...]) -> bytes:
     listed = subprocess.run(["busybox", "--list"], capture_output=True, text=True, check=True).stdout.split()
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
-        for name, mode in (("bin", 0o755), ("etc", 0o755), ("tmp", 0o1777), ("var", 0o755), ("var/tmp", 0o1777)):
-            entry = tarfile.TarInfo(name)
-            entry.type, entry.mode = tarfile.DIRTYPE, mode
-            archive.addfile(entry)
+        _add_directories(archive, "bin", "etc", "var")
         main = tarfile.TarInfo("bin/busybox")
         main.mode, main.size = 0o755, len(busybox)
         archive.addfile(main, io.BytesIO(busybox))

@@ -30,6 +30,7 @@ PACKAGES = {
     "bash": "bash",
     "busybox": "busybox-static",
     "bwrap": "bubblewrap",
+    "cargo": "cargo-web|cargo",
     "cc": "build-essential",
     "curl": "curl",
     "dash": "dash",
@@ -43,6 +44,7 @@ PACKAGES = {
     "gh": "gh",
     "git": "git",
     "git-lfs": "git-lfs",
+    "go": "golang-go",
     "grim": "grim",
     "gtk4-demo": "gtk-4-examples",
     "ip": "iproute2",
@@ -80,7 +82,10 @@ PACKAGES = {
     "zenity": "zenity",
     "zsh": "zsh",
 }
-"""Each program (or file, by its path), and the package of Debian and Ubuntu that has it."""
+"""
+Each program (or file, by its path), and the package of Debian and Ubuntu that has it; of ``A|B``, the first one that
+there is.
+"""
 
 REPORT = "IRONCURTAIN_TEST_SKIPS"
 """The variable that names a directory where each run of pytest leaves what it skipped."""
@@ -107,13 +112,23 @@ def program(name: str) -> str:
     :raises SkipTest: it is not installed; the reason says how to get it.
     """
     if (found := find(name)) is None:
-        raise SkipTest(f"{name} is not installed (Debian and Ubuntu: apt install {PACKAGES[name]})")
+        package = PACKAGES[name].rpartition("|")[2]
+        raise SkipTest(f"{name} is not installed (Debian and Ubuntu: apt install {package})")
     return found
 
 
 def missing() -> list[str]:
     """:returns: the packages of programs that are not there."""
     return sorted({package for name, package in PACKAGES.items() if find(name) is None})
+
+
+def available(package: str) -> str:
+    """:returns: of ``A|B`` the first one that there is."""
+    first, either, last = package.partition("|")
+    if not either or (cache := find("apt-cache")) is None:
+        return last or first
+    shown = subprocess.run([cache, "show", first], stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    return first if shown.stdout else last
 
 
 def install() -> None:
@@ -124,10 +139,11 @@ def install() -> None:
     """
     if not (packages := missing()) or os.geteuid() != 0 or find(APT[0]) is None:
         return
-    print(f"Installing with apt-get what tests need: {' '.join(packages)}", flush=True)
-    for words in (["update"], ["install", "--yes", "--no-install-recommends", *packages]):
+    print(f"Installing with apt-get what tests need: {' '.join(packages).replace('|', ' or ')}", flush=True)
+    for words in (["update"], ["install", "--yes", "--no-install-recommends"]):
+        chosen = map(available, packages) if words[0] == "install" else ()
         done = subprocess.run(
-            [*APT, *words], env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"}, stdin=subprocess.DEVNULL,
+            [*APT, *words, *chosen], env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"}, stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", check=False,
         )  # fmt: skip
         if done.returncode:

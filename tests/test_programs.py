@@ -88,9 +88,9 @@ class ProgramTests(SynchronousTestCase):
 
     def test_termination_is_passed_on(self) -> None:
         line = [sys.executable, str(TOP / "tests" / "programs.py")]
-        script = "trap 'echo ended; exit 3' TERM; echo ready; while :; do sleep 0.1; done"
+        script = "trap 'echo ended; exit 3' TERM; echo ready; while :; do /bin/sleep 0.1; done"
         process = subprocess.Popen(
-            [*line, "/bin/sh", "-c", script], stdout=subprocess.PIPE, text=True, env={"PATH": "/usr/bin:/bin"}
+            [*line, "/bin/sh", "-c", script], stdout=subprocess.PIPE, text=True, env={"PATH": str(self.bin)}
         )
         self.addCleanup(process.kill)
         assert process.stdout is not None
@@ -102,11 +102,13 @@ class ProgramTests(SynchronousTestCase):
         self.patch(os, "geteuid", lambda: 0)
         asked = self.place / "asked"
         self.write(self.bin / programs.APT[0], f'#!/bin/sh\necho "$@" >>{asked}\n')
+        self.write(self.bin / "apt-cache", '#!/bin/sh\ntest "$2" != cargo-web || echo Package: cargo-web\n')
         self.patch(os, "environ", {"PATH": str(self.bin)})
         programs.install()
         update, install = asked.read_text().splitlines()
         self.assertTrue(update.endswith(" update"))
         self.assertIn(" tmux", install)
+        self.assertIn(" cargo-web ", install)
 
     def test_nobody_else_installs_anything(self) -> None:
         self.patch(os, "geteuid", lambda: 4242)

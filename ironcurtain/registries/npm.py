@@ -133,7 +133,7 @@ class NpmRegistry:
         releases = packument.releases.values()
         oldest = min(releases, key=lambda release: release.published or now, default=None)
         if oldest is None:
-            why = f"{packument.name} has no usable version: its metadata name none of this package with a digest"
+            why = f"{packument.name} has no version that can be used: its metadata name none of its own with a digest"
             return self._store.refuse(RequestRefusal(403, "package-unusable", f"{why}."), packument.name)
         refusal = policy.refuse_release(oldest, now)
         assert refusal is not None  # else it were left

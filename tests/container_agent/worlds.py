@@ -111,10 +111,10 @@ class SmallImages:
 class World:
     """One process with a home of its own."""
 
-    images_class = SmallImages
+    adapter_class, images_class, kind_class = ScriptAgent, SmallImages, ContainerKind
 
     def __init__(self, home: Home, settings: Settings, environ: Mapping[str, str]) -> None:
-        self.home, self.adapter = home, ScriptAgent()
+        self.home, self.adapter = home, self.adapter_class()
         self.engine = Engine(reactor, engine.engine())
         self.watcher = DirectoryWatcher(reactor)
         self.account = Account(UID, UID)
@@ -133,9 +133,9 @@ class World:
             choose_account=lambda workspace: self.account,
         )
         screens = Screens(reactor)
-        images = self.images_class()
-        kind = ContainerKind(
-            self.adapter, lambda: self.engine, lambda: images, self.services, reactor, environ, screens
+        self.images = self.images_class()
+        self.maker = kind = self.kind_class(
+            self.adapter, lambda: self.engine, lambda: self.images, self.services, reactor, environ, screens
         )
         self.kind = SessionKind(
             "script",

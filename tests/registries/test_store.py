@@ -32,17 +32,21 @@ class DeliveryTests(RegistryTestCase):
 
         return Deferred.fromCoroutine(read())
 
+    def why(self, content: bytes) -> str:
+        """:returns: why the file is refused."""
+        refusal = self.successResultOf(self.deliver(content))
+        assert isinstance(refusal, RequestRefusal), refusal
+        return refusal.reason
+
     def test_a_small_file_is_refused_before_the_response_begins(self) -> None:
-        refusal = self.successResultOf(self.deliver(b"wrong"))
-        self.assertIn("the file has the digest", refusal.reason)
+        self.assertIn("the file has the digest", self.why(b"wrong"))
         (record,) = [record for record in self.records("package-request") if record["decision"] == "deny"]
         self.assertEqual((record["file"], record["rule"]), ("x-1.zip", "package-unusable"))
 
     def test_a_large_file_breaks_off_before_its_end_and_is_refused_for_a_while(self) -> None:
         self.failureResultOf(self.deliver(b"wrong" * HELD_BACK), WrongDigest)
         self.assertEqual(len(self.upstream.asked), 1)
-        refusal = self.successResultOf(self.deliver(b"wrong" * HELD_BACK))
-        self.assertIn("the file has the digest", refusal.reason)
+        self.assertIn("the file has the digest", self.why(b"wrong" * HELD_BACK))
         self.assertEqual(len(self.upstream.asked), 1)
         self.now += timedelta(minutes=6)
         self.assertEqual(self.successResultOf(self.deliver(b"other")), b"other")
