@@ -13,7 +13,7 @@ from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SkipTest
 
 from ironcurtain.agents.adapter import Facts
-from ironcurtain.container.image_plans import Box
+from ironcurtain.container.image_plans import Basis
 from ironcurtain.container.spec import ContainerSpec, Mount
 from ironcurtain.container_agent.kind import ContainerKind
 from ironcurtain.home.container_section import ContainerSettings
@@ -267,11 +267,11 @@ class HostImages(SmallImages):
     def __init__(self) -> None:
         self.environment: Mapping[str, str] = {}
 
-    def choose(self, workspace: str, settings: ContainerSettings) -> Box:
+    def choose(self, workspace: str, settings: ContainerSettings) -> Basis:
         """See :class:`SmallImages`."""
-        return Box(environment=self.environment)
+        return Basis(environment=self.environment)
 
-    async def ensure(self, agent: str, progress: Callable[[str], None], box: Box) -> str:
+    async def ensure(self, agent: str, progress: Callable[[str], None], basis: Basis) -> str:
         """:returns: the image."""
         return engine.host_image()
 
