@@ -27,6 +27,9 @@ from ironcurtain.container.image_choices import FOLDERS
 print(*sorted(str(path.relative_to(FOLDERS)) for path in FOLDERS.rglob("*") if path.is_file()), sep="\\n")
 """
 
+INSTALL = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile")
+"""Little of what is compiled at an installation would be run here."""
+
 IN_THE_WHEEL = ("ironcurtain/py.typed", "twisted/plugins/ironcurtain_plugin.py")
 NOT_IN_THE_WHEEL = ("twisted/__init__.py", "twisted/plugins/__init__.py", "twisted/plugins/dropin.cache")
 
@@ -69,24 +72,17 @@ def build(directory: Path) -> tuple[Path, Path]:
     return source, wheel
 
 
-def check_images(directory: Path, python: Path, *install: str | Path) -> None:
-    """:raises SystemExit: after this way to install, the program does not find the files of the images."""
-    if install:
-        command = (
-            python,
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--disable-pip-version-check",
-            "--no-deps",
-            "--force-reinstall",
-        )
-        run(*command, *install, cwd=directory)
-    found = run(python, "-c", SHOW_IMAGES, cwd=TOP if not install else directory)
+def reinstall(python: Path, directory: Path, *what: str | Path) -> None:
+    """Install it in another way, over what is there."""
+    run(python, *INSTALL, "--no-deps", "--force-reinstall", *what, cwd=directory)
+
+
+def check_images(python: Path, directory: Path) -> None:
+    """:raises SystemExit: started in this directory, the program does not find the files of the images."""
+    found = run(python, "-c", SHOW_IMAGES, cwd=directory)
     wanted = sorted(str(path.relative_to(TOP / "images")) for path in (TOP / "images").rglob("*") if path.is_file())
     if found.split() != wanted:
-        raise SystemExit(f"images are not found after {install or 'no install'}: {found}")
+        raise SystemExit(f"images are not found in {directory}: {found}")
 
 
 def check_contents(wheel: Path) -> None:
@@ -107,7 +103,7 @@ def use(wheel: Path, directory: Path) -> None:
     """Install the wheel with its run-time dependencies alone, and use every entrance."""
     programs = directory / "environment" / "bin"
     venv.create(programs.parent, with_pip=True)
-    run(programs / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel, cwd=directory)
+    run(programs / "python", *INSTALL, wheel, cwd=directory)
     run(programs / "python", "-m", "pip", "check", cwd=directory)
     environ = {
         "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
@@ -131,10 +127,12 @@ def main() -> None:
         check_contents(wheel)
         use(wheel, directory)
         python = directory / "environment" / "bin" / "python"
-        check_images(directory, python)  # a checkout
-        check_images(directory, python, wheel)
-        check_images(directory, python, source)
-        check_images(directory, python, "--config-settings", "editable_mode=compat", "--editable", TOP)
+        check_images(python, directory)
+        check_images(python, TOP)  # a checkout, which lies before what is installed
+        reinstall(python, directory, source)
+        check_images(python, directory)
+        reinstall(python, directory, "--config-settings", "editable_mode=compat", "--editable", TOP)
+        check_images(python, directory)
     print("The package is whole.")
 
 
