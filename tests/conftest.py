@@ -44,6 +44,8 @@ settings.register_profile(
     "untimed", parent=settings.default, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("untimed")
+# For `--hypothesis-profile few`, where the same tests run with all their examples on another version of Python.
+settings.register_profile("few", parent=settings.get_profile("untimed"), max_examples=15)
 
 
 # Directories and files of tests that run programs, slowest first. They begin first, since several processes would
