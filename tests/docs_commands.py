@@ -16,6 +16,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 TOP = Path(__file__).parent.parent
@@ -180,11 +181,16 @@ def _ironcurtain(arguments: list[str]) -> None:
 
 def _twistd(arguments: list[str]) -> None:
     # In a process of its own, since it installs a reactor; with --help it ends once all words are parsed.
-    command = [str(Path(sys.executable).parent / "twistd"), *arguments, "--help"]
+    if refusal := _refusal(str(Path(sys.executable).parent / "twistd"), *arguments, "--help"):
+        raise WrongCommand(refusal.strip().splitlines()[-1])
+
+
+@cache
+def _refusal(*command: str) -> str:
+    """:returns: what a program says that refuses its words; some are on several pages."""
     environ = {**os.environ, "PYTHONPATH": str(TOP)}
     done = subprocess.run(command, cwd=TOP, env=environ, capture_output=True, text=True, timeout=60)
-    if done.returncode:
-        raise WrongCommand((done.stdout + done.stderr).strip().splitlines()[-1])
+    return done.stdout + done.stderr or "it says nothing" if done.returncode else ""
 
 
 def _ssh(arguments: list[str]) -> None:
@@ -197,9 +203,8 @@ def _ssh(arguments: list[str]) -> None:
 
 
 def _make(arguments: list[str]) -> None:
-    done = subprocess.run(["make", "--dry-run", *arguments], cwd=TOP, capture_output=True, text=True, timeout=60)
-    if done.returncode:
-        raise WrongCommand(done.stderr)
+    if refusal := _refusal("make", "--dry-run", *arguments):
+        raise WrongCommand(refusal)
 
 
 _CHECKERS = {"ironcurtain": _ironcurtain, "twistd": _twistd, "ssh": _ssh, "make": _make}
