@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import configparser
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -80,9 +80,15 @@ def module_name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imports(node: ast.AST) -> Iterator[tuple[ast.stmt, str]]:
-    """:returns: each import below a node, with the dotted name of what is imported."""
-    for statement in ast.walk(node):
+@cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    """:returns: all nodes of a file's tree, which most rules look at."""
+    return tuple(ast.walk(tree(path)))
+
+
+def imports(among: Iterable[ast.AST]) -> Iterator[tuple[ast.stmt, str]]:
+    """:returns: each import among nodes, with the dotted name of what is imported."""
+    for statement in among:
         if isinstance(statement, ast.Import):
             yield from ((statement, alias.name) for alias in statement.names)
         elif isinstance(statement, ast.ImportFrom):
@@ -123,7 +129,7 @@ class ReactorTests(SynchronousTestCase):
         wrong = [
             short(path, statement)
             for path in modules()
-            for statement, name in imports(tree(path))
+            for statement, name in imports(nodes(path))
             if name.startswith("twisted.internet.reactor")
             and not str(path.relative_to(PACKAGE)).startswith(KNOWS_THE_REACTOR)
         ]
@@ -135,7 +141,7 @@ class ReactorTests(SynchronousTestCase):
             for path in modules()
             for node in outside_functions(tree(path))
             if isinstance(node, ast.Import | ast.ImportFrom)
-            for _, name in imports(node)
+            for _, name in imports(ast.walk(node))
             if name.startswith("twisted.internet.reactor")
         ]
         self.assertEqual(wrong, [])
@@ -145,7 +151,7 @@ class ReactorTests(SynchronousTestCase):
         wrong = [
             f"{short(path, node)} {node.attr}"
             for path in modules()
-            for node in ast.walk(tree(path))
+            for node in nodes(path)
             if isinstance(node, ast.Attribute) and node.attr in CROSSINGS and path.name != CROSSES
         ]
         self.assertEqual(wrong, [], "use ironcurtain.services.asyncio_bridge")
@@ -164,7 +170,7 @@ class SourceTests(SynchronousTestCase):
         counted = {
             f"{module_name(path)}.{node.name}": len(attributes(node))
             for path in modules()
-            for node in ast.walk(tree(path))
+            for node in nodes(path)
             if isinstance(node, ast.ClassDef)
         }
         wrong = {name: count for name, count in counted.items() if count > MANY_ATTRIBUTES.get(name, MOST_ATTRIBUTES)}
@@ -185,7 +191,7 @@ class SourceTests(SynchronousTestCase):
         wrong = [
             f"{short(path, statement)} {name}"
             for path in modules()
-            for statement, name in imports(tree(path))
+            for statement, name in imports(nodes(path))
             if name.rpartition(".")[2] in FORBIDDEN_NAMES
         ]
         self.assertEqual(wrong, [])
@@ -193,7 +199,7 @@ class SourceTests(SynchronousTestCase):
     def test_nothing_of_ours_is_mocked(self) -> None:
         wrong = []
         for path in sorted((TOP / "tests").rglob("*.py")):
-            if any(name.startswith(("unittest.mock", "mock.")) for _, name in imports(tree(path))):
+            if any(name.startswith(("unittest.mock", "mock.")) for _, name in imports(nodes(path))):
                 wrong.append(short(path))
         self.assertEqual(wrong, [])
 
@@ -214,7 +220,7 @@ class ProgramTests(SynchronousTestCase):
     def test_one_module_looks_for_programs(self) -> None:
         wrong = []
         for path in modules():
-            for node in ast.walk(tree(path)):
+            for node in nodes(path):
                 named = ast.unparse(node) if isinstance(node, ast.Attribute) else ""
                 if named == "shutil.which" and not any(str(path).endswith(f"ironcurtain/{each}") for each in SEARCHING):
                     wrong.append(short(path, node))
@@ -278,7 +284,7 @@ class PublicTests(SynchronousTestCase):
         wrong = []
         for path in modules():
             here = _own_names(tree(path))
-            for node in ast.walk(tree(path)):
+            for node in nodes(path):
                 if isinstance(node, ast.Attribute) and _is_private(node.attr):
                     whose = ast.unparse(node.value)
                     known = everywhere if whose in ("self", "cls") else here
@@ -294,7 +300,7 @@ class PublicTests(SynchronousTestCase):
         wrong = [
             f"{short(path, node)} {ast.unparse(node)}"
             for path in modules()
-            for node in ast.walk(tree(path))
+            for node in nodes(path)
             if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and node.attr in callbacks
         ]
         self.assertEqual(wrong, [])
@@ -341,7 +347,7 @@ class TreeTests(SynchronousTestCase):
 
     def test_the_plugin_imports_nothing_of_ours(self) -> None:
         plugin = TOP / "twisted" / "plugins" / "ironcurtain_plugin.py"
-        self.assertEqual([name for _, name in imports(tree(plugin)) if name.startswith("ironcurtain")], [])
+        self.assertEqual([name for _, name in imports(nodes(plugin)) if name.startswith("ironcurtain")], [])
 
     def test_twisted_stays_importable(self) -> None:
         """A package file there would hide Twisted itself, or every plugin."""
