@@ -25,6 +25,7 @@ Role = Literal[
     "email-body",
     "share-permission",
     "network-party",
+    "http-method",
     "app",
     "screen",
     "audio-source",
@@ -36,7 +37,10 @@ Role = Literal[
 PARTY_ROLE: Final = "network-party"
 """The role of who wants a connection."""
 
-LIMITING_ROLES: Final[frozenset[str]] = frozenset((PARTY_ROLE, "screen", "audio-source", "ui-text"))
+METHOD_ROLE: Final = "http-method"
+"""The role of an HTTP request's method."""
+
+LIMITING_ROLES: Final[frozenset[str]] = frozenset((PARTY_ROLE, METHOD_ROLE, "screen", "audio-source", "ui-text"))
 """Roles that say more about a call. A list condition on these alone limits a rule about any other role."""
 
 UNKNOWN_ROLE: Final = "unknown"
@@ -72,7 +76,7 @@ DOMAIN_ROLES: Final[frozenset[str]] = URL_ROLES | {"proxy-domain"}
 """Roles that a ``domains`` condition can name."""
 
 LOCAL_ROLES: Final[frozenset[str]] = (
-    PATH_ROLES | SENSE_ROLES | HAND_ROLES | {"branch-name", "commit-message", PARTY_ROLE, "none"}
+    PATH_ROLES | SENSE_ROLES | HAND_ROLES | {"branch-name", "commit-message", PARTY_ROLE, METHOD_ROLE, "none"}
 )
 """Roles whose values do not leave this machine by the call itself."""
 

@@ -9,18 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from os.path import commonpath, dirname
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
 from ironcurtain.policy.engine import PolicyEngine
 from ironcurtain.policy.named_paths import written
-from ironcurtain.policy.network import ASK_RULE, SERVER
+from ironcurtain.policy.network import ASK_RULE, CONNECT, REQUEST, SERVER
 from ironcurtain.policy.pathmap import AGENT_WORKSPACE
 from ironcurtain.policy.recorded import NotRecorded, RecordedCall
 from ironcurtain.policy.replay import judge_again
-from ironcurtain.policy.roles import DOMAIN_ROLES, PARTY_ROLE, PATH_ROLES
+from ironcurtain.policy.roles import DOMAIN_ROLES, METHOD_ROLE, PARTY_ROLE, PATH_ROLES, Role
 from ironcurtain.policy.rules import Conditions, DomainsCondition, ListCondition, PathsCondition, Policy, Rule
 from ironcurtain.policy.targets import git_target, web_target
 from ironcurtain.policy.verdict import Decision, Trace, Verdict
@@ -197,13 +197,25 @@ def _still_denied(engine_for: Callable[[str], PolicyEngine], answered: Sequence[
     return count
 
 
+_LIMITED: Final[Mapping[str, tuple[tuple[Role, str], ...]]] = {
+    CONNECT: ((PARTY_ROLE, "party"),),
+    REQUEST: ((PARTY_ROLE, "party"), (METHOD_ROLE, "method")),
+}
+"""By tool of the network, roles and arguments that limit what is approved."""
+
+
 def _rules(
     server: str, tool: str, asked: Sequence[tuple[Answered, Verdict, frozenset[str]]], taken: set[str]
 ) -> tuple[Rule, ...]:
     roles = sorted(frozenset().union(*(its for _, _, its in asked)))
     rules: list[Rule] = []
-    parties = tuple(sorted({str(call.call.arguments.get("party")) for call, _, _ in asked}))
-    for_parties = (ListCondition((PARTY_ROLE,), parties, "identifiers"),) if server == SERVER else ()
+    limits = [
+        ListCondition(
+            (limiting,), tuple(sorted({str(call.call.arguments.get(name)) for call, _, _ in asked})), "identifiers"
+        )
+        for limiting, name in _LIMITED.get(tool, ())
+        if server == SERVER
+    ]
     for role in roles:
         values = [
             (each.value, call.call.workspace)
@@ -224,7 +236,7 @@ def _rules(
                         roles=(role,),
                         server=(server,),
                         tool=(tool,),
-                        lists=(*conditions.lists, *for_parties),
+                        lists=(*conditions.lists, *limits),
                     ),
                     "allow",
                     reason=f"approved {len(asked)} times",

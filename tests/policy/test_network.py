@@ -260,6 +260,22 @@ class RequestTests(SynchronousTestCase):
         self.assertEqual(said(request(judge, "https://bin.test/")), "deny no")
         self.assertEqual(said(request(judge, "https://c.test/")), "allow structural-connection-allowed")
 
+    def test_rules_about_methods_leave_nothing_but_reading(self) -> None:
+        """A host that is read can be a drop box: gists, issues, releases."""
+        reads = [{"roles": ["http-method"], "allowed": ["GET", "HEAD"], "matchType": "identifiers"}]
+        judge = engine(
+            rule("reading", "allow", "a.test", tool="request", lists=reads),
+            rule("else", "deny", "a.test", tool="request"),
+        )
+        for method in ("GET", "HEAD"):
+            self.assertEqual(said(request(judge, "https://a.test/gists", method)), "allow reading")
+        for method in ("POST", "PUT", "PATCH", "DELETE", "", "GET,POST", "GETX"):
+            self.assertEqual(said(request(judge, "https://a.test/gists", method)), "deny else", method)
+        writes = [{"roles": ["http-method"], "allowed": ["POST"], "matchType": "identifiers"}]
+        judge = engine(rule("drop-box", "deny", "a.test", tool="request", lists=writes))
+        self.assertEqual(said(request(judge, "https://a.test/gists", "POST")), "deny drop-box")
+        self.assertEqual(said(request(judge, "https://a.test/gists")), "allow structural-connection-allowed")
+
     def test_unclear_address_is_denied(self) -> None:
         for url in (
             "https://0x7f.1/",

@@ -87,6 +87,13 @@ class NarrowTests(SuggestCase):
         first, *_ = found.evidence
         self.assertEqual((first.session, first.number, first.by), ("1", 7, "ada"))
 
+    def test_methods_of_requests(self) -> None:
+        for method in ("GET", "HEAD", "GET"):
+            self.call("network.request", {"method": method, "url": "https://a.test/x", "party": "the agent"})
+        [only] = self.suggested().rules
+        limits = {condition.roles: condition.allowed for condition in only.conditions.lists}
+        self.assertEqual(limits, {("network-party",): ("the agent",), ("http-method",): ("GET", "HEAD")})
+
     def test_exact_paths_outside_the_workspace(self) -> None:
         for path in ("/else/a", "/else/b", "/else/a"):
             self.call("filesystem.read_text_file", {"path": path})
