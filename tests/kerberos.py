@@ -16,7 +16,7 @@ from tests.ssh_daemon import free_port
 
 REALM = "IRON.TEST"
 HELPER = "/usr/lib/squid/negotiate_kerberos_auth"
-START_SECONDS = 20.0
+START_SECONDS = 60.0
 
 
 class Realm:

@@ -13,6 +13,7 @@ from ironcurtain.mcp_proxy.servers_config import HttpServer
 from ironcurtain.secrets.redaction import Secret
 from tests.audit.doubles import scratch
 from tests.http.proxy_stub import WANTS_BASIC, ProxyStub
+from tests.kerberos import Realm
 from tests.mcp_proxy.support import the_reactor, until
 from tests.mcp_proxy.test_calls import text
 from tests.mcp_proxy.test_http import LyingCase
@@ -21,7 +22,7 @@ BASIC = "Proxy-Authorization: Basic bWU6cHc="
 
 
 class ProxiedTests(LyingCase):
-    async def server(self, proxy: ProxyStub, **settings: Any) -> tuple[HttpServer, UpstreamProxies]:
+    async def server(self, proxy: ProxyStub, user: str = "me@", **settings: Any) -> tuple[HttpServer, UpstreamProxies]:
         """:returns: a server that only the proxy finds, and how to reach the proxy."""
         there = self.lying("long", names=("far.example",))
         url = there.url.reveal()
@@ -30,7 +31,7 @@ class ProxiedTests(LyingCase):
         self.addCleanup(proxy.stop)
         ca_file = Path(scratch(self), "proxy-ca.pem")
         ca_file.write_bytes(proxy.authority.pem)
-        network = Network(proxy=f"https://me@localhost:{port}", proxy_ca_file=str(ca_file), **settings)
+        network = Network(proxy=f"https://{user}localhost:{port}", proxy_ca_file=str(ca_file), **settings)
         proxies = UpstreamProxies(the_reactor, network, {"PW": "pw"})
         return HttpServer("far", Secret(url.replace("127.0.0.1", "far.example")), ca_file=self.ca_file), proxies
 
@@ -48,6 +49,23 @@ class ProxiedTests(LyingCase):
         await bench.proxy.gate.settled(60)
         self.assertEqual(len(text(await (await bench.agent()).call("far__echo"))), 100_000)
         self.assertTrue(all(head.startswith("CONNECT far.example:") for head in proxy.heads))
+
+    async def test_each_tunnel_has_a_kerberos_token_of_its_own(self) -> None:
+        realm, proxy, heads = Realm(self), ProxyStub(), list[str]()
+        realm.enter()
+        realm.log_in()
+
+        def answer(head: str) -> bytes:
+            heads.append(head)
+            realm.accept(head)
+            return b""
+
+        proxy.answer = answer
+        server, proxies = await self.server(proxy, "", proxy_auth="negotiate")
+        bench = await self.bench(server, proxies=proxies)
+        await bench.proxy.gate.settled(60)
+        self.assertEqual(len(text(await (await bench.agent()).call("far__echo"))), 100_000)
+        self.assertEqual(len(set(heads)), len(proxy.connections))
 
     async def test_refusal_and_absence_of_the_proxy_are_told_apart_from_those_of_the_server(self) -> None:
         proxy = ProxyStub()
