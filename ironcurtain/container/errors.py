@@ -58,12 +58,14 @@ class ProbeFailed(IronCurtainError):
     The container is not confined as specified. No agent may start in it.
 
     :param problems: one sentence each.
+    :param hint: says what to do, in a sentence.
     """
 
     code = "PROBE_FAILED"
 
-    def __init__(self, problems: tuple[str, ...]) -> None:
-        super().__init__("the container is not confined, so no agent was started: " + "; ".join(problems))
+    def __init__(self, problems: tuple[str, ...], hint: str = "") -> None:
+        after = f". {hint}" if hint else ""
+        super().__init__(f"the container is not confined, so no agent was started: {'; '.join(problems)}{after}")
         self.problems = problems
 
 

@@ -23,6 +23,8 @@ from ironcurtain.container.inside import CAPABILITY_SETS, SECCOMP_FILTER, ProbeF
 from ironcurtain.container.sidecar import Sidecar, SidecarSpec
 from ironcurtain.container.spec import SOCKETS, ContainerSpec
 
+_HINT = "What this Engine cannot limit, ironcurtain doctor says; agents on this machine need none: --sandbox bubblewrap"
+
 NAMESPACES = ("ipc", "mnt", "net", "pid", "uts")
 """Namespaces that a container must not share with the host (namespaces(7))."""
 
@@ -198,8 +200,9 @@ async def probe(
         judge_sockets([mount.source for mount in spec.mounts if mount.target != SOCKETS]),
         *judge_inside(report, spec),
     )
-    if problems := tuple(finding.problem for finding in findings if finding.problem):
-        raise ProbeFailed(problems)
+    if wrong := [finding for finding in findings if finding.problem]:
+        unlimited = any(finding.what == "limits" for finding in wrong)
+        raise ProbeFailed(tuple(finding.problem for finding in wrong), _HINT if unlimited else "")
     if report.connection == "no" and any(mount.target == SOCKETS for mount in spec.mounts):
         raise SocketsUnreachable()
     return findings

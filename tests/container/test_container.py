@@ -215,7 +215,10 @@ class ProbeTests(ContainerCase):
             ({"CapDrop": [], "SecurityOpt": []}, ("CapBnd", "no-new-privileges is off", "the kernel says")),
             ({"SecurityOpt": ["no-new-privileges", "seccomp=unconfined"]}, ("seccomp is off", "create namespaces")),
             ({"ReadonlyRootfs": False}, ("not mounted read-only", "writing to /var/tmp ended with: written")),
-            ({"Memory": 0, "MemorySwap": 0, "PidsLimit": 0}, ("the limit of memory", "the limit of pids")),
+            (
+                {"Memory": 0, "MemorySwap": 0, "PidsLimit": 0},
+                ("limit of memory", "limit of pids", "ironcurtain doctor"),
+            ),
             ({"Privileged": True}, ("CapBnd", "it has devices: /dev/", "create namespaces")),
             ({"Tmpfs": {"/data": ""}}, ("at /data",)),
             ({"Binds": [f"{self.directory}:/host"]}, ("/host", "unexpected mount")),
