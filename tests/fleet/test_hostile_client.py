@@ -105,7 +105,7 @@ def memory(host: Host) -> int:
 class HostileClientTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.fleet = Fleet(("laptop", "build-3"))
-        self.addCleanup(self.fleet.end)
+        self.addCleanup(lambda: self.assertEqual(self.fleet.end(), []))
         self.enemy = Enemy(self.fleet, SigningKey.load_or_make(scratch(self)))
 
     def test_client_with_every_permission_decides_reads_and_starts_nothing(self) -> None:
