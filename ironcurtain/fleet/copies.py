@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from twisted.internet.task import deferLater
 
 from ironcurtain.audit.signing import VerifyingKey
-from ironcurtain.errors import NotFound
+from ironcurtain.errors import NotFound, Unavailable
 from ironcurtain.files.atomic import write_atomically
 from ironcurtain.fleet.heads import heads_file
 from ironcurtain.fleet.mirror import SESSIONS_LIMIT
@@ -23,6 +26,12 @@ from ironcurtain.home.layout import Home, private_directory
 from ironcurtain.home.session_paths import SessionPaths
 from ironcurtain.operations import Principal
 from ironcurtain.session.verification import SessionRecords, verify_records
+
+COPIES_LIMIT = 256 * 1024 * 1024
+"""Maximum size in bytes of all copies of one host's sessions."""
+
+FRESH_SECONDS = 600.0
+"""So long a command may use the copy that it made; older ones are removed once half of that is used up."""
 
 FOLLOW_SECONDS = 1.0
 """Seconds between two looks at a file that is followed."""
@@ -36,6 +45,7 @@ async def copy_session(reactor: Any, home: Home, number: HostNumber, who: Princi
     :returns: the copy, in this home until the daemon ends.
     :raises NotFound: that host is not here, or has no such session.
     :raises NotAllowed: it does not let this person view its sessions.
+    :raises Unavailable: the copies of that host's sessions would be too large.
     """
     client = daemon_of(reactor, home, number.host, who)
     directory = home.fleet_socket(number.host, DAEMON).parent
@@ -43,8 +53,33 @@ async def copy_session(reactor: Any, home: Home, number: HostNumber, who: Princi
     private_directory(paths.directory)
     for kind, name in KINDS.items():
         content = await client.content(f"{FILES}/{number.there}/{kind}", FILE_LIMIT)
+        if len(content) > make_room(directory, time.time()):
+            raise Unavailable(
+                f"the copies of sessions of {number.host} would take more than {COPIES_LIMIT >> 20} MiB here: look at "
+                f"fewer of them, or again in {FRESH_SECONDS / 60:.0f} minutes"
+            )
         write_atomically(paths.directory / name, content, durable=False)
     return paths
+
+
+def make_room(directory: Path, now: float) -> int:
+    """
+    Remove the oldest copies that no command uses any more, while they take much room.
+
+    :param directory: of a host.
+    :param now: seconds since the epoch.
+    :returns: how many bytes more may be copied.
+    """
+    sizes, made = dict[Path, int](), dict[Path, float]()
+    for path in directory.glob("session-*"):
+        with suppress(FileNotFoundError):  # another command removes or replaces it
+            made[path] = path.stat().st_mtime
+            sizes[path] = sum(file.stat().st_size for file in path.iterdir())
+    for path in sorted(sizes, key=made.__getitem__):
+        if sum(sizes.values()) > COPIES_LIMIT // 2 and now - made[path] > FRESH_SECONDS:
+            shutil.rmtree(path, ignore_errors=True)
+            del sizes[path]
+    return COPIES_LIMIT - sum(sizes.values())
 
 
 async def numbers(reactor: Any, home: Home, host: str) -> list[HostNumber]:
