@@ -42,7 +42,8 @@ from ironcurtain.session.manager import SessionManager
 from ironcurtain.session.mcp_clients import McpClients
 from ironcurtain.session.model import SessionRequest
 from ironcurtain.session.parts import Core, Services, SessionAgent, SessionKind
-from ironcurtain.session.tools import ToolFiles, make_proxy, protected_paths
+from ironcurtain.session.tool_files import ToolFiles
+from ironcurtain.session.tools import make_proxy, protected_paths
 from ironcurtain.session.workspace import keep_out_workspaces, usable_workspace
 from ironcurtain.traces.exports import Exports
 from ironcurtain.view.events import describe

@@ -32,7 +32,7 @@ from ironcurtain.ssh.addresses import check_address
 if TYPE_CHECKING:
     from ironcurtain.mcp_proxy.servers_config import ServerConfig
     from ironcurtain.policy import Policy
-    from ironcurtain.session.tools import ToolFiles
+    from ironcurtain.session.tool_files import ToolFiles
 
 
 class CheckedFile(msgspec.Struct, frozen=True):
@@ -50,15 +50,14 @@ class CheckedFile(msgspec.Struct, frozen=True):
 
 def check_files(home: Home, environ: Mapping[str, str]) -> Iterator[CheckedFile]:
     """:returns: the results for the home's files."""
-    from ironcurtain.operations.watchers import watchers_of
-    from ironcurtain.session.tools import ToolFiles
+    from ironcurtain.session.tool_files import ToolFiles
 
     files, user_home = ToolFiles.chosen(home, {}), person_home(environ, os.geteuid())
     readers: dict[Path, Callable[[], object]] = {
         home.config: lambda: read_settings(home.config, environ),
         home.policy: lambda: check_policy(files, user_home),
         home.mcp_servers: lambda: files.load_servers(str(home.path), user_home, environ),
-        home.watchers: lambda: watchers_of(home, environ),
+        home.watchers: lambda: _check_watchers(home, environ),
     }
     for path, read in readers.items():
         error = None
@@ -67,6 +66,13 @@ def check_files(home: Home, environ: Mapping[str, str]) -> Iterator[CheckedFile]
         except ConfigurationError as e:
             error = e
         yield CheckedFile(path, path.exists(), error)
+
+
+def _check_watchers(home: Home, environ: Mapping[str, str]) -> None:
+    if home.watchers.exists():
+        from ironcurtain.operations.watchers import watchers_of  # slow to import, and few homes have any
+
+        watchers_of(home, environ)
 
 
 def examine_servers(
@@ -79,7 +85,7 @@ def examine_servers(
     """
     from ironcurtain.mcp_proxy.launch import Ground
     from ironcurtain.mcp_proxy.obstacles import obstacle
-    from ironcurtain.session.tools import ToolFiles
+    from ironcurtain.session.tool_files import ToolFiles
 
     account = None
     with suppress(ConfigurationError):

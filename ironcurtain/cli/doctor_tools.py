@@ -35,7 +35,7 @@ def _judging(where: Home) -> tuple[frozenset[str], Callable[[str, Collection[str
     """:returns: the configured servers, and what says how the tools of one are judged."""
     from ironcurtain.policy.coverage import coverage
     from ironcurtain.policy.loading import default_annotations
-    from ironcurtain.session.tools import ToolFiles
+    from ironcurtain.session.tool_files import ToolFiles
 
     files = ToolFiles.chosen(where, {})
     policy = files.load_policy()

@@ -39,7 +39,7 @@ def init() -> None:
     from ironcurtain.cli.own_keys import offer_own_keys
     from ironcurtain.files.atomic import publish_once
     from ironcurtain.policy.loading import DEFAULT_POLICY
-    from ironcurtain.session.tools import default_servers
+    from ironcurtain.session.tool_files import default_servers
 
     where = home()
     where.prepare()

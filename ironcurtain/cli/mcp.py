@@ -71,7 +71,7 @@ def _server(name: str) -> HttpServer:
     from ironcurtain.errors import ConfigurationError, NotFound, UsageError
     from ironcurtain.home.layout import person_home
     from ironcurtain.mcp_proxy.servers_config import HttpServer
-    from ironcurtain.session.tools import ToolFiles
+    from ironcurtain.session.tool_files import ToolFiles
 
     where = home()
     user_home = person_home(os.environ, os.geteuid())

@@ -24,7 +24,7 @@ from ironcurtain.text.quantities import counted
 if TYPE_CHECKING:
     from ironcurtain.home.lines import Place
     from ironcurtain.mcp_proxy.pins import PinFile
-    from ironcurtain.session.tools import ToolFiles
+    from ironcurtain.session.tool_files import ToolFiles
 
 ALL_THE_SAME = "--anyway adds it all the same."
 
@@ -196,7 +196,7 @@ def remove(name: str) -> None:
 
 
 def _files() -> ToolFiles:
-    from ironcurtain.session.tools import ToolFiles
+    from ironcurtain.session.tool_files import ToolFiles
 
     return ToolFiles.chosen(home(), {})
 
@@ -204,7 +204,7 @@ def _files() -> ToolFiles:
 def _entries(files: ToolFiles) -> tuple[Place, dict[str, dict[str, Any]]]:
     from ironcurtain.home.layout import read_configuration
     from ironcurtain.mcp_proxy.client_files import table
-    from ironcurtain.session.tools import default_servers
+    from ironcurtain.session.tool_files import default_servers
 
     text = read_configuration(files.servers)
     return table(default_servers() if text is None else text, str(files.servers))
@@ -286,7 +286,7 @@ def _write_server(path: Path, candidate: Candidate) -> None:
     from ironcurtain.home.json_editing import with_member
     from ironcurtain.home.layout import read_configuration
     from ironcurtain.mcp_proxy.client_files import table
-    from ironcurtain.session.tools import default_servers
+    from ironcurtain.session.tool_files import default_servers
 
     text = read_configuration(path)
     text = f"{default_servers()}\n" if text is None else text

@@ -20,7 +20,7 @@ from ironcurtain.home.user_paths import absolute_path
 
 if TYPE_CHECKING:
     from ironcurtain.policy.recorded import SessionRecords
-    from ironcurtain.session.tools import ToolFiles
+    from ironcurtain.session.tool_files import ToolFiles
 
 
 @click.group()

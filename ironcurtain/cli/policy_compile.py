@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ironcurtain.policy import Annotations, Policy, PolicyEngine
     from ironcurtain.policy.rules import Rule
     from ironcurtain.policy_compiler.parts import Part, ServerTools
-    from ironcurtain.session.tools import ToolFiles
+    from ironcurtain.session.tool_files import ToolFiles
 
 PROPOSAL = Path("proposed-policy.toml")
 """Where a proposal is written that nobody read yet."""

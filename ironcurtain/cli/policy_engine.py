@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ironcurtain.policy import Policy, PolicyEngine
     from ironcurtain.policy.files import FileView
     from ironcurtain.process.accounts import Account
-    from ironcurtain.session.tools import ToolFiles
+    from ironcurtain.session.tool_files import ToolFiles
 
 policy_option = click.option(
     "--policy",
@@ -34,7 +34,7 @@ servers_option = click.option(
 
 def tool_files(policy_file: Path | None, servers_file: Path | None = None) -> ToolFiles:
     """:returns: the files in force, with the given files in place of the default ones."""
-    from ironcurtain.session.tools import ToolFiles
+    from ironcurtain.session.tool_files import ToolFiles
 
     named = {"policy": policy_file, "servers": servers_file}
     return ToolFiles.chosen(home(), {name: str(path) for name, path in named.items() if path is not None})

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ironcurtain.home.session_paths import SessionPaths
     from ironcurtain.policy import Policy, PolicyEngine
     from ironcurtain.policy.replay import ChangedCalls, ReplayReport, VerdictChange
-    from ironcurtain.session.tools import ToolFiles
+    from ironcurtain.session.tool_files import ToolFiles
 
 EXAMPLE_SHOWN = 100
 """Maximum length in characters of an example's arguments in a table."""

@@ -109,7 +109,7 @@ def _kinds(account: Account | None) -> list[Kind]:
 def _configured() -> dict[str, ServerConfig]:
     """:returns: the servers, by name."""
     from ironcurtain.home.layout import person_home
-    from ironcurtain.session.tools import ToolFiles
+    from ironcurtain.session.tool_files import ToolFiles
 
     where = home()
     every = ToolFiles.chosen(where, {}).load_servers(str(where.path), person_home(os.environ, os.geteuid()), os.environ)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -35,8 +35,10 @@ from ironcurtain.operations.model import EscalationView, Name, PermissionView, R
 from ironcurtain.operations.principal import owner
 from ironcurtain.session.events import Missed, Stamped, StateChanged
 from ironcurtain.session.model import OWNER_GONE, Reply, SessionInfo, SessionRequest, Ticket, Turn, Usage
-from ironcurtain.session.snapshots import UndoReport
 from ironcurtain.terminal.model import Mode
+
+if TYPE_CHECKING:
+    from ironcurtain.session.snapshots import UndoReport
 
 ANSWER_LIMIT = 64 * 1024 * 1024
 """Maximum number of bytes of an answer (the longest is the history of a session): a process can be of another host."""
@@ -126,6 +128,8 @@ class ControlClient:
 
     async def undo(self, name: Name, snapshot: int, everything: bool = False) -> UndoReport:
         """See :meth:`ironcurtain.operations.api.SessionApi.undo`."""
+        from ironcurtain.session.snapshots import UndoReport  # with what it imports, slow to import
+
         return await self._call("POST", f"{_session(name)}/undo", UndoReport, wire.UndoBody(snapshot, everything))
 
     async def session(self, name: Name) -> SessionInfo:

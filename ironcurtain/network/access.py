@@ -13,8 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import msgspec
+
 from ironcurtain.http.hosts import parse_host
-from ironcurtain.network.relay import Destination
 from ironcurtain.policy.lists import DomainPatterns
 from ironcurtain.sandbox.spec import Listener
 
@@ -34,6 +35,22 @@ ENTRIES = 100
 """Most entries of a server."""
 
 _ENTRY = re.compile(r"(?P<host>\[[^\]]*\]|[^:/\[\]]+)(?::(?P<port>[0-9]{1,5}))?\Z")
+
+
+class Destination(msgspec.Struct, frozen=True):
+    """
+    Where the connections of a listener go.
+
+    :param host: a name in canonical form, or an address.
+    :param private: whether it may have a private address, since a person named exactly this host.
+    """
+
+    host: str
+    port: int
+    private: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
 
 
 @dataclass(frozen=True)

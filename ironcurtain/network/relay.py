@@ -11,7 +11,6 @@ import typing
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.error import ConnectionDone
 from twisted.internet.interfaces import IAddress, IHalfCloseableProtocol, IProtocol
@@ -20,6 +19,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
+from ironcurtain.network.access import Destination
 from ironcurtain.network.judge import NetworkJudge
 from ironcurtain.services.stream import FlowSignal, StreamTransport
 
@@ -36,22 +36,6 @@ class Dialer(typing.Protocol):
 
         :param private: whether private addresses are allowed.
         """
-
-
-class Destination(msgspec.Struct, frozen=True):
-    """
-    Where the connections of a listener go.
-
-    :param host: a name in canonical form, or an address.
-    :param private: whether it may have a private address, since a person named exactly this host.
-    """
-
-    host: str
-    port: int
-    private: bool = False
-
-    def __str__(self) -> str:
-        return f"{self.host}:{self.port}"
 
 
 class Splice:

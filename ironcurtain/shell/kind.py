@@ -25,7 +25,8 @@ from ironcurtain.session.call_events import teller
 from ironcurtain.session.model import SessionRequest
 from ironcurtain.session.models import backends_of
 from ironcurtain.session.parts import Core, SessionKind
-from ironcurtain.session.tools import ToolFiles, has_servers, make_proxy, session_protected
+from ironcurtain.session.tool_files import ToolFiles
+from ironcurtain.session.tools import has_servers, make_proxy, session_protected
 from ironcurtain.shell.agent import ShellAgent
 from ironcurtain.shell.agents import AgentHand
 from ironcurtain.shell.approval import read_approval

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.network.access import Access, Entry, conflict, read_entry
-from ironcurtain.network.relay import Destination
+from ironcurtain.network.access import Access, Destination, Entry, conflict, read_entry
 from ironcurtain.sandbox.spec import LISTENERS, Listener
 
 

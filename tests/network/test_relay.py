@@ -15,9 +15,10 @@ from twisted.internet.threads import deferToThread
 from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase, TestCase
 
+from ironcurtain.network.access import Destination
 from ironcurtain.network.held import HeldConnections
 from ironcurtain.network.judge import AccountUse
-from ironcurtain.network.relay import AHEAD_LIMIT, Destination, Relay, Splice
+from ironcurtain.network.relay import AHEAD_LIMIT, Relay, Splice
 from ironcurtain.providers.provider import RequestRefusal
 from ironcurtain.services.stream import adopt, serve
 

@@ -20,7 +20,8 @@ from ironcurtain.secrets.redaction import Redactor, Secret
 from ironcurtain.session import events, tools
 from ironcurtain.session.call_events import teller
 from ironcurtain.session.model import SessionRequest
-from ironcurtain.session.tools import ToolFiles, protected_paths, server_bounds, wait_for_servers
+from ironcurtain.session.tool_files import ToolFiles
+from ironcurtain.session.tools import protected_paths, server_bounds, wait_for_servers
 from ironcurtain.text.columns import unstyled
 from ironcurtain.view.chronicle import Chronicle
 from tests.mcp_proxy.support import until
