@@ -12,6 +12,7 @@ import msgspec
 from ironcurtain.shell_screen.live import live
 from ironcurtain.shell_screen.panel import Panel
 from ironcurtain.shell_screen.question import Frame
+from ironcurtain.terminal.changes import TerminalChanges
 from ironcurtain.text.columns import Line, Span, cells, rows, unstyled
 from ironcurtain.view.step_record import Edge, Printed
 
@@ -20,6 +21,14 @@ QUIET_SECONDS = 2.0
 
 _PLAIN = re.compile(rb"(?:[^\x00-\x1f\x7f]|\t|\r*\n|\x1b\[[\d;:]*m)*")
 """Output after which the cursor is where its last line ends."""
+
+_READY = "\x1b7\x1b[r\x1b8\x1b[4l\x1b[?7h\x1b(B\x0f"
+"""
+What lets all that is drawn be seen, whatever output has left: the whole screen scrolls, characters replace others,
+lines wrap, letters are letters. It moves no cursor; without margins, origin mode changes nothing.
+"""
+
+_STYLE = "\x1b[0m"
 
 _PASTES_MARKED, _PASTES_UNMARKED = "\x1b[?2004h", "\x1b[?2004l"
 
@@ -49,7 +58,8 @@ class Screen:
         self._panel = panel
         self._columns, self._rows = max(columns, 1), max(rows, 1)
         self._drawn = Frame()
-        self._marked = False
+        self._marked = self._ready = False
+        self._changes = TerminalChanges(colours=True)
         self._output: _Output | None = None
         self._runs = panel.activity.runs
 
@@ -69,6 +79,7 @@ class Screen:
         printed = panel.record.take() if begins or not panel.running else []
         ended = self._output is not None and not panel.running
         out = self._erased() + self._on_new_line() if printed or ended else ""
+        out = self._made_ready() + out if not panel.running else out
         out += "".join(map(self._permanent, printed))
         if begins or not panel.running:
             self._runs = panel.activity.runs
@@ -86,11 +97,14 @@ class Screen:
         known = self._output if self._output is not None else _Output(now)
         followed = known.followed and _PLAIN.fullmatch(data) is not None
         self._output = _Output(now, followed, data.endswith(b"\n") if data else known.ends_line)
+        self._changes.feed(data)
+        self._ready = self._ready and followed
         return (self._erased() + self._marking(False)).encode() + data
 
     def remove(self) -> bytes:
         """Take the live area away: the terminal is for the shell or an editor now. :meth:`draw` brings it back."""
         self._panel.keys.appear(None, 0.0)  # what is pressed before it is drawn again answers nothing
+        self._ready, self._changes = False, TerminalChanges(colours=True)
         return (self._erased() + self._marking(False)).encode()
 
     def _has_room(self, now: float) -> bool:
@@ -103,12 +117,23 @@ class Screen:
     def _on_new_line(self) -> str:
         """:returns: what brings the cursor to the begin of a line, wherever a command's output ended."""
         output, self._output = self._output, None
-        if output is None or (output.followed and output.ends_line):
+        if output is None:
             return ""
-        if output.followed or self._panel.look.dumb:
-            return "\r\n"
-        # Spaces up to the end of a row: from any column but the first one they reach the next row.
-        return f"\x1b[0m{' ' * self._columns}\r"
+        if self._panel.look.dumb:
+            return "" if output.followed and output.ends_line else "\r\n"
+        restored = self._changes.restoration().decode()
+        if output.followed:
+            return restored if output.ends_line else f"{restored}\r\n"
+        # What it drew below might be taken for ours. Spaces up to the end of a row: from any column but the first one
+        # they reach the next row.
+        moved = f"{' ' * self._columns}\r" if restored in ("", _STYLE) else f"\x1b[{self._rows};1H\r\n"
+        return f"{restored}{self._made_ready()}{_STYLE}{moved}\x1b[J"
+
+    def _made_ready(self) -> str:
+        if self._ready or self._panel.look.dumb:
+            return ""
+        self._ready = True
+        return _READY
 
     def _permanent(self, printed: Printed) -> str:
         paint, signs = self._panel.look.paint, self._panel.look.signs

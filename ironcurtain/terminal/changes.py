@@ -10,6 +10,7 @@ _LATER = re.compile(
     rb"\x1b\[(?P<parameters>[0-?]*)(?P<final>[hlrug]| q)"
     rb"|\x1b\[>4(?:;(?P<keys>[0-9]*))?m"
     rb"|\x1b\]8;[^;\x07\x1b]*;(?P<link>[^\x07\x1b]*)"
+    rb"|\x1b\](?P<colour>4|5|1[0-9]);(?P<specification>[^\x07\x1b]*)"
     rb"|\x1b(?P<set>[()])(?P<characters>[ -~])"
     rb"|\x1b(?P<escape>[=>Hc])"
     rb"|(?P<shift>[\x0e\x0f])"
@@ -34,9 +35,14 @@ _LINK, _SHIFT = b"\x1b]8;;\x1b\\", b"\x0f"
 
 
 class TerminalChanges:
-    """Follows all that is written to a terminal, cut anywhere."""
+    """
+    Follows all that is written to a terminal, cut anywhere.
 
-    def __init__(self) -> None:
+    :param colours: whether the terminal's own colours count, which users set for good.
+    """
+
+    def __init__(self, colours: bool = False) -> None:
+        self._colours = colours
         self._rest = b""
         self._undo: dict[bytes, bytes] = {}
         """What takes a change back, by what was changed."""
@@ -58,6 +64,8 @@ class TerminalChanges:
                 self._control(match["parameters"], match["final"])
             elif match["link"] is not None:
                 self._note(b"link", bool(match["link"]), _LINK)
+            elif match["colour"] is not None:
+                self._colour(match["colour"], match["specification"])
             elif match["set"] is not None:
                 self._note(match["set"], match["characters"] != b"B", b"\x1b" + match["set"] + b"B")
             elif match["escape"] == b"H":
@@ -100,6 +108,10 @@ class TerminalChanges:
             self._note(b"margins", parameters != b"", _MARGINS)
         elif final == b"g":
             self._note(b"tabs", True, _TABS)
+
+    def _colour(self, number: bytes, specification: bytes) -> None:
+        if self._colours and not specification.endswith(b"?"):  # else it asks for it
+            self._note(b"colour" + number, True, b"\x1b]1%02d\x1b\\" % int(number))
 
     def _mode(self, mode: bytes, private: bool, on: bool) -> None:
         if private and mode in _OFF | _ON:

@@ -34,7 +34,9 @@ from ironcurtain.view.step_record import Printed, StepRecord
 from tests.shell_screen.doubles import PLAN, AgentMode, Terminal
 from tests.shell_screen.frames import STATES, begun, planned, stepping
 
-OURS = re.compile(rb"\x1b\[(?:[\d;]*m|\d*A|\d+C|[KJ]|\?2004[hl])|[\r\n]|[^\x00-\x1f\x7f]")
+OURS = re.compile(
+    rb"\x1b7\x1b\[r\x1b8\x1b\[4l\x1b\[\?7h\x1b\(B\x0f|\x1b\[(?:[\d;]*m|\d*A|\d+C|[KJ]|\?2004[hl])|[\r\n]|[^\x00-\x1f\x7f]"
+)
 """All that the agent mode ever writes."""
 
 HARMFUL = "\x1b]0;title\x07\x1b[2J\x9b31m\x1bP$q\x1b\\\u202e\r\b\x00"

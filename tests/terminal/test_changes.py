@@ -56,6 +56,13 @@ class ChangesTests(SynchronousTestCase):
         ):
             self.assertEqual(restoration(output), expected, output)
 
+    def test_colours_of_the_terminal_are_taken_back_where_they_count(self) -> None:
+        output = b"\x1b]10;#000\x07\x1b]11;#000\x1b\\\x1b]4;1;#000;2;#000\x07\x1b]12;?\x07"
+        self.assertEqual(restoration(output), b"")
+        changes = TerminalChanges(colours=True)
+        changes.feed(output)
+        self.assertEqual(changes.restoration(), b"\x1b]104\x1b\\\x1b]111\x1b\\\x1b]110\x1b\\")
+
     def test_an_incomplete_sequence_is_ended(self) -> None:
         self.assertEqual(restoration(b"\x1b[?1000h\x1b[3"), ABORT + b"\x1b[?1000l")
 
