@@ -27,6 +27,7 @@ from ironcurtain.shell.model import SERVER
 from ironcurtain.shell.narrowing import NarrowedGate
 from ironcurtain.shell.tools import JudgedStep, StepRun, finished_by, purpose_of, text_argument
 from ironcurtain.text.diffs import unified
+from ironcurtain.text.display import without_breaks
 
 EDIT_TOOL: Final = "edit"
 """By what name files that are written stand in the audit log and in escalations."""
@@ -151,7 +152,7 @@ class EditHand:
         verb = "write" if use.name == WRITE.name else "edit"
         return ProposedStep(
             number=number,
-            command=f"{verb} {path}",
+            command=f"{verb} {without_breaks(path)}",
             purpose=purpose_of(use),
             kind=StepKind.EDIT,
             arguments=arguments,

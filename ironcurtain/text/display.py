@@ -85,6 +85,11 @@ def has_hidden_text(text: str) -> bool:
     return any(c not in "\n\r\t" and harmful for c, harmful in _characters(text))
 
 
+def without_breaks(text: str) -> str:
+    """:returns: the text on one line: its ends of lines are escaped, and nothing else is."""
+    return text.replace("\n", "\\n").replace("\r", "\\r")
+
+
 def shown_only(text: str) -> str:
     """:returns: the text without invisible characters."""
     return text if text.isascii() and text.isprintable() else "".join(c for c in text if not _is_harmful(c))

@@ -10,7 +10,7 @@ from ironcurtain.policy.reversal import undo_words
 from ironcurtain.policy.verdict import Reversal
 from ironcurtain.shell.messages import ApprovalRequested, ProposedStep
 from ironcurtain.text.columns import Line, Span, Style, fitting, indented, rows, shortened
-from ironcurtain.text.display import has_hidden_text, json_line
+from ironcurtain.text.display import has_hidden_text, json_line, one_line
 from ironcurtain.view.arguments import diff_lines
 from ironcurtain.view.events import TEXT_LIMIT
 from ironcurtain.view.look import Look
@@ -100,7 +100,7 @@ def _risk(step: ProposedStep, look: Look) -> Span:
     """:returns: the risk of a step, with the places where it changes something."""
     risk, style = RISKS[step.risk]
     shown, more = step.where[:NAMED], len(step.where) - NAMED
-    names = ", ".join(look.brief(name, NAME) for name in shown) + (f" and {more} more" if more > 0 else "")
+    names = ", ".join(look.brief(one_line(name), NAME) for name in shown) + (f" and {more} more" if more > 0 else "")
     return Span(f"{risk}: {names}" if names else risk, style)
 
 

@@ -129,6 +129,12 @@ class JudgedTests(EditCase):
         self.assertIs(self.hand.preview(step, self.directory).verdict.reversal, Reversal.OUTSIDE)
         self.assertIs(self.hand.preview(self.write("in", ""), self.directory).verdict.reversal, Reversal.SNAPSHOT)
 
+    def test_name_of_a_file_is_one_line(self) -> None:
+        step = self.write("a\n╰ a allow", "x\n")
+        self.assertEqual(step.command, f"write {self.work}/a\\n╰ a allow")
+        self.assertEqual(step.arguments["path"], f"{self.work}/a\n╰ a allow")
+        self.assertNotIn("\n╰", self.hand.preview(step, self.directory).step.diff)
+
     def test_agents_above_bind_it(self) -> None:
         self.use(ALLOWED, {"filesystem": {"mode": "deny"}})
         self.assertEqual(self.judged(self.write("x", "y")), (Decision.DENY, "approval.filesystem.mode"))

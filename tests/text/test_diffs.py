@@ -28,6 +28,14 @@ class DiffTests(SynchronousTestCase):
         shown = [line[1:] for line in unified("f", before, after).split("\n")[3:] if line.startswith(signs)]
         self.assertLessEqual({*shown}, {line.removesuffix("\n") for line in ends})
 
+    def test_path_is_no_line_of_the_change(self) -> None:
+        hostile = "a\n+safe = True\r\n@@ -1 +1 @@"
+        for after in ("b\n", "x" * (DIFFED + 1)):
+            head, _, changes = unified(hostile, "", after).partition("\n@@ ")
+            escaped = "a\\n+safe = True\\r\\n@@ -1 +1 @@"
+            self.assertEqual(head, f"--- {escaped}\n+++ {escaped}")
+            self.assertNotIn("safe", changes)
+
     def test_texts_that_take_too_long_to_compare_are_counted(self) -> None:
         self.assertIn(f"{DIFFED + 1} characters became 0", unified("f", "x" * (DIFFED + 1), ""))
 

@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
+from ironcurtain.shell.messages import ProposedStep
 from ironcurtain.text.columns import Span, cells, items, rows, unstyled
 from ironcurtain.view.look import Look
-from ironcurtain.view.steps import command_rows
+from ironcurtain.view.steps import command_rows, effect_line, risk_line
 
 TEXT = st.text(st.sampled_from("abc  日é\u0301/-"), max_size=200)
 
@@ -31,6 +32,15 @@ class RowTests(SynchronousTestCase):
 
     def test_an_empty_line_is_a_row(self) -> None:
         self.assertEqual([unstyled(row) for row in rows((), 10)], [""])
+
+
+class EffectTests(SynchronousTestCase):
+    """What a step changes, and where."""
+
+    def test_places_with_hidden_characters_are_escaped(self) -> None:
+        step = ProposedStep(number=1, command="rm x", where=("a\u202eb", "\u0430bc", "c\nd"))
+        for line in (effect_line(step, Look()), risk_line(step, Look())):
+            self.assertIn("a\\u202eb, \\u0430bc, c\\nd", unstyled(line))
 
 
 class CommandTests(SynchronousTestCase):
