@@ -124,6 +124,7 @@ class Assistant:
         finally:
             self._window.interrupt("cancelled by the user")
             self._plan, self._busy = None, False
+            self._requests.end()
             unsaid, self._notes = self._notes, []
             if unsaid:
                 self._tell(Notice(text=f"the model was not told: {' / '.join(unsaid)}"))

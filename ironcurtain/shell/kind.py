@@ -41,7 +41,7 @@ from ironcurtain.shell.messages import Notice
 from ironcurtain.shell.model import ConfirmMode, PlanParts
 from ironcurtain.shell.model_requests import ModelRequests
 from ironcurtain.shell.narrowing import DEEPEST_AGENT, NarrowedGate
-from ironcurtain.shell.nesting import KIND, Nesting, agents_above, policies_above
+from ironcurtain.shell.nesting import KIND, Nesting, agents_above, policies_above, working
 from ironcurtain.shell.plan_snapshots import PlanSnapshots
 from ironcurtain.shell.scrubbing import Scrubber, secrets_of
 from ironcurtain.shell.server_tools import ServerTools, ToolHand
@@ -196,7 +196,7 @@ class _Making:
         judge = HookedJudge(gate, hooks, asked, agent.tell)
         self._tools.tell = agent.tell
         calls = ToolHand(self._tools, self._reactor, own.output_bytes, gate.narrows, admission)
-        nesting = Nesting(core.paths, above, policies)
+        nesting = Nesting(core.paths, working(above), policies)
         budget = SessionBudget(model.accounting(policies), core.request.terminal is not None, agent.tell, nesting)
         budget.settle()
         agents = AgentHand(

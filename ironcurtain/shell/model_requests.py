@@ -76,6 +76,10 @@ class ModelRequests:
         self.unreached = False
         self.budget.begin()
 
+    def end(self) -> None:
+        """It has ended."""
+        self.budget.end()
+
     async def ask(self, number: int, tools: tuple[ToolSpec, ...], formed: Callable[[ToolUse], None]) -> ModelReply:
         """
         Ask for the next answer in the conversation.

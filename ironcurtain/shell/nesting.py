@@ -54,10 +54,13 @@ class Left(msgspec.Struct, frozen=True):
     What an agent leaves to those below it.
 
     :param policies: what they may do and use at most.
+    :param works: whether it works on an instruction. If not, agents below were started by the user, who gives them
+        budgets of their own.
     :param taken: bytes of what they have said to have used that are counted in it.
     """
 
     policies: AgentPolicies
+    works: bool = False
     taken: int = 0
 
 
@@ -76,8 +79,19 @@ def policies_above(above: Sequence[SessionPaths], environ: Mapping[str, str]) ->
     """
     policies = policies_in(environ)
     for paths in above:
-        policies = _left_now(paths).merged(policies)
+        left = _left_now(paths)
+        bound = left.policies if left.works else msgspec.structs.replace(left.policies, tokens=None, cost=None)
+        policies = bound.merged(policies)
     return policies
+
+
+def working(above: Sequence[SessionPaths]) -> tuple[SessionPaths, ...]:
+    """
+    :param above: see :func:`agents_above`.
+    :returns: those that work on an instruction, so that what this one uses is for them.
+    :raises ConfigurationError: it cannot be read whether they do.
+    """
+    return tuple(paths for paths in above if _left_now(paths).works)
 
 
 class Nesting:
@@ -85,13 +99,14 @@ class Nesting:
     One agent between those above and those below it.
 
     :param own: files of its session.
-    :param above: of those above.
+    :param above: of those above that work.
     :param policies: what this agent and those above it may do.
+    :ivar works: whether it works on an instruction.
     """
 
     def __init__(self, own: SessionPaths, above: Sequence[SessionPaths], policies: AgentPolicies) -> None:
         self._own, self._above, self._policies = own, tuple(above), policies
-        self._taken = 0
+        self._taken, self.works = 0, False
         self._left: Left | None = None
 
     def leave(self, tokens: float | None, cost: float | None) -> None:
@@ -101,7 +116,7 @@ class Nesting:
         :raises ConfigurationError: the file cannot be written.
         """
         limits = {"tokens": least(self._policies.tokens, tokens), "cost": least(self._policies.cost, cost)}
-        left = Left(msgspec.structs.replace(self._policies, **limits), self._taken)
+        left = Left(msgspec.structs.replace(self._policies, **limits), self.works, self._taken)
         if left == self._left:
             return
         try:
@@ -140,7 +155,7 @@ class Nesting:
         """:raises SessionError: nothing is left of the budget of an agent above, or nobody knows what is."""
         for paths in self._above:
             try:
-                left = _left_now(paths)
+                left = _left_now(paths).policies
             except ConfigurationError as e:
                 raise SessionError("MESSAGE_FAILED", str(e)) from e
             if 0 in (left.tokens, left.cost):
@@ -148,7 +163,7 @@ class Nesting:
                 raise SessionError("MESSAGE_FAILED", why)
 
 
-def _left_now(paths: SessionPaths) -> AgentPolicies:
+def _left_now(paths: SessionPaths) -> Left:
     path = paths.agent_policies
     try:
         left = msgspec.json.decode(read_small_file(path, SIZE_LIMIT), type=Left)
@@ -158,7 +173,7 @@ def _left_now(paths: SessionPaths) -> AgentPolicies:
         raise ConfigurationError(str(path), why) from e
     tokens = _less(left.policies.tokens, sum(each.counted for each in used))
     cost = _less(left.policies.cost, sum(each.cost or 0.0 for each in used))
-    return msgspec.structs.replace(left.policies, tokens=tokens, cost=cost)
+    return msgspec.structs.replace(left, policies=msgspec.structs.replace(left.policies, tokens=tokens, cost=cost))
 
 
 def _less(limit: float | None, used: float) -> float | None:

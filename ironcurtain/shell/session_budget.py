@@ -51,6 +51,15 @@ class SessionBudget:
         """An instruction begins."""
         self.known, self.turn_below = True, Usage()
         self.accounting.begin()
+        if self._nesting is not None:
+            self._nesting.works = True  # agents below get to know it before the first model request
+
+    def end(self) -> None:
+        """It has ended: who starts an agent now is the user."""
+        if self._nesting is not None:
+            self._nesting.works = False
+            with suppress(SessionError, ConfigurationError):  # before the next model request it is said
+                self.settle()
 
     @property
     def usage(self) -> Usage:

@@ -18,7 +18,7 @@ from ironcurtain.process.identity import identify
 from ironcurtain.session.budget import Accounting, BudgetLimits, BudgetMeter
 from ironcurtain.shell.inheritance import VARIABLE, AgentPolicies, as_variable
 from ironcurtain.shell.messages import InstructionDone
-from ironcurtain.shell.nesting import USED_LIMIT, Nesting, agents_above, policies_above
+from ironcurtain.shell.nesting import USED_LIMIT, Nesting, agents_above, policies_above, working
 from ironcurtain.shell.session_budget import SessionBudget
 from tests.audit.doubles import scratch
 from tests.shell.test_narrowing import NARROW, WIDE
@@ -99,7 +99,9 @@ class BudgetTests(NestingCase):
         policies = policies_above(above, {})
         limits = BudgetLimits(tokens=tokens, cost=policies.cost)
         accounting = Accounting(BudgetMeter(limits), lambda usage: 1.0, lambda event: None, lambda: 0.0)
-        budget = SessionBudget(accounting, False, lambda message: None, Nesting(paths, above, policies))
+        budget = SessionBudget(accounting, False, lambda message: None, Nesting(paths, working(above), policies))
+        budget.settle()
+        budget.begin()
         budget.settle()
         return budget
 
@@ -133,6 +135,20 @@ class BudgetTests(NestingCase):
         self.assertEqual(self.left(), 550)
         turn = self.top.accounting.turn
         self.assertEqual((turn.input_tokens, turn.cost, self.top.turn_below.input_tokens), (450, 3.0, 100))
+
+    def test_what_the_user_starts_between_instructions_has_its_own(self) -> None:
+        started_by_agent = self.budget(self.two, (self.one,), None)
+        self.use(self.top, 999)
+        self.top.end()
+        own = self.budget(self.three, (self.one,), 5000.0)
+        self.use(own, 2000)
+        self.use(own, 10)
+        self.assertIsNone(self.left())
+        self.use(started_by_agent, 1)
+        with self.assertRaisesRegex(SessionError, "budget"):
+            self.use(started_by_agent, 1)
+        with self.assertRaisesRegex(SessionError, "budget"):
+            self.use(self.top, 1)
 
     def test_they_share_it_while_they_run(self) -> None:
         first = self.budget(self.two, (self.one,), None)
