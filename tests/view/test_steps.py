@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from ironcurtain.shell.messages import ProposedStep
 from ironcurtain.text.columns import Span, cells, items, rows, unstyled
 from ironcurtain.view.look import Look
-from ironcurtain.view.steps import command_rows, effect_line, risk_line
+from ironcurtain.view.steps import command_rows, risk_line
 
 TEXT = st.text(st.sampled_from("abc  日é\u0301/-"), max_size=200)
 
@@ -39,7 +39,7 @@ class EffectTests(SynchronousTestCase):
 
     def test_places_with_hidden_characters_are_escaped(self) -> None:
         step = ProposedStep(number=1, command="rm x", where=("a\u202eb", "\u0430bc", "c\nd"))
-        for line in (effect_line(step, Look()), risk_line(step, Look())):
+        for line in (risk_line(step, Look(), brief=False), risk_line(step, Look(), brief=True)):
             self.assertIn("a\\u202eb, \\u0430bc, c\\nd", unstyled(line))
 
 
