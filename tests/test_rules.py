@@ -178,6 +178,22 @@ class SourceTests(SynchronousTestCase):
         split = [name for name in MANY_ATTRIBUTES if counted.get(name, 0) <= MOST_ATTRIBUTES]
         self.assertEqual(split, [], "drop it from the list")
 
+    def test_structs_and_dataclasses_have_fields_of_their_own_kind(self) -> None:
+        """A field of the other kind would be taken for the default itself."""
+        for path in modules():
+            for cls in nodes(path):
+                if not isinstance(cls, ast.ClassDef):
+                    continue
+                wrong = (
+                    "msgspec.field("
+                    if any("dataclass" in ast.unparse(each) for each in cls.decorator_list)
+                    else "field("
+                )
+                values = [
+                    ast.unparse(each.value) for each in cls.body if isinstance(each, ast.AnnAssign) and each.value
+                ]
+                self.assertFalse([value for value in values if value.startswith(wrong)], short(path, cls))
+
     def test_public_names_have_docstrings(self) -> None:
         wrong = [
             f"{short(path, node)} {name}"

@@ -87,8 +87,7 @@ class ContainerAgent:
         notice: str = "",
     ) -> None:
         self._core, self._proxies, self._adapter, self._traffic = core, proxies, adapter, traffic
-        self._orient = making.orient
-        self._conversation = Conversation(core, adapter, facts, making.place, answered, notice)
+        self._conversation = Conversation(core, adapter, facts, making.place, making.orient, answered, notice)
         self._sandboxes = SandboxLife(core, making.container, self._died)
         self._setup = ProjectSetup(core, making.commands)
         self._running: Deferred[TurnOver] | None = None
@@ -133,7 +132,7 @@ class ContainerAgent:
             await self._setup.run(container)
         except (ContainerDied, EngineUnavailable) as e:
             raise self._lost(e) from None
-        await conversation.orient(self._orient)
+        await conversation.orient()
         started = await self._program_in(container)
         said = self._handed.begin(message, conversation.notice if command is None else "")
         over = await self._run(container, started, said)

@@ -21,6 +21,7 @@ CUT_OFF_SHOWN = 2000
 class Conversation:
     """
     :param place: writes the agent's files.
+    :param orientation: returns that of the agent, once its tools are known.
     :param answered: whether a message of this conversation has been answered.
     :param notice: precedes the messages until one is answered; empty: nothing does.
     :ivar facts: for the adapter; the orientation is added by :meth:`orient`.
@@ -33,10 +34,11 @@ class Conversation:
         adapter: Adapter,
         facts: Facts,
         place: Callable[[Facts], None],
+        orientation: Callable[[], Awaitable[str]],
         answered: bool,
         notice: str,
     ) -> None:
-        self._core, self._adapter, self._place = core, adapter, place
+        self._core, self._adapter, self._place, self._orientation = core, adapter, place, orientation
         self.facts, self.name = facts, ""
         self._answered, self._notice = answered, notice
         self._oriented = False
@@ -53,10 +55,10 @@ class Conversation:
         """The program's command line."""
         return tuple(self._adapter.turn(self.facts, not self._answered))
 
-    async def orient(self, orientation: Callable[[], Awaitable[str]]) -> None:
+    async def orient(self) -> None:
         """Write the agent's files, once."""
         if not self._oriented:
-            self.facts = replace(self.facts, orientation=await orientation())
+            self.facts = replace(self.facts, orientation=await self._orientation())
             self._place(self.facts)
             self._oriented = True
 

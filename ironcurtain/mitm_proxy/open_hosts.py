@@ -308,7 +308,9 @@ class _Target:
             if isinstance(body, RequestRefusal):
                 return body
             assert self._hosts.judge is not None
-            refusal = await self._hosts.judge.request(found.endpoint.method, url, use._replace(body=body))
+            refusal = await self._hosts.judge.request(
+                found.endpoint.method, url, AccountUse(use.name, use.listed, body)
+            )
             self._recorded = refusal
             return found if refusal is None else refusal
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Callable
+from typing import NamedTuple
 
 import msgspec
 from twisted.logger import Logger
@@ -42,6 +43,23 @@ class _Current(msgspec.Struct):
     outcomes: set[StepOutcome] = msgspec.field(default_factory=set)
 
 
+class _Usage(NamedTuple):
+    """
+    Tokens.
+
+    :ivar known: whether the model said all that was used.
+    """
+
+    tokens_in: int = 0
+    tokens_out: int = 0
+    known: bool = True
+
+    def said(self) -> tuple[int | None, int | None]:
+        """:returns: what the model said."""
+        tokens = (self.tokens_in, self.tokens_out)
+        return tokens if self.known or any(tokens) else (None, None)
+
+
 class Tracer:
     """
     :param context: the session's place in its trace.
@@ -69,7 +87,7 @@ class Tracer:
         self._context, self._sink, self._now, self._new_id = context, sink, now, new_id
         self._backend, self._scrub, self._anonymize = backend, scrub, anonymize
         self._export = export
-        self._began, self._tokens, self._known = now(), (0, 0), True
+        self._began, self._usage = now(), _Usage()
         self._current: _Current | None = None
         self._model = ""
 
@@ -105,7 +123,7 @@ class Tracer:
                 _Current("", self._began),
                 context.span_id,
                 context.parent_span,
-                _said(self._tokens, self._known),
+                self._usage,
                 "success",
             )
         )
@@ -113,17 +131,16 @@ class Tracer:
     def _finish(self, current: _Current, done: InstructionDone) -> None:
         self._model = done.model
         # Agents below write their own spans.
-        tokens = (done.tokens_in - done.below_in, done.tokens_out - done.below_out)
-        self._tokens = (self._tokens[0] + tokens[0], self._tokens[1] + tokens[1])
-        self._known = self._known and done.usage_known
-        span_id = self._new_id(SPAN_BYTES)
-        self._write(
-            self._span(current, span_id, self._context.span_id, _said(tokens, done.usage_known), _result(current, done))
+        usage = _Usage(done.tokens_in - done.below_in, done.tokens_out - done.below_out, done.usage_known)
+        all_of = self._usage
+        self._usage = _Usage(
+            all_of.tokens_in + usage.tokens_in, all_of.tokens_out + usage.tokens_out, all_of.known and usage.known
         )
+        span_id = self._new_id(SPAN_BYTES)
+        self._write(self._span(current, span_id, self._context.span_id, usage, _result(current, done)))
 
-    def _span(
-        self, current: _Current, span_id: str, parent: str, tokens: tuple[int | None, int | None], result: str
-    ) -> Span:
+    def _span(self, current: _Current, span_id: str, parent: str, usage: _Usage, result: str) -> Span:
+        tokens_in, tokens_out = usage.said()
         return Span(
             trace_id=self._context.trace_id,
             span_id=span_id,
@@ -136,8 +153,8 @@ class Tracer:
             backend=self._backend(),
             model=self._model,
             actions=tuple(current.actions),
-            tokens_in=tokens[0],
-            tokens_out=tokens[1],
+            tokens_in=tokens_in,
+            tokens_out=tokens_out,
             approval=",".join(sorted(current.deciders)),
             result=result,
         )
@@ -149,14 +166,6 @@ class Tracer:
             self._sink.write(written(span, self._scrub, anonymize=self._anonymize))
         except Unavailable as e:
             self.log.error("a trace is missing: {error}", error=e)
-
-
-def _said(tokens: tuple[int, int], known: bool) -> tuple[int | None, int | None]:
-    """
-    :param known: whether the model said all that was used.
-    :returns: what it said.
-    """
-    return tokens if known or any(tokens) else (None, None)
 
 
 def _result(current: _Current, done: InstructionDone) -> str:

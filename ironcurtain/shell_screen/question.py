@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable
-from dataclasses import field
 
 import msgspec
 
@@ -64,7 +63,7 @@ class Inspection(msgspec.Struct):
 
     step: ProposedStep
     top: int = 0
-    page: Page = field(default_factory=lambda: Page(0, 1, 1, 0))
+    page: Page = msgspec.field(default_factory=lambda: Page(0, 1, 1, 0))
 
     def scroll(self, rows: int) -> None:
         """Move by so many rows, as far as there are any."""
