@@ -9,15 +9,20 @@ Here Kerberos is the only mechanism that is offered, and no ticket is ever passe
 from __future__ import annotations
 
 import base64
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 from cffi import FFI  # type: ignore[import-untyped, unused-ignore]
 
 from ironcurtain.secrets.redaction import Secret
+from ironcurtain.text.display import one_line
 
 LIBRARY: Final = "libgssapi_krb5.so.2"
 """The library of MIT Kerberos."""
+
+REASON_LIMIT: Final = 300
+"""Maximum length in characters of what the library says of an error, which a realm can choose."""
 
 _NO_CREDENTIAL, _EXPIRED = 7, 11
 _ROUTINE_ERROR: Final = 16
@@ -53,20 +58,12 @@ class Negotiation:
     """
 
     def __init__(self, host: str) -> None:
-        try:
-            self._library: Any = ffi.dlopen(LIBRARY)
-        except OSError:
-            message = (
-                f"Kerberos is not installed: {LIBRARY} is missing (Debian and Ubuntu: apt install libgssapi-krb5-2)"
-            )
-            raise NegotiationFailed(message, lasting=True) from None
+        self._library = _load()
         self._host, self._kept = host, list[Any]()
         self._kerberos, self._spnego = self._oid(_KERBEROS), self._oid(_SPNEGO)
-        self._name = self._made("gss_name_t*", lambda it: self._library.gss_release_name(self._minor(), it))
-        self._credential = self._made("gss_cred_id_t*", lambda it: self._library.gss_release_cred(self._minor(), it))
-        self._context = self._made(
-            "gss_ctx_id_t*", lambda it: self._library.gss_delete_sec_context(self._minor(), it, ffi.NULL)
-        )
+        self._name = _owned("gss_name_t*", self._library.gss_release_name)
+        self._credential = _owned("gss_cred_id_t*", self._library.gss_release_cred)
+        self._context = _owned("gss_ctx_id_t*", self._library.gss_delete_sec_context, ffi.NULL)
 
     def begin(self) -> Secret:
         """
@@ -113,11 +110,11 @@ class Negotiation:
             )  # fmt: skip
             sent = bytes(ffi.buffer(output.value, output.length)) if output.length else b""
         finally:
-            library.gss_release_buffer(self._minor(), output)
+            library.gss_release_buffer(_minor(), output)
         return sent, major == library.GSS_S_COMPLETE
 
     def _call(self, name: str, *arguments: Any) -> int:
-        minor = self._minor()
+        minor = _minor()
         major = int(getattr(self._library, name)(minor, *arguments))
         error = major >> _ROUTINE_ERROR
         if not error:
@@ -131,17 +128,11 @@ class Negotiation:
         """:returns: what the library says of a status of Kerberos."""
         text = ffi.new("gss_buffer_desc*")
         self._library.gss_display_status(
-            self._minor(), minor, self._library.GSS_C_MECH_CODE, self._kerberos, ffi.new("OM_uint32*"), text
+            _minor(), minor, self._library.GSS_C_MECH_CODE, self._kerberos, ffi.new("OM_uint32*"), text
         )
         said = bytes(ffi.buffer(text.value, text.length)) if text.length else b"no reason given"
-        self._library.gss_release_buffer(self._minor(), text)
-        return said.decode("utf-8", "replace")
-
-    def _made(self, kind: str, release: Any) -> Any:
-        return ffi.gc(ffi.new(kind), release)
-
-    def _minor(self) -> Any:
-        return ffi.new("OM_uint32*")
+        self._library.gss_release_buffer(_minor(), text)
+        return one_line(said.decode("utf-8", "replace"), REASON_LIMIT)
 
     def _oid(self, value: bytes) -> Any:
         elements = self._keep(ffi.new("char[]", value))
@@ -155,3 +146,22 @@ class Negotiation:
         """The library reads what C structures point to, which cffi does not keep alive."""
         self._kept.append(made)
         return made
+
+
+@cache
+def _load() -> Any:
+    """:returns: the library: once, since cffi keeps what it knows of each one that is opened."""
+    try:
+        return ffi.dlopen(LIBRARY)
+    except OSError:
+        message = f"Kerberos is not installed: {LIBRARY} is missing (Debian and Ubuntu: apt install libgssapi-krb5-2)"
+        raise NegotiationFailed(message, lasting=True) from None
+
+
+def _minor() -> Any:
+    return ffi.new("OM_uint32*")
+
+
+def _owned(kind: str, release: Any, *more: Any) -> Any:
+    """:returns: a pointer to nothing yet; what the library will put there is released with it."""
+    return ffi.gc(ffi.new(kind), lambda pointer: release(_minor(), pointer, *more))
