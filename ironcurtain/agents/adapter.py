@@ -260,6 +260,7 @@ def environment() -> Mapping[str, str]:
         "LANG": "C.UTF-8",
         **dict.fromkeys((*_PROXY_VARIABLES, *_YARN_VARIABLES), PROXY_URL),
         "JAVA_TOOL_OPTIONS": _JAVA_OPTIONS,
+        "pnpm_config_store_dir": f"{HOME}/.local/share/pnpm/store",  # else in the workspace, as another mount
         "NODE_USE_ENV_PROXY": "1",  # else fetch of Node.js ignores those variables
         **here,
         **dict.fromkeys(_ADDED_CA_VARIABLES, CA_FILE),

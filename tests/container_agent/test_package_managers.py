@@ -158,7 +158,7 @@ class ManagerCase(ContainerTestCase):
             script += [
                 f"mkdir -p '/workspace/{name}/{label}' && cd '/workspace/{name}/{label}' && echo '@@@ {label}'",
                 f"set {package}; {copied if label in ('again', 'locked') else ':'}",
-                "mkdir -p home; export HOME=$PWD/home",
+                "mkdir -p home; export HOME=$PWD/home pnpm_config_store_dir=$PWD/home/store",
                 f'({command.get(label, manager.install)}\n) </dev/null 2>&1; echo "@@@ $?"',
             ]
         found = {}
@@ -213,6 +213,10 @@ class SandboxTests(ManagerCase):
 
     async def test_pnpm(self) -> None:
         await self.in_sandbox("pnpm")
+        await self.say(
+            self.session, "mkdir /workspace/project; cd /workspace/project", f"set example; {MANAGERS['pnpm'].install}"
+        )
+        self.assertEqual({path.name for path in self.work.iterdir()}, {"pnpm", "project"})
 
     async def test_yarn_1(self) -> None:
         await self.in_sandbox("yarn 1")
