@@ -141,7 +141,7 @@ class Nesting:
         """
         for paths in self._above:
             try:
-                flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+                flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
                 descriptor = os.open(paths.used_below, flags, 0o600)
                 try:
                     os.write(descriptor, msgspec.json.encode(used) + b"\n")  # whole: others write there, too
