@@ -196,7 +196,10 @@ class BuiltinAgent:
             if e.usage is not None:
                 self._accounting.failed(e.usage)
             raise
-        self._accounting.step(step, reply.usage)
+        if reply.usage != TokenUsage():
+            self._accounting.step(step, reply.usage)
+        elif self._window is not None and self._memory is not None:  # estimated, for the budget only
+            self._accounting.unreported(step, self._window.needed(self._memory.past))
         return reply
 
     async def _make_room(self, memory: Memory, window: Window, step: int) -> None:

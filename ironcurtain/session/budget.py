@@ -184,6 +184,12 @@ class Accounting:
         """
         self._spend(Dimension.STEPS, 1)
         self._spend(Dimension.TOKENS, tokens)
+        self.turn = Usage(
+            input_tokens=self.turn.input_tokens,
+            output_tokens=self.turn.output_tokens,
+            cost=self.turn.cost,
+            token_tracking_available=False,
+        )
         self._priced(None)
         self.turn_counted += tokens
         self._time()
@@ -223,6 +229,7 @@ class Accounting:
             input_tokens=self.turn.input_tokens + usage.input_tokens,
             output_tokens=self.turn.output_tokens + usage.output_tokens,
             cost=known,
+            token_tracking_available=self.turn.token_tracking_available,
         )
         self._time()
 

@@ -151,6 +151,12 @@ class AgentTests(AgentCase):
         self.assertEqual(len(self.model.requests), 2)
         self.assertEqual((len(self.seen(events.BudgetWarning)), len(self.seen(events.BudgetExhausted))), (1, 1))
 
+    def test_usage_that_the_model_does_not_say_is_unknown_and_counts_in_the_budget(self) -> None:
+        agent = self.make([RUN], [TextBlock("One.")], limits=BudgetLimits(tokens=1))
+        self.model.usage = Tokens()
+        self.assertIn("budget used up", str(self.failureResultOf(self.respond(agent), SessionError).value))
+        self.assertEqual((agent.usage().token_tracking_available, len(self.model.requests)), (False, 1))
+
     def test_cancelling_while_the_model_thinks_leaves_a_conversation_that_goes_on(self) -> None:
         agent = self.make(Deferred(), [TextBlock("Here.")])
         responding = self.respond(agent)

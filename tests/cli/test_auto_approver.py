@@ -19,6 +19,9 @@ then = "escalate"
 reason = "it is yours"
 """
 
+USED = {"usage": {"input_tokens": 1, "output_tokens": 1}}
+"""Of each model request of the agent."""
+
 
 class ApprovalCase(ProductCase):
     """An agent that reads a file of the user's."""
@@ -31,7 +34,7 @@ class ApprovalCase(ProductCase):
         self.product.home.mkdir(mode=0o700)
         (self.product.home / "policy.toml").write_text(f"{POLICY}{rule}\n")
         (self.product.person / "notes.txt").write_text("buy milk\n")
-        line = ("start", "--backend", self.product.script(READ, DONE))
+        line = ("start", "--backend", self.product.script({**READ, **USED}, {**DONE, **USED}))
         if typed:
             person, terminal = os.openpty()
             self.addCleanup(os.close, person)
@@ -74,7 +77,7 @@ class AutoApproverTests(ApprovalCase):
     def test_its_tokens_count_in_the_session(self) -> None:
         self.product.environ["IRONCURTAIN_BUDGET_TOKENS"] = "110"
         process = self.begin("Please read ~/notes.txt now.", "auto = true", typed=True)
-        until(process.stderr, "budget used up: 120 of 110 tokens")
+        until(process.stderr, "budget used up: 122 of 110 tokens")
 
     def test_what_was_piped_in_waits(self) -> None:
         process = self.begin("Please read ~/notes.txt now.", "auto = true")
