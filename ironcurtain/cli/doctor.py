@@ -7,16 +7,17 @@ import shlex
 import shutil
 import stat
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from ironcurtain.cli.doctor_tools import tools
 from ironcurtain.cli.doctor_watchers import watchers
 from ironcurtain.cli.findings import HINT, OK, WRONG, Finding
-from ironcurtain.cli.output import as_json, home, print_json, print_lines, settings
+from ironcurtain.cli.output import as_json, fitted, home, print_json, print_lines, settings
 from ironcurtain.errors import Unavailable, UsageError
 from ironcurtain.home.user_paths import user_path
 from ironcurtain.process.search_path import host_path
@@ -36,6 +37,9 @@ PARTS_SHOWN = 6
 SERVER_FAULT = "Report it to the server's authors. Its other parts are used."
 """What to do about an MCP server that breaks the protocol."""
 
+INDENT = 7
+"""Columns before what is said of a finding, for its state."""
+
 LARGE = 5 * 10**9
 """Size in bytes of all sessions from which on removing some is suggested."""
 
@@ -52,12 +56,25 @@ def doctor(json_output: bool) -> None:
     findings = list(examine(where))
     if json_output:
         print_json(findings)
-    for finding in () if json_output else findings:
-        print_lines(f"{finding.state:<5}  {finding.what}: {finding.detail}")
+    for finding in () if json_output else together(findings):
+        text = fitted(f"{'':{INDENT}}{finding.what}: {finding.detail}")
+        click.echo(f"{finding.state:<{INDENT}}{text[INDENT:]}")
         if finding.mend:
-            print_lines(f"       {finding.mend}")
+            print_lines(f"{'':{INDENT}}{finding.mend}")
     if any(finding.state == WRONG for finding in findings):
         raise SystemExit(1)
+
+
+def together(findings: Iterable[Finding]) -> list[Finding]:
+    """:returns: findings in which those are one, where the first is, that differ in nothing but their subject."""
+    found: dict[tuple[str, str, str], Finding] = {}
+    for finding in findings:
+        key = (finding.state, finding.detail, finding.mend)
+        if (first := found.get(key)) is not None:
+            topic, colon, _ = first.what.partition(": ")
+            finding = msgspec.structs.replace(first, what=f"{first.what}, {finding.what.removeprefix(topic + colon)}")
+        found[key] = finding
+    return list(found.values())
 
 
 def examine(where: Home) -> Iterator[Finding]:

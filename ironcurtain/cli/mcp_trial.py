@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -14,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec.structs import replace
 
-from ironcurtain.cli.output import home
+from ironcurtain.cli.mcp_candidates import NAME_LIMIT
+from ironcurtain.cli.output import home, print_lines
+from ironcurtain.text.display import one_line
 
 if TYPE_CHECKING:
     from ironcurtain.home.layout import Home
@@ -53,6 +56,9 @@ def try_servers(entries: Mapping[str, Mapping[str, Any]]) -> dict[str, Trial]:
 
     where = home()
     where.prepare()
+    if entries and sys.stderr.isatty():  # what fetches a package is silent for a while
+        names = ", ".join(one_line(name, NAME_LIMIT) for name in entries)
+        print_lines(f"Starting {names} in a sandbox, to see what tools there are ...", err=True)
     with TemporaryDirectory(prefix="ironcurtain-") as directory:
         top = Path(directory)
         top.chmod(0o711)  # the account of the servers has to reach the workspace below it

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from ironcurtain.console.state import ConsoleState, Section
 from ironcurtain.operations.model import EscalationView
-from ironcurtain.text.columns import Line, Span, brief_rows, wrap
+from ironcurtain.text.columns import Line, Span, brief_rows, indented, wrap
 from ironcurtain.text.display import left, one_line, time_of_day
 from ironcurtain.view.arguments import size
 from ironcurtain.view.banner import REASON_LINES
@@ -22,6 +21,9 @@ from ironcurtain.view.escalations import (
     tool_name,
 )
 from ironcurtain.view.sessions import DIGEST, head_words
+
+LABEL = 7
+"""Columns for what a line says it is about."""
 
 LEAST_WIDTH = 10
 """Minimum number of columns of the text."""
@@ -108,21 +110,22 @@ class Details:
 def escalation_lines(escalation: EscalationView, width: int) -> tuple[list[Line], bool]:
     """:returns: the agent, the reason, and the arguments, the most important first; and whether that is everything."""
     shown = question(escalation, width)
-    reason = f"rule   {one_line(escalation.rule)}: {one_line(escalation.reason)}"
+    reason = f"{one_line(escalation.rule)}: {one_line(escalation.reason)}"
     name, whole_name = (tool_name(escalation.server, escalation.tool, limit) for limit in (NAME_LIMIT, None))
     lines: list[Line] = [(Span(name, "bold"),)]
-    lines += _dim(brief_rows(f"agent  session {escalation.session}, {one_line(escalation.label, 100)}", width, 1))
-    lines += _dim(brief_rows(reason, width, REASON_LINES))
-    if shown.undo:
-        lines += _dim(brief_rows(f"undo   {shown.undo}", width, 1))
+    room = max(width - LABEL, LEAST_WIDTH)
+    agent = f"session {escalation.session}, {one_line(escalation.label, 100)}"
+    for label, text, most in (("agent", agent, 1), ("rule", reason, REASON_LINES), ("undo", shown.undo, 1)):
+        parts: list[Line] = [(Span(part, "dim"),) for part in brief_rows(text, room, most)] if text else []
+        lines += indented(parts, (Span(f"{label:<{LABEL}}", "dim"),))
     if (needed := approvals_words(escalation)) and not escalation.outcome:
         lines += [(Span(part, "warn"),) for part in wrap(needed, width)]
     length = size(escalation.arguments)
     digest = f"digest {escalation.digest[:DIGEST]} over all {length:,} characters"
     lines += [*shown.brief, (Span(digest, "dim"),), *shown.change]
     rest = shown.full
-    if len(whole_reason := list(wrap(reason, width))) > REASON_LINES:
-        rest += _dim(whole_reason)
+    if len(list(wrap(reason, room))) > REASON_LINES:
+        rest += [(Span(part, "dim"),) for part in wrap(reason, width)]
     if whole_name != name:
         rest += [(Span(part, "bold"),) for part in wrap(whole_name, width)]
     return [*lines, *rest], shown.complete
@@ -133,7 +136,3 @@ def _heading(escalation: EscalationView, now: float) -> str:
         return f"ESCALATION {escalation.number} {outcome_words(escalation)} at {time_of_day(escalation.closed_at)}"
     calls = f", {escalation.calls} equal calls" if escalation.calls > 1 else ""
     return f"ESCALATION {escalation.number}{calls}, {left(escalation.expires_at - now)} left"
-
-
-def _dim(texts: Iterable[str]) -> list[Line]:
-    return [(Span(text, "dim"),) for text in texts]

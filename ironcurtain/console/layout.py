@@ -11,8 +11,9 @@ from ironcurtain.console.rows import empty, row
 from ironcurtain.console.state import ConsoleState, Question, Section, Shown, ShownEscalation, key_of
 from ironcurtain.escalation.decision_keys import Page
 from ironcurtain.operations.model import EscalationView
-from ironcurtain.text.columns import Line, Span, brief_rows, cells, clip, cut, cut_left, items, pad, unstyled, wrap
+from ironcurtain.text.columns import Line, Span, brief_rows, cells, clip, cut, cut_left, pad, unstyled, wrap
 from ironcurtain.text.display import one_line, time_of_day
+from ironcurtain.view.commands import key_lines
 from ironcurtain.view.escalations import tool_name
 from ironcurtain.view.sessions import session_lines
 
@@ -84,9 +85,7 @@ def frame(
     """
     foot = _foot(state, columns, rows, early, True)
     room = max(rows - 1 - len(foot), 0)
-    if state.aside or (state.opened and state.session is not None):
-        body, lists, shown = _alone(state, details, columns, room, now)
-    elif columns >= WIDE:
+    if columns >= WIDE and not (state.aside or (state.opened and state.session is not None)):
         body, lists, shown = _beside(state, details, columns, room, now)
     else:
         body, lists, shown = _stacked(state, details, columns, room, now)
@@ -117,7 +116,7 @@ def _head(state: ConsoleState, columns: int, now: float, who: str) -> Line:
 def _foot(state: ConsoleState, columns: int, rows: int, early: bool, scrolls: bool) -> list[Line]:
     """:param scrolls: whether there is more text than fits."""
     text, style = state.message
-    more = ["PgDn more"] if scrolls else []
+    more = [("PgUp" if state.followed and not state.aside else "PgDn", "more")] if scrolls else []
 
     def said(parts: Iterable[str]) -> list[Line]:
         return [(Span(f" {part}", style),) for part in parts]
@@ -125,34 +124,35 @@ def _foot(state: ConsoleState, columns: int, rows: int, early: bool, scrolls: bo
     if state.prompt is not None:
         # Of a form, the end says which field is asked for.
         asked = said([*wrap(text, max(columns - 1, 1))][-REMARK_LINES:] if state.dialogue is not None else [])
-        enter = ("Enter run",) if state.dialogue is None else ("Enter next", "/back", "/decline", "/cancel")
-        return [*asked, _prompt(state.prompt, columns), *_keys((*enter, "Esc leave it"), columns)]
+        form = [("Enter", "next"), ("/back", ""), ("/decline", ""), ("/cancel", "")]
+        keys = [("Enter", "run")] if state.dialogue is None else form
+        return [*asked, _prompt(state.prompt, columns), *_keys([*keys, ("Esc", "leave it")], columns)]
     most = REMARK_LINES if state.question is None and rows >= LOW else 1
     remark = said(brief_rows(text, max(columns - 1, 1), most))
     if state.question is not None:
-        offered = ("y yes", "Esc no", *more, "/ command", *(["…"] if early else []))
+        offered = [("y", "yes"), ("Esc", "no"), *more, ("/", "command"), *([("…", "")] if early else [])]
         return [*_asked(state, state.question, columns), *(remark if text else []), *_keys(offered, columns)]
-    names = [*_offered(state), *more, "/ command", "? help", "q quit"]
-    keys = _keys(names, columns)
+    names = [*_offered(state), *more, ("/", "command"), ("?", "help"), ("q", "quit")]
+    lines = _keys(names, columns)
     if len(state.listed(state.section)) > 1 and not (state.opened or state.aside):
-        keys = roomy if len(roomy := _keys(["j k choose", *names], columns)) == 1 else keys
-    return [*remark, *(keys if rows >= LOW else keys[:2])]
+        lines = roomy if len(roomy := _keys([("j k", "choose"), *names], columns)) == 1 else lines
+    return [*remark, *(lines if rows >= LOW else lines[:2])]
 
 
-def _offered(state: ConsoleState) -> list[str]:
+def _offered(state: ConsoleState) -> list[tuple[str, str]]:
     """:returns: the keys that do something now, besides those that always do."""
     if state.help or state.permitted:
-        return ["Esc close"]
+        return [("Esc", "close")]
     if state.opened:
-        return ["m message", *(["t attach"] if state.attaches else []), "Esc back"]
-    keys: list[str] = []
+        return [("m", "message"), *([("t", "attach")] if state.attaches else []), ("Esc", "back")]
+    keys: list[tuple[str, str]] = []
     listed, chosen = state.listed(state.section), state.escalation
     if state.section is Section.WAITING and chosen in listed and chosen is not None:
-        keys.append("a approve" if chosen.form is None else "a fill in")
-        keys += ["A keep", "d deny"] if chosen.scope else ["d deny"]
+        keys.append(("a", "approve" if chosen.form is None else "fill in"))
+        keys += [*([("A", "keep")] if chosen.scope else []), ("d", "deny")]
     if state.section is Section.SESSIONS and state.session is not None:
-        keys.append("Enter open")
-    return [*keys, "Tab lists"]
+        keys.append(("Enter", "open"))
+    return [*keys, ("Tab", "lists")]
 
 
 def _asked(state: ConsoleState, question: Question, columns: int) -> list[Line]:
@@ -178,20 +178,27 @@ def _prompt(text: str, columns: int) -> Line:
     return (Span(f" {cut_left(text, columns - 2, '')}", "key"),)
 
 
-def _keys(names: Sequence[str], columns: int) -> list[Line]:
-    return [(Span(" "), *line) for line in items([(Span(name, "dim"),) for name in names], columns - 1, "  ")]
+def _keys(keys: Sequence[tuple[str, str]], columns: int) -> list[Line]:
+    return [(Span(" "), *line) for line in key_lines(keys, columns - 1)]
 
 
 Body = tuple[list[Line], _Lists, Shown]
 
 
 def _stacked(state: ConsoleState, details: Details, columns: int, room: int, now: float) -> Body:
-    text = details.text(state, columns - 1, now)
-    if room < LOW - 4:
+    text, lists = details.text(state, columns - 1, now), _Lists()
+    shares = dict[Section, int]()
+    if state.opened and state.session is not None and not state.aside:
+        facts = session_lines(state.session, state.turns, columns - 2, now)[: max(room // 2, 1)]
+        heading = _rule(f"SESSION {state.session.number}", columns, True)
+        lists = _Lists([heading, *((Span(" "), *line) for line in facts)])
+    elif not state.aside and room < LOW - 4:
         shares = {state.section: min(max(room // 4, 1), 4)}
-    else:
+    elif not state.aside:
         shares = {section: _SHARES[section] + max(room - 21, 0) // 6 for section in Section}
-    lists = _lists(state, shares, columns, room - len(text.lines) - 1, now)
+        # What is chosen there is read whole before it is decided on; a session's activity is only followed.
+        shares[Section.SESSIONS] += 3 if state.section is Section.SESSIONS else 0
+    lists = _lists(state, shares, columns, room - len(text.lines) - 1, now) if shares else lists
     panel, shown = _panel(state, text, columns, room - len(lists.lines), lists)
     return [*lists.lines, *panel], lists, shown
 
@@ -208,16 +215,6 @@ def _beside(state: ConsoleState, details: Details, columns: int, room: int, now:
         gap = Span(" " * (width - sum(cells(span.text) for span in left)))
         body.append((*left, gap, Span("│", "dim"), *(panel[at] if at < len(panel) else ())))
     return body, lists, shown
-
-
-def _alone(state: ConsoleState, details: Details, columns: int, room: int, now: float) -> Body:
-    """A session that has the screen for itself, or what belongs to no list."""
-    lists = _Lists()
-    if (info := state.session) is not None and not state.aside:
-        facts = session_lines(info, state.turns, columns - 2, now)[: max(room // 2, 1)]
-        lists.lines = [_rule(f"SESSION {info.number}", columns, True), *((Span(" "), *line) for line in facts)]
-    panel, shown = _panel(state, details.text(state, columns - 1, now), columns, room - len(lists.lines), lists)
-    return [*lists.lines, *panel], lists, shown
 
 
 def _lists(state: ConsoleState, shares: Mapping[Section, int], width: int, room: int, now: float) -> _Lists:

@@ -45,7 +45,7 @@ def row(each: Row, peers: Sequence[Row], width: int, now: float, chosen: bool, a
     :param now: seconds since the epoch.
     :param active: whether the list has the focus.
     """
-    mark = "> " if chosen else "  "
+    mark = ("> " if active else "· ") if chosen else "  "
     style: Style = "warn"
     if isinstance(each, SessionInfo):
         infos = [peer for peer in peers if isinstance(peer, SessionInfo)]

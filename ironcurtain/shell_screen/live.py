@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from msgspec.structs import replace
 
 from ironcurtain.escalation.decision_keys import Page
@@ -11,8 +9,9 @@ from ironcurtain.shell.messages import ApprovalRequested, BudgetReached, Propose
 from ironcurtain.shell.reversal import needs_own_decision
 from ironcurtain.shell_screen.panel import Panel
 from ironcurtain.shell_screen.question import Frame, Listed, Question
-from ironcurtain.text.columns import Line, Span, cells, clip, items, rows, shortened, unstyled
+from ironcurtain.text.columns import Line, Span, cells, clip, rows, shortened, unstyled
 from ironcurtain.text.display import elapsed
+from ironcurtain.view.commands import key_lines
 from ironcurtain.view.steps import SCOPE, about_asked, inspected, listed, part_of
 
 LEAST_COLUMNS, LEAST_ROWS = 20, 7
@@ -79,16 +78,16 @@ def _foot(panel: Panel, width: int, now: float) -> tuple[list[Line], int | None]
         about = "Enter sends it to the agent, Esc drops it"
         return [*rows((Span(about, "dim"),), width), (Span(label, "key"), Span(text))], len(label) + column
     if panel.inspection is not None:
-        return _keys(_READING_KEYS, width), None
+        return key_lines(_READING_KEYS, width), None
     if panel.question is None:
         return [_status(panel, width, now)], None
     counts = panel.look.dumb or (panel.due is not None and panel.due <= now)
     rest = [] if counts else [(Span(panel.look.signs.rest, "warn"),)]
     if panel.question.budget is not None:
-        return _keys(_BUDGET_KEYS, width, rest), None
+        return key_lines(_BUDGET_KEYS, width, rest), None
     offered = {*panel.offer.decisions, "n", "Enter"}
     words = _KEYS if panel.question.request is not None else {**_KEYS, "a": _allowing(panel.plan.waiting)}
-    return _keys([pair for pair in words.items() if pair[0] in offered], width, rest), None
+    return key_lines([pair for pair in words.items() if pair[0] in offered], width, rest), None
 
 
 def _allowing(waiting: list[ProposedStep]) -> str:
@@ -99,11 +98,6 @@ def _allowing(waiting: list[ProposedStep]) -> str:
     if len(lasting) > NUMBERS or len(lasting) == len(waiting):
         return "allow all, asking again before what cannot be undone"
     return f"allow all, asking again before {', '.join(lasting)}" if lasting else "allow all"
-
-
-def _keys(keys: Sequence[tuple[str, str]], width: int, rest: Sequence[Line] = ()) -> list[Line]:
-    """:param rest: stands after the keys."""
-    return items([*((Span(key, "key"), Span(f" {word}")) for key, word in keys), *rest], width, "  ")
 
 
 def _status(panel: Panel, width: int, now: float) -> Line:

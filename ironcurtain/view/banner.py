@@ -57,7 +57,7 @@ def banner(asked: EscalationRaised, now: float, width: int, signs: Signs) -> Ban
         lines.append(_warning(f"{asked.calls} equal calls"))
     if needed := approvals_words(asked):
         lines.append(_warning(needed))
-    said = brief_rows(why(asked), room, REASON_LINES, signs.rest)
+    said = brief_rows(why(asked), room, _reason_lines(shown), signs.rest)
     said += [cut(shown.undo, room, signs.rest)] if shown.undo else []
     kept = list(wrap(f"/approve {asked.number} keep: stop asking about {one_line(asked.scope)}", room))
     if asked.scope and len(kept) <= SCOPE_LINES:
@@ -83,6 +83,11 @@ def _warning(text: str) -> Line:
     return (Span(text, "warn"),)
 
 
+def _reason_lines(shown: Question) -> int:
+    """:returns: how many there may be: one more if the arguments leave it, so that fewer calls have to be opened."""
+    return REASON_LINES + (len(shown.asked) < LINES)
+
+
 def _fits(asked: EscalationRaised, shown: Question, room: int) -> bool:
     return (
         tool_name(asked.server, asked.tool) == (whole_name := tool_name(asked.server, asked.tool, None))
@@ -90,5 +95,5 @@ def _fits(asked: EscalationRaised, shown: Question, room: int) -> bool:
         and not asked.omitted
         and shown.complete
         and len(shown.asked) <= LINES
-        and len(list(wrap(why(asked), room))) <= REASON_LINES
+        and len(list(wrap(why(asked), room))) <= _reason_lines(shown)
     )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 from msgspec.structs import replace
 
 from ironcurtain.home.host_numbers import read_number
-from ironcurtain.text.columns import Line, Span, wrap
+from ironcurtain.text.columns import Line, Span, items, wrap
 
 HELP_COLUMNS = 21
 """Columns for what is explained, in a help."""
@@ -155,6 +155,17 @@ def parse(line: str, usages: Iterable[Usage]) -> Command | Wrong:
         return Wrong(f"there is no command /{word}: see /help")
     forms = [usage.form for usage in known]
     return Wrong(f"/{word} takes no argument" if forms == [f"/{known[0].word}"] else f"type {' or '.join(forms)}")
+
+
+def key_lines(keys: Iterable[tuple[str, str]], width: int, rest: Sequence[Line] = ()) -> list[Line]:
+    """
+    :param keys: each with what it does, in a word; empty: the key says it.
+    :param width: columns.
+    :param rest: stands after the keys.
+    :returns: the keys that count now, side by side.
+    """
+    shown = [(Span(key, "key"), *((Span(f" {word}"),) if word else ())) for key, word in keys]
+    return items([*shown, *rest], width, "  ")
 
 
 def help_lines(usages: Iterable[Usage], width: int) -> list[Line]:

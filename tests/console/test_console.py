@@ -23,7 +23,7 @@ EDIT = escalation(
 AT_80_24 = f"""\
  IronCurtain  1 session  2 waiting                                ada  {TIME}
 ── SESSIONS 1 ──────────────────────────────────────────────────────────────────
-> 1  processing   3 min  builtin: mend the tests
+· 1  processing   3 min  builtin: mend the tests
 ── WAITING 2 ───────────────────────────────────────────────────────────────────
   1  s1  filesystem.read_text_file  path=/home/ada/file1.txt                4:59
 > 2  s1  filesystem.edit_file       path=/home/ada/x.py edits=[{{"oldText":… 4:59
@@ -51,11 +51,11 @@ AT_40_15 = f"""\
 ── WAITING 2 ───────────────────────────
   1  s1  read_text_fi…  path=…1.txt 4:59
 > 2  s1  edit_file      path=…/x.py 4:59
-── ESCALATION 2, 4:59 left, 6 below ────
+── ESCALATION 2, 4:59 left, 8 below ────
  filesystem.edit_file
  agent  session 1, builtin: mend the te…
  rule   outside-the-workspace: editing
- \\x1b[31mhere\\u202e needs a person
+        \\x1b[31mhere\\u202e needs a pers…
  undo   cannot be undone: its effects a…
  path = /home/ada/x.py
  edits = 1 change (43 characters, below)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Hashable, Mapping
-from enum import Enum
 from math import inf
 
 from ironcurtain.errors import UsageError
@@ -94,12 +93,6 @@ def _list(waiting: list[int]) -> str:
     return f" (waiting: {', '.join(map(str, waiting))})" if waiting else ""
 
 
-class Over(Enum):
-    """The input ended, and all lines were processed."""
-
-    OVER = 1
-
-
 class LineQueue:
     """
     The lines that were not processed yet.
@@ -127,14 +120,14 @@ class LineQueue:
         """Mark the end of input."""
         self._ended = True
 
-    def next(self, working: bool, waiting: bool) -> Input | Over | None:
+    def next(self, working: bool, waiting: bool) -> Input | None:
         """
         :param working: whether a message is being processed.
         :param waiting: whether an escalation is pending.
-        :returns: the next line to process, removed from the queue; ``None``: nothing yet.
+        :returns: the next line to process, removed from the queue; at the end of input ``/quit``; ``None``: none yet.
         """
         if not self._lines:
-            return Over.OVER if self._ended and not working else None
+            return Command("quit") if self._ended and not working else None
         first = self._lines[0][0]
         if working and not (waiting and isinstance(first, Command) and first.word in ANSWERS):
             return None

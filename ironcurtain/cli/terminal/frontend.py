@@ -21,7 +21,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from ironcurtain.cli.terminal.carrying_out import Commands
-from ironcurtain.cli.terminal.commands import Input, LineQueue, Over, parse
+from ironcurtain.cli.terminal.commands import Input, LineQueue, parse
 from ironcurtain.cli.terminal.plain import standard_surface
 from ironcurtain.cli.terminal.printer import Printer
 from ironcurtain.cli.terminal.surface import Surface
@@ -331,11 +331,8 @@ class FrontEnd:
             line = self._queue.next(self._working, bool(self._commands.waiting))
             if line is None or self._exit.leaving is not None:
                 return
-            if isinstance(line, Over):
-                self._leave(int(self._sender.failed))
-            else:
-                self._printer.draw()
-                self._act(line, self._queue.began)
+            self._printer.draw()
+            self._act(line, self._queue.began)
 
     def _act(self, what: Input | None, began: float) -> None:
         match what:

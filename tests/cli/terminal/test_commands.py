@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.cli.terminal.commands import LineQueue, Over, choose, parse
+from ironcurtain.cli.terminal.commands import LineQueue, choose, parse
 from ironcurtain.errors import UsageError
 from ironcurtain.escalation.decision_keys import DecisionKeys, Part, ShownPart
 from ironcurtain.view.commands import Command, Message, Wrong
@@ -112,7 +112,7 @@ class QueueTests(SynchronousTestCase):
         self.assertIsNone(queue.next(False, False))
         queue.end()
         self.assertIsNone(queue.next(True, False))
-        self.assertIs(queue.next(False, False), Over.OVER)
+        self.assertEqual(queue.next(False, False), Command("quit"))
 
     @given(st.lists(st.sampled_from(("a", "b", "/approve", "/help", "/oops", "")), max_size=8), st.data())
     def test_lines_keep_their_order(self, lines: list[str], data: st.DataObject) -> None:
@@ -121,7 +121,7 @@ class QueueTests(SynchronousTestCase):
         flag: Callable[[], bool] = lambda: data.draw(st.booleans())  # noqa: E731
         for _ in range(200):
             got = queue.next(flag(), flag())
-            if isinstance(got, Over):
+            if got == Command("quit"):
                 break
             out += [got] if got is not None else []
         wanted = [parsed for parsed in map(parse, lines) if parsed is not None]
