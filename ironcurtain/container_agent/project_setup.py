@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from twisted.internet.defer import Deferred
+from twisted.internet.defer import TimeoutError as Late
+
 from ironcurtain.container.devcontainer import LifecycleCommand
 from ironcurtain.container.project_commands import CommandsProposal
 from ironcurtain.container_agent.agent_sandbox import AgentSandbox
@@ -69,17 +72,21 @@ class ProjectSetup:
             kept.feed(data)
 
         self._core.audit.append("project-command", member=command.title, command=list(command.argv))
-        began, status = seconds(), -1
+        began, status, limit = seconds(), -1, self._core.services.settings.agents.turn_seconds
+        how = f"was ended after {limit:g} s (agents.turn_seconds)"
         try:
-            ended = await sandbox.run(command.argv, stdin=b"", stdout=sink, stderr=sink, environment={})
-            status = ended.status
+            running = sandbox.run(command.argv, stdin=b"", stdout=sink, stderr=sink, environment={})
+            ended = await Deferred.fromCoroutine(running).addTimeout(limit, self._core.services.clock)
+            status, how = ended.status, f"failed with status {ended.status}"
+        except Late:
+            pass  # all that it started is ended
         finally:
             lines.end()
             took = round((seconds() - began) * 1000, 1)
             self._core.audit.append("project-command-end", status=status, durationMs=took)
         if status:
             said = f": {tail(kept.kept)}" if kept.kept.strip() else ""
-            self._say(f"{title} of the project failed with status {status}, and no further one is run{said}")
+            self._say(f"{title} of the project {how}, and no further one is run{said}")
         return not status
 
     def _say(self, text: str, *, routine: bool = False) -> None:

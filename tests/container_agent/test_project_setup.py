@@ -12,6 +12,7 @@ from ironcurtain.container.image_choices import find_choices
 from ironcurtain.container.project_choices import ProjectChoices
 from ironcurtain.container.project_commands import ProjectCommands
 from ironcurtain.home.container_section import ContainerSettings
+from ironcurtain.home.sections import Agents
 from ironcurtain.session import events
 from ironcurtain.session.session import Session
 from tests.container_agent.test_without_docker import IN_BUBBLEWRAP, demand
@@ -83,6 +84,18 @@ class SetupTests(ContainerTestCase):
         self.assertEqual(self.log()[3:], ["started"] * 3)
         self.assertEqual(self.audit(again, "project-command")[0]["member"], "onCreateCommand")
         self.assertEqual({each["status"] for each in self.audit(again, "project-command-end")}, {0})
+
+    async def test_one_that_does_not_end_is_ended(self) -> None:
+        self.write("echo waiting; sleep 7777")
+        self.decide(True)
+        world = self.another(self.with_settings(agents=Agents(turn_seconds=3)))
+        world.engine = self.world.engine
+        session = await self.start(world, options=IN_BUBBLEWRAP, workspace=self.project)
+        self.assertEqual(await self.say(session, "cat /proc/[0-9]*/comm | grep -c sleep || true"), "0\n")
+        said = (
+            "postStartCommand two of the project was ended after 3 s (agents.turn_seconds), and no further one is run"
+        )
+        self.assertIn(f"{said}: waiting", self.notices(session))
 
     async def test_after_one_that_fails_no_further_one_runs_and_the_session_goes_on(self) -> None:
         self.write("echo some words; exit 3")
