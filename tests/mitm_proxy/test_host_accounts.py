@@ -273,6 +273,10 @@ class RealProgramTests(OpenBase):
         self.assertEqual((status, out), (0, b"me/shop\n"), err)
         self.assertEqual(bench.judge.asked[-1], ("GET", "https://api.github.com/repos/me/shop", "GitHub", True))
         self.assertIn(f"authorization: token {REAL}", bench.origin.got.decode())
+        words = ["api", "graphql", "-f", "query=query($n: Int!) { a }", "-F", "n=1", "--jq", ".full_name"]
+        self.assertEqual((await getProcessOutputAndValue(gh, words, environ))[::2], (b"me/shop\n", 0))
+        said = {"query": "query($n: Int!) { a }", "variables": {"n": 1}}
+        self.assertEqual(bench.judge.asked[-1][2:], ("GitHub", False, said))
         bench.judge.answers["request"] = DENIED
         out, err, status = await getProcessOutputAndValue(gh, ["api", "-X", "DELETE", "repos/me/shop"], environ)
         self.assertEqual(status, 1)
