@@ -77,7 +77,7 @@ def of_host(host: str, value: T, ahead: float = 0.0) -> T:
     """
     if isinstance(value, list):
         return [of_host(host, each, ahead) for each in value]  # type: ignore[return-value]
-    made = {name: HostNumber(host, getattr(value, name)) for name in _NUMBERS.get(type(value), ())}
+    made: dict[str, Any] = {name: HostNumber(host, getattr(value, name)) for name in _NUMBERS.get(type(value), ())}
     made |= {name: _time(getattr(value, name), ahead) for name in _TIMES.get(type(value), ())}
     if isinstance(value, events.Stamped):
         made["event"] = of_host(host, value.event, ahead)

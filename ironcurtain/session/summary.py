@@ -109,8 +109,7 @@ class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def used(self) -> float:
         """When it was used last, in seconds since the epoch, as its records say; 0: they do not."""
-        decided = (each.time for each in self.decided)
-        times = (self.started, self.ended, *(each.time for each in self.asked), *decided)
+        times = (self.started, self.ended, *(a.time for a in self.asked), *(d.time for d in self.decided))
         return max(map(_seconds, times))
 
 

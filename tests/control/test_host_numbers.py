@@ -29,8 +29,7 @@ def escalation(**more: Any) -> EscalationView:
 
 
 def session(started_at: str) -> SessionInfo:
-    texts = ("id", "kind", "label", "state", "workspace")
-    return SessionInfo(number=3, started_at=started_at, **{name: "" for name in texts})
+    return SessionInfo(id="", number=3, kind="", label="", state="", started_at=started_at, workspace="")
 
 
 class OfHostTests(SynchronousTestCase):
@@ -41,10 +40,10 @@ class OfHostTests(SynchronousTestCase):
         self.assertEqual((began.number, began.started_at), (HostNumber("build", 3), "1994-11-06T08:49:37.500Z"))
 
     def test_event_and_what_it_tells_are_moved(self) -> None:
-        texts = dict.fromkeys(("call_id", "server", "tool", "digest", "rule", "reason"), "")
-        event = EscalationRaised(number=1, arguments={}, raised_at=NOW, expires_at=NOW, **texts)
+        event = EscalationRaised(1, "", "", "", {}, "", "", "", NOW, NOW)
         found = of_host("build", Stamped(9, NOW, event), -HOUR)
         self.assertEqual((found.sequence, found.time), (9, NOW + HOUR))
+        assert isinstance(found.event, EscalationRaised)
         self.assertEqual((found.event.raised_at, found.event.number), (NOW + HOUR, HostNumber("build", 1)))
 
     def test_times_that_are_none_are_refused(self) -> None:
