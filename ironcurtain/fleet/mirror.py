@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable
+from hashlib import sha256
 from itertools import islice
 from typing import Any
 
 import msgspec
-from twisted.internet.defer import CancelledError, Deferred, TimeoutError
+from twisted.internet.defer import CancelledError, Deferred, DeferredSemaphore, TimeoutError
 from twisted.internet.interfaces import IProtocol
 from twisted.internet.protocol import Factory, Protocol, connectionDone
 from twisted.logger import Logger
@@ -41,6 +42,12 @@ PROCESSES_LIMIT = 64
 LOOK_SECONDS = 10.0
 """Time limit in seconds for a host's answer to what runs there."""
 
+LOOKS = 8
+"""
+Maximum number of hosts that are asked at the same time. Each has the memory of a TLS connection for that, which the
+process keeps afterwards: with all of a large fleet at once, when it is reached again, that would be many megabytes.
+"""
+
 TEXT_LIMIT = 200
 """Maximum number of characters that are taken of a text about a session."""
 
@@ -58,15 +65,19 @@ class HostMirror:
     :ivar known: whether the newest answer was understood.
     :param open_: see :data:`Open`.
     :param who: for whom this daemon asks what runs there.
+    :param looks: how many may do so at the same time.
     """
 
     log = Logger()
 
-    def __init__(self, reactor: Any, home: Home, host: str, open_: Open, who: Principal) -> None:
-        self._reactor, self._home, self._host, self._open = reactor, home, host, open_
+    def __init__(
+        self, reactor: Any, home: Home, host: str, open_: Open, who: Principal, looks: DeferredSemaphore
+    ) -> None:
+        self._reactor, self._home, self._host, self._open, self._looks = reactor, home, host, open_, looks
         self._registry = SessionRegistry(home.registry)
         self._listeners: dict[str, UnixListener] = {}
-        self._entries: dict[str, SessionEntry] = {}
+        self._shown: dict[str, bytes] = {}
+        """Of each session in the registry, the digest of its entry: there can be thousands."""
         self._client = ControlClient(reactor, str(home.fleet_socket(host, DAEMON)), who, host)
         self._looking: Deferred[None] | None = None
         self._again = self._over = False
@@ -101,8 +112,7 @@ class HostMirror:
                 self._again = False
                 await self._listen(DAEMON)
                 try:
-                    asked = Deferred.fromCoroutine(self._client.read(PROCESSES, list[Process]))
-                    found = await asked.addTimeout(LOOK_SECONDS, self._reactor)
+                    found = await self._looks.run(self._ask)
                 except (IronCurtainError, TimeoutError) as e:
                     self.log.warn("host {host} does not say what runs there: {error}", host=self._host, error=e)
                 else:
@@ -110,6 +120,10 @@ class HostMirror:
                     self.known = not self._again
         finally:
             self._looking = None
+
+    def _ask(self) -> Deferred[list[Process]]:
+        asked = Deferred.fromCoroutine(self._client.read(PROCESSES, list[Process]))
+        return asked.addTimeout(LOOK_SECONDS, self._reactor)
 
     async def _show(self, found: Iterable[Process]) -> None:
         entries: dict[str, SessionEntry] = {}
@@ -120,13 +134,14 @@ class HostMirror:
             for entry in process.sessions[: SESSIONS_LIMIT - len(entries)]:
                 if SESSION.fullmatch(entry.session_id) and 0 <= entry.number < NUMBERS:  # the id names a file here
                     entries[entry.session_id] = self._ours(entry, process.name)
-        for session in self._entries.keys() - entries.keys():
+        for session in self._shown.keys() - entries.keys():
             self._registry.remove(session, self._host)
+        digests = {session: sha256(msgspec.json.encode(entry)).digest() for session, entry in entries.items()}
         for session, entry in entries.items():
-            if self._entries.get(session) != entry:
+            if self._shown.get(session) != digests[session]:
                 self._registry.remove(session, self._host)
                 self._registry.add(entry)
-        self._entries = entries
+        self._shown = digests
         for name in self._listeners.keys() - names:
             await self._listeners.pop(name).stop()
 
@@ -162,6 +177,7 @@ class Mirrors:
     def __init__(self, reactor: Any, home: Home, open_: Open) -> None:
         self._reactor, self._home, self._open = reactor, home, open_
         self._of: dict[str, HostMirror] = {}
+        self._looks = DeferredSemaphore(LOOKS)
         self._ending: dict[str, bool] = {}
         """Those that are being forgotten, and whether they were seen again meanwhile."""
 
@@ -185,7 +201,7 @@ class Mirrors:
             self._ending[host] = True
             return
         if host not in self._of:
-            self._of[host] = HostMirror(self._reactor, self._home, host, self._open, owner())
+            self._of[host] = HostMirror(self._reactor, self._home, host, self._open, owner(), self._looks)
         self._of[host].look()
 
     async def keep(self, hosts: Collection[str]) -> None:

@@ -14,7 +14,7 @@ from twisted.internet.interfaces import IProtocol
 from twisted.trial.unittest import TestCase
 
 from ironcurtain.control import client
-from ironcurtain.fleet.mirror import PROCESSES_LIMIT, Mirrors
+from ironcurtain.fleet.mirror import LOOKS, PROCESSES_LIMIT, Mirrors
 from ironcurtain.home.host_numbers import HostNumber
 from ironcurtain.home.layout import Home
 from ironcurtain.home.registry import SessionEntry, SessionRegistry
@@ -28,19 +28,24 @@ class Liar:
 
     def __init__(self) -> None:
         self.answer: Any = []
+        self.asked, self.hangs = list[str](), False
 
     def open(self, host: str, service: str, protocol: IProtocol) -> None:
+        self.asked.append(host)
+        if self.hangs:
+            protocol.makeConnection(_Sink(protocol, b""))  # type: ignore[arg-type]
+            return
         body = json.dumps(self.answer).encode()
         protocol.makeConnection(_Sink(protocol, body))  # type: ignore[arg-type]
 
 
 class _Sink:
     def __init__(self, protocol: Any, body: bytes) -> None:
-        self._protocol = protocol
+        self._protocol, self._answers = protocol, bool(body)
         self._answer = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body)
 
     def write(self, data: bytes) -> None:
-        if data.endswith(b"\r\n\r\n"):
+        if data.endswith(b"\r\n\r\n") and self._answers:
             self._protocol.dataReceived(self._answer)
 
     def registerProducer(self, producer: Any, streaming: bool) -> None: ...
@@ -141,6 +146,17 @@ class MirrorTests(TestCase):
             self.assertEqual(await self.look([{"name": "daemon", "sessions": [entry("0a-1", number=number)]}]), [])
         (found,) = await self.look([{"name": "daemon", "sessions": [entry("0a-1", label="x" * 100_000)]}])
         self.assertEqual(found.label, "x" * 200)
+
+    async def test_only_so_many_hosts_are_asked_at_the_same_time(self) -> None:
+        asked, hosts = self.liar.asked, [f"host-{number}" for number in range(3 * LOOKS)]
+        self.liar.hangs = True
+        for host in hosts:
+            self.mirrors.look(host)
+        await until(lambda: all(self.home.fleet_socket(host, "daemon").exists() for host in hosts))
+        await until(lambda: len(asked) >= LOOKS)
+        await self.mirrors.keep(hosts[LOOKS:])  # those that hang are lost, and others are asked
+        await until(lambda: len(asked) >= 2 * LOOKS)
+        self.assertEqual(len(set(asked)), 2 * LOOKS)
 
     async def test_huge_answer_is_refused(self) -> None:
         self.patch(client, "ANSWER_LIMIT", 1000)
