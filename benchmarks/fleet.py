@@ -60,10 +60,14 @@ Costs = dict[int, tuple[float, float]]
 
 
 class Pair(Fleet):
-    """Two hosts of a fleet, and their servers."""
+    """
+    Two hosts of a fleet, and their servers.
 
-    def __init__(self) -> None:
-        super().__init__(("laptop", "build-3"), [Site()] * 3)
+    :param more: number of further hosts with daemons.
+    """
+
+    def __init__(self, more: int) -> None:
+        super().__init__(("laptop", "build-3", *(f"host-{number}" for number in range(more))), [Site()] * 3)
         self.laptop, self.build = self.hosts["laptop"], self.hosts["build-3"]
         self.begin()
 
@@ -105,8 +109,9 @@ async def questions(reactor: Any, pair: Pair, sessions: int, earlier: int = 0) -
     took: dict[ControlClient, list[float]] = {near: [], far: []}
     asked: dict[ControlClient, list[float]] = {near: [], far: []}
     for last in range(earlier + QUESTIONS, earlier + sessions * QUESTIONS + 1, QUESTIONS):
+        before = max((info.number for info in await near.sessions()), default=0)
         session = pair.build.ask(QUESTIONS)
-        info = await running(reactor, near)
+        info = await begun(reactor, near, before)
         stops = [await near.follow(info.id, 0, here_seen.event), await far.follow(info.id, 0, far_seen.event)]
         for number in range(last - QUESTIONS + 1, last + 1):
             await until(reactor, lambda: number in here_seen.at and number in far_seen.at)  # noqa: B023
@@ -126,17 +131,27 @@ async def questions(reactor: Any, pair: Pair, sessions: int, earlier: int = 0) -
     show("a list of sessions, of the other host", asked[far])
 
 
+async def occupy(reactor: Any, fleet: Fleet, count: int) -> None:
+    """Start so many sessions on each host, whose scripted agents have answered once and wait."""
+    for host in fleet.hosts.values():
+        client = ControlClient(reactor, str(host.home.daemon_socket))
+        options = {"backend": host.product.script(*[{"text": "All done."}] * count)}
+        for _ in range(count):
+            info = await client.start(SessionRequest("builtin", "", None, options))
+            await client.send(info.number, "Say something")
+
+
 async def take_none(request: SessionRequest) -> None:
     """:raises Unavailable: always: these members run nothing."""
     raise Unavailable("a member without a daemon")
 
 
-async def running(reactor: Any, client: ControlClient) -> SessionInfo:
-    """:returns: the session that runs, once there is one."""
+async def begun(reactor: Any, client: ControlClient, before: int) -> SessionInfo:
+    """:returns: the session that runs with a higher number, once there is one."""
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
         for info in await client.sessions():
-            if info.state != "closed":
+            if info.state != "closed" and info.number > before:
                 return info
         await deferLater(reactor, 0.1)
     raise TimeoutError("no session has started")
@@ -188,8 +203,7 @@ async def idle(reactor: Any, pair: Pair, members: list[int], simulated: list[int
                 homes = []
                 for number in range(len(services), count):
                     other = Home(Path(top) / str(number), Path(top) / f"{number}run")
-                    other.path.mkdir(mode=0o700)
-                    other.run.mkdir(mode=0o700)
+                    other.prepare()
                     other.daemon_socket.touch()  # else it would not answer that nothing runs there
                     name = f"member-{number}"
                     server.add(name, first)
@@ -204,11 +218,12 @@ async def idle(reactor: Any, pair: Pair, members: list[int], simulated: list[int
                     settings = FleetSettings(credentials=str(other.fleet_credentials))
                     services.append(FleetService(reactor, other, settings, Abilities((), tuple, take_none)))
                     await services[-1].start()
-                found[count + 1] = await at_rest(reactor, pair, count + 1, seconds)
+                others_now = count + len(pair.hosts) - 1
+                found[others_now] = await at_rest(reactor, pair, others_now, seconds)
             if simulated:
                 await others.start()
             for count in simulated:
-                new = others.grow(count - len(services) - 1)
+                new = others.grow(count - len(services) - len(pair.hosts) + 1)
                 text = "".join(
                     f"[hosts.{name}]\nkey = {json.dumps(base64.b64encode(key.public.raw).decode())}\n"
                     'people = { "*" = ["view"] }\n'
@@ -273,11 +288,16 @@ def known(home: Home) -> list[Any]:
 async def measure(reactor: Any, options: argparse.Namespace) -> None:
     """Measure everything, and print it."""
     lone = await deferToThread(alone)
-    pair = await deferToThread(Pair)
+    pair = await deferToThread(Pair, options.hosts - 2)
     try:
         assert pair.laptop.daemon is not None
         member = memory(pair.laptop.daemon.pid)
         print(f"memory: a daemon alone {lone:.1f} MiB, a member {member:.1f} MiB", flush=True)
+        if options.running:
+            await occupy(reactor, pair, options.running)
+            print(
+                f"{options.hosts} hosts with {options.running} sessions each: {memory(pair.laptop.daemon.pid):.1f} MiB"
+            )
         await questions(reactor, pair, options.sessions)
         costs = await idle(reactor, pair, options.members, options.simulated, options.idle)
         if options.figure is not None:
@@ -293,6 +313,8 @@ def main() -> None:
     """Read the command line, and measure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sessions", type=int, default=10, help="number of sessions, each with nine questions")
+    parser.add_argument("--hosts", type=int, default=2, help="number of hosts with daemons")
+    parser.add_argument("--running", type=int, default=0, help="sessions with scripted agents on each of them")
     parser.add_argument("--members", type=int, nargs="+", default=[5, 20, 50], help="numbers of further members")
     parser.add_argument("--simulated", type=int, nargs="*", default=[100, 200, 500], help="numbers with simulated ones")
     parser.add_argument("--idle", type=float, default=90.0, help="seconds of idleness for each number")
