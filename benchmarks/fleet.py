@@ -5,9 +5,11 @@ cluster, on this machine.
 Measured are how much later a question is seen on the other host than on its own, decisions and other requests from
 there and from here, the memory of a member beside that of a daemon alone, and the bytes that a member receives and
 sends through the server while nothing happens, for numbers of other members. Those are members in this process: real
-ones, without a daemon's other parts, and beyond those simulated ones (:mod:`benchmarks.fleet_simulated`)::
+ones, without a daemon's other parts, and beyond those simulated ones (:mod:`benchmarks.fleet_simulated`). With
+``--hosts`` there are more hosts with the installed product, and with ``--running`` each has so many sessions, whose
+scripted agents have answered and wait::
 
-    python -m benchmarks.fleet [--sessions 10] [--members 5 20 50] [--simulated 100 200 500] [--idle 90]
+    python -m benchmarks.fleet [--hosts 2] [--running 0] [--sessions 10] [--members 5 20 50] [--simulated 100 200 500] [--idle 90]
 """
 
 from __future__ import annotations
