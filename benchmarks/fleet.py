@@ -9,7 +9,8 @@ ones, without a daemon's other parts, and beyond those simulated ones (:mod:`ben
 ``--hosts`` there are more hosts with the installed product, and with ``--running`` each has so many sessions, whose
 scripted agents have answered and wait::
 
-    python -m benchmarks.fleet [--hosts 2] [--running 0] [--sessions 10] [--members 5 20 50] [--simulated 100 200 500] [--idle 90]
+    python -m benchmarks.fleet [--hosts 2] [--running 0] [--sessions 10] [--members 5 20 50]
+        [--simulated 100 200 500] [--idle 90]
 """
 
 from __future__ import annotations

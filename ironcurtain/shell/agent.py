@@ -307,7 +307,7 @@ class ShellAgent:
         if not taken.instruction:
             if not taken.said and self.front_ends.agent_mode is not None:
                 self._holder.mode = ShellMode.AGENT  # what the agent said while the user was in the shell
-                self.front_ends.agent_mode.begin()
+                self.front_ends.begin()
             self._leave()
             self._say(*taken.said)
             return
@@ -318,8 +318,7 @@ class ShellAgent:
             self.typed.ahead = self._wrapped.ahead
             self._wrapped.pty.write(KILL_LINE)
             self._runner.prompt_ended()
-        if self.front_ends.agent_mode is not None:
-            self.front_ends.agent_mode.begin()
+        self.front_ends.begin()
         self._working = Deferred.fromCoroutine(self._work(taken)).addErrback(
             lambda failure: self.log.failure("an instruction failed", failure)
         )
@@ -362,8 +361,7 @@ class ShellAgent:
         :param rest: keys that came in one read with the one that wants it.
         """
         if self._holder.mode is ShellMode.AGENT and not self._runner.busy:
-            if self.front_ends.agent_mode is not None:
-                self.front_ends.agent_mode.suspend()
+            self.front_ends.suspend()
             self._holder.mode = ShellMode.SUSPENDED
             self._flush()
             self._type_again(for_line(rest))
@@ -372,8 +370,7 @@ class ShellAgent:
         self._holder.mode = ShellMode.AGENT
         if not self._wrapped.integrated:
             self._empty_line()
-        if self.front_ends.agent_mode is not None:
-            self.front_ends.agent_mode.begin()
+        self.front_ends.begin()
         if text:
             self.assistant.note(text)
         self._holder.returning = True  # until the shell shows its next prompt

@@ -27,6 +27,16 @@ class FrontEnds:
         self.ending: Callable[[], None] = lambda: None
         self._watchers: list[Callable[[Message], None]] = []
 
+    def begin(self) -> None:
+        """The agent has the terminal."""
+        if self.agent_mode is not None:
+            self.agent_mode.begin()
+
+    def suspend(self) -> None:
+        """The shell has it for a while."""
+        if self.agent_mode is not None:
+            self.agent_mode.suspend()
+
     def ended(self) -> None:
         """The shell has ended."""
         self.announcements.stop()
