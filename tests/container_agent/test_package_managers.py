@@ -201,8 +201,8 @@ class ManagerCase(ContainerTestCase):
 
     def explained(self, manager: Manager, label: str, printed: str) -> bool:
         """:returns: whether the reason of a refusal is printed, or stands in the log if the manager is silent."""
-        if label in manager.own:
-            return manager.own[label] in printed
+        if label in manager.own and manager.own[label] in printed:
+            return True
         reason = REFUSALS[label]
         if label in manager.silent:
             told = [event for event in self.seen(self.session, RequestRefused) if package_of(label) in event.host]

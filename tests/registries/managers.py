@@ -26,7 +26,7 @@ class Manager:
     :ivar again: installs once more what the lock file in the directory says, or exactly version 1.0.0.
     :ivar publish: tries to publish something; empty: it cannot.
     :ivar silent: of which refusals it does not print the reason, which is in the session's log.
-    :ivar own: what it prints of lies that it finds out by itself.
+    :ivar own: what it may print of lies that it finds out by itself.
     :ivar left_out: what is not tried with it, since it takes seconds.
     """
 
@@ -102,6 +102,7 @@ MANAGERS: Final[Mapping[str, Manager]] = {
         "rm -rf node_modules; yarn1 install --non-interactive --frozen-lockfile",
         f"{NODE} {TOKEN} npm_config_registry=https://registry.npmjs.org yarn1 publish --non-interactive",
         silent=FILES,
+        own={"endless": "Invalid tar header"},
     ),
     "yarn 4": Manager(
         "npm",
@@ -140,6 +141,7 @@ MANAGERS: Final[Mapping[str, Manager]] = {
         mkdir -p project-1; printf 'Metadata-Version: 2.1\\nName: project\\nVersion: 1\\n' > project-1/PKG-INFO
         tar czf project-1.tar.gz project-1; uv publish --token token project-1.tar.gz
         """,
+        own={"endless": "Failed to read from zip file"},
     ),
     "poetry": Manager(
         "pypi",
