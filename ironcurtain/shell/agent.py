@@ -355,11 +355,7 @@ class ShellAgent:
             self.type(keys)
 
     def suspend(self, rest: bytes = b"") -> None:
-        """
-        Give the terminal back to the shell, until the user types an instruction; an empty one goes on.
-
-        :param rest: keys that came in one read with the one that wants it.
-        """
+        """:param rest: keys that came in one read with the one that gives the shell the terminal back for now."""
         if self._holder.mode is ShellMode.AGENT and not self._runner.busy:
             self.front_ends.suspend()
             self._holder.mode = ShellMode.SUSPENDED
