@@ -6,11 +6,11 @@ import shutil
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from msgspec.structs import replace
 from twisted.internet.task import deferLater
 
 from ironcurtain.audit.signing import VerifyingKey

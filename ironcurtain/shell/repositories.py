@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ironcurtain.command_rules import Places
 from ironcurtain.command_rules.effect import Effects

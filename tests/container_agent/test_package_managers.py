@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SkipTest
 
