@@ -120,15 +120,22 @@ class Product:
 
     def sessions(self) -> list[dict[str, Any]]:
         """:returns: the open sessions, without the command that lists them, which is slow to wait with."""
+        return [session for session in self._ask_owners("/v1/sessions") if session["state"] != "closed"]
+
+    def escalations(self) -> list[dict[str, Any]]:
+        """:returns: what waits for a decision, in the same way."""
+        return self._ask_owners("/v1/escalations?closed=0&after=0")
+
+    def _ask_owners(self, path: str) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = []
-        for path in (self.home / "run").glob("*.sock"):
+        for place in (self.home / "run").glob("*.sock"):
             with socket.socket(socket.AF_UNIX) as asking, suppress(ConnectionError, FileNotFoundError):
                 asking.settimeout(LIMIT)
-                asking.connect(str(path))
-                asking.sendall(b"GET /v1/sessions HTTP/1.0\r\n\r\n")
+                asking.connect(str(place))
+                asking.sendall(f"GET {path} HTTP/1.0\r\n\r\n".encode())
                 head, _, body = b"".join(iter(partial(asking.recv, 65536), b"")).partition(b"\r\n\r\n")
                 found += json.loads(body) if b" 200 " in head else ()
-        return [session for session in found if session["state"] != "closed"]
+        return found
 
     def audit(self) -> list[dict[str, Any]]:
         """:returns: the records of the only session."""

@@ -19,7 +19,7 @@ from ironcurtain.providers.registry import family
 from ironcurtain.session.history import read_turns
 from tests import agent_images, engine
 from tests.model_stub.process import StubProcess
-from tests.product import Product, until
+from tests.product import Product, until, wait_until
 
 SECRET = "the moon is far"
 
@@ -28,6 +28,9 @@ PATIENCE = 300.0
 
 BUILD_SECONDS = 1800.0
 """How long the image of an agent may take where there is none yet."""
+
+PROVIDED: set[str] = set()
+"""The agents whose images this process has looked for."""
 
 
 class Agent(NamedTuple):
@@ -80,10 +83,13 @@ class RealAgentCase(SynchronousTestCase):
 
     def provide_image(self) -> None:
         """Build the agent's image, unless there is one."""
+        if self.agent.id in PROVIDED:
+            return
         images = {image["agent"]: image["state"] for image in self.product.json("images", "list")}
         if images[self.agent.id] != "current":
             line = self.product.command("images", "build", self.agent.id)
             subprocess.run(line, env=self.product.environ, check=True, capture_output=True, timeout=BUILD_SECONDS)
+        PROVIDED.add(self.agent.id)
 
     def finish(self) -> None:
         if left := self.containers():
@@ -112,13 +118,13 @@ class RealAgentCase(SynchronousTestCase):
         self.assertEqual(done.returncode, status, done.stderr)
         return done
 
-    def waiting(self, command: str, **wanted: str) -> list[dict[str, Any]]:
-        """:returns: what a command lists with these members, once there is something."""
-        for _ in range(int(PATIENCE)):
-            if found := [each for each in self.product.json(command) if wanted.items() <= each.items()]:
-                return found
-            time.sleep(0.2)
-        raise self.fail(f"nothing came of {command}")
+    def waiting(self, **wanted: str) -> list[dict[str, Any]]:
+        """:returns: the calls with these members that wait for a decision, once there are some."""
+
+        def found() -> list[dict[str, Any]]:
+            return [each for each in self.product.escalations() if wanted.items() <= each.items()]
+
+        return wait_until(found, PATIENCE)
 
     def records(self, kind: str) -> list[dict[str, Any]]:
         """:returns: what the audit log of the only session says of one kind."""
@@ -152,7 +158,7 @@ class ToolTests(RealAgentCase):
         assert process.stdin is not None
         process.stdin.write("Do it.\n")
         process.stdin.flush()
-        (escalation,) = self.waiting("escalations")
+        (escalation,) = self.waiting()
         self.assertEqual((escalation["server"], escalation["tool"]), ("filesystem", "read_text_file"))
         done = self.product.run("approve", str(escalation["number"]), "--digest", escalation["digest"])
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -128,7 +128,7 @@ class OwnToolTests(RealAgentCase):
         assert process.stdin is not None
         process.stdin.write("Look it up.\n")
         process.stdin.flush()
-        (escalation,) = self.waiting("escalations")
+        (escalation,) = self.waiting()
         self.assertEqual((escalation["server"], escalation["tool"]), ("network", "connect"))
         self.assertEqual(escalation["arguments"], {"host": "host.example", "port": 443, "party": "the agent"})
         done = self.product.run("approve", str(escalation["number"]), "--digest", escalation["digest"])

@@ -122,7 +122,7 @@ class AloneTests(ScreenCase):
         self.greet(first)
         self.stub.add(call("filesystem__read_text_file", path="~/secret.txt"), text("All ", "done."))
         self.say(first, "Read the secret")
-        (escalation,) = self.waiting("escalations")
+        (escalation,) = self.waiting()
         self.assertEqual(escalation["label"], "claude-code: interactive")
         first.wait("waiting for a person to decide")
         self.assertEqual(first.run("display-message", "-p", "#{window_bell_flag}").strip(), "1")
@@ -259,7 +259,7 @@ class OtherAgentsTests(ScreenCase):
         terminal = self.terminal()
         self.run_in(terminal, f"ironcurtain start --pty --agent {agent.id} 'Read the secret'", "first")
         # The screen of Codex also wants to show announcements, which are on a host of their own.
-        (escalation,) = self.waiting("escalations", server="filesystem")
+        (escalation,) = self.waiting(server="filesystem")
         done = self.product.run("approve", str(escalation["number"]), "--digest", escalation["digest"])
         self.assertEqual(done.returncode, 0, done.stderr)
         terminal.wait("All done")
