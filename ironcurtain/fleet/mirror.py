@@ -7,7 +7,7 @@ So consoles and commands find them as they find everything else. The entries bel
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from hashlib import sha256
 from itertools import islice
 from typing import Any
@@ -58,6 +58,30 @@ Open = Callable[[str, str, IProtocol], None]
 """Opens a stream to a host, whose first line is given, and connects a protocol to it."""
 
 
+class ShownSessions:
+    """
+    The sessions of another host in the registry.
+
+    :param host: its name.
+    """
+
+    def __init__(self, registry: SessionRegistry, host: str) -> None:
+        self._registry, self._host = registry, host
+        self._digests: dict[str, bytes] = {}
+        """Of the entry of each, instead of that: there can be thousands."""
+
+    def show(self, entries: Mapping[str, SessionEntry]) -> None:
+        """:param entries: all that it has now, by id, instead of those before."""
+        for session in self._digests.keys() - entries.keys():
+            self._registry.remove(session, self._host)
+        digests = {session: sha256(msgspec.json.encode(entry)).digest() for session, entry in entries.items()}
+        for session, entry in entries.items():
+            if self._digests.get(session) != digests[session]:
+                self._registry.remove(session, self._host)
+                self._registry.add(entry)
+        self._digests = digests
+
+
 class HostMirror:
     """
     One other host.
@@ -74,10 +98,8 @@ class HostMirror:
         self, reactor: Any, home: Home, host: str, open_: Open, who: Principal, looks: DeferredSemaphore
     ) -> None:
         self._reactor, self._home, self._host, self._open, self._looks = reactor, home, host, open_, looks
-        self._registry = SessionRegistry(home.registry)
+        self._shown = ShownSessions(SessionRegistry(home.registry), host)
         self._listeners: dict[str, UnixListener] = {}
-        self._shown: dict[str, bytes] = {}
-        """Of each session in the registry, the digest of its entry: there can be thousands."""
         self._client = ControlClient(reactor, str(home.fleet_socket(host, DAEMON)), who, host)
         self._looking: Deferred[None] | None = None
         self._again = self._over = False
@@ -134,14 +156,7 @@ class HostMirror:
             for entry in process.sessions[: SESSIONS_LIMIT - len(entries)]:
                 if SESSION.fullmatch(entry.session_id) and 0 <= entry.number < NUMBERS:  # the id names a file here
                     entries[entry.session_id] = self._ours(entry, process.name)
-        for session in self._shown.keys() - entries.keys():
-            self._registry.remove(session, self._host)
-        digests = {session: sha256(msgspec.json.encode(entry)).digest() for session, entry in entries.items()}
-        for session, entry in entries.items():
-            if self._shown.get(session) != digests[session]:
-                self._registry.remove(session, self._host)
-                self._registry.add(entry)
-        self._shown = digests
+        self._shown.show(entries)
         for name in self._listeners.keys() - names:
             await self._listeners.pop(name).stop()
 
