@@ -58,6 +58,9 @@ REFUSALS: Final[Mapping[str, str]] = {
 }
 """What is refused, and a part of the reason, as a regular expression. ``locked`` is a young version in a lock file."""
 
+SLOW: Final = frozenset(("tricky", "large"))
+"""Left out with programs that take half a second of a processor, as others of the same registry are tried with them."""
+
 FILES: Final = frozenset(("locked", "changed", "redirected", "large", "endless"))
 """Where it is the file that is refused, not the metadata."""
 
@@ -84,6 +87,7 @@ MANAGERS: Final[Mapping[str, Manager]] = {
         "node_modules/{}/index.js",
         "rm -rf node_modules; npm ci",
         f"{NODE.replace('%s', 'example')} {TOKEN} npm publish",
+        left_out=SLOW,
     ),
     "pnpm": Manager(
         "npm",
@@ -103,6 +107,7 @@ MANAGERS: Final[Mapping[str, Manager]] = {
         f"{NODE} {TOKEN} npm_config_registry=https://registry.npmjs.org yarn1 publish --non-interactive",
         silent=FILES,
         own={"endless": "Invalid tar header"},
+        left_out=SLOW,
     ),
     "yarn 4": Manager(
         "npm",
@@ -114,6 +119,7 @@ MANAGERS: Final[Mapping[str, Manager]] = {
         {NODE} touch yarn.lock; sed -i s/publish/example/ package.json; yarn4 install
         YARN_NPM_AUTH_TOKEN=token yarn4 npm publish
         """,
+        left_out=SLOW,
     ),
     "bun": Manager(
         "npm",
