@@ -124,10 +124,6 @@ _PLAIN: tuple[tuple[EventLine, dict[type[events.SessionEvent], str]], ...] = (
         {events.PermissionRevoked: "permission {e.number} revoked by {e.by}: {e.scope}"},
     ),
     (
-        EventLine("", Role.MODEL, Severity.DETAIL),
-        {events.StepFinished: "model request {e.step}: {e.input_tokens} tokens in, {e.output_tokens} out"},
-    ),
-    (
         EventLine("", Role.LIMIT, Severity.WARNING),
         {events.LoopDetected: "{e.server}.{e.tool}: the same call came too often, refused"},
     ),
@@ -216,6 +212,10 @@ def _call(event: events.SessionEvent) -> EventLine | None:
 
 def _other(event: events.SessionEvent) -> EventLine | None:
     match event:
+        case events.StepFinished():
+            used = f"{event.input_tokens} tokens in, {event.output_tokens} out"
+            text = used if event.input_tokens or event.output_tokens else "the model did not say how many tokens"
+            return EventLine(f"model request {event.step}: {text}", Role.MODEL, Severity.DETAIL)
         case events.ModelRetry():
             text = f"{event.reason}: trying again{f' in {elapsed(event.delay)}' if event.delay else ''}"
             return EventLine(text, Role.NOTICE, Severity.WARNING)
