@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
@@ -67,7 +68,7 @@ class Updates:
         return [agent for agent in self._recipes.agents if all(p.version for p in self._recipes.needed(agent))]
 
     def _today(self) -> Move:
-        today = datetime.fromtimestamp(self._engine.clock.seconds(), UTC).date().isoformat()
+        today = datetime.fromtimestamp(time.time(), UTC).date().isoformat()
         return Move(BASE, self._recipes.programs[BASE].version, Release(BASE, today, {}))
 
     async def _move(self, program: ImageProgram, downloader: str, progress: Progress) -> Move:

@@ -6,6 +6,7 @@ A build reports progress, and its last output if it fails. It leaves nothing beh
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -191,7 +192,7 @@ class AgentImages:
 
     async def _leftovers(self) -> list[str]:
         """:returns: the ids of temporary images, except those of builds that may still run."""
-        limit = self._engine.clock.seconds() - LEFTOVER_SECONDS
+        limit = time.time() - LEFTOVER_SECONDS
         found = await self._engine.list_images({BUILD_LABEL: ""})
         ours = [image for image in found if image["Labels"][BUILD_LABEL].startswith(self._recipes.prefix)]
         return [str(image["Id"]) for image in ours if image["Created"] < limit]

@@ -7,6 +7,7 @@ so that no other image takes its place later.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection
 
 import msgspec
@@ -98,7 +99,7 @@ class PublishedImages:
                 f"{reference} is no image of an agent: its label {NAME_LABEL} is {agent!r}, and must be one of "
                 f"{', '.join(sorted(self._agents))}, as in images that ironcurtain images build makes"
             )
-        version, now = str(labels.get(VERSION_LABEL, "")), self._engine.clock.seconds()
+        version, now = str(labels.get(VERSION_LABEL, "")), time.time()
         image = PublishedImage(reference, str(found["Id"]), agent, version, int(found["Size"]), now)
         private_directory(self._file.parent)
         everything = {**self.known(), reference: image}

@@ -32,7 +32,7 @@ from ironcurtain.view.plan import Plan
 from tests.shell.support import ShellTestCase, steps
 
 
-class AskingHand(CommandHand):
+class AskingHand(CommandHand, dict=True):
     """Its steps ask about one more command, and wait until they are interrupted if that is refused."""
 
     kind = StepKind.AGENT
