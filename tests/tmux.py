@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import shutil
 import subprocess
 import tempfile
+import termios
 from collections.abc import Callable
 
 import pyte
@@ -85,6 +87,14 @@ class Tmux:
         """Type a text, and press Enter."""
         self.run("send-keys", "-l", text)
         self.keys("Enter")
+
+    def read(self) -> None:
+        """Wait until the program has read what was typed: keys that come with others in one read may mean nothing."""
+        terminal = os.open(self.device, os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK)
+        try:
+            self.until(lambda: not any(fcntl.ioctl(terminal, termios.FIONREAD, bytes(4))), "it is not read")
+        finally:
+            os.close(terminal)
 
     def resize(self, columns: int, rows: int) -> None:
         """Have another size."""

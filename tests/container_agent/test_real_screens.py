@@ -147,6 +147,7 @@ class AloneTests(ScreenCase):
         self.run_in(second, "ironcurtain observe 1", "observing")
         second.wait("typed here")
         second.run("send-keys", "-l", "unheard")
+        second.read()
         second.keys("C-]", "d")
         self.assertEqual(self.ended(second, "observing"), 0)
         self.assertNotIn("unheard", first.text)
