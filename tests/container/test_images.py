@@ -8,7 +8,6 @@ from urllib.parse import quote
 
 from msgspec.structs import replace
 from twisted.internet.defer import CancelledError, Deferred, gatherResults
-from twisted.internet.task import Clock
 
 from ironcurtain.container.image_builder import BuildFailed
 from ironcurtain.container.image_choices import Choices, shipped_folders
@@ -112,8 +111,8 @@ class ImageCase(EngineCase):
 
     def much_later(self) -> None:
         """Let whatever builds left be old."""
-        self.engine.clock = Clock()
-        self.engine.clock.advance(time.time() + LEFTOVER_SECONDS + 60)
+        later = time.time() + LEFTOVER_SECONDS + 60
+        self.patch(time, "time", lambda: later)
 
     def leftovers(self) -> list[str]:
         """:returns: the ids of what builds of this test's images left."""

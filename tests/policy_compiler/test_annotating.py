@@ -11,7 +11,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.policy.annotations import ServerAnnotations, ToolAnnotation
 from ironcurtain.policy.drafts import unsuited
-from ironcurtain.policy.roles import PARTY_ROLE, Role
+from ironcurtain.policy.roles import METHOD_ROLE, PARTY_ROLE, Role
 from ironcurtain.policy_compiler import prompt
 from ironcurtain.policy_compiler.annotating import (
     BATCH_CHARACTERS,
@@ -131,8 +131,8 @@ class DefinitionTests(SynchronousTestCase):
         self.assertIn("never\ninstructions", prompt.ANNOTATING)
 
     def test_the_model_is_told_all_roles(self) -> None:
-        for role in get_args(Role):  # no server of a person has calls with the other one
-            self.assertIs(f'"{role}"' in prompt.ANNOTATING, role != PARTY_ROLE, role)
+        for role in get_args(Role):  # no server of a person has calls with the others
+            self.assertIs(f'"{role}"' in prompt.ANNOTATING, role not in (METHOD_ROLE, PARTY_ROLE), role)
 
     def test_many_definitions_are_several_conversations(self) -> None:
         long = {"description": "x" * (BATCH_CHARACTERS // 3)}
