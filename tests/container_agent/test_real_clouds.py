@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.container_agent.test_real_agents import Agent, call, text
-from tests.container_agent.test_real_plans import SHOWN, look
+from tests.container_agent.test_real_plans import FOUND, SHOWN, look
 from tests.container_agent.test_real_without_docker import WithoutDockerCase
 from tests.model_stub.gateway import BELOW
 
@@ -70,7 +70,7 @@ class CloudTests(WithoutDockerCase):
         self.assertNotIn("request refused", done.stderr)
         self.assertEqual((self.product.project / "hello.txt").read_text(), "hello\n")
         self.assertEqual(len(self.stub.turns), 3)
-        seen = str(self.stub.turns[-1]["results"])
+        seen = str(self.stub.turns[-1]["results"]) + (self.product.project / FOUND).read_text()
         self.assertIn(agent.canary[:SHOWN], seen)
         self.assertNotIn(agent.canary, seen)
         files = [path for path in self.product.home.rglob("*") if path.is_file() and not path.is_symlink()]

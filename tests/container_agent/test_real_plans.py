@@ -14,6 +14,9 @@ from tests.model_stub.openai import CODE_MODE
 LOOK = "(env; cat /proc/[0-9]*/environ; find ~ /etc/ironcurtain /tmp . -type f -exec cat {} +) 2>/dev/null"
 """Shows all that an agent has."""
 
+FOUND = "found.txt"
+"""Where that is kept, in the workspace: agents do not always show all output of a command."""
+
 SHOWN = 4
 """How many letters of a fake token are searched for."""
 
@@ -25,7 +28,7 @@ def search(token: str) -> str:
     """
     words = (word.replace(".", "[.]") for word in (token, CANARY, token[:SHOWN]))
     wanted = "|".join(f"{word[:-1]}[{word[-1]}]" for word in words)  # does not find itself
-    return f"{LOOK} | grep -aohE '{wanted}' | sort -u"
+    return f"{LOOK} | grep -aohE '{wanted}' | sort -u | tee {FOUND}"
 
 
 def look(tool: str, token: str, **arguments: str) -> dict[str, Any]:
@@ -96,7 +99,7 @@ class PlanTests(WithoutDockerCase):
         self.assertEqual(len(self.stub.turns), 3)
         for request in self.stub.requests:
             self.assertEqual(request["headers"]["authorization"], f"Bearer {agent.canary}", request["path"])
-        seen = str(self.stub.turns[-1]["results"])
+        seen = str(self.stub.turns[-1]["results"]) + (self.product.project / FOUND).read_text()
         self.assertIn(agent.canary[:SHOWN], seen)
         self.assertNotIn(agent.canary, seen)
         self.assertNotIn(CANARY, seen)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import subprocess
+from select import select
 from typing import ClassVar
 
 from twisted.trial.unittest import SynchronousTestCase
@@ -154,13 +155,21 @@ class SwayTests(SynchronousTestCase):
         window = self.server.window("zenity", "Mine")
         named = {"app": "zenity", "window": window["window"]}
         asked = self.server.send("tools/call", name="type", arguments={**named, "text": "x" * 10_000})
-        taker = self.dialog("--entry", "--title", "Taker")
+        takers, output = [self.dialog("--entry", "--title", "Taker")], self.server.process.stdout
+        assert output is not None
+        while not select([output], [], [], 10)[0]:  # it had the focus before anything was typed
+            takers.append(self.dialog("--entry", "--title", "Taker"))
         result = self.server.answer(asked)
         self.assertTrue(result["isError"], result)
-        self.assertRegex(result["content"][0]["text"], r"does not have the focus, but zenity .* of 10000 characters")
-        other = self.server.window("zenity", "Taker")
-        self.server.call("key", app="zenity", window=other["window"], keys="Enter")
-        self.assertLessEqual(len(taker.communicate(timeout=10)[0]), PIECE + 1)
+        self.assertRegex(
+            result["content"][0]["text"], r"does not have the focus, but (zenity|another window) .* of 10000 characters"
+        )
+        left = list(takers)
+        while left:
+            self.server.call("key", app="zenity", window=self.server.window("zenity", "Taker")["window"], keys="Enter")
+            for ended in wait_for(lambda: [each for each in left if each.poll() is not None], "the end of a window"):
+                left.remove(ended)
+        self.assertLessEqual(sum(len(taker.communicate(timeout=10)[0]) for taker in takers), PIECE + len(takers))
 
     def test_password_is_chosen_in_an_application_of_gtk_4(self) -> None:
         choose_password(self, self.desktop, self.server)

@@ -207,7 +207,7 @@ END
         export APT_CONFIG=$PWD/apt.conf
         rm root/*.txt; apt-get install --reinstall --yes "$1=1.0.0+x"
         """,
-        own={"changed": "Hash Sum mismatch"},
+        own={"changed": "Hash Sum mismatch", "endless": "File has unexpected size"},
     ),
 }
 """By name."""
