@@ -137,7 +137,12 @@ class FailureTests(Base):
         await until(lambda: bool(bench.proxy.gate.tools()))
         agent = await bench.agent()
         self.assertIn("structuredContent", (await agent.call("fake__echo"))["result"])
-        (pid,) = (int(p) for p in os.listdir("/proc") if p.isdigit() and _words(p) == [b"cat", b"/dev/zero"])
+
+        def writers() -> list[str]:
+            return [each for each in os.listdir("/proc") if each.isdigit() and _words(each) == [b"cat", b"/dev/zero"]]
+
+        await until(lambda: bool(writers()))
+        (pid,) = writers()
 
         def written() -> int:
             with open(f"/proc/{pid}/io") as file:
