@@ -21,19 +21,20 @@ SHOWN = 4
 """How many letters of a fake token are searched for."""
 
 
-def search(token: str) -> str:
+def search(token: str, fake: str = "") -> str:
     """
-    :param token: the real one; the fake one begins with the same letters.
+    :param token: the real one.
+    :param fake: a part of the fake one; empty: it begins with the same letters.
     :returns: a command that shows which kinds of tokens are in the sandbox.
     """
-    words = (word.replace(".", "[.]") for word in (token, CANARY, token[:SHOWN]))
+    words = (word.replace(".", "[.]") for word in (token, CANARY, fake or token[:SHOWN]))
     wanted = "|".join(f"{word[:-1]}[{word[-1]}]" for word in words)  # does not find itself
     return f"{LOOK} | grep -aohE '{wanted}' | sort -u | tee {FOUND}"
 
 
-def look(tool: str, token: str, **arguments: str) -> dict[str, Any]:
+def look(tool: str, token: str, fake: str = "", **arguments: str) -> dict[str, Any]:
     """:returns: an answer of the model that searches the sandbox, by the agent's own tool."""
-    block = {"type": "tool_use", "name": tool, "input": {"command": search(token), **arguments}}
+    block = {"type": "tool_use", "name": tool, "input": {"command": search(token, fake), **arguments}}
     return {"content": [block]}
 
 

@@ -77,7 +77,10 @@ printf '[project]\\nname="project"\\nversion="1"\\nrequires-python=">=3.11"\\n' 
 printf 'dependencies=["%s"]\\n' "$1" >> pyproject.toml
 """
 
-TOKEN: Final = "echo '//registry.npmjs.org/:_authToken=token' > .npmrc\n"
+HOMELESS: Final = "echo home > .npmignore\n"
+"""The home lies in the project, and what a program writes there while it packs the project would break that off."""
+
+TOKEN: Final = f"{HOMELESS}echo '//registry.npmjs.org/:_authToken=token' > .npmrc\n"
 
 MANAGERS: Final[Mapping[str, Manager]] = {
     "npm": Manager(
@@ -116,7 +119,7 @@ MANAGERS: Final[Mapping[str, Manager]] = {
         "node_modules/{}/index.js",
         "rm -rf node_modules; yarn4 install --immutable",
         f"""
-        {NODE} touch yarn.lock; sed -i s/publish/example/ package.json; yarn4 install
+        {HOMELESS} {NODE} touch yarn.lock; sed -i s/publish/example/ package.json; yarn4 install
         YARN_NPM_AUTH_TOKEN=token yarn4 npm publish
         """,
         left_out=SLOW,
