@@ -25,10 +25,6 @@ from ironcurtain.terminal.forked import TERM, NoPty, set_size
 from ironcurtain.terminal.model import ProgramExit, sane_size
 
 
-class PtyReactor(IReactorProcess, IReactorTime):
-    """The parts of a reactor that a command in a terminal needs."""
-
-
 class PtyOwner(Protocol):
     """Receives the terminal's events: usually a :class:`~ironcurtain.terminal.hub.Hub`."""
 

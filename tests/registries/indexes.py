@@ -8,6 +8,7 @@ import hashlib
 import io
 import json
 import zipfile
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -54,7 +55,7 @@ Versions = Mapping[str, datetime | None]
 """When each version was published, the latest one last; ``None``: the registry does not tell."""
 
 
-class Index:
+class Index(ABC):
     """
     One registry.
 
@@ -73,9 +74,9 @@ class Index:
         """What the settings name."""
         return f"{self.server.url}{self.path}"
 
+    @abstractmethod
     def publish(self, package: str, versions: Versions, lie: Lie = Lie.NONE) -> None:
         """Add a package, whose file contains its version, or replace it."""
-        raise NotImplementedError
 
     def add(self, path: str, content: bytes, lie: Lie, *headers: str) -> None:
         """Add the file of a package."""
