@@ -31,11 +31,12 @@ def report(sessions: tuple[str, ...], since: str | None, everywhere: bool, form:
     Without SESSION, all sessions of the home are reported; build-3/12 is one of another machine of the fleet. HTML is
     one page without scripts: send it to a file. Exits with status 1 where 'audit verify' does.
     """
+    from ironcurtain.cli.report_page import as_html
     from ironcurtain.session.elsewhere import session_directory
     from ironcurtain.session.recorded_summary import summary_of
     from ironcurtain.session.verification import RecordsReport, verify_records
     from ironcurtain.text.quantities import read_age
-    from ironcurtain.view.session_report import as_html, as_text
+    from ironcurtain.view.session_report import as_text
 
     if sessions and everywhere:
         raise click.UsageError("--all reports all sessions: omit SESSION")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from html import escape
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from ironcurtain.session.summary import TEXT_LIMIT, ReportedDecision, SessionSummary
 from ironcurtain.text.display import one_line
@@ -15,28 +15,49 @@ ROWS_SHOWN = 200
 Row = tuple[str, ...]
 
 
-def _sections(session: SessionSummary) -> Iterator[tuple[str, Row, list[Row]]]:
-    """:returns: heading, names of the columns, and rows of each table, as text that is not escaped yet."""
+class Table(NamedTuple):
+    """
+    A part of a report, as text that is not escaped yet.
+
+    :param heading: of the first one of a session, what names the session.
+    :param columns: their names, if they have any.
+    """
+
+    heading: str
+    columns: Row
+    rows: list[Row]
+
+
+def tables(session: SessionSummary) -> Iterator[Table]:
+    """:returns: what is reported of a session, its facts first; what would be empty is left out."""
+    yield Table(f"Session {session.number}: {session.label}", (), list(_facts(session)))
+    for table in _lists(session):
+        more = len(table.rows) - ROWS_SHOWN
+        rest: list[Row] = [(f"and {more} more",)] if more > 0 else []
+        if table.rows:
+            yield table._replace(rows=[*table.rows[:ROWS_SHOWN], *rest])
+
+
+def _lists(session: SessionSummary) -> Iterator[Table]:
     asked: list[Row] = [(_moment(each.time), each.message, each.error) for each in session.asked]
-    yield "Asked", ("time", "message", "error"), asked
+    yield Table("Asked", ("time", "message", "error"), asked)
     decided: list[Row] = [
         (_moment(d.time), d.outcome, _who(d), f"{d.server}.{d.tool}", d.rule) for d in session.decided
     ]
-    yield "Decided", ("time", "outcome", "by", "call", "rule"), decided
+    yield Table("Decided", ("time", "outcome", "by", "call", "rule"), decided)
     calls: list[Row] = [(f"{c.server}.{c.tool}", _counts(c.verdicts), _counts(c.outcomes)) for c in session.calls]
-    yield "Calls", ("tool", "policy", "outcome"), calls
-    yield "Refused", ("rule", "number"), [(each.rule, str(each.count)) for each in session.refused]
+    yield Table("Calls", ("tool", "policy", "outcome"), calls)
+    yield Table("Refused", ("rule", "number"), [(each.rule, str(each.count)) for each in session.refused])
     packages: list[Row] = [(each.registry, release) for each in session.packages for release in each.releases]
-    yield "Packages", ("registry", "package"), packages
+    yield Table("Packages", ("registry", "package"), packages)
 
 
 def _facts(session: SessionSummary) -> Iterator[Row]:
-    cost = "unknown" if session.cost is None else f"${session.cost:.4f}"
     yield "agent", session.kind
     yield "started", _moment(session.started)
     yield "ended", _moment(session.ended) or "no end recorded"
     yield "tokens", "unknown" if session.tokens_in is None else f"{session.tokens_in} in, {session.tokens_out} out"
-    yield "cost", cost
+    yield "cost", "unknown" if session.cost is None else f"${session.cost:.4f}"
     yield "audit log", f"{'intact' if session.intact else 'NOT intact'}. {' '.join(session.proved)}"
 
 
@@ -53,73 +74,16 @@ def _counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
 
 
-def _title(session: SessionSummary) -> str:
-    return f"Session {session.number}: {session.label}"
-
-
-def _shown(rows: list[Row], clean: Callable[[str], str]) -> list[Row]:
-    kept = [tuple(clean(cell) for cell in row) for row in rows[:ROWS_SHOWN]]
-    if (more := len(rows) - ROWS_SHOWN) > 0:
-        kept.append((f"and {more} more",))
-    return kept
-
-
 def as_text(sessions: Sequence[SessionSummary]) -> Iterator[str]:
     """:returns: the lines of a report, escaped for a terminal."""
-
-    def clean(text: str) -> str:
-        return one_line(text, TEXT_LIMIT)
-
     for session in sessions:
-        yield clean(_title(session))
-        yield from (f"  {name}: {clean(value)}" for name, value in _facts(session))
-        for heading, _, rows in _sections(session):
-            if rows:
-                yield f"  {heading}:"
-                yield from ("    " + "  ".join(filter(None, row)) for row in _shown(rows, clean))
+        facts, *lists = tables(session)
+        yield one_line(facts.heading, TEXT_LIMIT)
+        yield from (f"  {name}: {one_line(value, TEXT_LIMIT)}" for name, value in facts.rows)
+        for table in lists:
+            yield f"  {table.heading}:"
+            for row in table.rows:
+                yield "    " + "  ".join(one_line(cell, TEXT_LIMIT) for cell in row if cell)
         yield ""
     broken = sum(not session.intact for session in sessions)
     yield f"{counted(len(sessions), 'session')}, {broken} with a log that is not intact"
-
-
-_HEAD = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<title>IronCurtain report</title>
-<style>
-body { font: 15px/1.4 sans-serif; margin: 2em; max-width: 70em; }
-table { border-collapse: collapse; margin-bottom: 1em; }
-th, td { border: 1px solid #bbb; padding: .2em .5em; text-align: left; vertical-align: top; overflow-wrap: anywhere; }
-</style>
-</head>
-<body>
-<h1>IronCurtain report</h1>
-"""
-
-
-def as_html(sessions: Sequence[SessionSummary]) -> Iterator[str]:
-    """:returns: pieces of one page without scripts or references to anything else."""
-
-    def clean(text: str) -> str:
-        return escape(one_line(text, TEXT_LIMIT))
-
-    yield _HEAD
-    for session in sessions:
-        yield f"<h2>{clean(_title(session))}</h2>\n"
-        yield from _table((), _shown(list(_facts(session)), clean))
-        for heading, columns, rows in _sections(session):
-            if rows:
-                yield f"<h3>{heading}</h3>\n"
-                yield from _table(columns, _shown(rows, clean))
-    yield "</body>\n</html>\n"
-
-
-def _table(columns: Row, rows: Sequence[Row]) -> Iterator[str]:
-    yield "<table>\n"
-    if columns:
-        yield f"<tr>{''.join(f'<th>{name}</th>' for name in columns)}</tr>\n"
-    for row in rows:
-        yield f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>\n"
-    yield "</table>\n"

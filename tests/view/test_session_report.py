@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
+from ironcurtain.cli.report_page import as_html
 from ironcurtain.home.host_numbers import HostNumber
 from ironcurtain.session.model import Turn, Usage
 from ironcurtain.session.summary import SessionSummary, summarize
-from ironcurtain.view.session_report import ROWS_SHOWN, as_html, as_text
+from ironcurtain.view.session_report import ROWS_SHOWN, as_text
 from tests.text.visible import invisible
 
 HOSTILE = "<script>alert(1)</script>\"'&<img src=https://evil.example/x onerror=x>\x1b[2J\u202e\n"
