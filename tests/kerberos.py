@@ -11,8 +11,8 @@ from socket import create_connection
 from time import monotonic, sleep
 from unittest import TestCase
 
+from tests.ports import free_port
 from tests.programs import program
-from tests.ssh_daemon import free_port
 
 REALM = "IRON.TEST"
 HELPER = "/usr/lib/squid/negotiate_kerberos_auth"

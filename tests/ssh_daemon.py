@@ -3,29 +3,18 @@
 from __future__ import annotations
 
 import os
-import secrets
 import signal
-import socket
 import subprocess
 import time
-from contextlib import suppress
 from pathlib import Path
 from unittest import TestCase
 
+from tests.ports import free_port
 from tests.product import Product
 from tests.programs import program
 
 FAILED = 255
 """What ssh(1) ends with if it reaches nobody. Whoever may not see sessions gets another status."""
-
-
-def free_port() -> int:
-    """:returns: a port that nobody uses, below those that the kernel gives to whoever asks for any."""
-    while True:
-        port = 20000 + secrets.randbelow(10000)
-        with socket.socket() as tried, suppress(OSError):
-            tried.bind(("127.0.0.1", port))
-            return port
 
 
 def new_key(path: Path, comment: str = "") -> None:

@@ -16,6 +16,7 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from tests.ports import free_port
 from tests.product import Product, children, until, wait_until
 
 OUTSIDE = {
@@ -327,11 +328,3 @@ class EndTests(DaemonCase):
         )
         # Nothing is left all the same: a sandbox ends with the process that started it.
         wait_until(lambda: all(b"signal.pause" not in Path(f"/proc/{pid}/cmdline").read_bytes() for pid in children()))
-
-
-def free_port() -> int:
-    """:returns: a port that is free now."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: Any = free.getsockname()[1]
-    return int(port)

@@ -7,7 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.test_daemon import DaemonCase, free_port
+from tests.ports import free_port
+from tests.test_daemon import DaemonCase
 
 
 class RefusedTests(DaemonCase):

@@ -14,8 +14,9 @@ from typing import Any
 
 from tests.cli.cases import DaemonCase, ProductCase
 from tests.model_stub.process import StubProcess
+from tests.ports import free_port
 from tests.product import LIMIT, until, wait_until
-from tests.ssh_daemon import free_port, new_key
+from tests.ssh_daemon import new_key
 
 LIST = {"code": "print(filesystem.list_directory('.'))"}
 OUTSIDE = {

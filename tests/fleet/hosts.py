@@ -6,7 +6,6 @@ import json
 import os
 import pwd
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -24,6 +23,7 @@ from ironcurtain.fleet.joining import ServerFiles, key_text, read_credentials, t
 from ironcurtain.fleet.nats import BUCKET
 from ironcurtain.home.layout import Home
 from ironcurtain.operations import Role
+from tests.ports import free_port
 from tests.product import Product, wait_until
 
 BIN = Path(sys.executable).parent
@@ -36,13 +36,6 @@ EVERYBODY = "everybody"
 
 DECIDING = (Role.VIEW, Role.APPROVE)
 """The roles of the person on other hosts, if not others are asked for."""
-
-
-def free_port() -> int:
-    """:returns: a port of the loopback device that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class Host:

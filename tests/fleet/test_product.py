@@ -17,7 +17,8 @@ from ironcurtain.audit.signing import SigningKey
 from ironcurtain.fleet.joining import read_credentials
 from ironcurtain.fleet.server_files import QUEUE, TASK_SUBJECTS
 from ironcurtain.fleet.tasks import Task
-from tests.fleet.hosts import ME, Host, free_port
+from tests.fleet.hosts import ME, Host
+from tests.ports import free_port
 from tests.product import wait_until
 
 NEWLINE = b"\n"

@@ -12,7 +12,7 @@ from ironcurtain.errors import Unavailable
 from ironcurtain.fleet.joining import ServerFiles
 from ironcurtain.fleet.trial_server import TrialServer, find_server
 from tests.audit.doubles import scratch
-from tests.fleet.hosts import free_port
+from tests.ports import free_port
 from tests.product import Product, until, wait_until
 
 

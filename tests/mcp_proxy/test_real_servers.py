@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -27,6 +26,7 @@ from tests.mcp_proxy.npm import module
 from tests.mcp_proxy.support import Bench, fake_server, the_reactor, until
 from tests.mcp_proxy.test_calls import text
 from tests.mcp_proxy.test_protocol import Base
+from tests.ports import free_port
 from tests.programs import program
 
 PUMP = Path(__file__).with_name("pump.py")
@@ -153,8 +153,7 @@ class RealTests(Base):
 
     async def test_a_server_of_other_people_behind_http(self) -> None:
         everything = module(SCOPE, "server-everything", "dist", "index.js")
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
+        port = free_port()
         command = [program("node"), str(everything), "streamableHttp"]
         server = subprocess.Popen(command, env={**os.environ, "PORT": str(port)}, stderr=subprocess.DEVNULL)
         self.addCleanup(server.wait)

@@ -13,6 +13,7 @@ from ironcurtain.sandbox.spec import Kind, Sandbox
 from tests.machine import demand_sandbox
 from tests.mcp_proxy.support import until
 from tests.mcp_proxy.test_protocol import Base
+from tests.ports import closed_port
 
 PROGRAM = """
 import socket, sys
@@ -58,8 +59,7 @@ class ServerNetworkTests(Base):
         self.assertNotIn(str(ports[1]), str(self.records))
 
     async def test_a_service_that_is_not_there_resets_the_connection_and_the_log_says_so(self) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as gone:
-            port = gone.getsockname()[1]
+        port = closed_port(self)
         lines = await self.said([f"localhost:{port}"], port)
         self.assertIn(f"port {port} ConnectionResetError", lines)
         self.assertIn(f"IronCurtain: the connection to localhost:{port} cannot be made", str(lines))

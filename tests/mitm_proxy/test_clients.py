@@ -20,6 +20,7 @@ from tests.mitm_proxy.support import REAL_KEY, Base, Bench
 from tests.mitm_proxy.waiting import the_reactor, until
 from tests.model_stub.replies import Answer, Refusal, Reply, Text
 from tests.model_stub.server import ModelStub
+from tests.ports import free_port
 from tests.programs import program
 
 HERE = Path(__file__).parent
@@ -28,13 +29,6 @@ QUESTION = json.dumps({"model": "claude-x", "max_tokens": 100, "messages": MESSA
 STREAMED = json.dumps({"model": "claude-x", "max_tokens": 100, "messages": MESSAGES, "stream": True})
 HEADERS = ("content-type: application/json", "anthropic-version: 2023-06-01")
 ECHO = Text(("It is {{key}}, ", "or {{key:base64}}, ", "or {{key:escaped}}."))
-
-
-def free_port() -> int:
-    """:returns: a port on which nobody listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class ClientTests(Base):

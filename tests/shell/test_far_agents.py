@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from tests.audit.doubles import scratch
+from tests.ports import free_port
 from tests.product import wait_until
 from tests.programs import program
 from tests.shell.test_inheritance import SEPARATED
 from tests.shell.test_pipe import SpokenCase
-from tests.ssh_daemon import free_port, new_key
+from tests.ssh_daemon import new_key
 
 TASK = "greet the world"
 USED = {"usage": {"input_tokens": 1000, "output_tokens": 10}}

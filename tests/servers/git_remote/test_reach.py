@@ -14,6 +14,7 @@ from twisted.internet.threads import deferToThread
 
 from ironcurtain.errors import IronCurtainError
 from ironcurtain.servers.git_remote.runner import GitFailed, Runner
+from tests.ports import closed_port
 from tests.programs import program
 from tests.servers.git_remote.served import ServedCase
 from tests.ssh_daemon import new_key
@@ -43,8 +44,7 @@ class ReachTests(ServedCase):
             self.assertRaises(BlockingIOError, listening.accept)
 
     async def test_why_a_connection_is_not_made_is_told(self) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as closed:
-            port = closed.getsockname()[1]
+        port = closed_port(self)
         for host, why in (("nowhere.invalid", "known"), (f"localhost:{port}", "refused")):
             error = await self.assertFailure(
                 self.call("git_clone", directory="app", url=f"https://{host}/app.git"), IronCurtainError
