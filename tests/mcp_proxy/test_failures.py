@@ -8,6 +8,7 @@ import os
 import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any
 from unittest import SkipTest
@@ -17,6 +18,7 @@ from twisted.internet.defer import Deferred, gatherResults
 from ironcurtain.mcp_proxy import channel, launch, link, restarting, router
 from ironcurtain.mcp_proxy.servers_config import CommandServer, Reading, SandboxConfig
 from ironcurtain.sandbox import bubblewrap
+from tests.audit.doubles import scratch
 from tests.mcp_proxy.support import fake_server, sleep, until
 from tests.mcp_proxy.test_calls import code, text
 from tests.mcp_proxy.test_protocol import Base
@@ -29,14 +31,6 @@ def runs(pid: int) -> bool:
             return stat.read().rpartition(")")[2].split()[0] not in "ZX"
     except (FileNotFoundError, ProcessLookupError):
         return False
-
-
-def _words(pid: str) -> list[bytes]:
-    try:
-        with open(f"/proc/{pid}/cmdline", "rb") as file:
-            return file.read().split(b"\0")[:-1]
-    except (FileNotFoundError, ProcessLookupError):
-        return []
 
 
 class FailureTests(Base):
@@ -131,21 +125,17 @@ class FailureTests(Base):
 
     async def test_error_output_without_an_end_is_drained_and_dropped(self) -> None:
         self.patch(restarting, "FIRST_DELAY", 60.0)
-        line = "cat /dev/zero >&2"
+        process = Path(scratch(self), "process")
+        line = ("-c", f"echo $$ >{process}; exec cat /dev/zero >&2")
         self.patch(router, "START_SECONDS", 0.0)
-        bench = await self.bench(CommandServer("noisy", "/bin/sh", ("-c", line), sandbox=None), fake_server())
+        bench = await self.bench(CommandServer("noisy", "/bin/sh", line, sandbox=None), fake_server())
         await until(lambda: bool(bench.proxy.gate.tools()))
         agent = await bench.agent()
         self.assertIn("structuredContent", (await agent.call("fake__echo"))["result"])
-
-        def writers() -> list[str]:
-            return [each for each in os.listdir("/proc") if each.isdigit() and _words(each) == [b"cat", b"/dev/zero"]]
-
-        await until(lambda: bool(writers()))
-        (pid,) = writers()
+        await until(lambda: process.exists() and process.read_text().endswith("\n"))
 
         def written() -> int:
-            with open(f"/proc/{pid}/io") as file:
+            with open(f"/proc/{int(process.read_text())}/io") as file:
                 return next(int(line.split()[1]) for line in file if line.startswith("wchar"))
 
         await until(lambda: written() > 16 * 1024 * 1024)
@@ -154,9 +144,8 @@ class FailureTests(Base):
 
     async def test_much_error_output_does_not_delay_a_call(self) -> None:
         agent = await self.agent(fake_server())
-        started = time.monotonic()
-        await agent.call("fake__stderr", {"lines": 400_000})  # 4 MiB
-        self.assertLess(time.monotonic() - started, 10.0)
+        # 4 MiB: at the pace at which lines are logged, it would take more than an hour.
+        self.assertIn("result", await agent.call("fake__stderr", {"lines": 400_000}))
 
     async def test_a_mute_server_holds_nobody_up_for_long(self) -> None:
         self.patch(router, "START_SECONDS", 1000.0)

@@ -15,7 +15,7 @@ from ironcurtain.mcp_proxy.faults import FAULTS_LIMIT, ServerFaults
 from ironcurtain.mcp_proxy.servers_config import CommandServer
 from ironcurtain.policy.rules import Conditions, Rule
 from tests.audit.doubles import scratch
-from tests.mcp_proxy.support import Bench, fake_server, until
+from tests.mcp_proxy.support import Bench, fake_server, sleep
 from tests.mcp_proxy.test_calls import code, text
 from tests.mcp_proxy.test_protocol import Base
 
@@ -151,15 +151,12 @@ class ProxyTests(Base):
         self.assertIn("cannot be read: its result is not an object", bench.proxy.failures["fake"])
 
     async def test_starting_server_that_spoke_tells_why_it_is_not_ready(self) -> None:
-        self.patch(restarting, "FIRST_DELAY", 60.0)
+        self.patch(restarting, "FIRST_DELAY", 0.01)
         script = "echo 'Please log in first'; exec sleep 600"
-        mute = CommandServer("mute", "/bin/sh", ("-c", script), sandbox=None, start_seconds=3.0)
         self.patch(router, "START_SECONDS", 0.0)
-        bench = await self.bench(mute)
-        await until(lambda: "mute" in bench.proxy.failures)
-        self.assertIn(
-            "is not ready yet; instead of messages it sent 'Please log in first'", bench.proxy.failures["mute"]
-        )
-        await until(lambda: "within" in bench.proxy.failures["mute"])
-        said = "was not ready within 3 s; instead of messages it sent 'Please log in first'"
-        self.assertIn(said, bench.proxy.failures["mute"])
+        for seconds, why in ((600.0, "is not ready yet"), (3.0, "was not ready within 3 s")):
+            mute = CommandServer("mute", "/bin/sh", ("-c", script), sandbox=None, start_seconds=seconds)
+            bench = await self.bench(mute)
+            said = f"{why}; instead of messages it sent 'Please log in first'"
+            while said not in bench.proxy.failures.get("mute", ""):
+                await sleep(0.02)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
-from statistics import median
 from typing import Any
 
 from twisted.internet.defer import Deferred
@@ -92,13 +90,11 @@ class FlowTests(Base):
         for number in range(20):
             params = {"name": "fake__big", "arguments": {"size": 10 * MIB, "n": number}}
             deaf.send({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params})
-        before, times = memory(), list[float]()
+        before = memory()
         for number in range(50):
-            started = time.monotonic()
             self.assertIn("result", await reader.call("other__echo", {"n": number}))
-            times.append(time.monotonic() - started)
             await sleep(0.01)
-        self.assertLess(median(times), 0.25)  # a single one may wait for the machine
+        self.assertFalse(deaf.lost.called)  # nobody waited for it to read, nor for its end
         self.assertLess(memory() - before, 100 * MIB)
         deaf.transport.resumeProducing()  # type: ignore[union-attr]
         await deaf.lost

@@ -21,6 +21,9 @@ class Base(TestCase):
 
     timeout = 300
 
+    def setUp(self) -> None:
+        self.patch(router, "START_SECONDS", 60.0)  # servers may take their time
+
     async def bench(self, *servers: Any, **options: Any) -> Bench:
         """:returns: a proxy that is stopped after the test."""
         self.top = Bench(servers or [fake_server()], **options)

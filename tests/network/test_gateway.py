@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -29,7 +28,7 @@ from tests.machine import demand_sandbox, python_inside
 from tests.network.test_name_answers import query
 
 reactor: Any = _reactor
-SECONDS = 30.0
+SECONDS = 100.0
 
 PROGRAM = """
 import socket
@@ -40,6 +39,14 @@ def attempt(host, port):
             print(host, port, connected.recv(100).decode())
     except OSError as e:
         print(host, port, type(e).__name__)
+"""
+
+ASK_FOR_NAME = """
+import socket
+try:
+    socket.getaddrinfo("secret-data.attacker.example", 443)
+except socket.gaierror as e:
+    print(e.strerror)
 """
 
 ASK_NAMES = """
@@ -159,12 +166,9 @@ class GatewayTests(TestCase):
         )
 
     async def test_names_that_are_not_listed_do_not_exist_and_are_asked_nowhere(self) -> None:
-        began = time.monotonic()
-        calls = "attempt('secret-data.attacker.example', 443)\n"
-        printed = await self.run_inside(PROGRAM + calls, "db.example.com:5432")
-        self.assertEqual(printed, "secret-data.attacker.example 443 gaierror\n")
+        printed = await self.run_inside(ASK_FOR_NAME, "db.example.com:5432")
+        self.assertEqual(printed, "Name or service not known\n")  # an answer, not the resolver's time limit
         self.assertEqual(self.dialer.dialled, [])
-        self.assertLess(time.monotonic() - began, 5.0)
 
     async def test_names_are_answered_by_datagram_and_by_stream(self) -> None:
         for name, address in (("db.example.com", "7f00000a"), ("other.example.com", "")):

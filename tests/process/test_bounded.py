@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 import tempfile
-import time
 from pathlib import Path
 
 from hypothesis import given
@@ -14,7 +14,10 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.process.bounded import Bounds, Kept, Unfinished, run
 
-QUICK = Bounds(30.0, limit=1000)
+PATIENCE = 100.0
+"""Seconds that a program may take in which it ends by itself, on a machine that has much else to do."""
+
+QUICK = Bounds(PATIENCE, limit=1000)
 
 
 class KeptTests(SynchronousTestCase):
@@ -49,20 +52,24 @@ class RunTests(SynchronousTestCase):
 
     def test_output_that_has_to_be_whole_ends_the_program(self) -> None:
         with self.assertRaises(Unfinished) as caught:
-            self.shell("yes", Bounds(30.0, whole=True))
+            self.shell("yes", Bounds(PATIENCE, whole=True))
         self.assertEqual(caught.exception.why, "printed more than 64 KiB")
-        self.assertEqual(self.shell("yes | head -c 1000", Bounds(30.0, 1000, whole=True))[0], 0)
+        self.assertEqual(self.shell("yes | head -c 1000", Bounds(PATIENCE, 1000, whole=True))[0], 0)
 
     def test_errors_without_end_do_not_count_as_output(self) -> None:
         flood = "head -c 3000000 /dev/zero >&2; echo whole"
-        self.assertEqual(self.shell(flood, Bounds(30.0, 1000, whole=True))[1], b"whole\n")
+        self.assertEqual(self.shell(flood, Bounds(PATIENCE, 1000, whole=True))[1], b"whole\n")
 
     def test_program_over_its_time_is_ended(self) -> None:
         for script in ("echo said; exec sleep 600", "echo said; exec sleep 600 >&- 2>&-", "echo said; exec yes >&2"):
-            with self.assertRaises(Unfinished) as caught:
-                self.shell(script, Bounds(0.5))
-            self.assertIn("took longer than", caught.exception.why)
-            self.assertEqual(caught.exception.output, b"said\n")
+            output = b""
+            for seconds in (0.3, 3.0, 30.0):  # until it has begun in that time
+                if not output:
+                    with self.assertRaises(Unfinished) as caught:
+                        self.shell(script, Bounds(seconds))
+                    self.assertEqual(caught.exception.why, f"took longer than {seconds:.0f} s")
+                    output = caught.exception.output
+            self.assertEqual(output, b"said\n")
 
     def test_what_the_program_runs_ends_with_it(self) -> None:
         for script in (
@@ -75,14 +82,15 @@ class RunTests(SynchronousTestCase):
             with self.assertRaises(Unfinished):
                 self.shell(script, Bounds(0.3), descriptors=(write,))
             os.close(write)
-            self.assertEqual(select.select([read], [], [], 30)[0], [read], script)  # nobody else has the other end
+            self.assertEqual(
+                select.select([read], [], [], PATIENCE)[0], [read], script
+            )  # nobody else has the other end
             os.close(read)
 
     def test_process_left_behind_is_not_waited_for(self) -> None:
-        started = time.monotonic()
-        status, output, _ = self.shell("echo said; sleep 20 & exit 4")
-        self.assertEqual((status, output), (4, b"said\n"))
-        self.assertLess(time.monotonic() - started, 15)
+        status, output, _ = self.shell("sleep 600 & echo $!; exit 4")
+        os.kill(int(output), signal.SIGKILL)
+        self.assertEqual(status, 4)
 
     def test_output_can_go_to_a_file(self) -> None:
         with tempfile.TemporaryDirectory() as name:

@@ -24,6 +24,7 @@ from ironcurtain.session.tool_files import ToolFiles
 from ironcurtain.session.tools import protected_paths, server_bounds, wait_for_servers
 from ironcurtain.text.columns import unstyled
 from ironcurtain.view.chronicle import Chronicle
+from tests.audit.doubles import scratch
 from tests.mcp_proxy.support import until
 from tests.mcp_proxy.test_protocol import Base
 
@@ -59,26 +60,32 @@ class TellerTests(SynchronousTestCase):
 class WaitingTests(Base):
     """:func:`wait_for_servers`"""
 
-    async def waited(self, task: str, seconds: float) -> list[events.SessionEvent]:
-        """:returns: the events of waiting for a server that speaks, but is never ready."""
+    async def waited(self, task: str) -> list[events.SessionEvent]:
+        """:returns: the events of waiting for a server that speaks, but is never ready, and ends once it is awaited."""
         self.patch(tools, "SERVERS_SECONDS", 0.0)
-        script = ("-c", "echo 'Please log in'; exec sleep 600")
-        mute = CommandServer("mute", "/bin/sh", script, sandbox=None, start_seconds=seconds)
+        awaited = scratch(self) / "awaited"
+        script = ("-c", f"echo 'Please log in'; until [ -e {awaited} ]; do sleep 0.05; done")
+        mute = CommandServer("mute", "/bin/sh", script, sandbox=None, start_seconds=600.0)
         rule = Rule("mute", Conditions(server=("mute",)), "allow", "tests")
         bench = await self.bench(mute, rules=[rule])
         await until(lambda: bool(bench.proxy.failures))
         emitted: list[events.SessionEvent] = []
-        await wait_for_servers(bench.proxy, SessionRequest("builtin", task), emitted.append)
+
+        def emit(event: events.SessionEvent) -> None:
+            emitted.append(event)
+            awaited.touch()
+
+        await wait_for_servers(bench.proxy, SessionRequest("builtin", task), emit)
         return emitted
 
     async def test_conversation_begins_without_slow_servers_and_says_why_they_are_not_ready(self) -> None:
-        (down,) = await self.waited("", 60.0)
+        (down,) = await self.waited("")
         why = "is not ready yet; instead of messages it sent 'Please log in': it is not JSON: "
         assert isinstance(down, events.ServerDown)
         self.assertEqual((down.server, down.reason[: len(why)]), ("mute", why))
 
     async def test_task_waits_for_servers_that_the_policy_names(self) -> None:
-        (waiting,) = await self.waited("do it", 2.0)  # the failure is reported by the proxy
+        (waiting,) = await self.waited("do it")  # the failure is reported by the proxy
         self.assertEqual(waiting, events.Progress(text="waiting for MCP servers that the policy names: mute"))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -98,11 +97,9 @@ class HostileTests(SynchronousTestCase):
             self.app = app
             return await access.tree(Place(app, f"{_PATH}1"), 6, 200)
 
-        start = time.monotonic()
         top = self.ask(children, question)
         self.assertEqual((len(top.children), top.more), (199, 99_801))
         self.assertLess(calls, 2000)
-        self.assertLess(time.monotonic() - start, 10)
 
     def test_application_in_circles_is_read_to_the_limit(self) -> None:
         def answer(path: str, member: str, body: list[Any]) -> tuple[str, list[Any]] | None:
