@@ -106,4 +106,5 @@ class ScreenedContainer(Container):
         await self._remove()
 
     async def _said(self) -> str:
+        await self.terminal.drained()  # the Engine may tell the end before the last output has come
         return self.terminal.said

@@ -88,6 +88,10 @@ class Peers(Factory):
         """Close each connection and wait for that."""
         self.answers.clear()
         self.hang_up()
+        await self.left()
+
+    async def left(self) -> None:
+        """Wait until nobody is connected."""
         while self.open:
             await deferLater(reactor, 0)
 
@@ -195,7 +199,7 @@ class EngineClientTests(TestCase):
             self.fresh(0.1)
             peers = await self.serve(version("1.41"), reply)
             self.assertIn("silent", await self.unavailable())
-            await peers.over
+            await peers.left()
 
     async def test_an_answer_that_comes_bit_by_bit_falls_silent(self) -> None:
         got, begun = bytearray(), "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"
@@ -203,7 +207,7 @@ class EngineClientTests(TestCase):
         client = EngineClient(reactor, self.path, 20.0)
         self.addCleanup(client.close)
         with self.assertRaisesRegex(EngineUnavailable, "silent"):
-            await client.read("/build", {}, b"archive", got.extend, silence=0.1)
+            await client.read("/build", {}, b"archive", got.extend, silence=1.0)
         self.assertEqual(got, b"half")
         await peers.over
 

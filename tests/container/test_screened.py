@@ -136,7 +136,7 @@ class ReadinessTests(ScreenedCase):
         self.assertEqual((str(error), self.ends, self.containers()), (said, [], []))
 
     async def test_one_that_ends_before(self) -> None:
-        container = self.made(command=("sh", "-c", "echo no luck; sleep 0.5; exit 69"))
+        container = self.made(command=("sh", "-c", "echo no luck; exit 69"))
         with self.assertRaises(ContainerDied) as caught:
             await container.start()
         said = "the container ended: exit status 69, saying: no luck"
@@ -180,12 +180,15 @@ class TerminalTests(ScreenedCase):
         self.assertTrue(self.owner.got.startswith(b"33 122\r\n"))
 
     async def test_a_program_that_does_not_read_holds_whoever_types(self) -> None:
-        container = self.made("sh", "-c", "stty raw -echo; echo ready; sleep 1; exec cat >/dev/null")
+        container = self.made(
+            "sh", "-c", "stty raw -echo; echo ready; until [ -e /tmp/go ]; do sleep 0.05; done; exec cat >/dev/null"
+        )
         await container.start()
         await self.until(b"ready")
         while True not in self.owner.full:
             self.terminal.write(bytes(65536))
             await self.turn()
+        await self.said(container, "touch /tmp/go")
         while self.owner.full[-1]:
             await self.turn()
 

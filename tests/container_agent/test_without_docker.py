@@ -29,6 +29,9 @@ Setting = Literal["", "container", "bubblewrap"]
 
 IN_BUBBLEWRAP = {"sandbox": "bubblewrap"}
 
+BEGUN = "until grep -aq 7777[7] /proc/$!/cmdline; do sleep 0.1; done"
+"""Waits until what was started in the background is no longer the shell."""
+
 PLAIN = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "GIT_CONFIG_NOSYSTEM": "1"}
 """The environment of a git without anybody's settings."""
 
@@ -47,7 +50,7 @@ class SessionTests(ScreenCase):
 
     async def test_conversation_from_start_to_resume(self) -> None:
         session = await self.start(options=IN_BUBBLEWRAP)
-        said = await self.say(session, "echo $0 $1; pwd; echo kept >~/file; sleep 77777 &")
+        said = await self.say(session, "echo $0 $1; pwd; echo kept >~/file; sleep 77777 &", BEGUN)
         self.assertTrue(said.startswith("sh first\n/workspace\n"), said)
         self.assertEqual(await self.say(session, "cat /proc/[0-9]*/cmdline | grep -c 77777 -a"), "1\n")
         self.assertIn("bubblewrap", session.info.options["sandbox"])

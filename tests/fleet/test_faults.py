@@ -26,7 +26,7 @@ from ironcurtain.operations import Role
 from tests.audit.doubles import scratch
 from tests.fleet.hosts import ME, Fleet, Host
 from tests.fleet.networks import Networks
-from tests.product import wait_until
+from tests.product import LIMIT, wait_until
 from tests.programs import program
 
 
@@ -102,7 +102,7 @@ class Asked:
 def _connected(path: Path) -> http.client.HTTPConnection:
     connection = http.client.HTTPConnection("ironcurtain")
     connection.sock = socket.socket(socket.AF_UNIX)
-    connection.sock.settimeout(30)
+    connection.sock.settimeout(LIMIT)
     connection.sock.connect(str(path))
     return connection
 
