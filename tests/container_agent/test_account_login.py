@@ -17,6 +17,7 @@ from ironcurtain.accounts.login_files import FILE_LIMIT
 from ironcurtain.container_agent.account_login import read_below
 from tests import engine as test_engine
 from tests.accounts.samples import CLAUDE_ACCESS, claude_file
+from tests.audit.doubles import open_files
 from tests.mitm_proxy.waiting import until
 from tests.terminal.ptys import PtyCase
 
@@ -141,6 +142,7 @@ class ReadingTests(SynchronousTestCase):
         (self.top / "b").symlink_to(self.top / "a")
         (self.top / "a" / "g").write_bytes(b"x")
         os.mkfifo(self.top / "a" / "pipe")
+        before = open_files(alone=True)
         for path in ("a/link", "b/g", "a/pipe", "a", "a/none", "none/none", "f/g"):
             self.assertIsNone(read_below(self.top, path), path)
-        self.assertEqual(os.listdir("/proc/self/fd"), os.listdir("/proc/self/fd"))
+        self.assertEqual(open_files(), before)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.process.bounded import Bounds, Kept, Unfinished, run
+from tests.audit.doubles import open_files
 
 PATIENCE = 100.0
 """Seconds that a program may take in which it ends by itself, on a machine that has much else to do."""
@@ -103,10 +104,10 @@ class RunTests(SynchronousTestCase):
         self.assertEqual(self.shell("cat")[1], b"")
 
     def test_nothing_stays_open(self) -> None:
-        before = os.listdir("/proc/self/fd")
+        before = open_files(alone=True)
         self.shell("true")
         with self.assertRaises(OSError):
             run(["/nonexistent"], QUICK)
         with self.assertRaises(Unfinished):
             self.shell("sleep 600", Bounds(0.1))
-        self.assertEqual(len(os.listdir("/proc/self/fd")), len(before))
+        self.assertEqual(open_files(), before)

@@ -29,7 +29,7 @@ reactor: Any = _reactor
 
 PROXY, DATABASE, NAMES = Listener("127.0.0.1", 18080), Listener("127.0.0.10", 443), Listener("127.0.0.1", 53, True)
 LISTENERS = (PROXY, DATABASE, NAMES)
-SECONDS = 30.0
+SECONDS = 100.0
 
 ASK = """
 import socket
