@@ -24,9 +24,8 @@ from ironcurtain.home.lines import Place
 from ironcurtain.home.sections import Audit, NamedAgent
 from ironcurtain.home.settings import BUILT_IN_AGENT, Effective, Settings, load
 from ironcurtain.home.user_paths import user_path
-from ironcurtain.llm.registry import BACKENDS, check_backend
+from ironcurtain.llm.backends import BACKENDS, check_backend
 from ironcurtain.process.accounts import session_account
-from ironcurtain.providers.rules import check_providers
 from ironcurtain.ssh.addresses import check_address
 
 if TYPE_CHECKING:
@@ -131,7 +130,10 @@ def read_settings(path: Path, environ: Mapping[str, str]) -> Effective:
     text = read_configuration(path)
     effective = load(str(path), text, environ)
     settings = effective.settings
-    check_providers(settings.providers, str(path), text or "")
+    if settings.providers:
+        from ironcurtain.providers.rules import check_providers  # with the formats of all providers, slow to import
+
+        check_providers(settings.providers, str(path), text or "")
     for place, detail in (
         *_wrong_addresses(settings.ssh.listen),
         *_wrong_agent(settings.default_agent),

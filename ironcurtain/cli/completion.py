@@ -11,7 +11,6 @@ import click
 from click.shell_completion import CompletionItem, get_completion_class
 
 from ironcurtain.errors import IronCurtainError
-from ironcurtain.home.settings import BUILT_IN_AGENT
 
 if TYPE_CHECKING:
     from ironcurtain.home.layout import Home
@@ -66,6 +65,8 @@ def all_sessions(_: click.Context, __: click.Parameter, incomplete: str) -> Comp
 
 def agents(context: click.Context, parameter: click.Parameter, incomplete: str) -> Completions:
     """:returns: the ids of the agents."""
+    from ironcurtain.home.settings import BUILT_IN_AGENT
+
     own = [CompletionItem(BUILT_IN_AGENT)] if BUILT_IN_AGENT.startswith(incomplete) else []
     return own + in_containers(context, parameter, incomplete)
 

@@ -6,15 +6,16 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ironcurtain.configuration import read_settings
 from ironcurtain.home.layout import Home, find_home
-from ironcurtain.home.settings import Effective
 from ironcurtain.text.columns import Span, fold, unstyled
 from ironcurtain.text.display import table
+
+if TYPE_CHECKING:
+    from ironcurtain.home.settings import Effective
 
 as_json = click.option("--json", "json_output", is_flag=True, help="Print JSON, for programs.")
 """The option of every command whose output is data."""
@@ -27,6 +28,8 @@ def home() -> Home:
 
 def settings(where: Home) -> Effective:
     """:returns: the settings in force."""
+    from ironcurtain.configuration import read_settings  # slow to import; most commands need no settings
+
     return read_settings(where.config, os.environ)
 
 

@@ -91,7 +91,7 @@ class Model(Section, frozen=True):
     """
     The model of the built-in agent, and of the shell.
 
-    :param backend: one of :data:`ironcurtain.llm.registry.BACKENDS`.
+    :param backend: one of :data:`ironcurtain.llm.backends.BACKENDS`.
     :param backends: models in the order in which they are asked, as ``--backend`` has them; none: ``backend``.
     :param name: the provider's name of the first model; empty: the provider's default.
     :param max_tokens: maximum tokens of one answer.

@@ -11,6 +11,7 @@ import msgspec
 from ironcurtain.errors import ConfigurationError, UsageError
 from ironcurtain.home.sections import Model
 from ironcurtain.http.addresses import BASE_URL, is_model_url, literal
+from ironcurtain.llm.backends import check_backend, split_backend
 from ironcurtain.llm.dialects import DIALECTS, family_of
 from ironcurtain.llm.fallback import FallbackClient
 from ironcurtain.llm.model import ModelClient
@@ -20,12 +21,6 @@ if TYPE_CHECKING:
     from twisted.internet.interfaces import IReactorTime
 
     from ironcurtain.http.upstream_proxies import UpstreamProxies
-
-BACKENDS = (*DIALECTS, "scripted", "subprocess")
-"""
-What ``--backend`` accepts. After a colon, ``scripted`` takes its file and ``subprocess`` its command:
-``scripted:demo.toml``, ``subprocess:ollama run llama3``; the others may take a model, as in ``anthropic:MODEL``.
-"""
 
 
 class KeyTable(msgspec.Struct, frozen=True):
@@ -108,9 +103,9 @@ def backends_in_order(
     configured = listed or [configured_backend(settings)]
     backends = list(given) or configured
     if not given and model and (family := family_of(model)):
-        backends = [family, *(backend for backend in listed if _split(backend)[0] != family)]
-    first, argument = _split(backends[0])
-    if not (model or argument) and first == _split(configured[0])[0]:
+        backends = [family, *(backend for backend in listed if split_backend(backend)[0] != family)]
+    first, argument = split_backend(backends[0])
+    if not (model or argument) and first == split_backend(configured[0])[0]:
         return backends, settings.name
     return backends, model
 
@@ -121,17 +116,8 @@ def needs_key(backend: str, has_source: bool) -> bool:
     :returns: whether a real key is sent to it. A server of one's own gets one only if the settings say so: the usual
         variable may hold the key of another server.
     """
-    dialect = DIALECTS.get(_split(backend)[0])
+    dialect = DIALECTS.get(split_backend(backend)[0])
     return dialect is not None and (has_source or bool(dialect.default_url))
-
-
-def check_backend(backend: str) -> None:
-    """:raises UsageError: there is no such backend, or what it needs after the colon is missing."""
-    name, argument = _split(backend)
-    if name not in BACKENDS:
-        raise UsageError(f"there is no backend {backend!r}; choose one of: {', '.join(BACKENDS)}")
-    if name == "subprocess" and not argument.strip():
-        raise UsageError("the backend subprocess needs a command: --backend 'subprocess:ollama run llama3'")
 
 
 def provider_for(
@@ -145,7 +131,7 @@ def provider_for(
     """
     Create the provider for a backend.
 
-    :param backend: one of :data:`BACKENDS`, as ``--backend`` has it.
+    :param backend: one of :data:`~ironcurtain.llm.backends.BACKENDS`, as ``--backend`` has it.
     :param model: takes precedence over what the backend names; empty for that, or for the provider's default.
     :param tables: the settings' ``providers``.
     :param source: name of the settings file, for messages.
@@ -153,7 +139,7 @@ def provider_for(
     :raises ConfigurationError: its settings are wrong, or its key is missing.
     """
     check_backend(backend)
-    name, argument = _split(backend)
+    name, argument = split_backend(backend)
     table = _table(name, tables.get(name, {}), source)
     if name == "scripted":
         return Chosen(_scripted(argument or table.script, surroundings), model or table.model or "scripted")
@@ -207,11 +193,6 @@ def fallback_for(
     ]
     client = FallbackClient([(one.provider, one.model) for one in chosen], surroundings.clock.seconds)
     return Chosen(client, chosen[0].model)
-
-
-def _split(backend: str) -> tuple[str, str]:
-    name, _, argument = backend.partition(":")
-    return name, argument
 
 
 def _table(name: str, table: Mapping[str, Any], source: str) -> ProviderTable:

@@ -12,11 +12,11 @@ from twisted.internet.interfaces import IReactorTime
 from ironcurtain.home.sections import Provider
 from ironcurtain.home.settings import Settings
 from ironcurtain.http.upstream_proxies import UpstreamProxies
+from ironcurtain.llm.backends import check_backend
 from ironcurtain.llm.registry import (
     Chosen,
     ModelSurroundings,
     backends_in_order,
-    check_backend,
     fallback_for,
     needs_key,
 )

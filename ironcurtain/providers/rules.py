@@ -18,7 +18,7 @@ from ironcurtain.home.sections import Provider
 from ironcurtain.home.user_paths import user_path
 from ironcurtain.http.addresses import BASE_URL, is_model_url, literal
 from ironcurtain.http.urls import UnclearAddress, read_web_address
-from ironcurtain.llm.dialects import DIALECTS
+from ironcurtain.llm.backends import OVER_HTTP
 from ironcurtain.providers.endpoints import BadPath, Endpoint, canonical, parse_endpoint
 from ironcurtain.providers.headers import HeaderRole, role
 from ironcurtain.providers.provider import ModelProvider
@@ -103,7 +103,7 @@ def check_providers(tables: Mapping[str, Provider], source: str, text: str) -> N
     """
     for name, table in tables.items():
         reader = _Reader(source, name, table, text)
-        if name in DIALECTS and name not in KNOWN_PROVIDERS:
+        if name in OVER_HTTP and name not in KNOWN_PROVIDERS:
             reader.check_own()
         else:
             reader.rule()
@@ -151,6 +151,8 @@ class _Reader(msgspec.Struct, frozen=True):
 
     def check_own(self) -> None:
         """Check the table of a server that only IronCurtain itself asks; agents cannot, so that it needs no rule."""
+        from ironcurtain.llm.dialects import DIALECTS  # slow to import, and few have such a server
+
         self._upstream("")
         self._key_header(self.table.key.header.lower() or DIALECTS[self.name].key_header)
         self._file("key.file", self.table.key.file)

@@ -12,7 +12,9 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.http.sse import EventParser, ServerEvent
 from ironcurtain.llm.anthropic import AnthropicDialect
+from ironcurtain.llm.backends import OVER_HTTP
 from ironcurtain.llm.dialect import Dialect
+from ironcurtain.llm.dialects import DIALECTS
 from ironcurtain.llm.google import GoogleDialect
 from ironcurtain.llm.model import (
     ChatMessage,
@@ -31,7 +33,6 @@ from ironcurtain.llm.model import (
 )
 from ironcurtain.llm.openai import OpenAiDialect
 from ironcurtain.llm.openai_chat import OpenAiChatDialect
-from ironcurtain.llm.registry import BACKENDS
 from ironcurtain.providers.registry import KNOWN_PROVIDERS
 from tests.model_stub import anthropic, google, openai, openai_chat
 from tests.model_stub.replies import Answer, Content, Text, Thinking, Tool
@@ -179,7 +180,8 @@ class BodyTests(SynchronousTestCase):
             self.assertEqual((asked.said, asked.tools), ("Hello", ("execute_code",)), dialect.name)
 
     def test_every_backend_over_http_is_here(self) -> None:
-        self.assertEqual([dialect.name for dialect, _ in PAIRS], list(BACKENDS[:-2]))
+        self.assertEqual([dialect.name for dialect, _ in PAIRS], list(OVER_HTTP))
+        self.assertEqual(list(DIALECTS), list(OVER_HTTP))
 
     def test_models_are_the_same_as_for_agents(self) -> None:
         for dialect, _ in PAIRS:
