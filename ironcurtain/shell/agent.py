@@ -55,7 +55,7 @@ class ShellAgent:
         self._core, self._wrapped, self._runner = core, wrapped, runner
         self._holder = TerminalHolder()
         self.typed = TypedInstructions(core.services.clock)
-        self._marks = MarksWatch(core.services.clock, lambda: wrapped.replaced, self._no_marks)
+        self._marks = MarksWatch(core.services.clock, lambda: wrapped.replaced, lambda: wrapped.edits, self._no_marks)
         self._first: FirstPrompt | None = None
         self._working: Deferred[None] | None = None
         self._stopping = False
@@ -94,7 +94,7 @@ class ShellAgent:
         :param relayed: of it; what waits there is passed to :meth:`take` once somebody is attached.
         """
         self._wrapped.take_over(self, pid, master, relayed)
-        self._marks.begin(self._wrapped.marks_seconds)
+        self._marks.begin(self._wrapped.marks_seconds, self._wrapped.integrated)
         if relayed.streams.entered:
             self._marks.entered()
         self.take(relayed.shown)
@@ -389,7 +389,7 @@ class ShellAgent:
     def _is_at_prompt(self) -> bool:
         # Without marks nobody says that a command has ended.
         runs = self._holder.users_command and self._wrapped.integrated
-        return not runs and self._wrapped.pty.in_foreground
+        return not runs and self._wrapped.shows_lines
 
     def _announce(self, sentences: Sequence[str]) -> None:
         if self.terminal is not None:

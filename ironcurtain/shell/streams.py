@@ -32,7 +32,10 @@ class ShellStreams:
         :param in_foreground: returns whether the shell itself has its terminal, and not a job.
         :returns: what the shell gets of the keys, and the instructions among them.
         """
-        typed = FallbackInput(keys, b"", ()) if integrated else self.fallback.feed(keys, in_foreground())
+        if integrated:
+            typed = FallbackInput(keys, b"", ())
+        else:  # an editor that has replaced the shell has the alternate screen
+            typed = self.fallback.feed(keys, in_foreground() and not self.reader.alternate)
         self.entered |= b"\r" in typed.forwarded
         line = (self.ahead + typed.forwarded).replace(b"\n", b"\r").rpartition(b"\r")[2]
         self.ahead = line[: AHEAD_LIMIT + 1]  # of a longer one it matters only that it is

@@ -30,7 +30,7 @@ from ironcurtain.terminal.pty import LocalPty, PtyOwner
 T = TypeVar("T")
 
 MARKS_SECONDS = 2.0
-"""How long the shell has to show a prompt with marks, before the user is told that there are none."""
+"""How long the shell has to show a prompt with marks, before it is looked whether it is at one without."""
 
 NOTICE_SECONDS = 0.2
 """How long a shell that is known to have no marks has for its prompt, before the user is told."""
@@ -121,7 +121,7 @@ class WrappedShell:
         self.integrated = prepared.integrated
         self.recorded = True
         self._nonce = ""
-        self._words = b""
+        self._words = b"".join(os.fsencode(word) + b"\0" for word in prepared.argv)
 
     def another(self) -> LocalPty:
         """:returns: a terminal for another command."""
@@ -136,7 +136,7 @@ class WrappedShell:
 
     @property
     def marks_seconds(self) -> float:
-        """How long it has for a prompt with marks, before the user is told that there are none."""
+        """How long it has for a prompt with marks."""
         return MARKS_SECONDS if self.integrated else NOTICE_SECONDS
 
     @property
@@ -249,6 +249,16 @@ class WrappedShell:
     def replaced(self) -> bool:
         """Whether another program has taken the place of the one that showed marks, as by ``exec``."""
         return self.integrated and self._words not in (b"", self._proc("cmdline"))
+
+    @property
+    def edits(self) -> bool:
+        """Whether its line editor waits for keys, as far as is known; while it reads its files, none does."""
+        return self.shows_lines and self.pty.takes_keys
+
+    @property
+    def shows_lines(self) -> bool:
+        """Whether it has the terminal itself, and no program in its place draws the whole screen."""
+        return self.pty.in_foreground and not self._streams.reader.alternate
 
     def line(self, command: str) -> str | None:
         """:returns: what to type for a command; ``None``: it is a shell whose syntax is not known."""

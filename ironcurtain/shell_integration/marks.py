@@ -85,6 +85,9 @@ its last character, if that fills a row.
 
 _PASTE_ON, _PASTE_OFF = b"\x1b[?2004h", b"\x1b[?2004l"
 
+_ALTERNATE = re.compile(rb"\x1b\[\?(?:1049|1047|47)([hl])")
+"""How a program that draws the whole screen begins and ends; none is longer than what begins pastes."""
+
 
 class MarkReader:
     """
@@ -95,6 +98,7 @@ class MarkReader:
 
     :param nonce: letters and digits; marks without it are output.
     :ivar bracketed_paste: whether the line editor has asked for brackets round what is pasted.
+    :ivar alternate: whether a program draws on the alternate screen, as editors do.
     """
 
     def __init__(self, nonce: str) -> None:
@@ -105,7 +109,7 @@ class MarkReader:
         self._pieces: list[bytes | Mark] = []
         self._at_prompt = False
         self._redrawing = False
-        self.bracketed_paste = False
+        self.bracketed_paste = self.alternate = False
 
     def also(self, nonce: str) -> None:
         """:param nonce: letters and digits; from now on commands can begin and end with it, and with no earlier one."""
@@ -172,6 +176,8 @@ class MarkReader:
         on, off = seen.rfind(_PASTE_ON), seen.rfind(_PASTE_OFF)
         if on != off:
             self.bracketed_paste = on > off
+        if b"\x1b[?" in seen and (switches := _ALTERNATE.findall(seen)):
+            self.alternate = switches[-1] == b"h"
         self._tail = seen[1 - len(_PASTE_ON) :]
 
 

@@ -100,12 +100,12 @@ class LocalPty:
     @property
     def echoes(self) -> bool:
         """Whether the terminal echoes input; a program that asks for a password disables that."""
-        if (descriptor := self._descriptor) is None:
-            return False
-        try:
-            return bool(termios.tcgetattr(descriptor)[3] & termios.ECHO)
-        except termios.error:  # the command has just ended
-            return False
+        return bool(self._local_flags & termios.ECHO)
+
+    @property
+    def takes_keys(self) -> bool:
+        """Whether input is read key by key, as line editors do, and not line by line."""
+        return not self._local_flags & termios.ICANON
 
     def write(self, data: bytes) -> None:
         """Send input."""
@@ -190,6 +190,14 @@ class LocalPty:
             with suppress(OSError):
                 return {os.tcgetpgrp(descriptor)} - {0}
         return set()
+
+    @property
+    def _local_flags(self) -> int:
+        """How the terminal treats input: c_lflag of termios(3)."""
+        if (descriptor := self._descriptor) is not None:
+            with suppress(termios.error):  # the command has just ended
+                return int(termios.tcgetattr(descriptor)[3])
+        return termios.ICANON
 
     @property
     def _descriptor(self) -> int | None:

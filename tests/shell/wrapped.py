@@ -74,6 +74,7 @@ class HandPty(LocalPty):
     The terminal of a shell that does what the test says.
 
     :ivar typed: all that it was given.
+    :ivar line_editor: whether it waits for keys.
     """
 
     owner: PtyOwner
@@ -85,7 +86,7 @@ class HandPty(LocalPty):
         self.argv: Sequence[str] = ()
         self.pid = 0
         self.done: Deferred[ProgramExit] = Deferred()
-        self.paused = False
+        self.paused, self.line_editor = False, True
 
     def spawn(self, argv: Sequence[str], environ: Mapping[str, str], directory: str, columns: int, rows: int) -> None:
         self.argv, self.pid = argv, os.getpid()
@@ -96,6 +97,10 @@ class HandPty(LocalPty):
     @property
     def in_foreground(self) -> bool:
         return True
+
+    @property
+    def takes_keys(self) -> bool:
+        return self.line_editor
 
     def write(self, data: bytes) -> None:
         self.typed += data

@@ -199,6 +199,11 @@ class BashFilesTests(ShellCase):
         self.lines(f"export PS1='exported {PROMPT}'; PS0='ps0 $((2 + 3))\\n'", "echo $PS1")
         self.lines(f"PS1='changed {PROMPT}'; shopt -u promptvars")
 
+    def test_an_interrupt_that_ends_their_reading(self) -> None:
+        self.files = {".bashrc": f"PS1='{PROMPT}'\nf() {{ kill -INT $$; echo never; }}\nf\nPS1='never'\n"}
+        f = "f() { echo ${#FUNCNAME[@]}; # inner\n}\n"
+        self.compare(["bash"], ["# one", "echo $?", pasted(f), "f", "# two"], "one", "two")
+
     def test_debug_trap(self) -> None:
         self.lines("trap 'echo \"[$? $_ $BASH_COMMAND]\"' DEBUG", "clear", "false", "f() { true; }; f")
         self.lines("", "trap 'echo \"$BASH_COMMAND\" # ' DEBUG", "clear", "false", "trap DEBUG", "echo x")

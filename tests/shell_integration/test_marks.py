@@ -188,6 +188,17 @@ class BracketedPasteTests(SynchronousTestCase):
         self.assertTrue(reader.bracketed_paste)
 
 
+class AlternateScreenTests(SynchronousTestCase):
+    def test_it_follows_programs_in_any_slicing(self) -> None:
+        for number in (b"1049", b"1047", b"47"):
+            reader = MarkReader(NONCE)
+            for byte in b"vim\x1b[?%bh~" % number:
+                reader.feed(bytes((byte,)))
+            self.assertTrue(reader.alternate)
+            self.assertEqual(reader.feed(b"\x1b[?%bl\x1b[?2004h$ " % number), [b"\x1b[?%bl\x1b[?2004h$ " % number])
+            self.assertFalse(reader.alternate)
+
+
 class RedrawingTests(SynchronousTestCase):
     """What bash writes at Enter, when it clears the line, calls the hook, draws it again, and ends it."""
 

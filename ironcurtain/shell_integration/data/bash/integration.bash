@@ -17,6 +17,8 @@ unset -v IRONCURTAIN_SHELL_NONCE IRONCURTAIN_SHELL_STARTUP IRONCURTAIN_SHELL_VAR
 __ironcurtain_status=()
 # Whether the line editor is at a primary prompt.
 __ironcurtain_at_prompt=()
+# How many functions call one another where a line is accepted: our own, and a file whose reading Ctrl-C has ended.
+__ironcurtain_depth=1
 # What was typed for the agent.
 __ironcurtain_typed=
 # Those variables when it was typed, with their names.
@@ -95,7 +97,7 @@ __ironcurtain_prompt() {
     marks+=$'\e'"]6973;$__ironcurtain_nonce;cwd;$__ironcurtain_encoded"$'\a'
     builtin printf %s "$marks"$'\e'"]133;A;aid=$__ironcurtain_nonce"$'\a' >/dev/tty
     __ironcurtain_arm
-    __ironcurtain_ran= __ironcurtain_typed= __ironcurtain_at_prompt=1
+    __ironcurtain_ran= __ironcurtain_typed= __ironcurtain_at_prompt=1 __ironcurtain_depth=${#FUNCNAME[@]}
 }
 
 # Keeps the line that is accepted now out of the history.
@@ -214,7 +216,7 @@ __ironcurtain_look() {
     local -
     set +aeux
     __ironcurtain_hook
-    if [[ $__ironcurtain_at_prompt != 1 || $1 != 1 ]]; then
+    if [[ $__ironcurtain_at_prompt != 1 || $1 != "$__ironcurtain_depth" ]]; then
         return 0
     fi
     __ironcurtain_at_prompt=0
@@ -311,6 +313,9 @@ if [[ $__ironcurtain_startup != rc ]]; then
         unset -v ENV
     fi
 fi
+
+# Ctrl-C ends the reading of these files, and of this one; where that shows nothing to them, it is done before, too.
+((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] < 501)) || __ironcurtain_hook
 
 # Within "||", so that a status other than 0 at the end of a file with "set -e" does not end the shell.
 case $__ironcurtain_startup in
