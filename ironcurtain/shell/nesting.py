@@ -8,10 +8,8 @@ use, so that it counts whoever started them, and however they end. Agents on oth
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
 import msgspec
 
@@ -22,31 +20,10 @@ from ironcurtain.home.registry import SessionRegistry, read_small_file
 from ironcurtain.home.session_paths import SessionPaths
 from ironcurtain.process.identity import processes_above
 from ironcurtain.shell.inheritance import SIZE_LIMIT, AgentPolicies, least, policies_in
-
-T = TypeVar("T", int, float)
+from ironcurtain.shell.used_below import Used, UsedBelow
 
 KIND: Final = "shell"
 """Of sessions whose agents leave something to those below."""
-
-MOST_USED: Final = 10**12
-"""Most tokens, or US dollars, that an agent below is believed to have used; larger numbers could not be added up."""
-
-USED_LIMIT: Final = 1024 * 1024
-"""Most bytes that agents below may write between two looks: some ten thousand model requests."""
-
-
-class Used(msgspec.Struct, frozen=True):
-    """
-    What an agent used for one model request.
-
-    :param counted: tokens of the budget.
-    :param cost: in US dollars; ``None``: not known.
-    """
-
-    tokens_in: int = 0
-    tokens_out: int = 0
-    counted: float = 0.0
-    cost: float | None = None
 
 
 class Left(msgspec.Struct, frozen=True):
@@ -79,7 +56,7 @@ def policies_above(above: Sequence[SessionPaths], environ: Mapping[str, str]) ->
     """
     policies = policies_in(environ)
     for paths in above:
-        left = _left_now(paths)
+        left = _left_now(paths, UsedBelow(paths.used_below))
         bound = left.policies if left.works else msgspec.structs.replace(left.policies, tokens=None, cost=None)
         policies = bound.merged(policies)
     return policies
@@ -91,7 +68,7 @@ def working(above: Sequence[SessionPaths]) -> tuple[SessionPaths, ...]:
     :returns: those that work on an instruction, so that what this one uses is for them.
     :raises ConfigurationError: it cannot be read whether they do.
     """
-    return tuple(paths for paths in above if _left_now(paths).works)
+    return tuple(paths for paths in above if _left_now(paths, UsedBelow(paths.used_below)).works)
 
 
 class Nesting:
@@ -105,7 +82,8 @@ class Nesting:
     """
 
     def __init__(self, own: SessionPaths, above: Sequence[SessionPaths], policies: AgentPolicies) -> None:
-        self._own, self._above, self._policies = own, tuple(above), policies
+        self._own, self._policies, self._below = own, policies, UsedBelow(own.used_below)
+        self._above = [(paths, UsedBelow(paths.used_below)) for paths in above]
         self._taken, self.works = 0, False
         self._left: Left | None = None
 
@@ -130,8 +108,9 @@ class Nesting:
         :returns: what agents below have used since the last look.
         :raises SessionError: that cannot be read.
         """
-        found, self._taken = _used(self._own.used_below, self._taken)
-        return found
+        sums = self._below.since(self._taken)
+        self._taken = self._below.end
+        return [each for each in sums if each.counted or each.cost]
 
     def use(self, used: Used) -> None:
         """
@@ -139,23 +118,18 @@ class Nesting:
 
         :raises SessionError: they cannot be told, so that nothing more may be used.
         """
-        for paths in self._above:
+        for _, below in self._above:
             try:
-                flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-                descriptor = os.open(paths.used_below, flags, 0o600)
-                try:
-                    os.write(descriptor, msgspec.json.encode(used) + b"\n")  # whole: others write there, too
-                finally:
-                    os.close(descriptor)
+                below.append(used)
             except OSError as e:
                 why = f"what is used here cannot be counted for the agent that started this one: {e.strerror}"
                 raise SessionError("MESSAGE_FAILED", why) from e
 
     def require(self) -> None:
         """:raises SessionError: nothing is left of the budget of an agent above, or nobody knows what is."""
-        for paths in self._above:
+        for paths, below in self._above:
             try:
-                left = _left_now(paths).policies
+                left = _left_now(paths, below).policies
             except ConfigurationError as e:
                 raise SessionError("MESSAGE_FAILED", str(e)) from e
             if 0 in (left.tokens, left.cost):
@@ -163,50 +137,18 @@ class Nesting:
                 raise SessionError("MESSAGE_FAILED", why)
 
 
-def _left_now(paths: SessionPaths) -> Left:
+def _left_now(paths: SessionPaths, below: UsedBelow) -> Left:
     path = paths.agent_policies
     try:
         left = msgspec.json.decode(read_small_file(path, SIZE_LIMIT), type=Left)
-        used, _ = _used(paths.used_below, left.taken)
+        priced, unpriced = below.since(left.taken)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError, SessionError) as e:
         why = f"what the agent above this one leaves cannot be read, so that this one does nothing: {e}"
         raise ConfigurationError(str(path), why) from e
-    tokens = _less(left.policies.tokens, sum(each.counted for each in used))
-    cost = _less(left.policies.cost, sum(each.cost or 0.0 for each in used))
+    tokens = _less(left.policies.tokens, priced.counted + unpriced.counted)
+    cost = _less(left.policies.cost, priced.cost or 0.0)
     return msgspec.structs.replace(left, policies=msgspec.structs.replace(left.policies, tokens=tokens, cost=cost))
 
 
 def _less(limit: float | None, used: float) -> float | None:
     return None if limit is None else max(limit - used, 0.0)
-
-
-def _used(path: Path, taken: int) -> tuple[list[Used], int]:
-    """
-    :param taken: bytes that are known.
-    :returns: what else is there, and how many bytes are known then.
-    :raises SessionError: it is shorter than that, or is not what agents write.
-    """
-    try:
-        data = read_small_file(path, SIZE_LIMIT)
-    except FileNotFoundError:
-        data = b""
-    except OSError as e:
-        raise SessionError("MESSAGE_FAILED", f"what agents below used cannot be read: {e}") from e
-    more = data[taken : data.rfind(b"\n") + 1]
-    if len(data) < taken or len(more) > USED_LIMIT:
-        raise SessionError("MESSAGE_FAILED", f"what agents below used cannot be read: {path} was changed by others")
-    try:
-        found = [msgspec.json.decode(line, type=Used) for line in more.splitlines()]
-    except (msgspec.DecodeError, UnicodeDecodeError) as e:
-        raise SessionError("MESSAGE_FAILED", f"what agents below used cannot be read in {path}: {e}") from e
-    return [believable(each) for each in found], taken + len(more)
-
-
-def believable(said: Used) -> Used:
-    """:returns: what an agent below used, between nothing and :data:`MOST_USED`."""
-    cost = None if said.cost is None else float(_bounded(said.cost))
-    return Used(_bounded(said.tokens_in), _bounded(said.tokens_out), _bounded(said.counted), cost)
-
-
-def _bounded(said: T) -> T | int:
-    return min(max(said, 0), MOST_USED)

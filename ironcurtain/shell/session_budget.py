@@ -14,7 +14,8 @@ from ironcurtain.session.budget import Accounting, Dimension
 from ironcurtain.session.model import Usage
 from ironcurtain.shell.inheritance import AgentPolicies
 from ironcurtain.shell.messages import BudgetReached, InstructionDone, Message, Notice
-from ironcurtain.shell.nesting import Nesting, Used, believable
+from ironcurtain.shell.nesting import Nesting
+from ironcurtain.shell.used_below import Used, believable
 
 TOKENS_SETTING: Final = "shell.max_tokens_per_session"
 """The setting whose limit a person may exceed."""
@@ -103,7 +104,8 @@ class SessionBudget:
             with suppress(SessionError, ConfigurationError):  # before the next model request it is said
                 self.settle()
         else:
-            self._tell_above(self._count(used))
+            self._count(used)
+            self._tell_above(used)
         words = f"tokens: {used.tokens_in:,} in, {used.tokens_out:,} out" if used.tokens_in or used.tokens_out else ""
         words += f", ${used.cost:.4f}" if words and used.cost is not None else ""
         if done.usage_known and (words or done.error):
@@ -159,16 +161,13 @@ class SessionBudget:
             self._nesting.use(used)
             self._nesting.leave(*self._left())
 
-    def _count(self, used: Used) -> Used:
-        """:returns: it, with the tokens of the budget."""
-        counted = used.counted or used.tokens_in + used.tokens_out
+    def _count(self, used: Used) -> None:
         usage = Usage(input_tokens=used.tokens_in, output_tokens=used.tokens_out, cost=used.cost)
-        self.accounting.below(usage, counted)
+        self.accounting.below(usage, used.counted)
         before = self.turn_below
         self.turn_below = Usage(
             input_tokens=before.input_tokens + used.tokens_in, output_tokens=before.output_tokens + used.tokens_out
         )
-        return msgspec.structs.replace(used, counted=counted)
 
     def _left(self) -> tuple[float | None, float | None]:
         return self.accounting.left(Dimension.TOKENS), self.accounting.left(Dimension.COST)

@@ -18,7 +18,7 @@ from ironcurtain.process.identity import identify
 from ironcurtain.session.budget import Accounting, BudgetLimits, BudgetMeter
 from ironcurtain.shell.inheritance import VARIABLE, AgentPolicies, as_variable
 from ironcurtain.shell.messages import InstructionDone
-from ironcurtain.shell.nesting import USED_LIMIT, Nesting, agents_above, policies_above, working
+from ironcurtain.shell.nesting import Nesting, agents_above, policies_above, working
 from ironcurtain.shell.session_budget import SessionBudget
 from tests.audit.doubles import scratch
 from tests.shell.test_narrowing import NARROW, WIDE
@@ -198,7 +198,7 @@ class BudgetTests(NestingCase):
         child = self.budget(self.two, (self.one,), None)
         self.use(child, 10)
         self.use(self.top, 10)
-        for data in (b"", b"garbage\n" * 10, b'{"counted":"x"}\n' * 10, b'{"counted":0}\n' * USED_LIMIT):
+        for data in (b"", b"garbage\n" * 10, b'{"counted":"x"}\n' * 10):
             self.one.used_below.write_bytes(data)
             for each in (child, self.top):
                 with self.assertRaisesRegex(SessionError, "cannot be read"):
