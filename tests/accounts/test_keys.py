@@ -21,8 +21,6 @@ the_reactor: Any = reactor
 class FetchedTests(TestCase):
     """Keys that are fetched again when the provider refuses them."""
 
-    timeout = 30
-
     def setUp(self) -> None:
         self.top = Path(tempfile.mkdtemp())
         self.addCleanup(shutil.rmtree, self.top)

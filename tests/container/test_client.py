@@ -103,8 +103,6 @@ class Peers(Factory):
 
 
 class EngineClientTests(TestCase):
-    timeout = 60
-
     def setUp(self) -> None:
         self.directory = Path(tempfile.mkdtemp(prefix="ic-"))
         self.addCleanup(shutil.rmtree, self.directory)

@@ -37,8 +37,6 @@ class Silent(Protocol):
 
 
 class ImageTests(TestCase):
-    timeout = 20
-
     async def test_without_an_image_nothing_more_is_waited_for(self) -> None:
         silent, path = Silent(), str(scratch(self) / "engine.sock")
         port = await UNIXServerEndpoint(reactor, path).listen(Factory.forProtocol(lambda: silent))

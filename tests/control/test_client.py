@@ -56,8 +56,6 @@ class Heard:
 
 
 class ClientTests(TestCase):
-    timeout = 60
-
     async def setUp(self) -> None:  # type: ignore[override]
         self.world = World(scratch(self), reactor=reactor)
         self.path = scratch(self) / "control.sock"
@@ -230,8 +228,6 @@ class StrangeServerTests(TestCase):
 
 
 class DeathTests(TestCase):
-    timeout = 60
-
     async def setUp(self) -> None:  # type: ignore[override]
         self.path = scratch(self)
         self.owner = start_owner(self.path)
@@ -283,8 +279,6 @@ class ReaderTests(SynchronousTestCase):
 
 
 class OwnersTests(TestCase):
-    timeout = 60
-
     async def test_a_dead_or_stopped_owner_does_not_hide_the_others(self) -> None:
         """Its entry may still be read just before it dies; and a process that Ctrl-Z stopped answers nothing."""
         self.patch(owners_module, "OWNER_SECONDS", 0.5)

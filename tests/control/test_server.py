@@ -39,8 +39,6 @@ while data := s.recv(65536):
 
 
 class ServerTestCase(TestCase):
-    timeout = 60
-
     async def setUp(self) -> None:  # type: ignore[override]
         self.world = World(scratch(self), reactor=reactor)
         self.operations = Operations(self.world.manager)

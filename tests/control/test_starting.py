@@ -27,8 +27,6 @@ from tests.session.doubles import PlainAgent, World, request
 
 
 class StartTests(TestCase):
-    timeout = 60
-
     async def setUp(self) -> None:  # type: ignore[override]
         self.world = World(scratch(self), reactor=reactor)
         self.path = scratch(self) / "control.sock"

@@ -40,8 +40,6 @@ class CountingOperations(Operations):
 
 
 class StreamTests(TestCase):
-    timeout = 60
-
     async def setUp(self) -> None:  # type: ignore[override]
         self.world = World(scratch(self), reactor=reactor)
         self.operations = CountingOperations(self.world.manager)

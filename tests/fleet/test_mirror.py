@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -72,11 +71,9 @@ def entry(session_id: str, **more: Any) -> dict[str, Any]:
 
 
 class MirrorTests(TestCase):
-    timeout = 30
-
     def setUp(self) -> None:
         path = scratch(self)
-        self.home = Home(path, Path("/tmp") / f"ic-{os.getpid()}-{path.parent.name[-8:]}")
+        self.home = Home(path, scratch(self))
         self.home.registry.mkdir(mode=0o700)
         self.registry, self.liar = SessionRegistry(self.home.registry), Liar()
         self.mirrors = Mirrors(reactor, self.home, self.liar.open)

@@ -28,8 +28,6 @@ class Greeting(Protocol):
 
 
 class KerberosTests(TestCase):
-    timeout = 60
-
     async def setUp(self) -> None:  # type: ignore[override]
         self.realm = Realm(self)
         self.realm.enter()

@@ -20,8 +20,6 @@ from tests.mitm_proxy.waiting import the_reactor, until
 
 
 class OutboundTests(TestCase):
-    timeout = 30
-
     async def setUp(self) -> None:  # type: ignore[override]
         self.server = OriginServer()
         self.server.answer = self.answer

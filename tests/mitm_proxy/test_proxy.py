@@ -43,7 +43,7 @@ class SocketTests(Base):
     async def test_a_socket_that_vanishes_is_reported(self) -> None:
         bench = await self.bench()
         bench.socket.unlink()
-        await until(lambda: bench.downs, "the report", 1.0)
+        await until(lambda: bench.downs, "the report")
         await sleep(0.6)
         self.assertEqual(len(bench.downs), 1)
 
@@ -51,7 +51,7 @@ class SocketTests(Base):
         bench = await self.bench()
         bench.socket.rename(bench.socket.with_suffix(".old"))
         bench.socket.write_text("another file")
-        await until(lambda: bench.downs, "the report", 1.0)
+        await until(lambda: bench.downs, "the report")
 
 
 class KeyTests(Base):

@@ -38,8 +38,6 @@ class Greeting(Protocol):
 
 
 class ProxiedTests(TestCase):
-    timeout = 30
-
     async def setUp(self) -> None:  # type: ignore[override]
         server: Any = await TCP4ServerEndpoint(the_reactor, 0, interface="127.0.0.1").listen(
             Factory.forProtocol(Greeting)

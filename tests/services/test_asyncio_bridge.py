@@ -11,8 +11,6 @@ from ironcurtain.services.asyncio_bridge import from_asyncio, to_asyncio
 class FromAsyncioTests(TestCase):
     """An asyncio coroutine, awaited as a Deferred."""
 
-    timeout = 10
-
     async def test_results_and_errors_come_over(self) -> None:
         async def work(value: int) -> int:
             await asyncio.sleep(0)
@@ -42,8 +40,6 @@ class FromAsyncioTests(TestCase):
 
 class ToAsyncioTests(TestCase):
     """A Deferred, awaited by an asyncio coroutine."""
-
-    timeout = 10
 
     async def test_results_and_errors_come_over(self) -> None:
         good: Deferred[int] = Deferred()

@@ -259,8 +259,6 @@ class StreamTests(Connected):
 class ServerTests(TestCase):
     """Listening, and connecting to a path."""
 
-    timeout = 20
-
     async def test_who_comes_over_tcp_has_an_address(self) -> None:
         server = await serve(socket.create_server(("127.0.0.1", 0)), Factory.forProtocol(Greeting))
         self.addCleanup(server.close)

@@ -22,8 +22,6 @@ LINE = head_line(SignedHead("session-1", 7, "ab", "now", "key", "sig"))
 
 
 class HttpsWitnessTests(TestCase):
-    timeout = 60
-
     def setUp(self) -> None:
         self.directory = scratch(self)
         self.server = HeadServer(self.directory)
