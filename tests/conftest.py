@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from twisted.internet.asyncioreactor import AsyncioSelectorReactor, install
 from twisted.internet.error import ReactorAlreadyInstalledError
+from twisted.trial import util
 from twisted.trial.unittest import SkipTest
 
 from ironcurtain.services.steady_clock import use_steady_clock
@@ -38,6 +39,9 @@ gc.set_threshold(50_000)
 # already ended by then, that is used up at once, and in the next test nobody would hear that processes end.
 _crash = reactor.crash
 reactor.crash = lambda: reactor.callFromThread(_crash)
+
+# A test that hangs is ended before its process is (`faulthandler_timeout`), and none for having waited for the machine.
+util.DEFAULT_TIMEOUT_DURATION = 600.0
 
 # No test measures time.
 settings.register_profile(

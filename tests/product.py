@@ -22,7 +22,7 @@ from tests.login import login_environ
 PR_SET_CHILD_SUBREAPER = 36
 """prctl(2): processes whose parent died become our children, so that whatever a command leaves behind is found."""
 
-LIMIT = 180.0
+LIMIT = 400.0
 """Seconds after which a command that hangs is killed and its test fails."""
 
 ENDING_SECONDS = 10.0

@@ -74,8 +74,6 @@ class Until:
 class EngineCase(TestCase):
     """A test with a real Engine; its containers carry its own label and are removed in the end."""
 
-    timeout = 300
-
     def setUp(self) -> None:
         """Find or start the Engine."""
         self.engine = Engine(reactor, test_engine.engine())

@@ -159,7 +159,6 @@ class World:
 class ContainerTestCase(TestCase):
     """Real containers; each test may take its time."""
 
-    timeout = 300
     settings = Settings(resources=Resources(memory_mb=256, pids=64))
     world_class = World
 

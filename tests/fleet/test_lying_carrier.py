@@ -243,8 +243,6 @@ ATTACKS: dict[str, Attack] = {
 
 
 class LyingCarrierTests(TestCase):
-    timeout = 120
-
     async def setUp(self) -> None:  # type: ignore[override]
         self.victim = Victim(scratch(self))
         await self.victim.start()

@@ -118,8 +118,6 @@ LIES = (
 
 
 class LyingMemberTests(TestCase):
-    timeout = 120
-
     async def setUp(self) -> None:  # type: ignore[override]
         self.victim = Victim(scratch(self))
         await self.victim.start()

@@ -47,7 +47,6 @@ class ProviderCase(TestCase):
     :cvar root: what stands before the paths of its API.
     """
 
-    timeout = 120
     dialect: Dialect = AnthropicDialect()
     key = DEFAULT_KEY
     variable = "ANTHROPIC_API_KEY"

@@ -149,8 +149,6 @@ def _later(clock: Clock) -> None:
 
 
 class ProcessTests(TestCase):
-    timeout = 120
-
     async def test_it_runs_as_a_process_and_is_reached_through_the_settings(self) -> None:
         said = {"replies": [{"status": 529}, {"content": [{"type": "text", "chunks": ["Hi", "!"]}], "pause": 0.001}]}
         script, ca = written(self, json.dumps(said).encode()), written(self, b"")

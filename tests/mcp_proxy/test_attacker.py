@@ -95,8 +95,6 @@ PROGRAMS = """
 
 
 class AttackerTests(Base):
-    timeout = 600
-
     async def attacker(self, name: str) -> tuple[Bench, RawAgent]:
         """Begin: a workspace full of links, a secret outside, and somebody who watches it."""
         if (problem := bubblewrap.available()) is not None:

@@ -73,8 +73,6 @@ CALLS: Mapping[str, Mapping[str, Any]] = {
 
 
 class ClientConformanceTests(TestCase):
-    timeout = 300
-
     async def test_the_suite_finds_no_fault_in_requests_to_a_server(self) -> None:
         for scenario in SCENARIOS:
             passed, failed = await self._tried(scenario)

@@ -73,8 +73,6 @@ class Front(ProcessProtocol):
 
 
 class ConformanceTests(Base):
-    timeout = 300
-
     async def test_the_suite_finds_no_fault(self) -> None:
         program, suite, bench = await self._ready(*SUITE)
         port = await self._front(program, str(bench.socket), "suite__")

@@ -19,8 +19,6 @@ from tests.mcp_proxy.support import HELLO, Bench, RawAgent, fake_server, memory,
 class Base(TestCase):
     """A proxy for each test."""
 
-    timeout = 300
-
     def setUp(self) -> None:
         self.patch(router, "START_SECONDS", 60.0)  # servers may take their time
 

@@ -59,8 +59,6 @@ class Shifted:
 class Base(TestCase):
     """Tests that have benches of their own."""
 
-    timeout = 120
-
     async def bench(self, limits: MitmLimits | None = None, names: str = "localhost", **table: Any) -> Bench:
         """:returns: a running bench; ``table`` holds further settings of the provider."""
         bench = Bench(limits=limits, names=names)

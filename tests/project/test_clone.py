@@ -44,8 +44,6 @@ def living() -> set[int]:
 
 
 class CloneTestCase(TestCase):
-    timeout = 180
-
     def setUp(self) -> None:
         self.top = scratch(self)
         self.top.chmod(0o755)

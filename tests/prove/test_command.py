@@ -26,8 +26,6 @@ SERVERS = ("mcp-server-fetch", "mcp-server-git", "mcp-server-time")
 class CommandCase(ProductCase):
     """A home with servers."""
 
-    timeout = 600
-
     def setUp(self) -> None:
         super().setUp()
         demand_sandbox()

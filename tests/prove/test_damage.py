@@ -43,7 +43,6 @@ PERMIT_ALL = b"\x06\x00\x00\x00\x00\x00\xff\x7f"
 
 
 class DamageCase(SynchronousTestCase):
-    timeout = 300
     kind: Kind
 
     def setUp(self) -> None:

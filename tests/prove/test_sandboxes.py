@@ -37,7 +37,6 @@ os.execv({!r}, ["bwrap", *words])
 
 
 class SandboxTests(SynchronousTestCase):
-    timeout = 300
     kind = Kind.BUBBLEWRAP
 
     def setUp(self) -> None:

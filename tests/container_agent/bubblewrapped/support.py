@@ -42,8 +42,6 @@ class Greeting(Protocol):
 class BubblewrappedCase(TestCase):
     """A directory with all that a session mounts."""
 
-    timeout = 120
-
     def setUp(self) -> None:
         self.account = Account(UID, UID if os.geteuid() == 0 else os.getegid())
         if (reason := bubblewrap.available(self.account.switched)) is not None:

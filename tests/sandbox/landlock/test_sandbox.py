@@ -32,7 +32,6 @@ class LandlockCase(SynchronousTestCase):
     """A sandbox with a directory to read and one to write, beside a secret one."""
 
     account: Account | None = None
-    timeout = 120
 
     def setUp(self) -> None:
         if reason := implementation.unavailable(self.account):

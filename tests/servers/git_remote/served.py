@@ -80,8 +80,6 @@ class _Backend(Resource):
 class ServedCase(TestCase):
     """What the tests of transfers share."""
 
-    timeout = 240
-
     def setUp(self) -> None:
         if (problem := bubblewrap.available()) is not None:
             raise SkipTest(problem)
