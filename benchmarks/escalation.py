@@ -38,8 +38,9 @@ from benchmarks.sizes import parse  # noqa: E402
 from ironcurtain.console.console import Console  # noqa: E402
 from ironcurtain.control.client import ControlClient  # noqa: E402
 from ironcurtain.control.server import listen  # noqa: E402
-from ironcurtain.escalation import EscalationRequest, Outcome, arguments_digest, closing_numbers  # noqa: E402
+from ironcurtain.escalation import EscalationRequest, Outcome, arguments_digest  # noqa: E402
 from ironcurtain.escalation.grant import Binding  # noqa: E402
+from ironcurtain.escalation.queue import closing_numbers  # noqa: E402
 from ironcurtain.escalation.watcher import DirectoryWatcher  # noqa: E402
 from ironcurtain.home.layout import Home  # noqa: E402
 from ironcurtain.home.network_section import Network  # noqa: E402

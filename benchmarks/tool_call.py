@@ -113,7 +113,7 @@ def serve(top: Path) -> None:
     from twisted.internet.threads import deferToThread
 
     from ironcurtain.audit import AuditLog
-    from ironcurtain.escalation import EscalationQueue, closing_numbers
+    from ironcurtain.escalation.queue import EscalationQueue, closing_numbers
     from ironcurtain.home.network_section import Network
     from ironcurtain.http.upstream_proxies import UpstreamProxies
     from ironcurtain.mcp_proxy.launch import Ground

@@ -19,7 +19,7 @@ from twisted.logger import Logger
 from ironcurtain.configuration import check_policy, read_settings, require_files
 from ironcurtain.control import server as control
 from ironcurtain.errors import ConfigurationError
-from ironcurtain.escalation import closing_numbers
+from ironcurtain.escalation.queue import closing_numbers
 from ironcurtain.escalation.watcher import DirectoryWatcher
 from ironcurtain.files.locks import FileLock
 from ironcurtain.fleet.trust_file import TrustFile

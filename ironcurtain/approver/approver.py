@@ -21,8 +21,9 @@ from ironcurtain.approver.grounding import KnownDirectories, own_words, quote_pr
 from ironcurtain.approver.trusted_input import TrustedInput
 from ironcurtain.audit import AuditLog
 from ironcurtain.errors import IronCurtainError
-from ironcurtain.escalation import EscalationQueue, Outcome
+from ironcurtain.escalation import Outcome
 from ironcurtain.escalation.model import AutomaticCall, Change, Closed, Escalation, Raised
+from ironcurtain.escalation.queue import EscalationQueue
 from ironcurtain.llm.model import ModelError, TokenUsage
 from ironcurtain.llm.registry import Chosen
 

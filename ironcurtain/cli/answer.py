@@ -44,16 +44,14 @@ def answer(
     if asks and not sys.stdin.isatty():
         raise click.UsageError("without a terminal, give NAME=VALUE words, --json, --decline or --cancel")
     given = sys.stdin.buffer.read(JSON_LIMIT).decode(errors="replace") if text == "-" else text
-    from ironcurtain.cli.run import run
-    from ironcurtain.control.owners import Owners
+    from ironcurtain.control.blocking import BlockingOwners, result
     from ironcurtain.escalation import Outcome
     from ironcurtain.view.escalations import decided
     from ironcurtain.view.forms import Act
 
-    where = home()
+    client, view = result(BlockingOwners(home()).of_escalation(number))
 
-    async def send(reactor: Any) -> EscalationView | None:
-        client, view = await Owners(reactor, where).of_escalation(number)
+    async def send() -> EscalationView | None:
         if decline:
             return await client.decide(number, Outcome.DENIED, digest)
         if cancel:
@@ -68,7 +66,7 @@ def answer(
             return await client.decide(number, Outcome.DENIED, view.digest)
         return await client.answer(number, entered if act is Act.SEND else None, view.digest)
 
-    answered = run(send)
+    answered = result(send())
     print_lines("It waits on." if answered is None else decided(answered))
 
 
@@ -104,18 +102,16 @@ def _asked(view: EscalationView, form: Form) -> tuple[Act, dict[str, Any]]:
     :raises click.Abort: Ctrl-C; the form waits on.
     """
     from ironcurtain.cli.questions import confirmed
-    from ironcurtain.cli.run import blocking
     from ironcurtain.text.display import one_line
     from ironcurtain.view.escalations import whole_lines
     from ironcurtain.view.forms import HELP, Act, FormDialogue
 
     print_lines("\n".join([*whole_lines(view, time.time()), *([HELP] if form.fields else [])]))
     dialogue = FormDialogue(view.number, view.digest, form)
-    with blocking():
-        while not dialogue.complete:
-            reply = dialogue.enter(click.prompt(dialogue.prompt, default="", show_default=False))
-            if reply.act is not Act.GO_ON:
-                return reply.act, {}
-            print_lines("\n".join(f"   {line}" for line in reply.lines[:-1]))
-        asked = "Did you open it?" if form.url else f"Send this to the server {one_line(view.server)}?"
-        return (Act.SEND if confirmed(asked) else Act.LEAVE), dialogue.values
+    while not dialogue.complete:
+        reply = dialogue.enter(click.prompt(dialogue.prompt, default="", show_default=False))
+        if reply.act is not Act.GO_ON:
+            return reply.act, {}
+        print_lines("\n".join(f"   {line}" for line in reply.lines[:-1]))
+    asked = "Did you open it?" if form.url else f"Send this to the server {one_line(view.server)}?"
+    return (Act.SEND if confirmed(asked) else Act.LEAVE), dialogue.values

@@ -360,9 +360,9 @@ async def _ask(
     from ironcurtain.cli.doctor_proxies import proxy_findings
     from ironcurtain.container.engine import Engine
     from ironcurtain.container.errors import EngineUnavailable
-    from ironcurtain.control.owners import Owners
+    from ironcurtain.control.reactor_owners import ReactorOwners
 
-    sessions = await Owners(reactor, where).sessions()
+    sessions = await ReactorOwners(reactor, where).sessions()
     reached = [*await proxy_findings(reactor, where), *await _https_witnesses(reactor, where)]
     try:
         return sessions, await Engine.find(reactor, os.environ).info(), reached

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,7 +15,6 @@ from ironcurtain.home.host_numbers import read_number
 
 if TYPE_CHECKING:
     from ironcurtain.escalation import Outcome
-    from ironcurtain.operations.model import EscalationView
 
 
 @click.command()
@@ -32,38 +31,36 @@ def escalations(what: str | None, number: int | None, everything: bool, json_out
     its last line says how to approve exactly what was shown. Forms of MCP servers wait in the same list: fill one in
     with 'ironcurtain answer N'.
     """
-    from ironcurtain.cli.run import run
-
     if what is None:
-        run(lambda reactor: _list(reactor, everything, json_output))
+        _list(everything, json_output)
     elif what != "show" or number is None or everything:
         raise click.UsageError("say which one: escalations show N")
-    elif text := run(lambda reactor: _show(reactor, number, json_output)):
+    elif text := _show(number, json_output):
         use_host_programs()
         click.echo_via_pager(f"{text}\n")
 
 
-async def _list(reactor: Any, everything: bool, json_output: bool) -> None:
-    from ironcurtain.control.owners import Owners
+def _list(everything: bool, json_output: bool) -> None:
+    from ironcurtain.control.blocking import BlockingOwners, result
     from ironcurtain.view.escalations import listing
 
-    owners = Owners(reactor, home())
-    found = await owners.escalations(everything)
+    owners = BlockingOwners(home())
+    found = result(owners.escalations(everything))
     listed = listing(found, time.time())
     if json_output:
         print_json(found)
     else:
         click.echo("\n".join(listed.lines or ["No call waits for a decision."]))
-    await owners.shown(listed.whole)  # people do not read JSON, so it does not count as shown
+    result(owners.shown(listed.whole))  # people do not read JSON, so it does not count as shown
 
 
-async def _show(reactor: Any, number: int, json_output: bool) -> str:
+def _show(number: int, json_output: bool) -> str:
     """:returns: what is for a pager. Only its reader knows whether it was read to its end, where the digest stands."""
-    from ironcurtain.control.owners import Owners
+    from ironcurtain.control.blocking import BlockingOwners, result
     from ironcurtain.view.escalations import how_to_approve, whole_lines
 
-    owners = Owners(reactor, home())
-    _, view = await owners.of_escalation(number)
+    owners = BlockingOwners(home())
+    _, view = result(owners.of_escalation(number))
     lines = [*whole_lines(view, time.time()), *([] if view.outcome else [how_to_approve(view)])]
     if json_output:
         print_json(view)
@@ -71,7 +68,7 @@ async def _show(reactor: Any, number: int, json_output: bool) -> str:
         click.echo("\n".join(lines))
     else:
         return "\n".join(lines)
-    await owners.shown([] if view.outcome else [view])
+    result(owners.shown([] if view.outcome else [view]))
     return ""
 
 
@@ -106,14 +103,12 @@ def deny(number: str, session: str) -> None:
 
     To end an agent that keeps asking: ironcurtain stop SESSION
     """
-    from ironcurtain.cli.run import run
-    from ironcurtain.control.owners import Owners
+    from ironcurtain.control.blocking import BlockingOwners, result
     from ironcurtain.escalation import Outcome
     from ironcurtain.view.escalations import denied_all
 
     if number == "all":
-        where = home()
-        print_lines(denied_all(run(lambda reactor: Owners(reactor, where).deny_all(session))))
+        print_lines(denied_all(result(BlockingOwners(home()).deny_all(session))))
     elif session or (one := read_number(number)) is None:
         raise click.UsageError("give one of: deny NUMBER, deny all, or deny all --session S")
     else:
@@ -121,14 +116,8 @@ def deny(number: str, session: str) -> None:
 
 
 def _decide(number: int, outcome: Outcome, digest: str | None, keep: bool) -> None:
-    from ironcurtain.cli.run import run
-    from ironcurtain.control.owners import Owners
+    from ironcurtain.control.blocking import BlockingOwners, result
     from ironcurtain.view.escalations import decided
 
-    where = home()
-
-    async def decide(reactor: object) -> EscalationView:
-        client, _ = await Owners(reactor, where).of_escalation(number)
-        return await client.decide(number, outcome, digest, keep)
-
-    print_lines(decided(run(decide)))
+    client, _ = result(BlockingOwners(home()).of_escalation(number))
+    print_lines(decided(result(client.decide(number, outcome, digest, keep))))

@@ -10,7 +10,7 @@ from ironcurtain.cli.terminal import FrontEnd
 from ironcurtain.cli.undoing import proposer
 from ironcurtain.cli.viewing import say_that_it_goes_on, view_elsewhere
 from ironcurtain.control.client import ControlClient
-from ironcurtain.control.owners import Owners
+from ironcurtain.control.reactor_owners import ReactorOwners
 from ironcurtain.errors import IronCurtainError
 from ironcurtain.home.layout import Home
 from ironcurtain.session.model import SessionInfo, State
@@ -50,7 +50,7 @@ class Joining:
         if self._mode is Mode.OBSERVE:
             _need_terminal()
         observing = self._mode is Mode.OBSERVE
-        owner, number = await Owners(reactor, self._home).of_session(self._session, terminal=observing)
+        owner, number = await ReactorOwners(reactor, self._home).of_session(self._session, terminal=observing)
         info = await owner.session(number)
         if self._mode is Mode.DRIVE and not info.terminal:
             return await self._talk(reactor, owner, info)

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
 import click
 
 from ironcurtain.cli.numbers import NUMBER
 from ironcurtain.cli.output import as_json, home, print_json, print_lines
-
-if TYPE_CHECKING:
-    from ironcurtain.operations.model import PermissionView
 
 
 @click.command()
@@ -22,12 +18,10 @@ def permissions(json_output: bool) -> None:
 
     'ironcurtain approve N --keep' creates one. It ends with its session, or with 'ironcurtain revoke N'.
     """
-    from ironcurtain.cli.run import run
-    from ironcurtain.control.owners import Owners
+    from ironcurtain.control.blocking import BlockingOwners, result
     from ironcurtain.view.escalations import permission_lines
 
-    where = home()
-    found = run(lambda reactor: Owners(reactor, where).permissions())
+    found = result(BlockingOwners(home()).permissions())
     if json_output:
         print_json(found)
     elif not found:
@@ -44,14 +38,8 @@ def revoke(number: int) -> None:
 
     Calls that are already in progress continue.
     """
-    from ironcurtain.cli.run import run
-    from ironcurtain.control.owners import Owners
+    from ironcurtain.control.blocking import BlockingOwners, result
     from ironcurtain.view.escalations import revoked
 
-    where = home()
-
-    async def end(reactor: object) -> PermissionView:
-        client = await Owners(reactor, where).of_permission(number)
-        return await client.revoke(number)
-
-    print_lines(revoked(run(end)))
+    client = result(BlockingOwners(home()).of_permission(number))
+    print_lines(revoked(result(client.revoke(number))))

@@ -17,13 +17,12 @@ def reload(json_output: bool) -> None:
     New sessions use the new settings; running ones keep theirs. If one of the files is wrong, nothing changes, and the
     exit status is 78. Without a daemon there is nothing to do, since every command reads the files.
     """
-    from ironcurtain.cli.run import run
-    from ironcurtain.control.client import ControlClient
+    from ironcurtain.control.blocking import BlockingClient, result
 
     socket = home().daemon_socket
     if not socket.exists():
         raise Unavailable(f"no daemon is running in {home().path}: commands read the files themselves")
-    found = run(lambda reactor: ControlClient(reactor, str(socket)).reload())
+    found = result(BlockingClient(str(socket)).reload())
     if json_output:
         print_json(found)
         return

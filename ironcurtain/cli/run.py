@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 import signal
 import sys
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from twisted.internet.asyncioreactor import install
@@ -74,19 +73,6 @@ def run(
             raise SystemExit(128 + signals[0])
         result.raiseException()
     return result  # type: ignore[no-any-return]
-
-
-@contextmanager
-def blocking() -> Iterator[None]:
-    """Let signals act at once while a coroutine of :func:`run` waits for the terminal, and blocks the reactor."""
-    before = {number: signal.getsignal(number) for number in HANDLED}
-    for number in HANDLED:
-        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _quiet_log() -> None:

@@ -22,13 +22,12 @@ def sessions(ended: bool, words: str | None, json_output: bool) -> None:
 
     'ironcurtain start --resume N' resumes one that has ended.
     """
-    from ironcurtain.cli.run import run
-    from ironcurtain.control.owners import Owners
+    from ironcurtain.control.blocking import BlockingOwners, result
     from ironcurtain.session.elsewhere import described
     from ironcurtain.view.sessions import remarks
 
     where = home()
-    running = run(lambda reactor: Owners(reactor, where).sessions())
+    running = result(BlockingOwners(where).sessions())
     known = {info.id for info in running}
     over = [info for info in described(where) if info.id not in known] if ended else []
     found = sorted((*running, *over), key=lambda info: info.number)
@@ -65,14 +64,8 @@ def stop(session: str) -> None:
 
     Its current work is cancelled, its waiting calls are withdrawn, and its files are kept.
     """
-    from ironcurtain.cli.run import run
-    from ironcurtain.control.owners import Owners
+    from ironcurtain.control.blocking import BlockingOwners, result
 
-    where = home()
-
-    async def end(reactor: object) -> int:
-        client, number = await Owners(reactor, where).of_session(session)
-        await client.stop(number)
-        return number
-
-    print_lines(f"Session {run(end)} has ended.")
+    client, number = result(BlockingOwners(home()).of_session(session))
+    result(client.stop(number))
+    print_lines(f"Session {number} has ended.")

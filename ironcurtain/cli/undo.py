@@ -85,18 +85,16 @@ def undo(
 
 def _undo(where: Home, paths: SessionPaths, info: SessionInfo, head: SnapshotHead, everything: bool) -> UndoReport:
     """Undo in the process that has the session, or here if it has ended."""
-    from ironcurtain.cli.run import run
-    from ironcurtain.control.owners import Owners
     from ironcurtain.files.locks import is_held
 
-    async def elsewhere(reactor: Any) -> UndoReport:
-        client, number = await Owners(reactor, where).of_session(str(info.number))
-        return await client.undo(number, head.number, everything)
+    if is_held(paths.lock):
+        from ironcurtain.control.blocking import BlockingOwners, result
 
-    async def here(reactor: Any) -> UndoReport:
-        return await _undo_here(reactor, where, paths, info, head, everything)
+        client, number = result(BlockingOwners(where).of_session(str(info.number)))
+        return result(client.undo(number, head.number, everything))
+    from ironcurtain.cli.run import run
 
-    return run(elsewhere if is_held(paths.lock) else here)
+    return run(lambda reactor: _undo_here(reactor, where, paths, info, head, everything))
 
 
 async def _undo_here(

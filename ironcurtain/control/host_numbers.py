@@ -12,9 +12,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 import msgspec
-from twisted.web.http import stringToDatetime
 
-from ironcurtain.audit.chain import timestamp
 from ironcurtain.errors import ProtocolViolation
 from ironcurtain.home.host_numbers import HostNumber
 from ironcurtain.operations.model import EscalationView, Name, PermissionView
@@ -61,6 +59,8 @@ def seconds_ahead(date: bytes, now: float) -> float:
     :param now: seconds since the epoch.
     :returns: how far the clock of whoever answered is ahead of ours; 0: it agrees, or the date is none.
     """
+    from twisted.web.http import stringToDatetime  # slow to import, and only other hosts' dates are read
+
     try:
         ahead = float(stringToDatetime(date)) - now
     except (ValueError, LookupError, OverflowError):
@@ -93,6 +93,8 @@ def _time(time: float, ahead: float) -> float:
 
 
 def _moment(text: str, ahead: float) -> str:
+    from ironcurtain.audit.chain import timestamp  # slow to import with its package, and only for other hosts
+
     try:
         return timestamp(_time(datetime.fromisoformat(text).timestamp(), ahead))
     except (ValueError, OverflowError):

@@ -8,14 +8,11 @@ starting has no entry yet.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
-from twisted.internet.defer import Deferred, DeferredList
-from twisted.internet.defer import TimeoutError as Late
-
-from ironcurtain.control.client import ControlClient
+from ironcurtain.control.calls import ControlCalls
 from ironcurtain.errors import IronCurtainError, NotFound, Unavailable
 from ironcurtain.home.host_numbers import HostNumber
 from ironcurtain.home.layout import Home
@@ -25,6 +22,7 @@ from ironcurtain.process.identity import identify
 from ironcurtain.session.elsewhere import begins
 from ironcurtain.session.model import SessionInfo
 
+C = TypeVar("C", bound=ControlCalls)
 T = TypeVar("T")
 
 OWNER_SECONDS = 10.0
@@ -34,18 +32,21 @@ HOST_SECONDS = 2.0
 """The same for one of another host, which may be stopped, or may lie."""
 
 
-class Owners:
-    """All processes of a home that own sessions now."""
+class Owners(Generic[C]):
+    """
+    All processes of a home that own sessions now.
 
-    def __init__(self, reactor: Any, home: Home) -> None:
-        self._reactor = reactor
+    :param reach: returns the client of a process: of the path of its socket, and of the name of its host.
+    """
+
+    def __init__(self, home: Home, reach: Callable[[str, str], C]) -> None:
         entries = SessionRegistry(home.registry).live()
         found = {str(home.daemon_socket): ""} if home.daemon_socket.exists() else {}
         found |= {str(path): "" for path, pid in home.owner_sockets() if identify(pid).alive}
         found |= {entry.control_socket: entry.host for entry in entries if entry.control_socket}
         sockets = {os.path.realpath(path): path for path in found}  # the home can have several paths
-        self._owner_of: dict[int, ControlClient] = {}
-        self._clients = [ControlClient(reactor, path, host=found[path]) for path in sorted(sockets.values())]
+        self._owner_of: dict[int, C] = {}
+        self._clients = [reach(path, found[path]) for path in sorted(sockets.values())]
         self._silent = set[str]()
         """The other hosts of which a process did not answer what was asked last."""
 
@@ -72,14 +73,14 @@ class Owners:
         found = await self._all(lambda client: client.permissions())
         return sorted((view for _, part in found for view in part), key=lambda view: view.number)
 
-    async def of_permission(self, number: int) -> ControlClient:
+    async def of_permission(self, number: int) -> C:
         """:raises NotFound: no process has this permission."""
         for client, views in await self._all(lambda client: client.permissions()):
             if any(view.number == number for view in views):
                 return client
         raise NotFound(f"there is no permission {number}: see 'ironcurtain permissions'")
 
-    async def of_escalation(self, number: int) -> tuple[ControlClient, EscalationView]:
+    async def of_escalation(self, number: int) -> tuple[C, EscalationView]:
         """
         :raises NotFound: no process knows this escalation.
         :raises Unavailable: its host does not answer.
@@ -104,7 +105,7 @@ class Owners:
             return await client.deny_all(number)
         return sorted(number for _, part in await self._all(lambda client: client.deny_all()) for number in part)
 
-    async def of_session(self, name: str, terminal: bool = False) -> tuple[ControlClient, int]:
+    async def of_session(self, name: str, terminal: bool = False) -> tuple[C, int]:
         """
         :param name: a session's number, id or beginning of an id, or ``last`` for the newest open one here.
         :param terminal: whether ``last`` is restricted to sessions with a terminal.
@@ -129,22 +130,26 @@ class Owners:
             raise NotFound(f"there is no {what}: see 'ironcurtain sessions'{ended}")
         return named[0][1], named[0][0].number
 
-    async def _all(self, ask: Callable[[ControlClient], Coroutine[Any, Any, T]]) -> list[tuple[ControlClient, T]]:
-        def asked(client: ControlClient) -> Deferred[T]:
-            patience = HOST_SECONDS if client.host else OWNER_SECONDS
-            return Deferred.fromCoroutine(ask(client)).addTimeout(patience, self._reactor)
-
+    async def _all(self, ask: Callable[[C], Coroutine[Any, Any, T]]) -> list[tuple[C, T]]:
         answers, self._silent = [], set()
-        results: list[tuple[bool, Any]] = await DeferredList(list(map(asked, self._clients)), consumeErrors=True)
-        for client, (success, result) in zip(self._clients, results, strict=True):
-            if success:
-                answers.append((client, result))
-            elif result.check(Unavailable, Late) is not None:
+        for client, outcome in zip(self._clients, await self._asked(self._clients, ask), strict=True):
+            if not isinstance(outcome, BaseException):
+                answers.append((client, outcome))
+            elif isinstance(outcome, Unavailable | TimeoutError):
                 self._silent.add(client.host)
-            elif not (client.host and result.check(IronCurtainError)):
-                result.raiseException()
+            elif not (client.host and isinstance(outcome, IronCurtainError)):
+                raise outcome
         return answers  # one that died meanwhile, is stopped, or of a host that refuses, must not hide those of others
 
+    async def _asked(self, clients: Sequence[C], ask: Callable[[C], Coroutine[Any, Any, T]]) -> list[T | BaseException]:
+        """:returns: what each answered, or why not; ``TimeoutError`` after :func:`patience`."""
+        raise NotImplementedError
 
-def _named(name: str, pairs: Iterable[tuple[SessionInfo, ControlClient]]) -> list[tuple[SessionInfo, ControlClient]]:
+
+def patience(client: ControlCalls) -> float:
+    """:returns: time limit in seconds for one answer when several are asked."""
+    return HOST_SECONDS if client.host else OWNER_SECONDS
+
+
+def _named(name: str, pairs: Iterable[tuple[SessionInfo, C]]) -> list[tuple[SessionInfo, C]]:
     return [pair for pair in pairs if name == str(pair[0].number) or begins(name, pair[0].id)]

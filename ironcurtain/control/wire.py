@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
-from twisted.web.server import Request
 
 from ironcurtain.errors import (
     ConfigurationError,
@@ -22,6 +21,9 @@ from ironcurtain.operations import Principal, Role
 from ironcurtain.operations.principal import NAME_LIMIT
 from ironcurtain.terminal.model import Mode
 from ironcurtain.text.display import shorten
+
+if TYPE_CHECKING:
+    from twisted.web.server import Request
 
 BODY_LIMIT = 8 * 1024 * 1024
 """Maximum size in bytes of a request's body (far more than a prompt that a person pastes)."""
@@ -164,7 +166,7 @@ def read_error(body: bytes) -> RemoteError:
     return RemoteError(error.code, error.message, error.exit_status)
 
 
-def principal_headers(who: Principal) -> dict[bytes | str, bytes | str]:
+def principal_headers(who: Principal) -> dict[str, str]:
     """:returns: the headers of a request that say for whom it is made."""
     return {NAME_HEADER: who.name, ROLES_HEADER: ",".join(who.roles)}
 

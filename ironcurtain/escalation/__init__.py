@@ -1,4 +1,8 @@
-"""Escalations: the queue of one session, its grants, and the files through which other programs answer."""
+"""
+Escalations: the queue of one session, its grants, and the files through which other programs answer.
+
+The queue has to be imported from its own module: what only shows escalations needs no event loop.
+"""
 
 from ironcurtain.escalation.grant import Grant, arguments_digest
 from ironcurtain.escalation.model import (
@@ -13,7 +17,6 @@ from ironcurtain.escalation.model import (
     Revoked,
 )
 from ironcurtain.escalation.permission import Permission, Scope
-from ironcurtain.escalation.queue import EscalationQueue, closing_numbers
 
 __all__ = [
     "Answer",
@@ -21,7 +24,6 @@ __all__ = [
     "CallsCounted",
     "Closed",
     "Escalation",
-    "EscalationQueue",
     "EscalationRequest",
     "Grant",
     "Outcome",
@@ -30,5 +32,4 @@ __all__ = [
     "Revoked",
     "Scope",
     "arguments_digest",
-    "closing_numbers",
 ]

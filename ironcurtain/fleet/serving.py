@@ -226,8 +226,8 @@ class _Forwarding(Resource):
             _finish(request, sorted(info["number"] for info in snapshots(self._home)))
             return
         headers = Headers()
-        for name, value in wire.principal_headers(who).items():
-            headers.addRawHeader(name, value)
+        for field, text in wire.principal_headers(who).items():
+            headers.addRawHeader(field, text)
         body = FileBodyProducer(request.content) if request.method == b"POST" else None
         asked = self._agent.request(request.method, b"http://ironcurtain" + request.uri, headers, body)
         request.notifyFinish().addErrback(lambda _: asked.cancel())

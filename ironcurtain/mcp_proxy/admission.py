@@ -16,11 +16,12 @@ from twisted.logger import Logger
 
 from ironcurtain.audit import AuditLog
 from ironcurtain.errors import AuditUnavailable, NotAllowed
-from ironcurtain.escalation import Answer, EscalationQueue, EscalationRequest, Scope, arguments_digest
+from ironcurtain.escalation import Answer, EscalationRequest, Scope, arguments_digest
 from ironcurtain.escalation.forms import Form
 from ironcurtain.escalation.grant import Binding
 from ironcurtain.escalation.model import ApprovalAdded, AutomaticCall, Change, Closed, Revoked
 from ironcurtain.escalation.permission import make_scope
+from ironcurtain.escalation.queue import EscalationQueue
 from ironcurtain.mcp_proxy.calls import CallDecided, CallEvent, CallFinished, CallRaised
 from ironcurtain.mcp_proxy.catalogue import ToolDefinition
 from ironcurtain.mcp_proxy.overwriting import change

@@ -16,8 +16,8 @@ from twisted.logger import Logger
 
 from ironcurtain.audit import AuditLog
 from ironcurtain.errors import Unavailable
-from ironcurtain.escalation import EscalationQueue
 from ironcurtain.escalation.model import Change, Revoked
+from ironcurtain.escalation.queue import EscalationQueue
 from ironcurtain.http.upstream_proxies import UpstreamProxies
 from ironcurtain.mcp_proxy.admission import CallAdmission
 from ironcurtain.mcp_proxy.backends import Backends

@@ -16,7 +16,7 @@ from ironcurtain.accounts.limits import AccountLimits
 from ironcurtain.approver.trusted_input import TrustedInput
 from ironcurtain.audit import AuditLog
 from ironcurtain.audit.log import InThread
-from ironcurtain.escalation import EscalationQueue
+from ironcurtain.escalation.queue import EscalationQueue
 from ironcurtain.escalation.watcher import DirectoryWatcher
 from ironcurtain.home.layout import Home
 from ironcurtain.home.sections import Telemetry

@@ -15,7 +15,7 @@ from ironcurtain.approver.trusted_input import TrustedInput
 from ironcurtain.audit import AuditLog
 from ironcurtain.audit.chain import timestamp
 from ironcurtain.errors import AuditUnavailable, IronCurtainError
-from ironcurtain.escalation import EscalationQueue
+from ironcurtain.escalation.queue import EscalationQueue
 from ironcurtain.escalation.rendezvous import Rendezvous
 from ironcurtain.files.locks import FileLock
 from ironcurtain.home.layout import Home, account_directory, private_directory

@@ -10,7 +10,7 @@ from twisted.internet.defer import maybeDeferred, succeed
 
 from ironcurtain.approver.trusted_input import InputSource, TrustedInput
 from ironcurtain.audit import AuditLog
-from ironcurtain.escalation import EscalationQueue
+from ironcurtain.escalation.queue import EscalationQueue
 from ironcurtain.process.accounts import Account
 from ironcurtain.services.lifecycle import Lifecycle, started
 from ironcurtain.session import events

@@ -9,7 +9,7 @@ import msgspec
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
 
-from ironcurtain.escalation import EscalationQueue
+from ironcurtain.escalation.queue import EscalationQueue
 from ironcurtain.policy.verdict import Reversal
 from ironcurtain.shell.consequences import changed_places
 from ironcurtain.shell.messages import Message, ProposedStep

@@ -24,7 +24,7 @@ from ironcurtain.container.engine import Engine
 from ironcurtain.container.image_plans import Basis
 from ironcurtain.container_agent.kind import ContainerKind
 from ironcurtain.errors import IronCurtainError
-from ironcurtain.escalation import closing_numbers
+from ironcurtain.escalation.queue import closing_numbers
 from ironcurtain.escalation.watcher import DirectoryWatcher
 from ironcurtain.home.container_section import ContainerSettings
 from ironcurtain.home.layout import Home

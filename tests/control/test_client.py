@@ -17,7 +17,7 @@ from twisted.trial.unittest import SynchronousTestCase, TestCase
 
 from ironcurtain.control import owners as owners_module
 from ironcurtain.control.client import ControlClient, _Events
-from ironcurtain.control.owners import Owners
+from ironcurtain.control.reactor_owners import ReactorOwners
 from ironcurtain.control.server import listen
 from ironcurtain.control.wire import RemoteError
 from ironcurtain.errors import NotFound, SessionError, Unavailable
@@ -308,7 +308,7 @@ class OwnersTests(TestCase):
         core = world.agents[0].core
         assert core is not None
         core.escalations.ask(make_request(core))
-        owners = Owners(reactor, world.home)
+        owners = ReactorOwners(reactor, world.home)
         self.assertEqual([info.id for info in await owners.sessions()], [session.id])
         (view,) = await owners.escalations()
         client, again = await owners.of_escalation(view.number)
@@ -339,7 +339,7 @@ class OwnersTests(TestCase):
             world.next_agent = PlainAgent(pause=pause)
             starting.append(Deferred.fromCoroutine(world.manager.create(request())))
         os.link(home.daemon_socket, home.owner_socket(dead_pid()))
-        owners = Owners(reactor, home)
+        owners = ReactorOwners(reactor, home)
         found = [(info.number, info.state) for info in await owners.sessions()]
         self.assertEqual(found, [(1, "initializing"), (2, "initializing")])
         for number, start in enumerate(starting, 1):
@@ -360,10 +360,10 @@ class OwnersTests(TestCase):
             await listen(reactor, world.home.daemon_socket, Operations(world.manager)),
             await listen(reactor, world.home.owner_socket(os.getpid()), Operations(other.manager)),
         ]
-        client, _ = await Owners(reactor, world.home).of_session("1")
+        client, _ = await ReactorOwners(reactor, world.home).of_session("1")
         self.assertEqual((await client.session(1)).state, "closed")
         await other.manager.create(SessionRequest("", resume=session.id))
-        client, _ = await Owners(reactor, world.home).of_session("1")
+        client, _ = await ReactorOwners(reactor, world.home).of_session("1")
         self.assertEqual((await client.session(1)).state, "ready")
         for closing, port in zip((world, other), ports, strict=True):
             await closing.manager.stop("the end")

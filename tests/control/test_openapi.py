@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.control import client, server, wire
+from ironcurtain.control import calls, server, wire
 from ironcurtain.operations.model import EscalationView, PermissionView, Reloaded
 from ironcurtain.session.events import Stamped
 from ironcurtain.session.model import SessionInfo, Ticket, Turn
@@ -26,7 +26,7 @@ SCHEMAS = "  schemas:\n"
 TRAVELLING = (
     SessionInfo,
     Turn,
-    client._Reply,
+    calls._Reply,
     EscalationView,
     PermissionView,
     Stamped,

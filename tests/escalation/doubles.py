@@ -11,9 +11,9 @@ from typing import Any
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.task import Clock
 
-from ironcurtain.escalation import EscalationQueue, EscalationRequest, Scope, arguments_digest, closing_numbers
+from ironcurtain.escalation import EscalationRequest, Scope, arguments_digest
 from ironcurtain.escalation.permission import Location
-from ironcurtain.escalation.queue import LIMIT
+from ironcurtain.escalation.queue import LIMIT, EscalationQueue, closing_numbers
 
 TIMEOUT = 300.0
 """Seconds that a person has."""

@@ -22,8 +22,9 @@ from twisted.internet.task import deferLater
 from twisted.python.failure import Failure
 
 from ironcurtain.audit import AuditLog
-from ironcurtain.escalation import Escalation, EscalationQueue, Outcome, closing_numbers
+from ironcurtain.escalation import Escalation, Outcome
 from ironcurtain.escalation.model import Change, Raised
+from ironcurtain.escalation.queue import EscalationQueue, closing_numbers
 from ironcurtain.http.upstream_proxies import UpstreamProxies
 from ironcurtain.jsonrpc.framing import Framer
 from ironcurtain.mcp_proxy.calls import CallEvent

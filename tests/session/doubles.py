@@ -11,7 +11,8 @@ from twisted.internet.interfaces import IProtocolFactory
 from twisted.internet.task import Clock
 
 from ironcurtain.errors import AccountLimitReached, SessionError
-from ironcurtain.escalation import EscalationRequest, Scope, arguments_digest, closing_numbers
+from ironcurtain.escalation import EscalationRequest, Scope, arguments_digest
+from ironcurtain.escalation.queue import closing_numbers
 from ironcurtain.escalation.watcher import DirectoryWatcher
 from ironcurtain.home.layout import Home
 from ironcurtain.home.settings import Settings

@@ -13,7 +13,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from ironcurtain.audit import AuditLog
 from ironcurtain.audit.log import InThread
 from ironcurtain.command_rules import Risk
-from ironcurtain.escalation import EscalationQueue, closing_numbers
+from ironcurtain.escalation.queue import EscalationQueue, closing_numbers
 from ironcurtain.mcp_proxy.admission import CallAdmission
 from ironcurtain.mcp_proxy.catalogue import ToolDefinition
 from ironcurtain.policy import Decision, Verdict
