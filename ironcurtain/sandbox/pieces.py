@@ -31,10 +31,15 @@ def all_names(protected: Iterable[str]) -> frozenset[str]:
     :param protected: absolute paths, which need not exist.
     :returns: their names without symbolic links in them: that of the path itself, and of what it leads to.
     """
-    found = set[str]()
+    found, real = set[str](), dict[str, str]()
     for path in map(os.path.normpath, protected):
         above, name = os.path.split(path)
-        found |= {os.path.join(os.path.realpath(above), name), os.path.realpath(path)}
+        if above not in real:  # hundreds of paths lie in a few directories, and a session looks several times
+            real[above] = os.path.realpath(above)
+        itself = os.path.join(real[above], name)
+        found.add(itself)
+        if os.path.islink(itself):
+            found.add(os.path.realpath(itself))
     return frozenset(found)
 
 
