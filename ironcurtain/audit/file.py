@@ -23,7 +23,7 @@ class LogFile:
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self.path, self._name = path, os.fspath(path)
         self.fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         """For syncing; -1 when closed."""
         found = os.fstat(self.fd)
@@ -43,21 +43,19 @@ class LogFile:
 
     def write(self, data: bytes) -> None:
         """
-        Append, and check that the file is still as it was left.
+        Append. Call :meth:`check` before anything rests on it.
 
         :raises OSError: the data was not written completely.
-        :raises LogChanged: the file was changed.
         """
         written = os.write(self.fd, data)
         if written < len(data):
             raise OSError(errno.ENOSPC, "the disk is full")
         self._size += written
-        self.check()
 
     def check(self) -> None:
         """:raises LogChanged: the path names another file now or none, or the size is not what was written."""
         try:
-            named = os.lstat(self.path)
+            named = os.lstat(self._name)
         except OSError:
             raise LogChanged("it was removed or moved away while the session ran") from None
         if (named.st_dev, named.st_ino) != self._identity:

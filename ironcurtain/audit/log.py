@@ -143,6 +143,17 @@ class AuditLog:
             raise self._broken
         return self._record(kind, self._redacted(fields))
 
+    def append_outcome(self, kind: str, **fields: Any) -> None:
+        """
+        Write one record of what has happened already, and of which nothing follows. See :meth:`append`.
+
+        A change of the file by others is not looked for, which would take as long as writing: the next record that
+        precedes an effect does, and the next sync.
+        """
+        if self._broken is not None:
+            raise self._broken
+        self._record(kind, self._redacted(fields), check=False)
+
     def extend(self, records: Iterable[tuple[str, dict[str, Any]]]) -> int:
         """
         Write several records with one ``write``; see :meth:`append`.
@@ -166,14 +177,15 @@ class AuditLog:
         value = self._redactor.value
         return {name: each if name in UNREDACTED else value(each, TEXT_LIMIT) for name, each in fields.items()}
 
-    def _record(self, kind: str, fields: Mapping[str, Any]) -> int:
+    def _record(self, kind: str, fields: Mapping[str, Any], *, check: bool = True) -> int:
         time = chain.timestamp(self._now())
         line = chain.make_line(self._sequence + 1, time, kind, fields, self.head)
-        return self._append([line], time, kind in chain.SIGNED_AT_ONCE)
+        return self._append([line], time, kind in chain.SIGNED_AT_ONCE, check=check)
 
-    def _append(self, lines: list[bytes], time: str, at_once: bool) -> int:
+    def _append(self, lines: list[bytes], time: str, at_once: bool, *, check: bool = True) -> int:
         """
         :param at_once: whether a signature follows in any case.
+        :param check: whether to look for changes of the file by others.
         :returns: the number of the last of the lines.
         """
         sequence, signed = self._sequence + len(lines), None
@@ -182,7 +194,7 @@ class AuditLog:
             signed = self._key.sign(self._session, sequence, head, time)
             fields = {name: getattr(signed, name) for name in chain.CHECKPOINT_MEMBERS}
             lines = [*lines, chain.make_line(sequence + 1, time, chain.CHECKPOINT, fields, head)]
-        self._write(b"\n".join(lines) + b"\n")
+        self._write(b"\n".join(lines) + b"\n", check=check)
         self._sequence, self._last = sequence + (signed is not None), lines[-1]
         self._plan(signed)
         if signed is not None:
@@ -282,9 +294,11 @@ class AuditLog:
         fields |= {**self._writer(), "tornBytes": sum(map(len, torn)), "tornDigest": chain.torn_digest(torn)}
         self._record("recovered", fields)  # not redacted: a digest can look like a card number
 
-    def _write(self, data: bytes) -> None:
+    def _write(self, data: bytes, *, check: bool = True) -> None:
         try:
             self._file.write(data)
+            if check:
+                self._file.check()
         except LogChanged as e:
             self._set_broken(str(e))
         except OSError as e:

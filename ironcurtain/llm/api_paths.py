@@ -26,6 +26,8 @@ def request_path(base: str, path: str) -> str:
     :param base: path of the ``base_url``; may be empty.
     :param path: as the provider itself has it, with the version, and possibly a query: ``/v1/messages?beta=true``.
     """
+    if not base:
+        return path
     base = base.rstrip("/")
     versioned = _VERSIONED.fullmatch(path)
     if versioned is None:

@@ -34,6 +34,7 @@ _DROPPED = frozenset(
 """Response headers that are removed, besides those named in its ``Connection`` header."""
 
 _OK: Final = HTTPStatus.OK.value  # looking up and comparing enum members is slow in Python 3.11
+_TOO_MANY_REQUESTS: Final = HTTPStatus.TOO_MANY_REQUESTS.value
 _PHRASES = {status.value: status.phrase for status in HTTPStatus}
 _PLAIN: Final = frozenset(("identity",))
 _NONE: Final[list[str]] = []
@@ -162,7 +163,7 @@ class AnswerRelay:
         if not (self.may_be_encoded or _PLAIN.issuperset(words(named.get("content-encoding", _NONE)))):
             raise ProtocolViolation("http", "the answer is compressed although the request does not accept that")
         self._response, self.status = response, response.status
-        if response.status == HTTPStatus.TOO_MANY_REQUESTS:
+        if response.status == _TOO_MANY_REQUESTS:
             self.limit = ReachedLimit(response.fields)
         self._is_stream = any(map(_is_stream, words(named.get("content-type", _NONE))))
         self._chunked = not isinstance(response.framing, Counted)

@@ -217,7 +217,7 @@ class Exchange:
             why = f"the answer of {self._host} could not be understood: {e.detail}"
             self._failed(502, "provider-unreadable", why)
             return
-        if self._answer.status == HTTPStatus.UNAUTHORIZED and self._kept is not None and self._token is not None:
+        if self._kept is not None and self._answer.status == HTTPStatus.UNAUTHORIZED and self._token is not None:
             self._again(self._kept, self._token)
             return
         if self._answer.status:

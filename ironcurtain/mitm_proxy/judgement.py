@@ -68,6 +68,9 @@ HTTP_PORT: Final = 80
 HTTPS_PORT: Final = 443
 """Ports to omit from the Host header (RFC 9110 sections 4.2.1 and 4.2.2)."""
 
+_NAMES_NO_HEADER: Final = frozenset(("close", "keep-alive"))
+"""Words of a Connection header which say what becomes of the connection; a header Keep-Alive is dropped in any case."""
+
 ABSENT: Final = "not-needed"
 """Code of the response to a request that clients make and can do without: 404, and nobody is told."""
 
@@ -211,7 +214,9 @@ def _sort(headers: Fields, rule: ProviderRule) -> _Found:
             found.accounts.append(value)
         elif name in known:
             found.kept.append(header)
-        elif (what := role(name)) is HeaderRole.CONTENT_TYPE:
+        elif (what := role(name)) is HeaderRole.DROP:
+            continue
+        elif what is HeaderRole.CONTENT_TYPE:
             found.content_types.append(value)
             found.kept.append(header)
         elif what is HeaderRole.CONTENT_ENCODING:
@@ -231,7 +236,7 @@ def _sort(headers: Fields, rule: ProviderRule) -> _Found:
             found.unknown.append(name)
     if "upgrade" in connection:
         raise _Refused(426, "upgrade", "connections are not upgraded here: use HTTP/1.1 requests")
-    if connection:  # it names the hop-by-hop headers
+    if not _NAMES_NO_HEADER.issuperset(connection):  # it names the hop-by-hop headers
         found.kept = [header for header in found.kept if header[0] not in connection]
         found.unknown = [name for name in found.unknown if name not in connection]
     return found

@@ -16,6 +16,9 @@ from ironcurtain.errors import AuditUnavailable
 from ironcurtain.llm.model import TokenUsage
 from ironcurtain.network.refusal_records import RefusalRecords
 
+_OK: Final = HTTPStatus.OK.value  # looking up and comparing enum members is slow in Python 3.11
+_BAD_REQUEST: Final = HTTPStatus.BAD_REQUEST.value
+
 # These are created for each request, and creating a frozen dataclass takes six times as long as a named tuple.
 
 
@@ -108,10 +111,11 @@ class Troubles:
         :param wait: until when a limit is reached, for people; empty if unknown.
         :returns: a message for the user; empty if there is nothing new to report.
         """
+        if _OK <= status < _BAD_REQUEST and not fault:
+            self._reported.clear()
+            return ""
         text = fault or self._words(status, wait)
         if not text:
-            if HTTPStatus.OK <= status < HTTPStatus.BAD_REQUEST:
-                self._reported.clear()
             return ""
         kind = 0 if fault else status
         if kind in self._reported:
@@ -235,7 +239,7 @@ class Recorder:
     def response(self, response: ProxiedResponse) -> None:
         """Record the outcome of a request. If that fails, the audit log reports it, and no further request is made."""
         try:
-            self._audit.append("model-response", **_fields(response))
+            self._audit.append_outcome("model-response", **_fields(response))
         except AuditUnavailable as e:
             self.log.error("{error}", error=e)
         self._events(response)

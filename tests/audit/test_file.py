@@ -7,7 +7,8 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.audit import AuditLog
+from ironcurtain.audit import AuditLog, chain
+from ironcurtain.audit.log import SYNC_SECONDS
 from ironcurtain.errors import AuditUnavailable
 from ironcurtain.secrets.redaction import Redactor
 from tests.audit.doubles import ManualThread, scratch
@@ -70,6 +71,30 @@ class ChangedFileTests(SynchronousTestCase):
         self.path.unlink()
         with self.assertRaisesRegex(AuditUnavailable, "removed"):
             self.log.append("call")
+
+    def test_record_after_an_outcome_notices_it(self) -> None:
+        self.path.unlink()
+        self.log.append_outcome("response")
+        with self.assertRaisesRegex(AuditUnavailable, "removed"):
+            self.log.append("call")
+
+    def test_sync_after_an_outcome_notices_it(self) -> None:
+        self.log.append_outcome("response")
+        os.truncate(self.path, 20)
+        self.clock.advance(SYNC_SECONDS)
+        self.thread.run()
+        self.assertIn("has cut it", self.told[0])
+        with self.assertRaisesRegex(AuditUnavailable, "has cut it"):
+            self.log.append_outcome("response")
+
+    def test_outcome_is_a_record_like_others(self) -> None:
+        self.log.append("call")
+        self.log.append_outcome("response", secret="sk-ant-api03-" + "a" * 40)
+        self.log.append("call")
+        lines = self.path.read_bytes().splitlines(keepends=True)
+        report = chain.verify(lines)
+        self.assertEqual((report.intact, report.records), (True, 4))
+        self.assertNotIn(b"a" * 40, lines[2])
 
     def test_a_hard_link_is_no_change(self) -> None:
         os.link(self.path, self.path.with_name("backup"))
