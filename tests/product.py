@@ -105,6 +105,23 @@ class Product:
         self._started.append(process)
         return process
 
+    def on_a_terminal(self, *words: str) -> str:
+        """:returns: what a command writes to a terminal of 24 rows, through a pager that stops nowhere."""
+        ours, theirs = os.openpty()
+        environ = {**self.environ, "PAGER": "cat", "TERM": "xterm", "LINES": "24", "COLUMNS": "80"}
+        process = subprocess.Popen(
+            self.command(*words), env=environ, cwd=self.project, stdin=theirs, stdout=theirs, stderr=subprocess.PIPE
+        )
+        os.close(theirs)
+        written = b""
+        with suppress(OSError):  # it ends so once the other side is closed
+            while data := os.read(ours, 65536):
+                written += data
+        os.close(ours)
+        _, error = process.communicate()
+        assert process.returncode == 0, error
+        return written.decode().replace("\r\n", "\n")
+
     def twistd(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run twistd to its end: with a daemon, until that is up."""
         line = [str(Path(sys.executable).parent / "twistd"), *words]

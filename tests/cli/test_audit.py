@@ -45,6 +45,9 @@ class AuditTests(SynchronousTestCase):
         self.assertIn("the log ends at", cut.stdout)
         report = json.loads(product.run("audit", "verify", "--json").stdout)
         self.assertFalse(report["intact"])
+        log.write_text(written := '{"kind":"x\x1b]2;title\x07\x9b2J"}\n')  # as whoever can write the log might
+        self.assertEqual(product.run("audit", "show", "--json").stdout, written)
+        self.assertEqual(product.on_a_terminal("audit", "show", "--json"), repr(written)[1:-3] + "\n")
         os.replace(log, moved := product.person / "moved")
         log.symlink_to(moved)
         self.assertIn("symbolic link", product.run("audit", "verify").stdout)

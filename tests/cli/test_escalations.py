@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-
 from tests.cli.cases import ProductCase
 from tests.product import until
 
@@ -56,28 +53,12 @@ class LongCallTests(ProductCase):
         self.approved()
 
     def test_its_last_line_says_how_to_approve_exactly_this(self) -> None:
-        shown = self.on_a_terminal("escalations", "show", "1")
+        shown = self.product.on_a_terminal("escalations", "show", "1")
         self.assertIn("row 1000 of it", shown)
         self.assertIn("was not shown to you completely", self.refused())  # who knows how far it was read in the pager
         self.assertIn("other arguments", self.refused("--digest", "0" * 64))
         command = shown.rstrip().splitlines()[-1].removeprefix("to approve exactly this: ironcurtain approve 1 ")
         self.approved(*command.split())
-
-    def on_a_terminal(self, *words: str) -> str:
-        """:returns: what a command writes to a terminal of 24 rows, through a pager that stops nowhere."""
-        ours, theirs = os.openpty()
-        environ = {**self.product.environ, "PAGER": "cat", "TERM": "xterm", "LINES": "24", "COLUMNS": "80"}
-        process = subprocess.Popen(self.product.command(*words), env=environ, stdin=theirs, stdout=theirs)
-        os.close(theirs)
-        written = b""
-        try:
-            while data := os.read(ours, 65536):
-                written += data
-        except OSError:  # the other side is closed
-            pass
-        os.close(ours)
-        self.assertEqual(process.wait(), 0)
-        return written.decode().replace("\r\n", "\n")
 
     def test_all_are_denied_in_one_session(self) -> None:
         self.assertEqual(self.product.run("deny", "all", "--session", "99").returncode, 69)
