@@ -23,6 +23,15 @@ def new_key(path: Path, comment: str = "") -> None:
     subprocess.run(line, check=True)
 
 
+def ssh_command(key: Path, port: int, *words: str) -> list[str]:
+    """
+    :param words: more options.
+    :returns: the command line of a user's client, for a daemon on this machine.
+    """
+    options = ["-F", "/dev/null", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-q"]
+    return [program("ssh"), *options, "-o", "IdentitiesOnly=yes", "-i", str(key), "-p", str(port), *words, "localhost"]
+
+
 class SshDaemon:
     """
     Serves from now to the end of a test.
@@ -33,7 +42,6 @@ class SshDaemon:
     """
 
     def __init__(self, case: TestCase, product: Product, *roles: str) -> None:
-        program("ssh")
         self.keys = {role: product.person / f"key-{role}" for role in roles}
         for role, key in self.keys.items():
             new_key(key, role)
@@ -51,6 +59,4 @@ class SshDaemon:
 
     def ssh(self, role: str, *words: str) -> list[str]:
         """:returns: the command line of a user's client; more words are options."""
-        options = ["-F", "/dev/null", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-q"]
-        key = ["-o", "IdentitiesOnly=yes", "-i", str(self.keys[role])]
-        return ["ssh", *options, *key, "-p", str(self._port), *words, "localhost"]
+        return ssh_command(self.keys[role], self._port, *words)

@@ -20,6 +20,7 @@ from ironcurtain.fleet.tasks import Task
 from tests.fleet.hosts import ME, Host
 from tests.ports import free_port
 from tests.product import wait_until
+from tests.ssh_daemon import new_key, ssh_command
 
 NEWLINE = b"\n"
 
@@ -48,7 +49,7 @@ class FleetTests(SynchronousTestCase):
         self.server = subprocess.Popen([program, "-c", self.files], stderr=subprocess.DEVNULL)
 
     def join(self, *roles: str) -> None:
-        self.build.fleet("join", "../build-3.join", "--person", f"{ME}={','.join(roles)}")
+        self.build.fleet("join", "../build-3.join", "--person", f"{ME}={','.join(roles)}", "--person", "ada=view")
         self.laptop.fleet("trust", "build-3", self.build.fleet("key").strip(), "--person", f"{ME}=view")
         self.serve()
         self.laptop.begin()
@@ -172,6 +173,7 @@ class FleetTests(SynchronousTestCase):
         session.communicate()
 
     def test_who_may_only_look_decides_nothing(self) -> None:
+        ada = self.let_in("ada")
         self.join("view")
         session = self.ask()
         wait_until(self.waiting)
@@ -183,6 +185,20 @@ class FleetTests(SynchronousTestCase):
         self.assertIn("fleet.trust does not name other", self.laptop.product.run("start", "--on", "other", "x").stderr)
         self.build.product.run("deny", "1")
         session.communicate()
+        wait_until(lambda: self.laptop.witnesses(self.build))
+        report = subprocess.run([*ada, "report build-3/1"], capture_output=True, text=True, check=False)
+        self.assertEqual(report.returncode, 0, report.stdout)
+        self.assertIn("Session build-3/1: ", report.stdout)
+        self.assertRegex(report.stdout, r"denied +local:\w+")
+
+    def let_in(self, name: str) -> list[str]:
+        """:returns: the command line with which somebody reaches the daemon of laptop, once it runs, over SSH."""
+        key, port = self.laptop.product.person / "key", free_port()
+        new_key(key, name)
+        added = self.laptop.product.run("ssh", "add-key", "--roles", "view", f"{key}.pub")
+        self.assertEqual(added.returncode, 0, added.stderr)
+        self.laptop.product.environ["IRONCURTAIN_SSH_PORT"] = str(port)
+        return ssh_command(key, port)
 
     def test_without_the_server_each_host_works_alone(self) -> None:
         self.join("view", "approve")
