@@ -113,5 +113,6 @@ def _asked(view: EscalationView, form: Form) -> tuple[Act, dict[str, Any]]:
         if reply.act is not Act.GO_ON:
             return reply.act, {}
         print_lines("\n".join(f"   {line}" for line in reply.lines[:-1]))
-    asked = "Did you open it?" if form.url else f"Send this to the server {one_line(view.server)}?"
+    what = "Send this to" if form.fields else "Agree to what is asked by"
+    asked = "Did you open it?" if form.url else f"{what} the server {one_line(view.server)}?"
     return (Act.SEND if confirmed(asked) else Act.LEAVE), dialogue.values

@@ -8,7 +8,7 @@ from ironcurtain.console.state import ConsoleState, Effect, Question, Send, Show
 from ironcurtain.escalation.forms import Form
 from ironcurtain.escalation.model import Outcome
 from ironcurtain.text.line_editing import edited
-from ironcurtain.view.forms import Act, FormDialogue
+from ironcurtain.view.forms import LEFT, Act, FormDialogue
 
 LINE_LIMIT = 4000
 """Maximum length in characters of a value."""
@@ -66,4 +66,4 @@ def _go_on(state: ConsoleState, dialogue: FormDialogue, lines: list[str]) -> Con
 
 
 def _leave(state: ConsoleState) -> ConsoleState:
-    return replace(state, dialogue=None, prompt=None).with_message("nothing was sent: it waits on")
+    return replace(state, dialogue=None, prompt=None).with_message(LEFT)

@@ -10,11 +10,13 @@ from ironcurtain.console.details import LEAST_WIDTH, Details, Text
 from ironcurtain.console.rows import empty, row
 from ironcurtain.console.state import ConsoleState, Question, Section, Shown, ShownEscalation, key_of
 from ironcurtain.escalation.decision_keys import Page
+from ironcurtain.escalation.model import Outcome
 from ironcurtain.operations.model import EscalationView
 from ironcurtain.text.columns import Line, Span, brief_rows, cells, clip, cut, cut_left, pad, unstyled, wrap
 from ironcurtain.text.display import one_line, time_of_day
 from ironcurtain.view.commands import key_lines
 from ironcurtain.view.escalations import tool_name
+from ironcurtain.view.forms import sending_words
 from ironcurtain.view.sessions import session_lines
 
 WIDE = 132
@@ -157,8 +159,10 @@ def _offered(state: ConsoleState) -> list[tuple[str, str]]:
 
 def _asked(state: ConsoleState, question: Question, columns: int) -> list[Line]:
     """:returns: all that would be decided, at any length: a question that does not fit cannot be answered."""
-    verbs = {"approved": "Approve", "answered": "Send to the server what you entered for"}
-    verb, chosen, scope = verbs.get(question.outcome, "Deny"), state.escalation, list[str]()
+    chosen, scope = state.escalation, list[str]()
+    verb = "Approve" if question.outcome is Outcome.APPROVED else "Deny"
+    if question.outcome is Outcome.ANSWERED and chosen is not None and chosen.form is not None:
+        verb = sending_words(chosen.form)
     what = ", ".join(str(key.number) for key in question.keys)
     if question.every:
         which = "that you read" if verb == "Approve" else "that wait"

@@ -9,7 +9,7 @@ from ironcurtain.operations.model import EscalationView
 from ironcurtain.session.model import SessionInfo
 from ironcurtain.text.columns import Line, Span, Style, cells, cut, cut_left, pad
 from ironcurtain.text.display import left, one_line, time_of_day
-from ironcurtain.view.arguments import distinguishing
+from ironcurtain.view.arguments import BRIEF, distinguishing
 from ironcurtain.view.escalations import NAME_LIMIT, outcome_words, tool_name
 from ironcurtain.view.sessions import age
 
@@ -95,6 +95,8 @@ def _escalation(each: EscalationView, peers: Sequence[EscalationView], width: in
         begin += f"{len(each.approved_by)}/{each.approvals} approvals  "
     if each.calls > 1 and not each.outcome:
         begin += f"{each.calls} times  "
+    if each.form is not None:
+        return cut(begin + one_line(f"{each.form.host} {each.form.message}".lstrip(), BRIEF), width)
     others = [
         peer.arguments
         for peer in peers

@@ -11,7 +11,10 @@ from ironcurtain.view.escalations import Question, approvals_words, question, to
 from ironcurtain.view.look import Signs
 
 LINES = 14
-"""Maximum number of lines for a call's arguments. With the rest of the banner it is about 20, which fits 80x24."""
+"""Maximum number of lines for a call's arguments, if they are whole in them."""
+
+PART_LINES = 6
+"""Number of lines for arguments that have to be opened; with all else, such a banner fits 80x24."""
 
 CHANGE_LINES = 6
 """Maximum number of lines of a change of a file; the arguments have all of it."""
@@ -50,8 +53,8 @@ def banner(asked: EscalationRaised, now: float, width: int, signs: Signs) -> Ban
     if asked.omitted:
         lines = [_warning(f"arguments of {asked.omitted:,} bytes, too long to show here")]
     else:
-        more = _warning(f"and {len(shown.asked) - LINES + 1:,} more lines")
-        lines = shortened(shown.asked, LINES, more)
+        most = LINES if len(shown.asked) <= LINES else PART_LINES
+        lines = shortened(shown.asked, most, _warning(f"and {len(shown.asked) - most + 1:,} more lines"))
     lines += [clip(line, room) for line in shown.change]
     if asked.calls > 1:
         lines.append(_warning(f"{asked.calls} equal calls"))
@@ -60,12 +63,11 @@ def banner(asked: EscalationRaised, now: float, width: int, signs: Signs) -> Ban
     said = brief_rows(why(asked), room, _reason_lines(shown), signs.rest)
     said += [cut(shown.undo, room, signs.rest)] if shown.undo else []
     kept = list(wrap(f"/approve {asked.number} keep: stop asking about {one_line(asked.scope)}", room))
-    if asked.scope and len(kept) <= SCOPE_LINES:
-        said += kept
-    elif asked.scope:
-        said += wrap(f"/approve {asked.number} keep: /show {asked.number} says for what", room)
+    if asked.scope and whole:
+        elsewhere = f"/approve {asked.number} keep: /show {asked.number} says for what"
+        said += kept if len(kept) <= SCOPE_LINES else wrap(elsewhere, room)
     lines += [(), *((Span(text, "dim"),) for text in said)]
-    look = () if whole else (Span(f"/show {asked.number}", "key"), Span(", then ", "warn"))
+    look = () if whole or asked.form is not None else (Span(f"/show {asked.number}", "key"), Span(", then ", "warn"))
     answers = (
         Span(f"{signs.bottom}Type ", "warn"),
         *look,

@@ -54,7 +54,7 @@ class Usage(msgspec.Struct, frozen=True):
 
     :param form: as the help shows it: ``N`` stands for a number, other capitals for the rest of the line, and what is
         in brackets can be left out.
-    :param help: what it does.
+    :param help: what it does; empty: the help of another one says it.
     """
 
     form: str
@@ -84,8 +84,7 @@ class Usage(msgspec.Struct, frozen=True):
 
 _KEEP = Usage("/approve N keep", "approve it, and stop asking about such calls")
 _PERMISSIONS = Usage("/permissions", "the kept approvals; /revoke N ends one")
-_REVOKE = Usage("/revoke N", "revoke the kept approval of escalation N")
-_HELP = Usage("/help", "this list")
+_REVOKE, _HELP = Usage("/revoke N", ""), Usage("/help", "")
 
 CONSOLE = (
     Usage("/approve N", "approve escalation N"),
@@ -117,9 +116,9 @@ AGENT_COMMANDS = (
 
 CONVERSATION = (
     Usage("/approve [N]", "approve a waiting call, once, exactly as it was shown"),
-    Usage("/deny [N]", "deny a waiting call"),
+    Usage("/deny [N]", "deny a waiting call; /deny all denies all of this session"),
     Usage("/show [N]", "show a waiting call completely, before you approve it"),
-    Usage("/deny all", "deny all waiting calls of this session"),
+    Usage("/deny all", ""),
     _KEEP,
     Usage("/answer [N] [VALUES]", "fill in a form: field by field, or with NAME=VALUE ..."),
     *AGENT_COMMANDS,
@@ -130,13 +129,13 @@ CONVERSATION = (
     Usage("/history", "the messages and answers so far"),
     _PERMISSIONS,
     _REVOKE,
-    Usage("/status", "the agent, its model and workspace, and what it used so far"),
+    Usage("/status", "the agent, its model and workspace, and what it used"),
     Usage("/logs", "where the logs are, and the last lines of one"),
     _HELP,
     Usage("/stop", "end this session; its calls that wait are withdrawn"),
     Usage("/detach", "leave; it continues, and 'ironcurtain attach' joins it"),
-    Usage("/quit", "leave; Ctrl-D on an empty line does the same"),
-    Usage("/exit", "leave"),
+    Usage("/quit", "leave, as do /exit and Ctrl-D on an empty line"),
+    Usage("/exit", ""),
 )
 """The commands of a conversation."""
 
@@ -175,6 +174,6 @@ def help_lines(usages: Iterable[Usage], width: int) -> list[Line]:
     """
     lines: list[Line] = []
     for usage in usages:
-        for index, part in enumerate(wrap(usage.help, width - HELP_COLUMNS)):
+        for index, part in enumerate(wrap(usage.help, width - HELP_COLUMNS) if usage.help else ()):
             lines.append((Span(f"{'' if index else usage.form:<{HELP_COLUMNS}}", "key"), Span(part)))
     return lines

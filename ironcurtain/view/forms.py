@@ -42,12 +42,14 @@ def form_rows(form: Form, width: int) -> Iterator[str]:
             yield f"{mark}{part}"
 
 
-def field_words(asked: Field) -> str:
-    """:returns: what fits a field, and whether it is required."""
-    if asked.kind in _KINDS:
-        words = _KINDS[asked.kind]
-    else:
-        words = "one of the choices" if asked.kind == "choice" else "any of the choices, with commas between them"
+def field_words(asked: Field, choices: str = "the choices") -> str:
+    """
+    :param choices: what there is to choose.
+    :returns: what fits a field, and whether it is required.
+    """
+    words = _KINDS.get(asked.kind) or f"one of {choices}"
+    if asked.kind == "choices":
+        words = f"any of {choices}, with commas between them"
     words += _bounds(asked)
     if asked.format:
         words += f", {one_line(asked.format, BRIEF)}"
@@ -55,6 +57,13 @@ def field_words(asked: Field) -> str:
         words += f", like {one_line(asked.pattern)}"
     words += ", required" if asked.required and asked.default is None else ""
     return words + (f", by default {value_words(asked.default)}" if asked.default is not None else "")
+
+
+def sending_words(form: Form) -> str:
+    """:returns: what is done by sending a form, before its number and name."""
+    if form.url:
+        return "Tell the server that you opened the address of"
+    return "Send to the server what you entered for" if form.fields else "Tell the server that you agree to"
 
 
 def value_words(value: Any) -> str:
@@ -93,8 +102,17 @@ def _bounds(asked: Field) -> str:
     return "" if asked.most is None else f", at most {asked.most:g}{unit}"
 
 
-HELP = "an empty line is the default, or nothing; /back: the field before; /decline or /cancel tell the server; /later"
+OTHERWISE = "/decline or /cancel tell the server; /later"
+"""What can be entered in place of a confirmation."""
+
+HELP = f"an empty line is the default, or nothing; /back: the field before; {OTHERWISE}"
 """What can be entered in place of a value."""
+
+LEFT = "nothing was sent: it waits on"
+"""What is said of a form that is left."""
+
+CHOICES = 60
+"""Maximum number of characters of a field's choices when it is asked for; the form has all of them."""
 
 
 class Act(Enum):
@@ -142,14 +160,17 @@ class FormDialogue:
     @property
     def prompt(self) -> str:
         """What is asked next, on one line."""
-        filling = self._filling
+        filling, form = self._filling, self._filling.form
         if (asked := filling.current) is None:
-            return "type yes once you have opened it" if filling.form.url else "type yes to send this"
-        return f"{filling.at + 1} of {len(filling.form.fields)}: {one_line(asked.title or asked.name, BRIEF)}"
+            agreed = "to send this" if form.fields else "to agree"
+            return f"type yes {'once you have opened it' if form.url else agreed}"
+        words = field_words(asked, one_line(", ".join(choice.value for choice in asked.choices), CHOICES))
+        name = one_line(asked.title or asked.name, BRIEF)
+        return f"{filling.at + 1} of {len(form.fields)}: {name} ({words})"
 
     def begin(self) -> list[str]:
         """:returns: the lines before the first field."""
-        return [HELP, self.prompt]
+        return [OTHERWISE if self.complete else HELP, self.prompt]
 
     def enter(self, line: str) -> Reply:
         """Take a line: a value, a command, or the confirmation."""

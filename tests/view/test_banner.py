@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from ironcurtain.session.events import EscalationRaised
 from ironcurtain.text.columns import cells, unstyled
 from ironcurtain.text.display import one_line, paragraphs
-from ironcurtain.view.banner import LINES, SCOPE_LINES, banner
+from ironcurtain.view.banner import PART_LINES, SCOPE_LINES, banner
 from ironcurtain.view.look import ASCII, UNICODE
 from tests.view.strategies import arguments, harmful, nasty
 
@@ -97,8 +97,20 @@ class BannerTests(SynchronousTestCase):
 
     def test_arguments_are_cut_and_what_is_left_out_is_counted(self) -> None:
         lines = lines_of(arguments={"path": "/x", "content": "\n".join(map(str, range(1000)))})
-        self.assertEqual(len(lines), LINES + 5)
-        self.assertEqual((lines[3], lines[LINES]), ("| content: 3,889 characters", "| and 990 more lines"))
+        self.assertEqual(len(lines), PART_LINES + 5)
+        self.assertEqual((lines[3], lines[PART_LINES]), ("| content: 3,889 characters", "| and 998 more lines"))
+
+    def test_call_that_has_to_be_opened_fits_a_small_screen(self) -> None:
+        content = "\n".join(map(str, range(1000)))
+        asked = pending(
+            arguments={"path": "/x", "content": content},
+            diff=f"--- /x\n+++ /x\n{content}",
+            reason="because " * 60,
+            scope="filesystem.write_file in /" + "x/" * 90,
+        )
+        lines = banner(asked, 0, 79, ASCII).lines
+        self.assertLessEqual(len(lines), 20)  # of 24, with a line above and below, status and input
+        self.assertNotIn("keep", "".join(map(unstyled, lines)))
 
     def test_equal_calls_are_counted(self) -> None:
         self.assertIn("| 4 equal calls", lines_of(calls=4))

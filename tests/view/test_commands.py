@@ -77,6 +77,11 @@ class ParseTests(SynchronousTestCase):
     def test_help_fits_and_names_every_command(self) -> None:
         for usages in (CONSOLE, CONVERSATION):
             lines = [unstyled(line) for line in help_lines(usages, 79)]
+            shown = "\n".join(lines)
             for usage in usages:
-                self.assertTrue(any(line.startswith(f"{usage.form} ") for line in lines), usage.form)
+                form = usage.form if usage.help else f"/{usage.word}"
+                self.assertTrue(form in shown or form == "/help", form)
             self.assertLess(max(map(cells, lines)), 80)
+
+    def test_help_of_a_conversation_fits_a_small_screen(self) -> None:
+        self.assertLessEqual(len(help_lines(CONVERSATION, 79)), 19)  # of 24, with a line below, status and input

@@ -10,7 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from ironcurtain.escalation.form_values import Choice, Field
 from ironcurtain.escalation.forms import Form
 from ironcurtain.view.escalations import how_to_approve, listing
-from ironcurtain.view.forms import WARNING, FormDialogue, form_lines, form_rows
+from ironcurtain.view.forms import OTHERWISE, WARNING, FormDialogue, form_lines, form_rows, sending_words
 from tests.text.visible import invisible
 from tests.view.test_escalations import VIEW
 
@@ -87,10 +87,22 @@ class FormLinesTests(SynchronousTestCase):
 
     def test_filling_names_the_field_and_what_was_entered(self) -> None:
         dialogue = FormDialogue(1, "d", FORM)
-        self.assertEqual(dialogue.prompt, "1 of 6: Your name")
+        self.assertEqual(dialogue.prompt, "1 of 6: Your name (text, 2 to 9 characters, required)")
         said = [dialogue.enter(text).lines for text in ("Ada\u202e", "", "", "2", "", "yes")][-1]
         self.assertEqual(said[:-1], ["name = Ada\\u202e", "age = 36", "color = green", "tags = red", "sure = yes"])
         self.assertEqual((dialogue.prompt, said[-1]), ("type yes to send this", "type yes to send this"))
+
+    def test_choices_are_named_where_they_are_asked_for(self) -> None:
+        dialogue = FormDialogue(1, "d", FORM)
+        prompts = [dialogue.enter(text).lines[-1] for text in ("Ada", "", "", "2")]
+        self.assertEqual(prompts[2], "4 of 6: color (one of red, green)")
+        tags = "5 of 6: tags (any of red, green, with commas between them, at most 1 of them, by default red)"
+        self.assertEqual(prompts[3], tags)
+
+    def test_form_without_fields_is_agreed_to(self) -> None:
+        dialogue = FormDialogue(1, "d", Form(message="Go on?"))
+        self.assertEqual(dialogue.begin(), [OTHERWISE, "type yes to agree"])
+        self.assertEqual(sending_words(Form(message="Go on?")), "Tell the server that you agree to")
 
     def test_list_shows_the_form_and_how_to_answer(self) -> None:
         view = msgspec.structs.replace(VIEW, form=FORM, tool="elicitation/create")

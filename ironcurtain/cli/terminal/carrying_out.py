@@ -19,7 +19,7 @@ from ironcurtain.operations.api import SessionApi
 from ironcurtain.operations.operations import LOOK
 from ironcurtain.view.commands import Command
 from ironcurtain.view.escalations import LIST_LIMIT, whole_lines
-from ironcurtain.view.forms import Act, FormDialogue
+from ironcurtain.view.forms import LEFT, Act, FormDialogue
 
 
 class Commands:
@@ -50,6 +50,14 @@ class Commands:
     def filling(self) -> bool:
         """Whether lines belong to a form, so that no value is taken for a message to the agent."""
         return self._form is not None
+
+    def leave_form(self) -> bool:
+        """:returns: whether a form was being filled in that waits; it waits on."""
+        form, self._form = self._form, None
+        if form is None or form.number not in self.waiting:
+            return False
+        self._printer.note(LEFT)
+        return True
 
     async def carry_out(self, command: Command | str, began: float) -> None:
         """
@@ -109,11 +117,11 @@ class Commands:
             self._printer.note(said)
         if act is Act.GO_ON:
             return
-        self._form = None
         if act is Act.LEAVE:
-            self._printer.note("it waits on")
-        else:
-            await self._finish(form, act)
+            self.leave_form()
+            return
+        self._form = None
+        await self._finish(form, act)
 
     async def _finish(self, form: FormDialogue, act: Act) -> None:
         self._decided.add(form.number)

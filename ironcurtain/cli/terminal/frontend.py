@@ -163,7 +163,12 @@ class FrontEnd:
         return 1 if self._exit.cause is _Cause.LOST else status
 
     def interrupt(self) -> None:
-        """Ctrl-C or SIGINT: cancel the message; the second time within 2 seconds, or for a single task, leave."""
+        """
+        Ctrl-C or SIGINT: leave the form that is filled in, else cancel the message; the second time within 2 seconds,
+        or for a single task, leave.
+        """
+        if self._commands.leave_form():
+            return
         if self._exit.is_again():
             self._leave(130)
         elif self._working:

@@ -58,6 +58,15 @@ class AnsweringTests(FrontEndCase):
         self.type("/answer 5 name='Ada L'")
         self.assertEqual(self.session.answers, [(5, {"name": "Ada L"}, "digest-5")])
 
+    def test_ctrl_c_leaves_the_form_and_not_the_message(self) -> None:
+        self.type("/answer 5")
+        self.front.interrupt()
+        self.draw()
+        self.assertTrue(self.surface.text.endswith("nothing was sent: it waits on"), self.surface.text)
+        self.front.interrupt()
+        self.draw()
+        self.assertIn("press Ctrl-C again to leave", self.surface.text)
+
     def test_line_for_a_form_that_closed_meanwhile_reaches_nobody(self) -> None:
         self.type("/answer 5")
         self.session.close_escalation(5, "expired")
