@@ -22,7 +22,7 @@ from ironcurtain.cli.review import review_of
 from ironcurtain.cli.run import run
 from ironcurtain.cli.terminal import FrontEnd, Left
 from ironcurtain.cli.undoing import proposer
-from ironcurtain.cli.viewing import come_back, say_that_it_goes_on
+from ironcurtain.cli.viewing import come_back, say_how_to_resume, say_that_it_goes_on
 from ironcurtain.errors import IronCurtainError, StaleDecision
 from ironcurtain.escalation import Outcome
 from ironcurtain.files.locks import is_held
@@ -100,14 +100,14 @@ class Play:
                 say_that_it_goes_on(info.number)
             else:
                 await review_session(reactor, self._home, info)
+                self._say_how_to_resume(info)
 
     async def _alone(self, reactor: Any) -> int:
         application = Application.alone(reactor, self._home, os.environ if self._environ is None else self._environ)
         await application.start()
-        paths = None
+        session = None
         try:
             session = await self._started(application)
-            paths = session.paths
             status = await self._talk(reactor, application.api, session.info)
             while self._detached:
                 if not await come_back(reactor, session):
@@ -117,8 +117,13 @@ class Play:
             return status
         finally:
             await to_its_end(application.stop("the command ends"))
-            if paths is not None:
-                review_of(paths)
+            if session is not None:
+                review_of(session.paths)
+                self._say_how_to_resume(session.info)
+
+    def _say_how_to_resume(self, info: SessionInfo) -> None:
+        if not self._request.task:  # else scripts would say it with each task
+            say_how_to_resume(info)
 
     async def _started(self, application: Application) -> Session:
         progress = ProgressDisplay(sys.stderr)

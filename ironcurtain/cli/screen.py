@@ -17,7 +17,7 @@ from ironcurtain.cli.placement import review_session, started_on
 from ironcurtain.cli.progress import ProgressDisplay, started_by
 from ironcurtain.cli.review import review_of
 from ironcurtain.cli.run import run
-from ironcurtain.cli.viewing import come_back, report_end, view, view_elsewhere
+from ironcurtain.cli.viewing import come_back, report_end, say_how_to_resume, view, view_elsewhere
 from ironcurtain.control.client import ControlClient
 from ironcurtain.errors import IronCurtainError
 from ironcurtain.home.layout import Home
@@ -72,16 +72,16 @@ class Screen:
     async def _alone(self, reactor: Any) -> int:
         application = Application.alone(reactor, self._home, os.environ)
         await application.start()
-        paths = None
+        session = None
         try:
             session = await self._started(application)
-            paths = session.paths
             print_lines(f"Session {session.number}, in this process. {KEYS}.", err=True)
             return await self._view(reactor, application, session)
         finally:
             await to_its_end(application.stop("the command ends"))
-            if paths is not None:
-                review_of(paths)
+            if session is not None:
+                review_of(session.paths)
+                say_how_to_resume(session.info)
 
     async def _started(self, application: Application) -> Session:
         progress = ProgressDisplay(sys.stderr, notices=True)
@@ -116,3 +116,4 @@ async def review_if_over(reactor: Any, home: Home, owner: ControlClient, info: S
     if now.state == State.CLOSED or now.status is not None:
         await owner.stop(info.number)  # this waits for its end
         await review_session(reactor, home, info)
+        say_how_to_resume(info)

@@ -15,6 +15,7 @@ from zope.interface import implementer
 from ironcurtain.cli.output import print_lines
 from ironcurtain.cli.terminal.plain import in_foreground
 from ironcurtain.errors import IronCurtainError, Unavailable
+from ironcurtain.home.host_numbers import HostNumber
 from ironcurtain.session.model import SessionInfo, State
 from ironcurtain.terminal.guard import Guard
 from ironcurtain.terminal.hub import Hub
@@ -124,6 +125,14 @@ def say_that_it_goes_on(number: int) -> None:
     with suppress(OSError):  # the terminal may have disconnected
         come_back, end = f"ironcurtain attach {number}", f"ironcurtain stop {number}"
         print_lines(f"Session {number} continues. To attach again: {come_back}   To end it: {end}", err=True)
+
+
+def say_how_to_resume(info: SessionInfo) -> None:
+    """Print at a terminal how to resume a session of this machine that has ended, and how to read it."""
+    how = "" if isinstance(info.number, HostNumber) else how_to_resume(info)
+    with suppress(OSError):  # the terminal may have disconnected
+        if how and os.isatty(2):
+            print_lines(f"{how}\nTo read its log: ironcurtain logs {info.number}", err=True)
 
 
 async def come_back(reactor: Any, session: Session) -> bool:

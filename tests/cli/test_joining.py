@@ -120,6 +120,7 @@ class OwnProcessTests(ProductCase):
         terminal.wait("first answer")
         terminal.type("/quit")
         terminal.until(lambda: not self.product.sessions())
+        self.assertIn("To resume session 1: ironcurtain start --resume 1", terminal.wait("ironcurtain logs 1"))
 
     def test_it_ends_with_ctrl_c(self) -> None:
         terminal = self.terminal
