@@ -7,7 +7,10 @@ from collections.abc import Callable
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 
 EXEC_SECONDS = 0.5
-"""How long after Enter it is looked whether another program has taken the place of the shell."""
+"""How long after Enter it is looked whether another program has taken the place of the shell; then twice as late."""
+
+EXEC_LOOKS = 6
+"""How often at most: on a busy machine a shell may take seconds for ``exec``."""
 
 LOOK_SECONDS = 0.5
 """How often it is looked whether a shell that takes long is at a prompt without marks."""
@@ -53,15 +56,14 @@ class MarksWatch:
 
     def entered(self) -> None:
         """Enter was pressed."""
-        starting = self._first is not None and self._first.active()
-        if not starting and (self._look is None or not self._look.active()):
-            self._look = self._clock.callLater(EXEC_SECONDS, self._looked)
+        if self._first is None or not self._first.active():
+            self._look_no_more()
+            self._look = self._clock.callLater(EXEC_SECONDS, self._looked, EXEC_SECONDS, EXEC_LOOKS - 1)
 
     def stop(self) -> None:
         """The shell ended."""
         self.prompted()
-        if self._look is not None and self._look.active():
-            self._look.cancel()
+        self._look_no_more()
 
     def _first_look(self, edited: bool = False) -> None:
         edits = self._edits()
@@ -70,9 +72,16 @@ class MarksWatch:
         else:
             self._first = self._clock.callLater(LOOK_SECONDS, self._first_look, edits)
 
-    def _looked(self) -> None:
+    def _looked(self, waited: float, looks: int) -> None:
         if self._replaced():
             self._tell()
+        elif looks:
+            self._look = self._clock.callLater(2 * waited, self._looked, 2 * waited, looks - 1)
+
+    def _look_no_more(self) -> None:
+        look, self._look = self._look, None
+        if look is not None and look.active():
+            look.cancel()
 
     def _tell(self) -> None:
         self._gone = True

@@ -5,7 +5,7 @@ from __future__ import annotations
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.shell.marks_watch import EXEC_SECONDS, LOOK_SECONDS, MarksWatch
+from ironcurtain.shell.marks_watch import EXEC_LOOKS, EXEC_SECONDS, LOOK_SECONDS, MarksWatch
 from ironcurtain.shell.wrapped import MARKS_SECONDS
 from tests.shell.wrapped import AgentTestCase
 
@@ -57,8 +57,32 @@ class MarksWatchTests(SynchronousTestCase):
         self.clock.advance(0.2)
         self.assertEqual(self.told, 1)
 
+    def test_a_program_that_takes_its_place_late_is_noticed(self) -> None:
+        self.watch.prompted()
+        self.watch.entered()
+        self.clock.advance(EXEC_SECONDS)
+        self.assertEqual(self.told, 0)
+        self.replaced = True
+        self.clock.advance(2 * EXEC_SECONDS)
+        self.assertEqual((self.told, self.clock.getDelayedCalls()), (1, []))
+
+    def test_looks_are_bounded_and_begin_again_with_each_enter(self) -> None:
+        self.watch.prompted()
+        for _ in range(2):
+            self.watch.entered()
+            self.clock.pump([EXEC_SECONDS * 2**look for look in range(EXEC_LOOKS - 1)])
+            self.assertEqual(len(self.clock.getDelayedCalls()), 1)
+        self.clock.advance(EXEC_SECONDS * 2**EXEC_LOOKS)
+        self.assertEqual((self.told, self.clock.getDelayedCalls()), (0, []))
+
     def test_an_end_ends_it(self) -> None:
         self.clock.advance(2.0)
+        self.watch.stop()
+        self.assertEqual(self.clock.getDelayedCalls(), [])
+
+    def test_an_end_ends_the_looks(self) -> None:
+        self.watch.prompted()
+        self.watch.entered()
         self.watch.stop()
         self.assertEqual(self.clock.getDelayedCalls(), [])
 
