@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import shlex
 import shutil
 import socket
 import subprocess
@@ -84,6 +85,12 @@ class Product:
         path.write_text("\n".join(lines))
         return f"scripted:{path}"
 
+    def held(self, text: str) -> tuple[str, Path]:
+        """:returns: the backend of a model that answers with a text as soon as a file exists, and that file."""
+        gate, program = self.person / "gate", self.person / "held.sh"
+        program.write_text(f"cat >/dev/null\nuntil test -e {gate}; do sleep 0.05; done\necho {shlex.quote(text)}\n")
+        return f"subprocess:sh {program}", gate
+
     def command(self, *words: str) -> list[str]:
         """:returns: the command line of one of our commands."""
         return [str(Path(sys.executable).parent / "ironcurtain"), *words]
@@ -155,9 +162,9 @@ class Product:
         return found
 
     def audit(self) -> list[dict[str, Any]]:
-        """:returns: the records of the only session."""
+        """:returns: the records of the only session; one that is being written is left out."""
         (path,) = self.home.glob("sessions/*/audit.jsonl")
-        return [json.loads(line) for line in path.read_text().splitlines()]
+        return [json.loads(line) for line in path.read_text().splitlines(keepends=True) if line.endswith("\n")]
 
     def close(self) -> list[str]:
         """

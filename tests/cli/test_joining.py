@@ -61,14 +61,15 @@ class DaemonJoiningTests(DaemonCase):
         self.assertNotIn("continues", err)
 
     def test_a_single_task_is_left(self) -> None:
-        slow = {"text": "at last", "delay": 8.0}
+        backend, gate = self.product.held("at last")
         terminal = Tmux(self.product, 100, 30)
         self.addCleanup(terminal.close)
         program = self.product.command()[0]
-        terminal.type(f"{program} start --backend {self.product.script(slow)} 'take your time'; echo sta''tus $?")
+        terminal.type(f"{program} start --backend '{backend}' 'take your time'; echo sta''tus $?")
         terminal.until(lambda: [s["state"] for s in self.product.sessions()] == ["processing"])
         terminal.type("/detach")
         self.assertIn("Session 1 continues.", terminal.wait("^status 0$"))
+        gate.touch()
         terminal.until(lambda: [s["state"] for s in self.product.sessions()] == ["ready"])
         self.assertIn("at last\n", self.product.run("attach", "1", stdin="").stderr)
         self.assertEqual(self.product.run("stop", "last").returncode, 0)

@@ -40,7 +40,7 @@ class TerminalCase(SynchronousTestCase):
         (self.product.home / "policy.toml").write_text(POLICY)
         (self.product.person / ".zshrc").write_text("PS1='%# '\n")
         (self.product.person / ".bashrc").write_text("PS1='\\$ '\n")
-        self.terminal = Tmux(self.product, columns=100, rows=40, patience=60.0)
+        self.terminal = Tmux(self.product, columns=100, rows=40)
         self.addCleanup(self.terminal.close)
         self.terminal.type("stty -g >before; echo rea''dy")
         self.terminal.wait("ready")
@@ -283,11 +283,15 @@ class AnnouncedTests(TerminalCase):
     """What is said while the user is at the prompt of the shell."""
 
     def test_an_answer_that_comes_meanwhile(self) -> None:
-        self.begin({"text": "There is nothing.", "delay": 1.0})
+        backend, gate = self.product.held("There is nothing.")
+        self.begin(backend=backend)
         self.terminal.type("# look")
         self.terminal.wait("thinking")
         self.terminal.keys("C-z")
-        self.terminal.type("sleep 3; echo st''ill")
+        self.terminal.until(lambda: "thinking" not in self.terminal.text)
+        self.terminal.type(f"touch {gate}; until test -e seen; do sleep 0.1; done; echo st''ill")
+        self.terminal.until(lambda: list(self.product.home.glob("sessions/*/history.jsonl")))
+        (self.product.project / "seen").touch()
         self.terminal.wait(r"^still\n\[ironcurtain\] the agent has answered: # shows it")
         self.assertNotIn("There is nothing", self.terminal.text)
         self.terminal.type("#")
