@@ -80,19 +80,19 @@ class AnswerTests(ProductCase):
             start_new_session=True,
         )
         os.close(theirs)
-        shown = ""
+        shown = b""
         answers = [*(line.encode() + b"\n" for line in typed), b"y\n"]
-        marks = [" of 3: "] * len(typed) + ["[y/n]: "]
+        marks = [b" of 3: "] * len(typed) + [b"[y/n]: "]
         try:
             for mark, answer in zip(marks, answers, strict=True):
                 seen = len(shown)
                 while mark not in shown[seen:]:
-                    shown += os.read(ours, 65536).decode()
+                    shown += os.read(ours, 65536)
                 os.write(ours, answer)
             while data := os.read(ours, 65536):
-                shown += data.decode()
+                shown += data
         except OSError:  # the other side is closed
             pass
         os.close(ours)
         self.assertEqual(process.wait(), 0, shown)
-        return shown
+        return shown.decode()

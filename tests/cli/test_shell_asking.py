@@ -28,6 +28,7 @@ from ironcurtain.shell.inheritance import VARIABLE
 from ironcurtain.shell.messages import Approval, ApprovalRequested, ProposedStep, StepKind
 from ironcurtain.view.look import Look
 from tests.audit.doubles import scratch
+from tests.product import LIMIT
 
 STEP = ProposedStep(number=2, command="rm -r 'x\x1b[2J'", purpose="clean", reason="approval.default asks about rm")
 REQUEST = ApprovalRequested(plan_id="p1", step=STEP, number=7, digest="d" * 64, scope="shell.run in /w")
@@ -59,10 +60,10 @@ class QuestionTests(SynchronousTestCase):
 
     def shown(self, end: str) -> str:
         """:returns: what the terminal shows, until these words."""
-        found = ""
-        while end not in found and select.select([self.master], [], [], 10.0)[0]:
-            found += os.read(self.master, 65536).decode()
-        return found
+        found = b""
+        while end.encode() not in found and select.select([self.master], [], [], LIMIT)[0]:
+            found += os.read(self.master, 65536)
+        return found.decode()
 
     def test_a_line_after_a_second_decides_on_what_was_shown(self) -> None:
         self.questions.ask(REQUEST)

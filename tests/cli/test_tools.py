@@ -106,7 +106,7 @@ class AcceptTests(CommandCase):
             try:
                 while data := os.read(ours, 65536):
                     written += data
-                    if b"[y/n]: " in data:
+                    if written.endswith(b"[y/n]: "):
                         os.write(ours, answer)
             except OSError:  # the other side is closed
                 pass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import math
 import os
@@ -74,6 +75,7 @@ class TerminalCase(TestCase):
         surface = standard_surface(reactor, self.source, None, self.sink, self.environ, lambda: self.time)
         assert isinstance(surface, PromptSurface)
         self.surface, self.heard, self.seen = surface, Heard(), ""
+        self.decode = codecs.getincrementaldecoder("utf-8")().decode  # a read may end within a character
 
     def hang_up(self) -> None:
         """The person closes the terminal."""
@@ -98,7 +100,7 @@ class TerminalCase(TestCase):
 
         def look() -> None:
             with contextlib.suppress(BlockingIOError):
-                self.seen += os.read(self.person, 65536).decode() if self.person >= 0 else ""
+                self.seen += self.decode(os.read(self.person, 65536)) if self.person >= 0 else ""
             if met() and looking.running:
                 looking.stop()
 
