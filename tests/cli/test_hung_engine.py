@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
-import time
 
 from tests.cli.cases import ProductCase
 from tests.product import until
-
-SECONDS = 25.0
-"""Less than a minute by far, and more than a busy machine needs for a command that waits 10 s."""
 
 
 class HungEngineTests(ProductCase):
@@ -26,7 +23,6 @@ class HungEngineTests(ProductCase):
             self.product.environ["IRONCURTAIN_RUN_AS"] = "4242"
 
     def test_it_is_said_that_it_is_waited_for_and_that_it_is_silent(self) -> None:
-        began = time.monotonic()
         started = [
             (self.product.start(*words), status)
             for words, status in ((("start", "--agent", "claude-code", "do it"), 69), (("doctor",), 0))
@@ -37,4 +33,10 @@ class HungEngineTests(ProductCase):
             self.assertEqual(process.returncode, status, said)
             self.assertIn("silent for 10 seconds", out + said)
             self.assertNotIn("Traceback", said)
-        self.assertLess(time.monotonic() - began, SECONDS)
+        self.hung.setblocking(False)
+        tried = 0
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                self.hung.accept()[0].close()
+                tried += 1
+        self.assertLessEqual(tried, 2 * len(started), "those seconds are waited for again and again")
