@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import pyte
 
-from tests.product import Product, wait_until
+from tests.product import LIMIT, Product, wait_until
 from tests.programs import program
 
 PATIENCE = 120.0
@@ -50,7 +50,7 @@ class Tmux:
             text=True,
             capture_output=True,
             check=True,
-            timeout=60,
+            timeout=LIMIT,
         ).stdout
 
     def keys(self, *keys: str) -> None:

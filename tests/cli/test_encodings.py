@@ -13,7 +13,7 @@ from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
 from ironcurtain.sandbox.spec import Kind, Sandbox
 from tests.machine import demand_sandbox
-from tests.product import Product
+from tests.product import LIMIT, Product
 
 ASCII = {"LC_ALL": "C", "PYTHONIOENCODING": "ascii"}
 """The locale in which the least can be written."""
@@ -61,7 +61,7 @@ class Case(SynchronousTestCase):
         streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **how}
         command = self.product.command(*words)
         given = {**self.product.environ, **environ}
-        return subprocess.run(command, env=given, cwd=self.product.project, timeout=120, check=False, **streams)
+        return subprocess.run(command, env=given, cwd=self.product.project, timeout=LIMIT, check=False, **streams)
 
 
 class EncodingTests(Case):
@@ -82,7 +82,7 @@ class EncodingTests(Case):
         places = tempfile.mkdtemp()
         self.addCleanup(shutil.rmtree, places)
         made = [compiler, "-i", "en_US", "-f", "ISO-8859-1", f"{places}/en_US.ISO-8859-1"]
-        subprocess.run(made, capture_output=True, timeout=60, check=False)
+        subprocess.run(made, capture_output=True, timeout=LIMIT, check=False)
         environ = {"LOCPATH": places, "LC_ALL": "en_US.ISO-8859-1"}
         for words in self.commands:
             done = self.run_command(*words, environ=environ)
@@ -97,7 +97,7 @@ class EncodingTests(Case):
         for command in ([sys.executable, "-m", "ironcurtain.cli", "sessions"], [beside, "-n", "ironcurtain"]):
             done = subprocess.run(
                 command, env={**self.product.environ, **environ}, cwd=Path(__file__).parents[2],
-                capture_output=True, timeout=60, check=False,
+                capture_output=True, timeout=LIMIT, check=False,
             )  # fmt: skip
             self.assertIn(b"set PYTHONUTF8=1", done.stderr)
             self.assertEqual((done.returncode, done.stderr.count(b"Traceback")), (64, 0))
@@ -109,7 +109,7 @@ class UnwritableTests(Case):
         line = ["sh", "-c", 'exec "$@" 2>&-', "sh", *self.product.command(*self.commands[0])]
         environ = {**self.product.environ, "IRONCURTAIN_SANDBOX_KIND": "landlock"}
         done = subprocess.run(
-            line, env=environ, cwd=self.product.project, stdout=subprocess.PIPE, timeout=120, check=False
+            line, env=environ, cwd=self.product.project, stdout=subprocess.PIPE, timeout=LIMIT, check=False
         )
         self.assertEqual((done.returncode, done.stdout.decode()), (0, "fertig \u2713 \u4e16\n"))
 
@@ -135,7 +135,7 @@ class UnwritableTests(Case):
                     env=self.product.environ,
                     cwd=self.product.project,
                     capture_output=True,
-                    timeout=120,
+                    timeout=LIMIT,
                     check=False,
                 )
                 self.assertEqual(

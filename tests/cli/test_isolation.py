@@ -11,7 +11,7 @@ from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from tests.product import Product
+from tests.product import LIMIT, Product
 
 TOP = Path(__file__).parents[2]
 CODE = "import sys\nsys.stderr.write('CODE OF THE WORKSPACE RAN\\n')\n"
@@ -34,7 +34,7 @@ class Case(SynchronousTestCase):
     def run_here(self, *command: str, **environ: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             command, env={**self.product.environ, **environ}, cwd=self.workspace,
-            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False,
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT, check=False,
         )  # fmt: skip
 
     def works(self, *command: str, **environ: str) -> None:
@@ -146,8 +146,8 @@ class InstalledTests(SynchronousTestCase):
         )
         for flags in (["-I"], ["-P"]):
             done = subprocess.run(
-                [sys.executable, *flags, "-c", code], cwd=TOP, capture_output=True, text=True, timeout=60, check=False,
-                env={"PATH": os.environ["PATH"]},
+                [sys.executable, *flags, "-c", code], cwd=TOP, capture_output=True, text=True, check=False,
+                env={"PATH": os.environ["PATH"]}, timeout=LIMIT,
             )  # fmt: skip
             self.assertEqual(done.stdout, "True\n", done.stderr)
 

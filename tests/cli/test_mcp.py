@@ -9,7 +9,7 @@ from twisted.internet.threads import deferToThread
 from twisted.trial.unittest import TestCase
 
 from tests.mcp_proxy.oauth_server import CANARY, OAuthServer
-from tests.product import Product, until
+from tests.product import LIMIT, Product, until
 
 
 class LoginTests(TestCase):
@@ -30,7 +30,7 @@ class LoginTests(TestCase):
         begun = await deferToThread(until, process.stdout, "state=")
         address = next(line for line in begun.splitlines() if "state=" in line)
         pasted = self.far.browse(parse_qs(urlsplit(address).query))
-        out, err = await deferToThread(process.communicate, f"{pasted}\n", 120)
+        out, err = await deferToThread(process.communicate, f"{pasted}\n", LIMIT)
         self.assertEqual((process.returncode, err), (0, ""))
         self.assertIn("Logged in at far.", out)
         self.assertNotIn(CANARY, begun + out)

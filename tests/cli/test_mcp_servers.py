@@ -13,6 +13,7 @@ from typing import Any
 from tests.cli.cases import ProductCase
 from tests.machine import demand_sandbox, python_inside
 from tests.mcp_proxy.support import FAKE_SERVER
+from tests.product import LIMIT
 
 SECRET = "sk-live-8fQ2mVx71LbTz0Rk"
 TEXT = {"type": "string"}
@@ -112,7 +113,7 @@ class AddTests(ProductCase):
             self.assertIsNone(process.poll())
             time.sleep(0.02)
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
+        process.communicate(timeout=LIMIT)
         self.assertEqual(process.returncode, 130)
         self.assertFalse(self.servers.exists() or self.pins.exists())
         self.assertEqual(list(self.product.home.glob("sessions/*")), [])

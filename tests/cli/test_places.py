@@ -8,7 +8,7 @@ from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from tests.product import Product
+from tests.product import LIMIT, Product
 
 LATIN = os.fsdecode(b"caf\xe9")
 
@@ -137,7 +137,8 @@ class UnexpandedTests(Case):
         twistd = str(Path(sys.executable).parent / "twistd")
         done = subprocess.run(
             [twistd, "-n", "ironcurtain", "--home", "$NOWHERE/x"],
-            env=self.product.environ, cwd=self.product.project, capture_output=True, text=True, timeout=60, check=False,
+            env=self.product.environ, cwd=self.product.project, capture_output=True, text=True, timeout=LIMIT,
+            check=False,
         )  # fmt: skip
         self.assertIn("contains the variable $NOWHERE", done.stderr)
         self.assertEqual([path.name for path in self.product.project.iterdir()], [])

@@ -381,7 +381,7 @@ class SshTests(ProductCase):
         options = ["-F", "/dev/null", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-q"]
         return subprocess.run(
             ["ssh", *options, "-o", "IdentitiesOnly=yes", "-i", key, "-p", str(port), "localhost", *words],
-            stdin=subprocess.DEVNULL, text=True, capture_output=True, timeout=60, check=False,
+            stdin=subprocess.DEVNULL, text=True, capture_output=True, timeout=LIMIT, check=False,
         )  # fmt: skip
 
 

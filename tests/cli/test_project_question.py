@@ -21,7 +21,7 @@ class QuestionTests(SynchronousTestCase):
         self.product.environ |= {"DOCKER_HOST": "unix:///nowhere.sock", "ANTHROPIC_API_KEY": "sk-ant-x"}
         self.file = self.product.project / ".devcontainer.json"
         self.file.write_text(SAID)
-        self.terminal = Tmux(self.product, 80, 24, patience=30)
+        self.terminal = Tmux(self.product, 80, 24)
         self.addCleanup(self.terminal.close)
 
     def start(self, number: int) -> None:

@@ -24,8 +24,6 @@ from tests.session.doubles import World, request
 
 
 class ReviewTests(TestCase):
-    timeout = 60
-
     async def setUp(self) -> None:  # type: ignore[override]
         self.world = World(scratch(self), reactor=reactor)
         path = scratch(self) / "control.sock"

@@ -11,7 +11,7 @@ from pathlib import Path
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.cli.systemd_unit import quoted, unit
-from tests.product import Product
+from tests.product import LIMIT, Product
 from tests.programs import program
 
 PROGRAMS = Path(sys.executable).parent
@@ -33,7 +33,7 @@ class UnitTests(SynchronousTestCase):
         done = subprocess.run(
             ["systemd-analyze", "--user", "--man=no", "verify", str(path)],
             env={"PATH": os.environ["PATH"], "HOME": str(self.directory), "XDG_RUNTIME_DIR": str(self.directory)},
-            text=True, capture_output=True, timeout=60, check=False,
+            text=True, capture_output=True, timeout=LIMIT, check=False,
         )  # fmt: skip
         return done.returncode, done.stdout + done.stderr
 
@@ -85,6 +85,6 @@ class CommandTests(SynchronousTestCase):
             assert command is not None
             ran = subprocess.run(
                 [command[1], *command[2].split(), *words], env=self.product.environ, cwd=self.product.person,
-                capture_output=True, timeout=60, check=False,
+                capture_output=True, timeout=LIMIT, check=False,
             )  # fmt: skip
             self.assertEqual(ran.returncode, 0, ran.stderr)

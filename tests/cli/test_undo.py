@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.cli.test_workspace_commands import DONE, WorkspaceCase
-from tests.product import until
+from tests.product import LIMIT, until
 
 CHANGE = {
     "code": "filesystem.write_file('made.txt', 'agent\\n')\nfilesystem.create_directory('new')\n"
@@ -84,7 +84,7 @@ class UndoCommandTests(WorkspaceCase):
         self.assertEqual((first["done"]["changed"], self.made.read_text()), (1, "agent\n"))
         second = self.product.json("undo", "1", "--yes")
         self.assertEqual((second["done"]["removed"], self.made.read_text()), (2, "mine\n"))
-        process.communicate(timeout=60)
+        process.communicate(timeout=LIMIT)
 
     def test_it_is_undone_in_the_conversation_once_it_was_shown_and_confirmed(self) -> None:
         outside = self.product.person / "outside.txt"
@@ -100,7 +100,7 @@ class UndoCommandTests(WorkspaceCase):
         for line in ("-mine", "+agent", "Undo restores 2 files and 1 directory", "Cannot be undone: ", "/undo yes"):
             until(process.stderr, line)
         self.assertEqual((self.made.read_text(), outside.exists()), ("agent\n", True))
-        _, err = process.communicate("/undo yes\n/undo\n/quit\n", timeout=60)
+        _, err = process.communicate("/undo yes\n/undo\n/quit\n", timeout=LIMIT)
         self.assertIn("Restored 1, removed 2.", err)
         self.assertIn("To take this back: ironcurtain undo --back --session 1", err)
         self.assertIn("The workspace of session 1 is as it was before turn 1.", err)

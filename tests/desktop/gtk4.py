@@ -6,7 +6,7 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from tests.desktop.desktops import BLACK, Desktop, Server, colours, wait_for
+from tests.desktop.desktops import BLACK, SECONDS, Desktop, Server, colours, wait_for
 from tests.programs import program
 
 APP = "gtk4-demo"
@@ -38,4 +38,4 @@ def choose_password(case: SynchronousTestCase, desktop: Desktop, server: Server)
     label = server.on(elements("label")[0], APP)
     case.assertIn("cannot be pressed", server.refusal("press", **label))
     server.call("press", **server.on(done, APP))
-    case.assertEqual(dialog.wait(10), 0)
+    case.assertEqual(dialog.wait(SECONDS), 0)

@@ -83,7 +83,7 @@ class SwayTests(SynchronousTestCase):
         self.assertEqual((about["origin"], about["size"]), (window["bounds"][:2], window["bounds"][2:]))
         button = self.server.element("zenity", "push button", "OK")
         self.server.call("press", **self.server.on(button, "zenity"))
-        self.assertEqual(dialog.communicate(timeout=10)[0], b"Ada\n")
+        self.assertEqual(dialog.communicate(timeout=SECONDS)[0], b"Ada\n")
 
     def test_window_is_clicked_where_the_call_says_and_closed(self) -> None:
         dialog = self.dialog("--info", "--title", "Click", "--text", "x")
@@ -94,7 +94,7 @@ class SwayTests(SynchronousTestCase):
         self.server.call("click", **at, bounds=window["bounds"])
         self.assertIsNone(dialog.poll())
         self.server.call("window", app="zenity", window=window["window"], title="Click", action="close")
-        self.assertEqual(dialog.wait(10), 1)
+        self.assertEqual(dialog.wait(SECONDS), 1)
 
     def test_password_in_a_window_that_is_not_in_the_corner_is_in_no_picture(self) -> None:
         self.dialog("--info", "--title", "Corner", "--text", "x")
@@ -134,7 +134,7 @@ class SwayTests(SynchronousTestCase):
         x, y, width, height = yes["bounds"]
         at = {"app": "zenity", "window": window["window"], "bounds": window["bounds"]}
         self.server.call("click", **at, point=[x + width // 2, y + height // 2])
-        self.assertEqual(dialog.wait(10), 0)
+        self.assertEqual(dialog.wait(SECONDS), 0)
 
     def test_text_and_keys_reach_the_window_of_the_call(self) -> None:
         dialog, editor = self.dialog("--entry", "--title", "Line"), self.desktop.run("mousepad", stdout=subprocess.PIPE)
@@ -148,7 +148,7 @@ class SwayTests(SynchronousTestCase):
             self.server.call("key", app="mousepad", window=text["window"], keys=keys)
         wait_for(lambda: self.server.element("mousepad", "text").get("value") == "XY-", "the keys")
         self.server.call("type", app="zenity", window=line["window"], text="Müller\n")
-        self.assertEqual(dialog.communicate(timeout=10)[0].decode(), "Müller\n")
+        self.assertEqual(dialog.communicate(timeout=SECONDS)[0].decode(), "Müller\n")
 
     def test_window_that_takes_the_focus_gets_no_more_than_a_piece_of_text(self) -> None:
         self.dialog("--entry", "--title", "Mine")
@@ -169,7 +169,7 @@ class SwayTests(SynchronousTestCase):
             self.server.call("key", app="zenity", window=self.server.window("zenity", "Taker")["window"], keys="Enter")
             for ended in wait_for(lambda: [each for each in left if each.poll() is not None], "the end of a window"):
                 left.remove(ended)
-        self.assertLessEqual(sum(len(taker.communicate(timeout=10)[0]) for taker in takers), PIECE + len(takers))
+        self.assertLessEqual(sum(len(taker.communicate(timeout=SECONDS)[0]) for taker in takers), PIECE + len(takers))
 
     def test_password_is_chosen_in_an_application_of_gtk_4(self) -> None:
         choose_password(self, self.desktop, self.server)
@@ -199,7 +199,7 @@ class HeadlessTests(SynchronousTestCase):
         self.assertIn("has no mouse", server.refusal("click", **at, **point))
         self.assertIn("has no mouse", server.call("status")["click, drag, scroll"])
         server.call("type", **at, text="Grüße, all of it\n")
-        self.assertEqual(dialog.communicate(timeout=10)[0].decode(), "Grüße, all of it\n")
+        self.assertEqual(dialog.communicate(timeout=SECONDS)[0].decode(), "Grüße, all of it\n")
         desktop.compositor.kill()
         desktop.compositor.wait()
         self.assertEqual(server.refusal("windows"), "sway has ended, or does not answer")

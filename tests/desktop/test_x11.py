@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from tests.desktop.desktops import BLACK, SCREEN, Server, XDesktop, colours, wait_for
+from tests.desktop.desktops import BLACK, SCREEN, SECONDS, Server, XDesktop, colours, wait_for
 from tests.desktop.gtk4 import choose_password
 from tests.programs import program
 
@@ -70,7 +70,7 @@ class SeeingTests(XCase):
         self.assertEqual(after["value"], "Ada Grüße")
         button = self.server.element("zenity", "push button", "OK")
         self.server.call("press", **self.server.on(button, "zenity"))
-        self.assertEqual(dialog.communicate(timeout=10)[0].decode(), "Ada Grüße\n")
+        self.assertEqual(dialog.communicate(timeout=SECONDS)[0].decode(), "Ada Grüße\n")
 
     def test_titles_are_escaped(self) -> None:
         self.dialog("--info", "--title", "a\x1b[31mb\u202ec", "--text", "x")
@@ -170,7 +170,7 @@ class SeeingTests(XCase):
         assert copied.stdin is not None
         copied.stdin.write(b"secret")
         copied.stdin.close()
-        copied.wait(10)
+        copied.wait(SECONDS)
         self.assertIn("a password is on the clipboard", self.server.refusal("clipboard_read"))
 
 
@@ -184,22 +184,22 @@ class OperatingTests(XCase):
             window = self.server.window("zenity", title)
             self.server.call("type", app="zenity", window=window["window"], text=text)
             self.server.call("key", app="zenity", window=window["window"], keys="Enter")
-        self.assertEqual(first.communicate(timeout=10)[0], b"One, two; three!\n")
-        self.assertEqual(second.communicate(timeout=10)[0], b"four\n")
+        self.assertEqual(first.communicate(timeout=SECONDS)[0], b"One, two; three!\n")
+        self.assertEqual(second.communicate(timeout=SECONDS)[0], b"four\n")
 
     def test_click_presses_what_is_at_the_point(self) -> None:
         dialog = self.dialog("--question", "--text", "Go?")
         x, y, width, height = self.server.element("zenity", "push button", "Yes")["bounds"]
         at = {**self.place(self.server.window("zenity")), "point": [x + width // 2, y + height // 2]}
         self.server.call("click", **at)
-        self.assertEqual(dialog.wait(10), 0)
+        self.assertEqual(dialog.wait(SECONDS), 0)
 
     def test_row_of_a_list_is_selected(self) -> None:
         dialog = self.dialog("--list", "--column=Name", *(f"row{number}" for number in range(9)))
         row = self.server.element("zenity", "table cell", "row3")
         self.assertIn("selected", self.server.call("select", **self.server.on(row, "zenity"))["states"])
         self.server.call("press", **self.server.on(self.server.element("zenity", "push button", "OK"), "zenity"))
-        self.assertEqual(dialog.communicate(timeout=10)[0], b"row3\n")
+        self.assertEqual(dialog.communicate(timeout=SECONDS)[0], b"row3\n")
 
     def test_list_is_scrolled(self) -> None:
         self.dialog("--list", "--column=Name", *(f"row{number}" for number in range(99)))
@@ -219,7 +219,7 @@ class OperatingTests(XCase):
         self.assertIn("not in the window", self.server.refusal("drag", **at, to=[x + 3, away]))
         self.server.call("drag", **at, to=[x + 3, middle])
         self.server.call("type", app="zenity", window=window["window"], text="four\n")
-        self.assertEqual(dialog.communicate(timeout=10)[0], b"four\n")
+        self.assertEqual(dialog.communicate(timeout=SECONDS)[0], b"four\n")
 
     def test_text_without_keys_is_not_typed_at_all(self) -> None:
         self.dialog("--entry")
@@ -321,7 +321,7 @@ class OperatingTests(XCase):
         ):
             self.assertIn("say terminal = true", self.server.refusal(tool, **given), tool)
         self.server.call("type", **entry, text="seen\n", terminal=True)
-        self.assertEqual(dialog.communicate(timeout=10)[0], b"seen\n")
+        self.assertEqual(dialog.communicate(timeout=SECONDS)[0], b"seen\n")
 
     def test_windows_with_ironcurtain_in_them_get_no_input(self) -> None:
         own = subprocess.Popen(

@@ -100,8 +100,6 @@ class Front:
 
 
 class LoopTests(TestCase):
-    timeout = 30
-
     async def loop(self, seconds: float | None) -> tuple[LoopAgent, Limited, Front, Deferred[Any]]:
         world = World(scratch(self), reactor=reactor)
         session = await world.manager.create(request())

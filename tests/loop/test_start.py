@@ -32,8 +32,6 @@ SILENT = (sys.executable, "-S", "-c", "import time; time.sleep(1000)")
 class GivenUpTests(TestCase):
     """The screen model does not get ready, and somebody does not want to wait."""
 
-    timeout = 20
-
     async def test_nothing_is_left(self) -> None:
         self.patch(screen, "EmulatorProcess", partial(EmulatorProcess, command=SILENT))
         world = World(scratch(self), reactor=reactor)

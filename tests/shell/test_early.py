@@ -17,10 +17,9 @@ from ironcurtain.shell.starting import ShellStart
 from ironcurtain.shell_integration.preparation import Prepared
 from ironcurtain.terminal.sequences import RESTORE
 from ironcurtain.traces.context import TraceContext
+from tests.product import LIMIT
 from tests.shell.wrapped import NONCE
 from tests.terminal.ptys import ENVIRON
-
-PATIENCE = 60.0
 
 
 class EarlyTests(SynchronousTestCase):
@@ -43,7 +42,7 @@ class EarlyTests(SynchronousTestCase):
     def shows(self, text: bytes) -> None:
         """Wait until the terminal shows it."""
         while text not in self.seen:
-            ready, _, _ = select.select([self.person], [], [], PATIENCE)
+            ready, _, _ = select.select([self.person], [], [], LIMIT)
             self.assertTrue(ready, self.seen)
             self.seen += os.read(self.person, 65536)
 
@@ -70,11 +69,11 @@ class EarlyTests(SynchronousTestCase):
         )
         os.write(self.person, b"k")  # is for who took over
         self.assertEqual(
-            (select.select([early.raw.opened], [], [], PATIENCE)[0], os.read(early.raw.opened, 9)),
+            (select.select([early.raw.opened], [], [], LIMIT)[0], os.read(early.raw.opened, 9)),
             ([early.raw.opened], b"k"),
         )
         os.write(master, b"later")
-        self.assertEqual((select.select([master], [], [], PATIENCE)[0], os.read(master, 9)), ([master], b"later"))
+        self.assertEqual((select.select([master], [], [], LIMIT)[0], os.read(master, 9)), ([master], b"later"))
         os.close(master)
         early.close()
         self.is_as_before()

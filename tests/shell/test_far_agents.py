@@ -88,7 +88,7 @@ class FarCase(SpokenCase):
             with socket.socket() as tried:
                 return not tried.connect_ex(("127.0.0.1", self.port))
 
-        wait_until(connects, 30.0)
+        wait_until(connects)
 
     def other(self, *turns: dict[str, Any]) -> None:
         """Set up the agent there: it may do everything, by its own policy."""
@@ -169,7 +169,7 @@ class FarAgentTests(FarCase):
         (self.product.home / "policy.toml").write_text(f"version = 1\n{allowed}")
         self.sends({"text": "So be it."})
         entries = self.far / "pty-registry"
-        wait_until(lambda: any(entries.glob("session-*.json")), 60.0)
+        wait_until(lambda: any(entries.glob("session-*.json")))
         while "sleep 600" not in json.dumps(self.until("output")):
             pass
         for pid in self.connections():
@@ -179,4 +179,4 @@ class FarAgentTests(FarCase):
         self.assertIn("ssh did not reach far, or lost it", result["reason"])
         self.assertIn("tokens: not known", result["output"])
         self.ends()
-        wait_until(lambda: not any(entries.glob("session-*.json")), 60.0)
+        wait_until(lambda: not any(entries.glob("session-*.json")))

@@ -19,6 +19,7 @@ from ironcurtain.policy.verdict import Decision
 from ironcurtain.shell.approval import read_approval
 from ironcurtain.shell.gate import CommandGate
 from tests.commandline.test_plain import SHELLS
+from tests.product import LIMIT
 from tests.programs import program
 from tests.shell.dodges import examples
 from tests.shell.test_gate import HERE, HOME
@@ -165,7 +166,7 @@ class CanaryTests(SynchronousTestCase):
         environ = {"PATH": "/usr/bin:/bin", "HOME": str(directory.parent), "V": "-o victim -exec rm victim ;"}
         subprocess.run(
             shell, cwd=directory, env={**environ, "GIT_PAGER": "cat", "PAGER": "cat"}, input=f"{line}\n", text=True,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60, check=False, start_new_session=True,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=LIMIT, check=False, start_new_session=True,
         )  # fmt: skip
 
     def _state(self, directory: Path) -> dict[str, bytes]:

@@ -7,7 +7,7 @@ import subprocess
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from tests.product import Product
+from tests.product import LIMIT, Product
 from tests.ssh_daemon import SshDaemon
 
 OUTSIDE = {"code": "print(filesystem.read_text_file('~/secret.txt'))"}
@@ -37,7 +37,7 @@ class OtherProcessTests(SynchronousTestCase):
     def ssh(self, role: str, command: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [*self.daemon.ssh(role, *self.shared(role)), command],
-            stdin=subprocess.DEVNULL, text=True, capture_output=True, timeout=60, check=False,
+            stdin=subprocess.DEVNULL, text=True, capture_output=True, timeout=LIMIT, check=False,
         )  # fmt: skip
 
     def test_each_command_needs_its_role_and_no_other(self) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.audit.doubles import scratch
+from tests.product import LIMIT
 
 SERVE = """
 import os, sys
@@ -64,10 +65,10 @@ class SystemdTests(SynchronousTestCase):
             port = self.listening.getsockname()[1]
             assert process.stdout is not None
             self.assertEqual(process.stdout.readline(), f"{port}\n")
-            with socket.create_connection(("127.0.0.1", port), 10) as client:
+            with socket.create_connection(("127.0.0.1", port), LIMIT) as client:
                 self.assertTrue(client.recv(100).startswith(b"SSH-2.0-IronCurtain"))
 
     def test_one_that_was_not_passed(self) -> None:
         for address in ("systemd:domain=INET:index=1", "systemd:domain=INET:name=web"):
-            said, _ = self.serve("127.0.0.1", address).communicate(timeout=30)
+            said, _ = self.serve("127.0.0.1", address).communicate(timeout=LIMIT)
             self.assertIn(f"systemd passed this process no socket for {address}", said)
