@@ -281,7 +281,7 @@ class ReaderTests(SynchronousTestCase):
 class OwnersTests(TestCase):
     async def test_a_dead_or_stopped_owner_does_not_hide_the_others(self) -> None:
         """Its entry may still be read just before it dies; and a process that Ctrl-Z stopped answers nothing."""
-        self.patch(owners_module, "OWNER_SECONDS", 0.5)
+        self.patch(owners_module, "OWNER_SECONDS", 1.0)
         world = World(scratch(self), reactor=reactor)
         directory = scratch(self)
         sockets = [directory / name for name in ("1-dead.sock", "2-alive.sock", "3-stopped.sock")]

@@ -30,7 +30,7 @@ from tests.session.doubles import World, make_request, request
 SECRET = "the-secret-argument"
 """Stands in the arguments that wait for a decision."""
 
-PATIENCE = 20.0
+PATIENCE = 100.0
 """Time limit in seconds for the end of a stream."""
 
 PEOPLE: Mapping[str, Mapping[str, tuple[Role, ...]]] = {

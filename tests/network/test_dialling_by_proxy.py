@@ -137,7 +137,7 @@ class ProxiedTests(TestCase):
         said = await self.refused(self.dialer(proxy="http://proxy.example:1"))
         self.assertIn("the proxy http://proxy.example:1 (network.proxy in config.toml) cannot be reached", said)
         self.proxy.answer = lambda head: None
-        dialer = self.dialer(seconds=0.1, proxy=await self.serve())
+        dialer = self.dialer(seconds=1.0, proxy=await self.serve())
         self.assertIn("cannot be reached: no answer in time", await self.refused(dialer))
         await until(lambda: self.proxy.connections[0].lost.called)
 

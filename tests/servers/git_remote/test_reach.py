@@ -21,7 +21,7 @@ from tests.ssh_daemon import new_key
 
 REACH = """!bash -c '
 for where in 127.0.0.1/{port} ::1/{port} localhost/{port} 127.0.0.10/{port} 127.0.0.1/{served} 192.0.2.1/443; do
-  timeout 5 bash -c "exec 3<>/dev/tcp/$where" 2>/dev/null && echo "reached $where"
+  timeout 60 bash -c "exec 3<>/dev/tcp/$where" 2>/dev/null && echo "reached $where"
 done
 echo done
 '"""
