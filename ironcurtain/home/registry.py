@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -83,24 +83,30 @@ class SessionRegistry:
 
     def live(self) -> list[SessionEntry]:
         """:returns: the sessions whose owners are alive, by number. Entries of dead owners are removed."""
+        return self._live(self._paths())
+
+    def here(self) -> list[SessionEntry]:
+        """:returns: those of this host, whose processes are ours; others, which can be thousands, are not even read."""
+        return [entry for entry in self._live(path for path in self._paths() if "." not in path.stem) if not entry.host]
+
+    def _paths(self) -> list[Path]:
+        return sorted(self.directory.glob("session-*.json"))
+
+    def _live(self, paths: Iterable[Path]) -> list[SessionEntry]:
         entries = []
-        for path, entry in self._read():
+        for path, entry in self._read(paths):
             if entry.owner.alive and (entry.pid_start_time or started_at(entry.pid) < path.lstat().st_mtime + SLACK):
                 entries.append(entry)
             else:
                 path.unlink(missing_ok=True)
         return sorted(entries, key=lambda entry: (entry.number, entry.started_at))
 
-    def here(self) -> list[SessionEntry]:
-        """:returns: those of this host, whose processes are ours."""
-        return [entry for entry in self.live() if not entry.host]
-
     def _path(self, session_id: str, host: str) -> Path:
         name = f"{host}.{session_id}" if host else session_id  # another host cannot name a session of this one
         return self.directory / f"session-{name}.json"
 
-    def _read(self) -> Iterator[tuple[Path, SessionEntry]]:
-        for path in sorted(self.directory.glob("session-*.json")):
+    def _read(self, paths: Iterable[Path]) -> Iterator[tuple[Path, SessionEntry]]:
+        for path in paths:
             try:
                 entry = msgspec.json.decode(read_small_file(path, FILE_LIMIT), type=SessionEntry)
                 number = HostNumber(entry.host, entry.number) if entry.host else entry.number

@@ -56,7 +56,11 @@ class RegistryTests(SynchronousTestCase):
         self.registry.add(entry("s1"))
         self.assertTrue(self.registry.add(entry("s1", host="build-3")))
         self.assertEqual([str(e.number) for e in self.registry.live()], ["1", "build-3/1"])
+        self.registry.add(entry("s2", host="build-3", boot_id="of-the-boot-before"))
         self.assertEqual([e.host for e in self.registry.here()], [""])
+        (dead,) = self.directory.glob("*s2*")  # which here() did not read, and live() removes
+        self.assertEqual([e.host for e in self.registry.live()], ["", "build-3"])
+        self.assertFalse(dead.exists())
         self.registry.remove("s1", "build-3")
         self.assertEqual(self.registry.live(), [entry("s1")])
 
