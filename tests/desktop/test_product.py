@@ -40,19 +40,23 @@ def elements(depth=6):
     return [e for e in json.loads(desktop.tree(app="mousepad", depth=depth))["elements"] if "states" in e]
 
 def find(role, name="", depth=6):
-    for _ in range(18):  # the same call is refused after 20 times
-        found = [e for e in elements(depth) if e["role"] == role and e["name"].endswith(name)]
+    for tried in range(18):  # the same call is refused after 20 times
+        try:
+            found = [e for e in elements(depth) if e["role"] == role and e["name"].endswith(name)]
+        except Exception:  # it is not there yet, or busy
+            found = []
         found = [e for e in found if "showing" in e["states"]]
         if found:
             return found[0]
-        time.sleep(0.2)
+        time.sleep(0.2 * 1.3 ** tried)
     raise RuntimeError(f"no {role} {name}")
 
 def on(e):
     return {"app": "mousepad", "ref": e["ref"], "role": e["role"], "name": e["name"]}
 
-window = json.loads(desktop.open(app="mousepad"))["opened"]
+desktop.open(app="mousepad")
 text = find("text")
+window = json.loads(desktop.windows(app="mousepad"))[0]
 desktop.set_value(**on(text), value=SENTENCE)
 desktop.key(app="mousepad", window=window["window"], keys="Ctrl+s")
 find("file chooser")
