@@ -99,10 +99,10 @@ class TypedTests(SynchronousTestCase):
         Scrubber(Redactor(), {}).text(text)
 
     def test_hostile_texts_take_little_time(self) -> None:
-        began = time.perf_counter()
+        began = time.thread_time()
         for piece in ("/ab", "/a.a-a", "A_TOKEN=", "set -x ", "set --a -b ", "'", "A_KEY='\\", "f" * 64):
             Scrubber(Redactor(), {}).text(f"X_TOKEN={piece * 20_000}!")
-        self.assertLess(time.perf_counter() - began, 20.0)
+        self.assertLess(time.thread_time() - began, 20.0)
 
 
 class VariableTests(SynchronousTestCase):

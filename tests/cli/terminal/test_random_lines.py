@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import random
+import termios
 from math import inf
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,7 +13,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from prompt_toolkit.data_structures import Size
-from prompt_toolkit.input import create_pipe_input
+from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.output import DummyOutput
 from twisted.internet import reactor as installed
 from twisted.internet.defer import Deferred
@@ -81,13 +83,9 @@ class PromptTests(TestCase):
                         ("/", "approve 1", "a", " ", "\x1b[200~/approve 1\n\x1b[201~", "\x1b[200~y\x1b[201~")
                     )
                     first, pasted = first or now[0], pasted or "200~" in piece
-                    pipe.send_text(piece)
-                    await deferLater(reactor, 0.001)
+                    await send(pipe, piece)
                 now[0] += 1.0
-                pipe.send_text("\r")
-                count = len(heard.lines)
-                while len(heard.lines) == count:
-                    await deferLater(reactor, 0.001)
+                await send(pipe, "\r")
                 self.assertEqual(heard.began[-1], -inf if pasted else first, heard.lines[-1])
             await surface.close()
 
@@ -120,8 +118,7 @@ class WholeTests(TestCase):
                     first = clock.seconds() if first is None else first
                     text += piece
                     before = len(session.decisions)
-                    pipe.send_text(piece)
-                    await deferLater(reactor, 0.001)
+                    await send(pipe, piece)
                     for decision in session.decisions[before:]:
                         decided += 1
                         self.assertEqual((decision[0], text), (number, f"/approve {number}\r"))
@@ -134,6 +131,13 @@ class WholeTests(TestCase):
             clock.advance(0)
             await done
         self.assertGreater(decided, 10)
+
+
+async def send(pipe: PipeInput, text: str) -> None:
+    """Send a text, and wait until it is read; the editor acts on it at once."""
+    pipe.send_text(text)
+    while any(fcntl.ioctl(pipe.fileno(), termios.FIONREAD, bytes(4))):
+        await deferLater(reactor, 0)
 
 
 class _Output(DummyOutput):
