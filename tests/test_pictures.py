@@ -25,6 +25,7 @@ def words(picture: str) -> list[str]:
     """:returns: the text of a picture, without what differs from run to run: times, directories, digests, users."""
     text = html.unescape(" ".join(re.findall(r"<text[^>]*>([^<]*)</text>", picture)))
     text = re.sub(r"/ic-\w{8}|/ic-\w{1,7}(?=…)|digest\s[0-9a-f]+|local:\w+", "", text)
+    text = re.sub(r"\d[\d.:]*\s(ms|s|min|h)\b", "0 s", text)
     return re.sub(r"\d+", "0", text).split()
 
 

@@ -93,7 +93,7 @@ def main(directory: Path) -> None:
         _save(asking, directory / "screen-approval.svg", "ironcurtain start")
         console = Tmux(product, columns=COLUMNS, rows=20)
         console.type("clear; exec " + " ".join(product.command("escalation-listener")))
-        console.wait("old-machine")
+        console.wait("(?s)old-machine.*q quit")  # the last part that is drawn
         _save(console, directory / "screen-console.svg", "ironcurtain escalation-listener")
         for terminal in (console, other, asking):
             terminal.close()
