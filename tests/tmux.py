@@ -68,6 +68,11 @@ class Tmux:
         return self.run("display-message", "-p", "#{pane_tty}").strip()
 
     @property
+    def rang(self) -> bool:
+        """Whether the bell rang."""
+        return "1" in self.run("display-message", "-p", "#{window_bell_flag}")
+
+    @property
     def flags(self) -> tuple[str, ...]:
         """Where the cursor is, and how the terminal is set: :data:`FLAGS`."""
         names = ("cursor_x", "cursor_y", *FLAGS)

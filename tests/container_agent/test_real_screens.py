@@ -125,7 +125,7 @@ class AloneTests(ScreenCase):
         (escalation,) = self.waiting()
         self.assertEqual(escalation["label"], "claude-code: interactive")
         first.wait("waiting for a person to decide")
-        self.assertEqual(first.run("display-message", "-p", "#{window_bell_flag}").strip(), "1")
+        first.until(lambda: first.rang)
         done = self.product.run("approve", str(escalation["number"]), "--digest", escalation["digest"])
         self.assertEqual(done.returncode, 0, done.stderr)
         first.wait("All done")
