@@ -58,6 +58,7 @@ class WordsTests(SynchronousTestCase):
 
 class InstallTests(Base):
     def setUp(self) -> None:
+        super().setUp()
         if (problem := bubblewrap.available()) is not None:
             raise SkipTest(problem)
         program("npm")

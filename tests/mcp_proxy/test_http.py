@@ -28,6 +28,7 @@ from tests.mcp_proxy.support import Bench, RawAgent, the_reactor, until
 from tests.mcp_proxy.test_calls import code, text
 from tests.mcp_proxy.test_protocol import Base
 from tests.model_stub.certificates import Authority
+from tests.ports import free_port
 
 HTTP_SERVER = Path(__file__).with_name("http_server.py")
 
@@ -37,7 +38,7 @@ class RealTests(Base):
 
     def serve(self, *options: str, listener: socket.socket | None = None) -> HttpServer:
         """:returns: how to reach a new server."""
-        self.listener = listener or socket.create_server(("127.0.0.1", 0))
+        self.listener = listener or socket.create_server(("127.0.0.1", free_port()))
         self.listener_name = self.listener.getsockname()
         self.addCleanup(self.listener.close)
         fd = self.listener.fileno()
@@ -144,6 +145,7 @@ class LyingCase(Base):
     """A server with TLS that has habits."""
 
     def setUp(self) -> None:
+        super().setUp()
         self.authority, self.liar = Authority.make(), Liar()
         self.ca_file = str(scratch(self) / "ca.pem")
         Path(self.ca_file).write_bytes(self.authority.pem)

@@ -36,6 +36,7 @@ class OAuthCase(Base):
     """A server that wants OAuth."""
 
     def setUp(self) -> None:
+        super().setUp()
         self.far = OAuthServer()
         self.addCleanup(self.far.port.stopListening)
         self.config = HttpServer("far", Secret(self.far.url))

@@ -55,6 +55,7 @@ class RealTests(Base):
     """Servers of other people."""
 
     def setUp(self) -> None:
+        super().setUp()
         demand_sandbox()
 
     async def real(self, *servers: ServerConfig, **options: Any) -> Bench:

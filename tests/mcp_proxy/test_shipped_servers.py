@@ -97,6 +97,7 @@ class ShippedTests(Base):
     """Real servers in their sandboxes."""
 
     def setUp(self) -> None:
+        super().setUp()
         demand_sandbox()
         self.world = World.make({"files": {"$HOME/.ssh/key": "x"}})
         self.addCleanup(self.world.remove)
