@@ -17,6 +17,12 @@ from tests.programs import program
 CAP_SYS_PTRACE = 19
 """The number of the right to look into any process (capabilities(7))."""
 
+UID = os.geteuid() or 1_000_000 + os.getpid()
+"""
+Whose the sandboxes of agents are: ours, to whom the files belong; for root an account that nobody has, lest luck help.
+It is another one in each process that runs tests, since the kernel counts the processes of an account, wherever they
+are, and a limit would be reached by those of others.
+"""
 
 PLAIN = Sandbox()
 """Has nothing that any kind could not give."""

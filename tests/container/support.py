@@ -22,9 +22,7 @@ from ironcurtain.container.engine import Engine
 from ironcurtain.container.execution import Sink
 from ironcurtain.container.spec import ContainerSpec, Mount
 from tests import engine as test_engine
-
-UID = os.geteuid() or 54321
-"""The user of the containers: ours, to whom the files belong; for root one that nobody has, lest luck help."""
+from tests.machine import UID
 
 MAIN = ("sh", "-c", "sleep 77777 & exec sleep 88888")
 """A main program with a child, as the bridge to the proxies is one."""

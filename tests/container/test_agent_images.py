@@ -17,7 +17,8 @@ from zope.interface import implementer
 from ironcurtain.container.spec import HOME, SOCKETS, ContainerSpec
 from tests import engine as test_engine
 from tests.agent_images import agent_image, recipes
-from tests.container.support import UID, EngineCase
+from tests.container.support import EngineCase
+from tests.machine import UID
 
 PROGRAMS = {"claude-code": "claude", "codex": "codex"}
 """What is run in the image of which agent."""

@@ -10,9 +10,10 @@ from twisted.internet.defer import Deferred
 
 from ironcurtain.container.container import Container, ProgramEnded
 from tests import engine as test_engine
-from tests.container.support import UID, Until
+from tests.container.support import Until
 from tests.container.system_calls import connecting, program
 from tests.container.test_container import ContainerCase, nothing
+from tests.machine import UID
 
 AF_UNIX, AF_INET, AF_INET6, AF_NETLINK, AF_PACKET, AF_ALG, AF_VSOCK, AF_XDP, AF_BLUETOOTH = (
     1,

@@ -13,7 +13,8 @@ from ironcurtain.container.errors import ContainerDied, EngineError, EngineUnava
 from ironcurtain.container.probe import probe
 from ironcurtain.container.spec import WORKSPACE, ContainerSpec, group_text, mounts, passwd_text
 from tests import engine as test_engine
-from tests.container.support import UID, EngineCase, Until
+from tests.container.support import EngineCase, Until
+from tests.machine import UID
 
 LOOP = "while :; do sleep 0.1; done"
 

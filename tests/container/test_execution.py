@@ -8,7 +8,8 @@ from twisted.internet.defer import CancelledError, Deferred
 from ironcurtain.container import execution
 from ironcurtain.container.engine import ContainerState
 from ironcurtain.container.errors import ContainerDied
-from tests.container.support import UID, EngineCase, Until
+from tests.container.support import EngineCase, Until
+from tests.machine import UID
 
 ESCAPES = """
 trap '' TERM INT HUP

@@ -9,7 +9,8 @@ from ironcurtain.session import events
 from ironcurtain.session.model import State
 from tests import engine
 from tests.audit.doubles import open_files
-from tests.container_agent.worlds import KEY, UID, ContainerTestCase, reactor
+from tests.container_agent.worlds import KEY, ContainerTestCase, reactor
+from tests.machine import UID
 
 
 class TurnTests(ContainerTestCase):

@@ -12,7 +12,8 @@ import msgspec
 from ironcurtain.session import events
 from ironcurtain.session.model import SessionInfo
 from ironcurtain.session.session import Session
-from tests.container_agent.worlds import UID, ContainerTestCase
+from tests.container_agent.worlds import ContainerTestCase
+from tests.machine import UID
 
 IDENTITY = "[user]\n\tname = Ann\n\temail = ann@home.test\n[alias]\n\tx = status\n"
 

@@ -24,7 +24,8 @@ from ironcurtain.sandbox.system_paths import is_system
 from ironcurtain.session.events import RequestRefused
 from tests import engine
 from tests.container_agent.test_without_docker import IN_BUBBLEWRAP, demand
-from tests.container_agent.worlds import UID, ContainerTestCase, ScriptAgent, SmallImages, World
+from tests.container_agent.worlds import ContainerTestCase, ScriptAgent, SmallImages, World
+from tests.machine import UID
 from tests.programs import program
 from tests.registries.indexes import INDEXES, OLD, YOUNG, Index
 from tests.registries.managers import LIES, MANAGERS, REFUSALS, Manager, find_program, modules

@@ -16,7 +16,8 @@ from ironcurtain.home.sections import Agents
 from ironcurtain.session import events
 from ironcurtain.session.session import Session
 from tests.container_agent.test_without_docker import IN_BUBBLEWRAP, demand
-from tests.container_agent.worlds import UID, ContainerTestCase, reactor
+from tests.container_agent.worlds import ContainerTestCase, reactor
+from tests.machine import UID
 
 COMMANDS = """{
     // as a project has it

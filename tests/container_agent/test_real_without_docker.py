@@ -18,7 +18,7 @@ from ironcurtain.providers.registry import family
 from ironcurtain.sandbox import bubblewrap
 from tests.container_agent.test_real_agents import CLAUDE, CODEX, PATIENCE, Agent, call, text
 from tests.container_agent.test_real_network import NAME, Registry, shell
-from tests.container_agent.worlds import UID
+from tests.machine import UID
 from tests.model_stub.process import StubProcess
 from tests.product import Product
 from tests.programs import program

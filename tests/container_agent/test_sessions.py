@@ -20,7 +20,8 @@ from ironcurtain.session.history import History
 from ironcurtain.session.manager import TooMany
 from ironcurtain.session.model import SessionRequest
 from tests import engine
-from tests.container_agent.worlds import UID, ContainerTestCase, reactor
+from tests.container_agent.worlds import ContainerTestCase, reactor
+from tests.machine import UID
 from tests.model_stub.certificates import Authority
 from tests.project.git_server import publish, serve
 

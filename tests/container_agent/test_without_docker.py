@@ -22,7 +22,8 @@ from ironcurtain.home.settings import Settings
 from ironcurtain.process.accounts import Account
 from ironcurtain.sandbox import bubblewrap
 from tests.container_agent.test_screen import ScreenCase
-from tests.container_agent.worlds import UID, ScriptAgent, reactor
+from tests.container_agent.worlds import ScriptAgent, reactor
+from tests.machine import UID
 from tests.programs import program
 
 Setting = Literal["", "container", "bubblewrap"]

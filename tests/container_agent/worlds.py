@@ -44,14 +44,12 @@ from ironcurtain.view.events import describe
 from tests import engine
 from tests.audit.doubles import open_files, scratch
 from tests.http.direct import DIRECT
+from tests.machine import UID
 
 reactor: Any = global_reactor
 
 KEY = "sk-ant-api03-canary-real-key-of-nobody-0123456789"
 """What must never be seen outside of this process."""
-
-UID = 54321 if os.geteuid() == 0 else os.geteuid()
-"""Whose the container is: neither root's nor 1000."""
 
 
 class ScriptAgent:

@@ -14,8 +14,9 @@ from ironcurtain.sandbox import container
 from ironcurtain.sandbox.bubblewrap import available, command, inputs, opened, tried
 from ironcurtain.sandbox.landlock import implementation as landlock
 from ironcurtain.sandbox.spec import Bound, Sandbox
+from tests.machine import UID
 
-ACCOUNT = Account(54321, 54321) if os.geteuid() == 0 else None
+ACCOUNT = Account(UID, UID) if os.geteuid() == 0 else None
 
 
 class BoundTests(SynchronousTestCase):

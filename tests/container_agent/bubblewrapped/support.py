@@ -23,11 +23,9 @@ from ironcurtain.home.sections import Resources
 from ironcurtain.process.accounts import Account
 from ironcurtain.sandbox import bubblewrap
 from ironcurtain.services.stream import serve
+from tests.machine import UID
 
 reactor: Any = global_reactor
-
-UID = os.geteuid() or 54321
-"""Whose the programs are: for root somebody else."""
 
 
 class Greeting(Protocol):

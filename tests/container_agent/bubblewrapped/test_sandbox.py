@@ -12,7 +12,8 @@ from ironcurtain.container_agent.bubblewrapped.description import INSTALLED, int
 from ironcurtain.prove.outside import Outside, Room
 from ironcurtain.prove.sandboxes import prove_agent
 from tests.container.support import Until
-from tests.container_agent.bubblewrapped.support import UID, BubblewrappedCase
+from tests.container_agent.bubblewrapped.support import BubblewrappedCase
+from tests.machine import UID
 
 PROCESSES = "cat /proc/[0-9]*/cmdline | tr '\\0' ' '"
 
