@@ -9,6 +9,7 @@ runs the command that it is given, and at last says which tests were skipped in 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -17,7 +18,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from unittest import SkipTest
 
@@ -87,6 +88,17 @@ Each program (or file, by its path), and the package of Debian and Ubuntu that h
 there is.
 """
 
+POLICY = "/usr/sbin/policy-rc.d"
+"""The program that packages ask whether they may start a service, if there is one (invoke-rc.d(8))."""
+
+NOT_STARTED = """#!/bin/sh
+# No service starts while IronCurtain's tests/programs.py installs programs. If this file is left, remove it.
+systemctl --quiet is-active "$1" 2>/dev/null || exit 101
+"""
+
+UNITS = "/etc/systemd/system"
+"""Where systemd is told what to start with the machine."""
+
 REPORT = "IRONCURTAIN_TEST_SKIPS"
 """The variable that names a directory where each run of pytest leaves what it skipped."""
 
@@ -133,13 +145,18 @@ def available(package: str) -> str:
 
 def install() -> None:
     """
-    Install what is missing, if this is root on Debian or Ubuntu.
+    Install what is missing, if this is root on Debian or Ubuntu. No service of it is started, now or with the machine.
 
     :raises SystemExit: it failed under CI. Elsewhere the tests that need it are skipped.
     """
     if not (packages := missing()) or os.geteuid() != 0 or find(APT[0]) is None:
         return
     print(f"Installing with apt-get what tests need: {' '.join(packages).replace('|', ' or ')}", flush=True)
+    with services_off():
+        _install(packages)
+
+
+def _install(packages: list[str]) -> None:
     for words in (["update"], ["install", "--yes", "--no-install-recommends"]):
         chosen = map(available, packages) if words[0] == "install" else ()
         done = subprocess.run(
@@ -151,6 +168,32 @@ def install() -> None:
             if os.environ.get("CI"):
                 raise SystemExit(1)
             return
+
+
+@contextlib.contextmanager
+def services_off() -> Iterator[None]:
+    """
+    Within it, packages start no services that do not run already, and those that they add do not start with the machine
+    later, either: tests start what they need themselves. If the machine has a policy of its own, that decides instead.
+    """
+    enabled = _enabled()
+    policy = Path(POLICY)
+    left = policy.exists() and policy.read_text(errors="replace") == NOT_STARTED  # by a run that was killed
+    if ours := left or not policy.exists():
+        policy.write_text(NOT_STARTED)
+        policy.chmod(0o755)
+    try:
+        yield
+    finally:
+        if ours:
+            policy.unlink(missing_ok=True)
+        if (added := sorted(_enabled() - enabled)) and (systemctl := find("systemctl")) is not None:
+            subprocess.run([systemctl, "--quiet", "disable", *added], stdin=subprocess.DEVNULL, check=False)
+
+
+def _enabled() -> set[str]:
+    """:returns: the units that something wants which starts with the machine."""
+    return {path.name for kind in ("wants", "requires") for path in Path(UNITS).glob(f"*.{kind}/*")}
 
 
 def summary(skips: Skips) -> list[str]:

@@ -32,7 +32,9 @@ class Tests(unittest.TestCase):
 """
 
 
-class ProgramTests(SynchronousTestCase):
+class ProgramTestCase(SynchronousTestCase):
+    """A machine in our directory, and the only programs there are."""
+
     def setUp(self) -> None:
         self.place = Path(tempfile.mkdtemp(prefix="ic-"))
         self.addCleanup(shutil.rmtree, self.place)
@@ -44,6 +46,15 @@ class ProgramTests(SynchronousTestCase):
         path.chmod(0o755)
         return path
 
+    def as_root(self) -> None:
+        """Let the module take itself for root."""
+        self.patch(os, "geteuid", lambda: 0)
+        self.patch(os, "environ", {"PATH": str(self.bin)})
+        self.patch(programs, "POLICY", str(self.place / "policy-rc.d"))
+        self.patch(programs, "UNITS", str(self.place / "units"))
+
+
+class ProgramTests(ProgramTestCase):
     def run_it(self, *command: str, **environ: str) -> subprocess.CompletedProcess[str]:
         """Run the module with a command, where no programs are but those in our directory."""
         given = {"PATH": str(self.bin), "HOME": str(self.place), **environ}
@@ -99,11 +110,10 @@ class ProgramTests(SynchronousTestCase):
         self.assertEqual((process.communicate(timeout=60)[0], process.returncode), ("ended\n", 3))
 
     def test_root_installs_what_is_missing_and_says_so_before(self) -> None:
-        self.patch(os, "geteuid", lambda: 0)
+        self.as_root()
         asked = self.place / "asked"
         self.write(self.bin / programs.APT[0], f'#!/bin/sh\necho "$@" >>{asked}\n')
         self.write(self.bin / "apt-cache", '#!/bin/sh\ntest "$2" != cargo-web || echo Package: cargo-web\n')
-        self.patch(os, "environ", {"PATH": str(self.bin)})
         programs.install()
         update, install = asked.read_text().splitlines()
         self.assertTrue(update.endswith(" update"))
@@ -116,3 +126,68 @@ class ProgramTests(SynchronousTestCase):
         self.patch(os, "environ", {"PATH": str(self.bin)})
         programs.install()
         self.assertFalse((self.place / "asked").exists())
+
+
+INSTALLS = """#!/bin/sh
+case "$*" in *update) exit 0;; esac
+for unit in squid.service old.service; do
+    {place}/policy-rc.d $unit start
+    echo "$unit $?" >>{place}/started
+done
+/bin/ln -s /lib/systemd/system/squid.service {place}/units/multi-user.target.wants/squid.service
+/bin/ln -s /lib/systemd/system/docker.socket {place}/units/sockets.target.wants/docker.socket
+exit {status}
+"""
+"""What packages do: they ask the policy before they start a service, and enable it for the next start."""
+
+SYSTEMCTL = """#!/bin/sh
+case "$*" in
+*"is-active old.service") ;;
+*is-active*) exit 3 ;;
+*) echo "$@" >>{place}/asked ;;
+esac
+"""
+
+
+class ServiceTests(ProgramTestCase):
+    """Installed programs are not started as services of the machine."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.as_root()
+        for name in ("multi-user", "sockets"):
+            (self.place / "units" / f"{name}.target.wants").mkdir(parents=True)
+        (self.place / "units/multi-user.target.wants/old.service").symlink_to("/lib/systemd/system/old.service")
+        self.policy = self.place / "policy-rc.d"
+        self.write(self.bin / "systemctl", SYSTEMCTL.format(place=self.place))
+
+    def install(self, status: int = 0) -> list[str]:
+        """:returns: which services the policy let start (0) or not, as the packages of a new installation ask."""
+        self.write(self.bin / programs.APT[0], INSTALLS.format(place=self.place, status=status))
+        programs.install()
+        return (self.place / "started").read_text().splitlines()
+
+    def test_only_services_that_run_already_are_started(self) -> None:
+        self.assertEqual(self.install(), ["squid.service 101", "old.service 0"])
+
+    def test_machine_is_without_policy_afterwards(self) -> None:
+        self.install()
+        self.assertFalse(self.policy.exists())
+
+    def test_policy_is_removed_after_a_failure(self) -> None:
+        self.install(status=100)
+        self.assertFalse(self.policy.exists())
+
+    def test_policy_that_a_killed_run_left_is_removed(self) -> None:
+        self.policy.write_text(programs.NOT_STARTED)
+        self.assertEqual(self.install()[0], "squid.service 101")
+        self.assertFalse(self.policy.exists())
+
+    def test_policy_of_the_machine_decides_and_stays(self) -> None:
+        self.write(self.policy, "#!/bin/sh\nexit 104\n")
+        self.assertEqual(self.install()[0], "squid.service 104")
+        self.assertEqual(self.policy.read_text(), "#!/bin/sh\nexit 104\n")
+
+    def test_only_added_services_are_disabled(self) -> None:
+        self.install()
+        self.assertEqual((self.place / "asked").read_text(), "--quiet disable docker.socket squid.service\n")
