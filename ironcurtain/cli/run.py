@@ -42,6 +42,7 @@ def run(
     _quiet_log()
     outcome: list[Any] = []
     signals: list[int] = []
+    before = {number: signal.getsignal(number) for number in HANDLED}
 
     def begin() -> None:
         def signalled(number: int) -> None:
@@ -59,12 +60,14 @@ def run(
 
     def done(result: Any) -> None:
         outcome.append(result)
-        if signals:  # Twisted restores the default handlers, and another signal would replace the exit status
+        if signals:  # another one would replace the exit status
             signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED)
         reactor.stop()
 
     reactor.callLater(0, begin)  # once the loop runs
     reactor.run()
+    for number, handler in before.items():  # the command may ask something yet, which Ctrl-C has to end
+        signal.signal(number, handler)
     if not outcome:  # Twisted's own handlers were still in place
         raise SystemExit(128 + signal.SIGTERM)
     result = outcome[0]

@@ -9,6 +9,8 @@ import subprocess
 import sys
 from typing import Any
 
+from twisted.trial.unittest import SynchronousTestCase
+
 from ironcurtain.sandbox.spec import Listener, Sandbox
 from tests.cli.cases import ProductCase
 from tests.machine import demand_sandbox
@@ -108,3 +110,22 @@ class ClientTests(ProductCase):
 
     def test_all_at_once(self) -> None:
         self.gone("stderr", "stdin", "stdout")
+
+
+AFTERWARDS = """
+import signal
+from ironcurtain.cli.run import HANDLED, run
+
+async def nothing(reactor):
+    return [signal.getsignal(number) for number in HANDLED]
+
+before = [signal.getsignal(number) for number in HANDLED]
+assert run(nothing) != before
+assert before == [signal.getsignal(number) for number in HANDLED]
+"""
+
+
+class AfterwardsTests(SynchronousTestCase):
+    def test_question_that_a_command_asks_later_is_left_by_ctrl_c(self) -> None:
+        done = subprocess.run([sys.executable, "-c", AFTERWARDS], capture_output=True, text=True, check=False)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
