@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import time
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 import click
 
 from ironcurtain.cli.completion import running_sessions
 from ironcurtain.cli.output import as_json, home, print_json, print_lines, print_table
 from ironcurtain.text.display import ago
+
+if TYPE_CHECKING:
+    from ironcurtain.home.layout import Home
+    from ironcurtain.session.model import SessionInfo
 
 
 @click.command(short_help="List sessions.")
@@ -29,7 +34,7 @@ def sessions(ended: bool, words: str | None, json_output: bool) -> None:
     where = home()
     running = result(BlockingOwners(where).sessions())
     known = {info.id for info in running}
-    over = [info for info in described(where) if info.id not in known] if ended else []
+    over = [_named(where, info) for info in described(where) if info.id not in known] if ended else []
     found = sorted((*running, *over), key=lambda info: info.number)
     if words:
         found = [s for s in found if words.casefold() in f"{s.label}\n{s.kind}\n{s.workspace}".casefold()]
@@ -37,7 +42,7 @@ def sessions(ended: bool, words: str | None, json_output: bool) -> None:
         print_json(found)
         return
     if not found:
-        print_lines("No sessions. Start one with: ironcurtain start")
+        print_lines("No session matches." if words else "No sessions. Start one with: ironcurtain start")
         return
     now = time.time()
     rows = [
@@ -54,6 +59,20 @@ def sessions(ended: bool, words: str | None, json_output: bool) -> None:
     print_table(("N", "STATE", "AGE", "MESSAGES" if ended else "WAITING", "SANDBOX", "SESSION"), rows)
     for line in remarks([info for info in found if info.id in known]):
         print_lines(line)
+
+
+def _named(where: Home, info: SessionInfo) -> SessionInfo:
+    """:returns: an ended session; the label of a conversation is its first message, which tells it from others."""
+    from msgspec.structs import replace
+
+    from ironcurtain.home.registry import label
+    from ironcurtain.session.history import read_turns
+
+    agent = info.label.removesuffix(label("", ""))
+    if agent == info.label or not info.turns:
+        return info
+    turns = read_turns(where.session(info.id).history)
+    return replace(info, label=label(agent, turns[0].message)) if turns else info
 
 
 @click.command()

@@ -7,6 +7,8 @@ import uuid
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from ironcurtain.session.history import History
+from ironcurtain.session.model import Turn, Usage
 from tests.product import Product
 
 
@@ -15,12 +17,15 @@ class EndedSessionTests(SynchronousTestCase):
         self.product = Product()
         self.addCleanup(lambda: self.assertEqual(self.product.close(), []))
 
-    def end(self, number: int, label: str) -> None:
-        """Leave an ended session behind."""
+    def end(self, number: int, label: str, *messages: str) -> None:
+        """Leave an ended session behind, whose history has these messages."""
         session = str(uuid.UUID(int=number))
         directory = self.product.home / "sessions" / session
         directory.mkdir(parents=True)
         (directory / "session.log").touch()
+        history = History(directory / "history.jsonl")
+        for message in messages:
+            history.append(Turn(number=1, message=message, answer="", usage=Usage(), timestamp=""))
         described = {"id": session, "number": number, "kind": "codex", "label": label, "state": "closed"}
         more = {"started_at": "2026-01-01T00:00:00.000Z", "workspace": "/w", "turns": 4}
         (directory / "session.json").write_text(json.dumps(described | more))
@@ -32,3 +37,10 @@ class EndedSessionTests(SynchronousTestCase):
         self.assertRegex(self.product.run("sessions", "--all").stdout, r"1 +ended .* 4 .*codex: mend it\n2 +ended")
         found = self.product.json("sessions", "--all", "--filter", "MEND")
         self.assertEqual([info["number"] for info in found], [1])
+        self.assertEqual(self.product.run("sessions", "--all", "--filter", "nowhere").stdout, "No session matches.\n")
+
+    def test_ended_conversation_is_named_by_its_first_message(self) -> None:
+        self.end(1, "codex: interactive", "mend the parser", "and now break it")
+        self.end(2, "codex: interactive")
+        labels = [info["label"] for info in self.product.json("sessions", "--all")]
+        self.assertEqual(labels, ["codex: mend the parser", "codex: interactive"])
