@@ -33,6 +33,7 @@ from ironcurtain.session.model import SessionRequest
 from ironcurtain.session.session import Session
 from ironcurtain.terminal.raw import RawMode
 from ironcurtain.text.display import one_line
+from ironcurtain.view.events import describe
 
 ERRORS = 2
 """Standard error."""
@@ -154,11 +155,10 @@ class Looping:
         """
         for stamped in session.events.after(self._seen):
             self._seen, event = stamped.sequence, stamped.event
-            if isinstance(event, EscalationRaised) and session.terminal is None:
-                what = f"escalation {event.number}: {event.server}.{event.tool}"
+            if isinstance(event, EscalationRaised) and session.terminal is None and (words := describe(event)):
                 act = "approve" if event.form is None else "answer"
                 answer = f"'ironcurtain {act} {event.number}' or 'ironcurtain deny {event.number}'"
-                self.say(f"{what}: see 'ironcurtain escalations', then answer with {answer}")
+                self.say(f"{words.text}: see 'ironcurtain escalations', then answer with {answer}")
 
     def _label(self) -> str:
         settings = self._options.settings
