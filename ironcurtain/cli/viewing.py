@@ -13,7 +13,6 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from ironcurtain.cli.output import print_lines
-from ironcurtain.cli.terminal.plain import in_foreground
 from ironcurtain.errors import IronCurtainError, Unavailable
 from ironcurtain.home.host_numbers import HostNumber
 from ironcurtain.session.model import SessionInfo, State
@@ -22,6 +21,7 @@ from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.keys import DETACH, QUIT, Keys
 from ironcurtain.terminal.local import LocalTerminal
 from ironcurtain.terminal.model import Mode, ProgramExit
+from ironcurtain.terminal.raw import in_foreground
 from ironcurtain.terminal.viewing import Viewing, attach
 from ironcurtain.text.display import one_line
 from ironcurtain.view.sessions import how_to_resume

@@ -16,7 +16,7 @@ from ironcurtain.operations.model import EscalationView
 from ironcurtain.session.model import SessionRequest
 from ironcurtain.text.columns import Style
 from ironcurtain.view.commands import Command, Message
-from ironcurtain.view.escalations import outcome_of_all
+from ironcurtain.view.escalations import outcome_of_all, revoked
 
 Change = Callable[[ConsoleState], ConsoleState]
 
@@ -26,8 +26,7 @@ async def perform(source: ConsoleSource, action: Command | Message) -> Change:
     try:
         match action:
             case Command("revoke", int(number)):
-                revoked = await source.revoke(number)
-                return _said(f"revoked: asked again about {revoked.scope}")
+                return _said(revoked(await source.revoke(number)))
             case Command("start", text=text):
                 info = await source.start(requested(text))
                 said = _said(f"session {info.number} has started: ironcurtain attach {info.number} joins it", "good")

@@ -204,13 +204,12 @@ class Following:
         if session == self._session:
             return
         self._unfollow()
-        self._session, self._unfollow = session, lambda: None
-        activity = self._details.activity = Chronicle() if session else None
+        activity = Chronicle()
+        self._session, self._details.activity = session, activity if session else None
 
         def heard(stamped: Stamped) -> None:
-            if activity is not None and activity is self._details.activity:
+            if activity is self._details.activity:
                 activity.add(stamped)
                 self._changed()
 
-        if session:
-            self._unfollow = self._source.activity(session, heard)
+        self._unfollow = self._source.activity(session, heard) if session else lambda: None

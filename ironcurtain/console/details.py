@@ -86,9 +86,7 @@ class Details:
         return Text(_heading(chosen, now), lines, complete=complete)
 
     def _lines(self, escalation: EscalationView, width: int) -> tuple[list[Line], bool]:
-        """
-        :returns: :func:`escalation_lines`, which depend only on number, digest, outcome and approvals.
-        """
+        """:returns: :func:`escalation_lines`, which depend only on number, digest, outcome and approvals."""
         key = (escalation.number, escalation.digest, escalation.outcome, len(escalation.approved_by), width)
         if key not in self._known:
             while len(self._known) >= REMEMBERED:

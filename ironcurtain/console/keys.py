@@ -9,16 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from ironcurtain.console import filling
-from ironcurtain.console.state import (
-    REFRESH,
-    ConsoleState,
-    Effect,
-    Question,
-    Section,
-    Send,
-    ShownEscalation,
-    key_of,
-)
+from ironcurtain.console.state import REFRESH, ConsoleState, Effect, Question, Section, Send, ShownEscalation, key_of
 from ironcurtain.escalation.decision_keys import Offer, Part, ShownPart, Verdict, needed, untimely
 from ironcurtain.escalation.model import Outcome
 from ironcurtain.policy.reversal import is_lasting
@@ -230,9 +221,8 @@ def _next(state: ConsoleState, step: int) -> ConsoleState:
 
 
 _SCROLLING: Mapping[str, Callable[[ConsoleState], ConsoleState]] = {
-    "page down": lambda state: state.roll(max(state.shown.page - 1, 1)),
+    **dict.fromkeys(("page down", " "), lambda state: state.roll(max(state.shown.page - 1, 1))),
     "page up": lambda state: state.roll(-max(state.shown.page - 1, 1)),
-    " ": lambda state: state.roll(max(state.shown.page - 1, 1)),
     "g": lambda state: state.roll(-state.shown.end),
     "G": lambda state: state.roll(state.shown.end),
 }
@@ -246,15 +236,12 @@ _PLAIN: Mapping[str, Callable[[ConsoleState], ConsoleState]] = {
     "a": lambda state: _ask(state, Outcome.APPROVED),
     "A": lambda state: _ask(state, Outcome.APPROVED, keep=True),
     "d": lambda state: _ask(state, Outcome.DENIED),
-    "up": lambda state: state.move(-1),
-    "k": lambda state: state.move(-1),
-    "down": lambda state: state.move(1),
-    "j": lambda state: state.move(1),
+    **dict.fromkeys(("up", "k"), lambda state: state.move(-1)),
+    **dict.fromkeys(("down", "j"), lambda state: state.move(1)),
     "home": lambda state: state.move(-len(state.pending) - len(state.sessions) - len(state.history)),
     "end": lambda state: state.move(len(state.pending) + len(state.sessions) + len(state.history)),
     "tab": lambda state: _next(state, 1),
     "shift tab": lambda state: _next(state, -1),
     "esc": lambda state: replace(state, permitted=False, opened=state.opened and state.permitted, scroll=0),
-    "?": lambda state: replace(state, help=True, scroll=0),
-    "h": lambda state: replace(state, help=True, scroll=0),
+    **dict.fromkeys("?h", lambda state: replace(state, help=True, scroll=0)),
 }

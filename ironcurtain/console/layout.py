@@ -29,9 +29,7 @@ LEAST = 4
 """Minimum number of rows of the text for a call to count as shown: with fewer, its arguments are not visible."""
 
 REMARK_LINES = 2
-"""
-Maximum number of lines of the message at the foot: with more, a call with many arguments would not fit on 24 rows.
-"""
+"""Maximum number of lines of the message at the foot: with more, calls of many arguments would not fit on 24 rows."""
 
 _SPARE = (Section.WAITING, Section.SESSIONS, Section.HISTORY)
 """Order in which lists get spare rows."""

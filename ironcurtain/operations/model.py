@@ -11,6 +11,7 @@ from ironcurtain.escalation.model import Escalation
 from ironcurtain.escalation.permission import Permission
 from ironcurtain.home.settings import Settings, flatten
 from ironcurtain.policy.verdict import Reversal
+from ironcurtain.session.events import EscalationRaised
 
 Name = int | str
 """A session's number or id."""
@@ -115,6 +116,12 @@ class PermissionView(msgspec.Struct, frozen=True, kw_only=True):
     by: str
     since: float
     used: int
+
+
+def raised_event(view: EscalationView) -> EscalationRaised:
+    """:returns: the event that raised an escalation, which a reader may have missed."""
+    shared = set(EscalationRaised.__struct_fields__) & set(view.__struct_fields__)
+    return EscalationRaised(call_id="", **{name: getattr(view, name) for name in shared})
 
 
 def permission_view(permission: Permission, session_id: str, session: int, label: str) -> PermissionView:

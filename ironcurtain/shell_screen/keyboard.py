@@ -25,9 +25,7 @@ UNTAKEN_LIMIT = 4096
 """Most bytes that are kept of what was not taken."""
 
 VIEWS = frozenset(("enter", "escape", "q", "left", *MOVES, *PAGES))
-"""
-Keys that only show something else. Several of them may come in one read; beside other keys they are part of a text.
-"""
+"""Keys that only show something else. Several may come in one read; beside other keys they are part of a text."""
 
 
 class Suspend(msgspec.Struct, frozen=True):

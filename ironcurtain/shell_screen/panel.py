@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from ironcurtain.escalation.decision_keys import DecisionKeys, Offer
 from ironcurtain.shell import messages
 from ironcurtain.shell.messages import ProposedStep
+from ironcurtain.shell.reported_plan import Plan
 from ironcurtain.shell_screen.input_line import InputLine
 from ironcurtain.shell_screen.question import Frame, Inspection, Listed, Question, shown_scope, shown_step
 from ironcurtain.view.look import Look
-from ironcurtain.view.plan import Plan
 from ironcurtain.view.step_record import StepRecord
 
 
@@ -105,7 +105,10 @@ class Panel:
         """
         match message:
             case messages.InstructionAccepted():
-                self._accepted(message, now)
+                self.plan, self.input = Plan(), None
+                self.keys.keep(())
+                self._work_anew("thinking", now)
+                self.record.begin(message.text)
             case messages.ModelText():
                 self.activity.go_on("writing", now)
                 self.record.say(message.text)
@@ -116,8 +119,9 @@ class Panel:
             case messages.ApprovalRequested():
                 self.plan.put(message.plan_id, message.step)
                 self._ask(Question(message.plan_id, message), message.step, now)
-            case messages.StepDecided():
-                self._decided(message, now)
+            case messages.StepDecided() if self._asks_about(message.plan_id, message.step):
+                self.close_question("working", now)
+                self.record.decided(message)
             case messages.StepStarted():
                 self._started(message, now)
             case messages.StepCompleted():
@@ -148,12 +152,6 @@ class Panel:
         self.question, self.listed = question, Listed()
         self.selected = self.selected if step is None else step.number
 
-    def _accepted(self, message: messages.InstructionAccepted, now: float) -> None:
-        self.plan, self.input = Plan(), None
-        self.keys.keep(())
-        self._work_anew("thinking", now)
-        self.record.begin(message.text)
-
     def _step_forming(self, message: messages.StepForming, now: float) -> None:
         self.record.end_text()
         self.close_question("planning", now)
@@ -183,11 +181,6 @@ class Panel:
     def _asks_about(self, plan_id: str, step: int) -> bool:
         asked = self.question.request if self.question is not None else None
         return asked is not None and (asked.plan_id, asked.step.number) == (plan_id, step)
-
-    def _decided(self, message: messages.StepDecided, now: float) -> None:
-        if self._asks_about(message.plan_id, message.step):
-            self.close_question("working", now)
-            self.record.decided(message)
 
     def _started(self, message: messages.StepStarted, now: float) -> None:
         self.record.end_text()

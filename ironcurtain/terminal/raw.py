@@ -36,6 +36,14 @@ def have_terminal() -> bool:
     return os.isatty(0) and os.isatty(1)
 
 
+def in_foreground(fd: int) -> bool:
+    """:returns: whether this process may read the terminal; a background job would be stopped."""
+    try:
+        return os.tcgetpgrp(fd) == os.getpgrp()
+    except OSError:  # it is not the controlling terminal
+        return True
+
+
 class RawMode:
     """
     A terminal in raw mode.

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from ironcurtain.session.events import EscalationRaised
 from ironcurtain.text.columns import Line, Span, brief_rows, cells, clip, cut, shortened, wrap
 from ironcurtain.text.display import left, one_line
-from ironcurtain.view.escalations import Question, approvals_words, question, tool_name, why
+from ironcurtain.view.escalations import approvals_words, question, tool_name, why
 from ironcurtain.view.look import Signs
 
 LINES = 14
@@ -46,10 +46,18 @@ def banner(asked: EscalationRaised, now: float, width: int, signs: Signs) -> Ban
     :param width: columns of the terminal.
     """
     room = max(width - 3, 20)
-    number = f"Escalation {asked.number}"
-    name = cut(f" asks: {tool_name(asked.server, asked.tool)}", max(room - len(number), 10), signs.rest)
+    number, name = f"Escalation {asked.number}", tool_name(asked.server, asked.tool)
     shown = question(asked, room, change=CHANGE_LINES)
-    whole = _fits(asked, shown, room)
+    # One more if the arguments leave it, so that fewer calls have to be opened.
+    reason_lines = REASON_LINES + (len(shown.asked) < LINES)
+    whole = (
+        name == tool_name(asked.server, asked.tool, None)
+        and cells(f"{number} asks: {name}") <= room
+        and not asked.omitted
+        and shown.complete
+        and len(shown.asked) <= LINES
+        and len(list(wrap(why(asked), room))) <= reason_lines
+    )
     if asked.omitted:
         lines = [_warning(f"arguments of {asked.omitted:,} bytes, too long to show here")]
     else:
@@ -60,7 +68,7 @@ def banner(asked: EscalationRaised, now: float, width: int, signs: Signs) -> Ban
         lines.append(_warning(f"{asked.calls} equal calls"))
     if needed := approvals_words(asked):
         lines.append(_warning(needed))
-    said = brief_rows(why(asked), room, _reason_lines(shown), signs.rest)
+    said = brief_rows(why(asked), room, reason_lines, signs.rest)
     said += [cut(shown.undo, room, signs.rest)] if shown.undo else []
     kept = list(wrap(f"/approve {asked.number} keep: stop asking about {one_line(asked.scope)}", room))
     if asked.scope and whole:
@@ -76,26 +84,11 @@ def banner(asked: EscalationRaised, now: float, width: int, signs: Signs) -> Ban
         Span(f"/deny {asked.number}", "key"),
         Span(f" within {left(asked.expires_at - now)}", "warn"),
     )
-    heading = (Span(f"{signs.top}{number}", "warn"), Span(name, "bold"))
+    called = cut(f" asks: {name}", max(room - len(number), 10), signs.rest)
+    heading = (Span(f"{signs.top}{number}", "warn"), Span(called, "bold"))
     framed = [heading, *((Span(signs.side, "warn"), *line) for line in lines), answers]
     return Banner(framed, whole, whole and len(kept) <= SCOPE_LINES)
 
 
 def _warning(text: str) -> Line:
     return (Span(text, "warn"),)
-
-
-def _reason_lines(shown: Question) -> int:
-    """:returns: how many there may be: one more if the arguments leave it, so that fewer calls have to be opened."""
-    return REASON_LINES + (len(shown.asked) < LINES)
-
-
-def _fits(asked: EscalationRaised, shown: Question, room: int) -> bool:
-    return (
-        tool_name(asked.server, asked.tool) == (whole_name := tool_name(asked.server, asked.tool, None))
-        and cells(f"Escalation {asked.number} asks: {whole_name}") <= room
-        and not asked.omitted
-        and shown.complete
-        and len(shown.asked) <= LINES
-        and len(list(wrap(why(asked), room))) <= _reason_lines(shown)
-    )

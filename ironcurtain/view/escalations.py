@@ -29,9 +29,7 @@ CHANGES: Line = (Span("changes what is there now:", "dim"),)
 """Stands before a diff."""
 
 NAME_LIMIT, VALUE_LIMIT, REASON_LIMIT = 64, 200, 1000
-"""
-Maximum length in characters of a name, of a value, and of the reason of an escalation that is not shown completely.
-"""
+"""Maximum number of characters of a name, a value and a reason of an escalation that is not shown completely."""
 
 
 def tool_name(server: str, tool: str, limit: int | None = NAME_LIMIT) -> str:
@@ -221,12 +219,6 @@ def permission_rows(views: Iterable[PermissionView], width: int, now: float) -> 
 def revoked(view: PermissionView) -> str:
     """:returns: the message after revoking a kept approval."""
     return f"Revoked: you are asked again about {one_line(view.scope)} in session {view.session}."
-
-
-def raised_event(view: EscalationView) -> EscalationRaised:
-    """:returns: the event that raised an escalation, which a reader may have missed."""
-    shared = set(EscalationRaised.__struct_fields__) & set(view.__struct_fields__)
-    return EscalationRaised(call_id="", **{name: getattr(view, name) for name in shared})
 
 
 GONE = "gone"

@@ -119,10 +119,7 @@ _PLAIN: tuple[tuple[EventLine, dict[type[events.SessionEvent], str]], ...] = (
         EventLine("", Role.QUESTION, Severity.WARNING),
         {events.EscalationCounted: "escalation {e.number}: {e.calls} equal calls wait for it"},
     ),
-    (
-        EventLine("", Role.DECISION),
-        {events.PermissionRevoked: "permission {e.number} revoked by {e.by}: {e.scope}"},
-    ),
+    (EventLine("", Role.DECISION), {events.PermissionRevoked: "permission {e.number} revoked by {e.by}: {e.scope}"}),
     (
         EventLine("", Role.LIMIT, Severity.WARNING),
         {events.LoopDetected: "{e.server}.{e.tool}: the same call came too often, refused"},

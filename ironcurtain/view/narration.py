@@ -89,18 +89,6 @@ class _Turn(msgspec.Struct):
     is_reported: bool = False
 
 
-class _Gaps(msgspec.Struct):
-    """Where a blank line separates unrelated items, if any does."""
-
-    airy: bool
-    _last: str = ""
-
-    def before(self, kind: str) -> bool:
-        """:returns: whether there is one before an item of a kind."""
-        last, self._last = self._last, kind
-        return self.airy and last != "" and (kind != last or kind in ("ask", "message", "report"))
-
-
 class Narration:
     """
     The state of the display of one session.
@@ -116,7 +104,9 @@ class Narration:
         self.state, self.reason = "initializing", ""
         self.pending: dict[int, events.EscalationRaised] = {}
         self.outcomes: dict[int, str] = {}
-        self._gaps, self._signs = _Gaps(airy), signs
+        self._signs = signs
+        self._before = "" if airy else None
+        """The kind of the item before; ``None``: nothing separates items."""
         self._tools, self._turn = ToolsInUse(signs), _Turn()
         self.begin(answers)
         self._refused = False
@@ -151,10 +141,6 @@ class Narration:
     def failed(self, why: str) -> list[Item]:
         """:returns: an error whose event did not arrive."""
         return list(self._failure("no answer", why, ERROR_LIMIT))
-
-    def answer(self, text: str) -> list[Item]:
-        """:returns: an answer whose event did not arrive."""
-        return list(self._answer(text))
 
     def resync(self, state: str, pending: Sequence[events.EscalationRaised]) -> list[Item]:
         """
@@ -231,7 +217,7 @@ class Narration:
 
     def _turn_over(self, event: events.TurnFinished) -> Iterator[Item]:
         if not event.error:
-            yield from self._answer(event.answer)
+            yield from self.answer(event.answer)
             return
         yield from self._text(self._speech.finish())
         if event.code == "CANCELLED":
@@ -239,7 +225,8 @@ class Narration:
         elif self._answers is not Answers.ELSEWHERE:
             yield from self._failure("no answer" if not event.answer else "incomplete", event.error, ERROR_LIMIT)
 
-    def _answer(self, text: str) -> Iterator[Item]:
+    def answer(self, text: str) -> Iterator[Item]:
+        """:returns: the items of a complete answer."""
         if self._answers is Answers.FLOWING:
             yield from self._text(self._speech.answered(text))
             return
@@ -304,8 +291,10 @@ class Narration:
         yield Say(line)
 
     def _gap(self, kind: str) -> Iterator[Item]:
-        if self._gaps.before(kind):
-            yield Say(())
+        if self._before is not None:
+            before, self._before = self._before, kind
+            if before and (kind != before or kind in ("ask", "message", "report")):
+                yield Say(())
 
     def _status(self, now: float) -> Line:
         if self.pending:

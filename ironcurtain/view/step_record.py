@@ -7,12 +7,12 @@ from enum import Enum
 import msgspec
 
 from ironcurtain.shell.messages import InstructionDone, StepCompleted, StepDecided, StepOutcome
+from ironcurtain.shell.reported_plan import Plan
 from ironcurtain.text.columns import Line, Span, Style, cut
 from ironcurtain.text.display import took
 from ironcurtain.view.events import TEXT_LIMIT
 from ironcurtain.view.look import Look
 from ironcurtain.view.markdown import Markdown
-from ironcurtain.view.plan import Plan
 from ironcurtain.view.steps import risk_line
 
 COMMAND_LINES, COMMAND_CHARACTERS = 20, 2000

@@ -156,7 +156,7 @@ class DecisionTests(SynchronousTestCase):
         self.assertIn(" 3  filesystem.read_text_file in /srv/src and below\n", text)
         self.assertIn("    kept by ada 1 min ago, used 2 times\n", text)
         text = self.setup.type("/revoke 3\r")
-        self.assertIn("revoked: asked again about filesystem.read_text_file in /srv/src and below", text)
+        self.assertIn("Revoked: you are asked again about filesystem.read_text_file in /srv/src and", text)
         self.assertIn("no kept approvals", text)
         self.assertIn("there is no permission 3", self.setup.type("/revoke 3\r"))
         self.assertEqual(self.setup.type("a").count("PERMISSIONS"), 0)

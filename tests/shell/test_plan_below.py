@@ -27,8 +27,8 @@ from ironcurtain.shell.messages import (
 )
 from ironcurtain.shell.model import PlanEnding
 from ironcurtain.shell.plan import PlanRun
+from ironcurtain.shell.reported_plan import Plan
 from ironcurtain.shell.tools import Hands, JudgedStep, StepRun
-from ironcurtain.view.plan import Plan
 from tests.shell.support import ShellTestCase, steps
 
 

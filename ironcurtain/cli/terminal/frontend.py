@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from enum import Enum, auto
 from math import inf
 from typing import Any, TypeVar
@@ -29,13 +29,13 @@ from ironcurtain.cli.undoing import Propose
 from ironcurtain.errors import IronCurtainError, SessionError
 from ironcurtain.home.session_paths import SessionPaths
 from ironcurtain.operations.api import SessionApi
+from ironcurtain.operations.model import raised_event
 from ironcurtain.operations.sender import Delivered, Sender
 from ironcurtain.session import events
 from ironcurtain.session.model import OWNER_GONE, Reply, SessionInfo
 from ironcurtain.text.columns import Span
 from ironcurtain.text.display import one_line
 from ironcurtain.view.commands import Command, Message, Wrong
-from ironcurtain.view.escalations import raised_event
 from ironcurtain.view.narration import Answers, Item, Narration, Say, WholeAnswer
 from ironcurtain.view.sessions import how_to_resume
 
@@ -163,10 +163,7 @@ class FrontEnd:
         return 1 if self._exit.cause is _Cause.LOST else status
 
     def interrupt(self) -> None:
-        """
-        Ctrl-C or SIGINT: leave the form that is filled in, else cancel the message; the second time within 2 seconds,
-        or for a single task, leave.
-        """
+        """Ctrl-C: leave the form that is filled in, else cancel the message; twice, or for a single task, leave."""
         if self._commands.leave_form():
             return
         if self._exit.is_again():
@@ -226,13 +223,13 @@ class FrontEnd:
     def _view(self) -> Narration:
         return self._printer.view
 
-    async def _run(self, main: Callable[[], Awaitable[T]], greeting: Sequence[Item] = ()) -> T:
+    async def _run(self, main: Callable[[], Awaitable[T]], greeting: Iterable[Item] = ()) -> T:
         unfollow: Callable[[], None] | None = None
         self._open, self._began = True, self._printer.now()
         self._surface.open(self, reads=not self._single)
         try:
             self._printer.start()
-            self._add([*greeting])
+            self._add(greeting)
             unfollow = await self._api.follow(self._session.number, 0, self._heard)
             return await main()
         finally:
@@ -375,7 +372,7 @@ class FrontEnd:
         await self._commands.carry_out(command, began)
         self._next()
 
-    def _add(self, items: list[Item]) -> None:
+    def _add(self, items: Iterable[Item]) -> None:
         if self._open:
             self._printer.add(items)
 

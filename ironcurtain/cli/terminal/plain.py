@@ -13,6 +13,7 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from ironcurtain.cli.terminal.surface import Listener, Surface
+from ironcurtain.terminal.raw import in_foreground
 from ironcurtain.text.columns import Line, unstyled
 from ironcurtain.view.look import representable, signs_for
 
@@ -150,11 +151,3 @@ def standard_surface(
     from ironcurtain.cli.terminal.prompt import prompt_surface
 
     return prompt_surface(stdin, stderr, environ, now)
-
-
-def in_foreground(fd: int) -> bool:
-    """:returns: whether this process may read the terminal; a background job would be stopped."""
-    try:
-        return os.tcgetpgrp(fd) == os.getpgrp()
-    except OSError:  # it is not the controlling terminal
-        return True

@@ -16,9 +16,7 @@ from ironcurtain.view.look import TICK_SECONDS
 from ironcurtain.view.narration import Ask, Item, Narration, Say, WholeAnswer
 
 GATHER_SECONDS = 0.03
-"""
-Seconds for which output is collected before it is drawn: too short to be noticed, long enough for a burst of text.
-"""
+"""Seconds for which output is collected before it is drawn: not noticed, but long enough for a burst of text."""
 
 
 class Printer:

@@ -158,7 +158,8 @@ class PromptSurface(Surface):
         self._title.begin()
         self._wakeup_fd = signal.set_wakeup_fd(-1)
         self._keep_wakeup_fd()
-        self._running = from_asyncio(self._draw())
+        drawing = self._application.run_async(handle_sigint=False, set_exception_handler=False)
+        self._running = from_asyncio(drawing)
         self._running.addErrback(self._failed)
 
     def print(self, lines: Sequence[Line], answer: bool = False) -> None:
@@ -201,9 +202,6 @@ class PromptSurface(Surface):
                 self._title.end()
                 self._output.flush()
 
-    async def _draw(self) -> None:
-        await self._application.run_async(handle_sigint=False, set_exception_handler=False)
-
     def _failed(self, failure: Failure) -> None:
         if self._listener is None:
             return
@@ -221,18 +219,13 @@ class PromptSurface(Surface):
         signal.set_wakeup_fd(self._wakeup_fd)
 
     def _layout(self) -> Layout:
-        tail = Window(FormattedTextControl(self._tail), dont_extend_height=True)
-        status = Window(FormattedTextControl(self._status), height=1)
+        text = FormattedTextControl(lambda: self._fit("\n".join(self._live.tail)))
+        tail = Window(text, dont_extend_height=True)
+        status = Window(FormattedTextControl(lambda: self._fragments(self._live.status)), height=1)
         control = BufferControl(self._line, input_processors=[BeforeInput(PROMPT, style="class:key")])
         line = Window(control, height=Dimension(min=1, max=INPUT_LINES), wrap_lines=True, dont_extend_height=True)
         has_tail = Condition(lambda: bool(self._live.tail))
         return Layout(HSplit([Window(height=1), ConditionalContainer(tail, has_tail), status, line]), line)
-
-    def _tail(self) -> StyleAndTextTuples:
-        return [("", self._fit("\n".join(self._live.tail)))]
-
-    def _status(self) -> StyleAndTextTuples:
-        return self._fragments(self._live.status)
 
     def _fragments(self, line: Line) -> StyleAndTextTuples:
         return [(f"class:{span.style}" if span.style else "", self._fit(span.text)) for span in line]

@@ -1,4 +1,4 @@
-"""The steps of a plan as its messages tell them."""
+"""A plan as whoever reads the messages of a shell's agent knows it: its steps, and which of them are over."""
 
 from __future__ import annotations
 
