@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -94,8 +95,9 @@ class SessionRegistry:
 
     def _live(self, paths: Iterable[Path]) -> list[SessionEntry]:
         entries = []
+        alive = cache(_alive)  # the daemon owns all sessions of other hosts
         for path, entry in self._read(paths):
-            if entry.owner.alive and (entry.pid_start_time or started_at(entry.pid) < path.lstat().st_mtime + SLACK):
+            if alive(entry.owner) and (entry.pid_start_time or started_at(entry.pid) < path.lstat().st_mtime + SLACK):
                 entries.append(entry)
             else:
                 path.unlink(missing_ok=True)
@@ -113,6 +115,10 @@ class SessionRegistry:
             except (OSError, msgspec.DecodeError, UnicodeDecodeError, ProtocolViolation):
                 continue
             yield path, msgspec.structs.replace(entry, number=number)
+
+
+def _alive(owner: ProcessIdentity) -> bool:
+    return owner.alive
 
 
 def read_small_file(path: Path, limit: int) -> bytes:
