@@ -6,12 +6,13 @@ import time
 from typing import Any
 
 from ironcurtain.cli.run import run
+from ironcurtain.cli.shell_above import is_above
 from ironcurtain.cli.terminal import FrontEnd
 from ironcurtain.cli.undoing import proposer
 from ironcurtain.cli.viewing import say_that_it_goes_on, view_elsewhere
 from ironcurtain.control.client import ControlClient
 from ironcurtain.control.reactor_owners import ReactorOwners
-from ironcurtain.errors import IronCurtainError
+from ironcurtain.errors import IronCurtainError, NotAllowed
 from ironcurtain.home.layout import Home
 from ironcurtain.session.model import SessionInfo, State
 from ironcurtain.terminal.model import Mode
@@ -35,6 +36,7 @@ class Joining:
         :returns: the exit status.
         :raises NotFound: there is no such session.
         :raises NoTerminal: it has a terminal, but standard input or output is not one.
+        :raises NotAllowed: this command runs in its terminal.
         """
         return run(self.join, self.signalled)
 
@@ -55,6 +57,8 @@ class Joining:
         if self._mode is Mode.DRIVE and not info.terminal:
             return await self._talk(reactor, owner, info)
         _need_terminal()
+        if is_above(self._home, info.id):
+            raise NotAllowed(f"this is the terminal of session {number}: attach to it from another one")
         return await view_elsewhere(reactor, owner, info, self._mode)
 
     async def _talk(self, reactor: Any, owner: ControlClient, info: SessionInfo) -> int:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.cli.shell_above import unattended_above
+from ironcurtain.cli.shell_above import is_above, unattended_above
 from ironcurtain.cli.shell_asking import TerminalQuestions, nobody_attends
 from ironcurtain.cli.shell_input import KEPT, PipedData, read_data
 from ironcurtain.cli.shell_pages import PagedQuestion, approval, decision_of
@@ -208,6 +208,11 @@ class AttendanceTests(SynchronousTestCase):
         for terminal in (False, True):
             snapshot.write_text(json.dumps({"id": "s", "terminal": terminal}))
             self.assertEqual(unattended_above(home), None if terminal else entry)
+        self.assertTrue(is_above(home, "s"))
+        self.assertFalse(is_above(home, "other"))
+        SessionRegistry(home.registry).add(msgspec.structs.replace(entry, session_id="other", number=5))
+        self.assertFalse(is_above(home, "s"), "one process has both")
+        SessionRegistry(home.registry).remove("other")
         SessionRegistry(home.registry).remove("s")
         self.assertTrue(nobody_attends(home, {VARIABLE: "garbage"}))
 
