@@ -9,8 +9,11 @@ import signal
 import sys
 from typing import Any
 
-_DEATH_SIGNAL, _DUMPABLE = 1, 4
-"""Options of prctl(2): the signal to get when the parent dies; whether others of the account can look inside."""
+_DEATH_SIGNAL, _DUMPABLE, _SUBREAPER = 1, 4, 36
+"""
+Options of prctl(2): the signal to get when the parent dies; whether others of the account can look inside; whether
+descendants whose parents end become children.
+"""
 
 if sys.platform == "linux":
     MARK_RESOURCE = int(resource.RLIMIT_RTTIME)
@@ -42,6 +45,11 @@ def hide_memory() -> None:
 def end_with_parent() -> None:
     """End this process when its parent ends; only on Linux."""
     _prctl(_DEATH_SIGNAL, signal.SIGKILL)
+
+
+def adopt_orphans() -> None:
+    """Become the parent of all processes below this one whose own parents end, in place of init; only on Linux."""
+    _prctl(_SUBREAPER, 1)
 
 
 def has_children() -> bool:

@@ -15,7 +15,6 @@ class FrontEnds:
     :ivar terminal: of the shell; ``None``: the session takes messages.
     :ivar agent_mode: draws what the agent does in that terminal.
     :ivar trace_id: of the trace that the agent belongs to.
-    :ivar ending: called when the shell has ended.
     :ivar announcements: for who is in the shell.
     """
 
@@ -24,7 +23,7 @@ class FrontEnds:
         self.terminal: Hub | None = None
         self.agent_mode: AgentMode | None = None
         self.trace_id = ""
-        self.ending: Callable[[], None] = lambda: None
+        self._endings: list[Callable[[], None]] = []
         self._watchers: list[Callable[[Message], None]] = []
 
     def begin(self) -> None:
@@ -40,7 +39,12 @@ class FrontEnds:
     def ended(self) -> None:
         """The shell has ended."""
         self.announcements.stop()
-        self.ending()
+        for ending in self._endings:
+            ending()
+
+    def at_end(self, function: Callable[[], None]) -> None:
+        """:param function: is called when the shell has ended."""
+        self._endings.append(function)
 
     def watch(self, watcher: Callable[[Message], None]) -> None:
         """:param watcher: gets all messages from now on."""

@@ -42,6 +42,7 @@ from ironcurtain.shell.model import ConfirmMode, PlanParts
 from ironcurtain.shell.model_requests import ModelRequests
 from ironcurtain.shell.narrowing import DEEPEST_AGENT, NarrowedGate
 from ironcurtain.shell.nesting import KIND, Nesting, agents_above, policies_above, working
+from ironcurtain.shell.orphans import Orphans
 from ironcurtain.shell.plan_snapshots import PlanSnapshots
 from ironcurtain.shell.scrubbing import Scrubber, secrets_of
 from ironcurtain.shell.server_tools import ServerTools, ToolHand
@@ -172,7 +173,10 @@ class _Making:
         agent.front_ends.trace_id = self._start.trace.trace_id
         if (tracer := self._tracer(model)) is not None:
             agent.watch(tracer.receive)
-            agent.front_ends.ending = tracer.close
+            agent.front_ends.at_end(tracer.close)
+        orphans = Orphans(self._reactor)
+        orphans.begin()
+        agent.front_ends.at_end(orphans.stop)
         if core.request.terminal is not None:
             hub = Hub(agent, self._reactor, screen(*self._size), self._size)
             agent.front_ends.terminal, agent.front_ends.agent_mode = hub, agent_mode(agent, hub, self._reactor)
