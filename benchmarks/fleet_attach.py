@@ -190,7 +190,8 @@ def main() -> None:
     parser.add_argument("--megabytes", type=int, default=50, help="size of much output (default 50)")
     options = parse(parser, keys=10, rounds=1, megabytes=2)
     from ironcurtain.ssh.key_files import KeyFile
-    from tests.fleet.hosts import Fleet, free_port
+    from tests.fleet.hosts import Fleet
+    from tests.ports import free_port
     from tests.product import wait_until
 
     with tempfile.TemporaryDirectory() as directory, contextlib.ExitStack() as stack:

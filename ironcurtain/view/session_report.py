@@ -35,7 +35,7 @@ def tables(session: SessionSummary) -> Iterator[Table]:
         more = len(table.rows) - ROWS_SHOWN
         rest: list[Row] = [(f"and {more} more",)] if more > 0 else []
         if table.rows:
-            yield table._replace(rows=[*table.rows[:ROWS_SHOWN], *rest])
+            yield Table(table.heading, table.columns, [*table.rows[:ROWS_SHOWN], *rest])
 
 
 def _lists(session: SessionSummary) -> Iterator[Table]:
