@@ -159,7 +159,7 @@ def _unread(state: ConsoleState, key: ShownEscalation) -> str:
     if not state.shown.complete:
         look = f"'ironcurtain escalations show {key.number}'"
         return f"{key.number} is too long to be shown here: {look} shows all of it, and how to approve it then"
-    return f"{key.number} was not shown whole: read it with PgDn from begin to end, then approve it"
+    return f"{key.number} was not shown whole: read it with PgDn from begin to end first"
 
 
 def _ask(state: ConsoleState, outcome: Outcome, keep: bool = False) -> ConsoleState:

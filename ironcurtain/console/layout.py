@@ -31,6 +31,9 @@ LEAST = 4
 REMARK_LINES = 2
 """Maximum number of lines of the message at the foot: with more, calls of many arguments would not fit on 24 rows."""
 
+VALUE_LINES = 6
+"""Maximum number of lines of what was entered into a form, before it is sent."""
+
 _SPARE = (Section.WAITING, Section.SESSIONS, Section.HISTORY)
 """Order in which lists get spare rows."""
 
@@ -127,7 +130,8 @@ def _foot(state: ConsoleState, columns: int, rows: int, early: bool, scrolls: bo
         form = [("Enter", "next"), ("/back", ""), ("/decline", ""), ("/cancel", "")]
         keys = [("Enter", "run")] if state.dialogue is None else form
         return [*asked, _prompt(state.prompt, columns), *_keys([*keys, ("Esc", "leave it")], columns)]
-    most = REMARK_LINES if state.question is None and rows >= LOW else 1
+    most = VALUE_LINES if state.dialogue is not None else REMARK_LINES if state.question is None else 1
+    most = most if rows >= LOW else 1
     remark = said(brief_rows(text, max(columns - 1, 1), most))
     if state.question is not None:
         offered = [("y", "yes"), ("Esc", "no"), *more, ("/", "command"), *([("…", "")] if early else [])]

@@ -41,6 +41,17 @@ class FillingTests(SynchronousTestCase):
         self.assertIn("was answered by me", self.setup.type("y"))
         self.assertEqual(self.setup.source.answers, [(5, {"name": "Ada", "age": 40}, self.form.digest)])
 
+    def test_all_that_was_entered_is_shown_before_it_is_sent(self) -> None:
+        self.setup.type("a")
+        self.line("Ada " * 60)
+        self.assertIn("; age = 36", self.line(""))
+
+    def test_address_is_confirmed_in_other_words(self) -> None:
+        form = Form(message="Log in", url="https://a.example/x", host="a.example")
+        self.setup = Setup(100, 30, escalation(5, {"message": "Log in"}, form=form, scope=""))
+        self.assertIn("s1  filesystem.read_text_file  a.example Log in", self.setup.terminal.text)
+        self.assertIn("Tell the server that you opened the address of 5", self.setup.type("a"))
+
     def test_other_key_sends_nothing(self) -> None:
         self.setup.type("a")
         self.line("Ada")

@@ -83,9 +83,7 @@ class KeyTests(SynchronousTestCase):
 
     def test_a_long_one_is_read_to_its_end_before_it_is_approved(self) -> None:
         self.assertEqual(self.long("line\nother\n" * 100), [])
-        self.assertEqual(
-            self.state.message[0], "9 was not shown whole: read it with PgDn from begin to end, then approve it"
-        )
+        self.assertEqual(self.state.message[0], "9 was not shown whole: read it with PgDn from begin to end first")
         self.assertEqual((self.enter("/approve 9")[1], self.enter("/approve all")[1]), ((), ()))
         self.type("G")
         self.assertEqual((self.state.shown.end, self.type("a", "y")), (self.state.scroll, []))
