@@ -18,8 +18,11 @@ from ironcurtain.errors import ProtocolViolation, Unavailable
 from ironcurtain.fleet.heads import LINE_LIMIT
 from ironcurtain.fleet.server_files import HEADS_STREAM, HEADS_SUBJECTS
 
-POLL_SECONDS, PAUSE_SECONDS = 3.0, 10.0
-"""Seconds for which new heads of others are awaited before those of this host are looked for, and after a failure."""
+POLL_SECONDS, LOOK_SECONDS, PAUSE_SECONDS = 3.0, 0.5, 10.0
+"""
+Seconds for which the server is asked for new heads of others, between two looks for those of this host, and after a
+failure. The look reads a directory, and asks nobody.
+"""
 
 MESSAGES, HEADS_OF_A_HOST, AGE_SECONDS = 100, 20_000, 30 * 86_400.0
 """Number of heads taken at once, and how many of one host, and how old, the server keeps for members that are away."""
@@ -64,12 +67,22 @@ class HeadsStream:
         incoming = await stream.pull_subscribe(f"{HEADS_SUBJECTS}.*", self._name, HEADS_STREAM, config)
         try:
             while True:
-                for session, line in self._outgoing.lines():
-                    await stream.publish(f"{HEADS_SUBJECTS}.{self._name}", line)
-                    self._outgoing.sent(session, line)
-                await self._receive(incoming)
+                receiving = asyncio.ensure_future(self._receive(incoming))
+                try:
+                    while not receiving.done():
+                        await self._send(stream)
+                        await asyncio.wait((receiving,), timeout=LOOK_SECONDS)
+                finally:
+                    receiving.cancel()
+                    await asyncio.gather(receiving, return_exceptions=True)
+                await receiving
         finally:
             await incoming.unsubscribe()
+
+    async def _send(self, stream: JetStreamContext) -> None:
+        for session, line in self._outgoing.lines():
+            await stream.publish(f"{HEADS_SUBJECTS}.{self._name}", line)
+            self._outgoing.sent(session, line)
 
     async def _receive(self, incoming: JetStreamContext.PullSubscription) -> None:
         try:
