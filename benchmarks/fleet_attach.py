@@ -6,9 +6,10 @@ same to our service there, ``ironcurtain attach build-3/N`` at laptop, and ``ssh
 pressed at all of them in turn. Then the last two see a program write 50 MB and end at Ctrl-C, a new size, a detached
 terminal come back, and ``kill -9`` of either daemon in the middle of much output::
 
-    python -m benchmarks.fleet_attach [--keys 200] [--rounds 3]
+    python -m benchmarks.fleet_attach [--keys 200] [--rounds 3] [--delay 0]
 
-The bar: a key comes back through the fleet in 1.5 times the time of ``ssh`` to that host, at the median.
+The bar: a key comes back through the fleet in 1.5 times the time of ``ssh`` to that host, at the median. With
+``--delay`` a network takes so many milliseconds each way between laptop and the others: build-3, and the server.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from benchmarks.attach import COLUMNS, PROGRAM, ROWS, Terminal, measure, ssh, sshd
+from benchmarks.distance import distant
 from benchmarks.sizes import parse
 from ironcurtain.home.layout import Home
 from ironcurtain.operations import Role
@@ -187,6 +189,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--keys", type=int, default=200, help="keys a round (default 200)")
     parser.add_argument("--rounds", type=int, default=3, help="rounds (default 3)")
+    parser.add_argument("--delay", type=float, default=0.0, help="milliseconds that the network takes each way")
     parser.add_argument("--megabytes", type=int, default=50, help="size of much output (default 50)")
     options = parse(parser, keys=10, rounds=1, megabytes=2)
     from ironcurtain.ssh.key_files import KeyFile
@@ -206,6 +209,10 @@ def main() -> None:
             assert added.returncode == 0, added.stderr
         trusted = build.home.fleet_trust
         trusted.write_text(trusted.read_text().replace("people = {", 'people = { "*" = ["admin"],'))
+        (server,) = (int(address.rpartition(":")[2]) for address in fleet.cluster.addresses)
+        delay = options.delay / 1000
+        behind = stack.enter_context(distant(server, delay))
+        laptop.home.config.write_text(laptop.home.config.read_text().replace(f":{server}", f":{behind}"))
         fleet.begin()
         command = [sys.executable, "-m", "benchmarks.fleet_attach", "--serve", str(build.product.home)]
         owner = stack.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
@@ -216,6 +223,7 @@ def main() -> None:
         near, far = (int(host.product.environ["IRONCURTAIN_SSH_PORT"]) for host in (build, laptop))
         attach = laptop.product.command("attach")
         plain = stack.enter_context(sshd(top / "sshd", key, f"sh -c {shell_word(PROGRAM)}"))
+        plain, near = (stack.enter_context(distant(port, delay)) for port in (plain, near))
         ways = {
             WAYS[0]: Terminal(*ssh(plain, key)),
             WAYS[1]: Terminal(*ssh(near, key, f"attach {numbers[0]}")),

@@ -20,6 +20,7 @@ LIMIT = 600
 
 HELPERS = frozenset(
     (
+        "distance",
         "first_request",
         "fleet_figure",
         "fleet_simulated",
