@@ -115,7 +115,7 @@ class OwnProcessTests(ProductCase):
         terminal.wait("^again")
         second = self.product.run("attach", "1", stdin="hello\n")
         self.assertEqual((second.returncode, second.stdout), (0, "first answer\n"), second.stderr)
-        terminal.type("fg")
+        terminal.type("clear; fg")
         terminal.wait("start --backend")
         terminal.keys("Enter")
         terminal.wait("first answer")

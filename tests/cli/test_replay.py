@@ -90,7 +90,7 @@ class TerminalTests(ReplayCase):
         self.terminal.wait("paused at 50:00 ")
         self.terminal.keys("[")
         self.terminal.wait("paused at 16:40 ")
-        self.assertNotIn("second", self.terminal.text)
+        self.terminal.until(lambda: "second" not in self.terminal.text)
         self.terminal.keys("Right", "Left", "Left")
         self.terminal.wait("paused at 16:35 ")
         self.terminal.keys(".", ".", ".", ".")

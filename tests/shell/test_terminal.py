@@ -290,7 +290,7 @@ class AnnouncedTests(TerminalCase):
         self.terminal.keys("C-z")
         self.terminal.until(lambda: "thinking" not in self.terminal.text)
         self.terminal.type(f"touch {gate}; until test -e seen; do sleep 0.1; done; echo st''ill")
-        self.terminal.until(lambda: any(self.product.home.glob("sessions/*/history.jsonl")))
+        self.terminal.until(lambda: bool(list(self.product.home.glob("sessions/*/history.jsonl"))))
         (self.product.project / "seen").touch()
         self.terminal.wait(r"^still\n\[ironcurtain\] the agent has answered: # shows it")
         self.assertNotIn("There is nothing", self.terminal.text)
