@@ -34,6 +34,7 @@ from typing import Any
 
 from benchmarks.sizes import parse
 from tests import engine
+from tests.ports import free_port
 
 COLUMNS, ROWS = 120, 40
 BULK = 16 * 1024 * 1024
@@ -207,13 +208,6 @@ def wait_for(port: int) -> None:
                 return
         time.sleep(0.05)
     raise SystemExit(f"nobody listens on port {port}")
-
-
-def free_port() -> int:
-    """:returns: a port that nobody listens on."""
-    with socket.socket() as tried:
-        tried.bind(("127.0.0.1", 0))
-        return int(tried.getsockname()[1])
 
 
 def ssh(port: int, key: Path, command: str = "attach 1") -> tuple[str, ...]:

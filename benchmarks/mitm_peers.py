@@ -24,6 +24,7 @@ from typing import Any
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from ironcurtain.mitm_proxy.authority import new_authority, new_key, new_leaf
+from tests.ports import free_port
 
 HOST = "localhost"
 REAL_KEY = "sk-ant-api03-REALREALREALREALREALREALREALREAL"
@@ -174,11 +175,6 @@ def _running(*command: Any, **how: Any) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
-
-
 def _wait(name: str, *, path: Path | None = None, port: int = 0) -> None:
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
@@ -197,7 +193,7 @@ def _nginx(running: contextlib.ExitStack, top: Path, provider: int) -> Peer | No
     if program is None:
         print("nginx is not installed: it is left out")
         return None
-    port, own = _free_port(), top / "nginx"
+    port, own = free_port(), top / "nginx"
     own.mkdir()
     for name in ("ca.pem", "host.pem", "host.key"):
         shutil.copy(top / name, own)
@@ -209,7 +205,7 @@ def _nginx(running: contextlib.ExitStack, top: Path, provider: int) -> Peer | No
 
 
 def _mitmproxy(running: contextlib.ExitStack, top: Path, provider: int, program: str) -> Peer:
-    port, own = _free_port(), top / "mitmproxy"
+    port, own = free_port(), top / "mitmproxy"
     own.mkdir()
     (own / "addon.py").write_text(ADDON.format(fake=FAKE_KEY, real=REAL_KEY, log=own / "log.jsonl"))
     options = {"confdir": own, "ssl_verify_upstream_trusted_ca": top / "ca.pem"}

@@ -189,7 +189,7 @@ def _twistd(arguments: list[str]) -> None:
 def _refusal(*command: str) -> str:
     """:returns: what a program says that refuses its words; some are on several pages."""
     environ = {**os.environ, "PYTHONPATH": str(TOP)}
-    done = subprocess.run(command, cwd=TOP, env=environ, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, cwd=TOP, env=environ, capture_output=True, text=True, timeout=300)
     return done.stdout + done.stderr or "it says nothing" if done.returncode else ""
 
 

@@ -65,7 +65,7 @@ class BashTests(SynchronousTestCase):
             self.skipTest("bash is not installed")
         for line in LINES:
             program = [bash, "--norc", "-c", SCRIPT, "sh", line]
-            done = subprocess.run(program, capture_output=True, text=True, timeout=20)
+            done = subprocess.run(program, capture_output=True, text=True, timeout=60)
             ran = {tuple(argv.split("\1")[:-1]) for argv in done.stdout.split("\2")[:-1]}
             self.assertTrue(ran, line)
             read = read_command(line)

@@ -208,6 +208,6 @@ class ShellTests(SynchronousTestCase):
         ):
             words = [*SHELLS[shell], "-c", question]
             program(words[0])
-            said = subprocess.run(words, capture_output=True, text=True, timeout=20, check=True).stdout.split()
+            said = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True).stdout.split()
             self.assertGreater(len(said), 40)
             self.assertEqual([name for name in said if name not in OWN], [], shell)

@@ -79,7 +79,7 @@ class SocketTests(ServerTestCase):
         self.path.parent.chmod(0o711)
         self.path.chmod(0o666)
         command = [sys.executable, "-c", FOREIGN, str(self.path)]
-        result = await deferToThread(subprocess.run, command, capture_output=True, check=True, timeout=30)
+        result = await deferToThread(subprocess.run, command, capture_output=True, check=True, timeout=60)
         (answer,) = parse(result.stdout)
         self.assertRefused(answer, 403, "NOT_ALLOWED")
 

@@ -34,7 +34,7 @@ FETCH = """
 import sys, urllib.error, urllib.request
 for url in sys.argv[1:]:
     try:
-        print(urllib.request.urlopen(url, timeout=20).status)
+        print(urllib.request.urlopen(url, timeout=60).status)
     except urllib.error.HTTPError as e:
         print(e.code, e.reason)
     except OSError as e:
@@ -68,7 +68,7 @@ class ServerProxyTests(TestCase):
         words = [python, "-S", "-c", FETCH, *urls]
         handover = gateway.handover()
         try:
-            done = await deferToThread(programs.run, sandbox, words, environ, Bounds(30.0), handover=handover)
+            done = await deferToThread(programs.run, sandbox, words, environ, Bounds(100.0), handover=handover)
         finally:
             handover.theirs.close()
             await gateway.stop()
