@@ -181,11 +181,11 @@ class ResumeTests(ContainerTestCase):
         program = (
             "import sys; sys.path.insert(0, sys.argv[1])\n"
             "from tests.container_agent.owner import main\n"
-            "main(sys.argv[2], sys.argv[3])\n"
+            "main(*sys.argv[2:])\n"
         )
         root = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
         process = subprocess.Popen(
-            [sys.executable, "-c", program, root, str(self.home.path), str(self.home.runtime)],
+            [sys.executable, "-c", program, root, str(self.home.path), str(self.home.runtime), str(UID)],
             stdout=subprocess.PIPE,
             env={**os.environ, **self.environ, **engine.environment()},
             text=True,
