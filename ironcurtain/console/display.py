@@ -146,8 +146,10 @@ class Display:
         for each in found:
             if isinstance(each, str):
                 self._pressed(each, len(found) == 1)
-            elif each[0] == "mouse press":
-                self._clicked(*each[1:])
+            elif each[0] == "mouse press" and each[1] in _WHEEL:
+                self._heard(Rolled(_WHEEL[each[1]]))
+            elif each[:2] == ("mouse press", 1) and (target := self._frame.at(*each[2:])) is not None:
+                self._heard(target)
         self.wake()
 
     def _pressed(self, key: str, alone: bool) -> None:
@@ -157,9 +159,3 @@ class Display:
             self._screen.clear()
         else:
             self._heard(Pressed(key, alone, self._pasting))
-
-    def _clicked(self, button: int, column: int, row: int) -> None:
-        if button in _WHEEL:
-            self._heard(Rolled(_WHEEL[button]))
-        elif button == 1 and (target := self._frame.at(column, row)) is not None:
-            self._heard(target)

@@ -241,7 +241,9 @@ class ConsoleState(msgspec.Struct, frozen=True):
         self.keys.keep(ShownPart(*key_of(e), part) for e in pending for part in Part)
         new = replace(self, loaded=True, sessions=open_, pending=pending, history=tuple(newest))
         if ended:
-            new = new.with_message("; ".join(map(_words_of_end, ended)))
+            heads = [f", {head_words(info.head)}" if info.head is not None else "" for info in ended]
+            said = [f"session {info.number} has ended{head}" for info, head in zip(ended, heads, strict=True)]
+            new = new.with_message("; ".join(said))
         new = new._choose(self)
         return replace(new, opened=new.opened and new.followed == self.followed).ask_on()
 
@@ -320,10 +322,6 @@ class ConsoleState(msgspec.Struct, frozen=True):
             if record.number == number:
                 return f"too late: escalation {number} {outcome_words(record)}"
         return f"there is no escalation {number}"
-
-
-def _words_of_end(info: SessionInfo) -> str:
-    return f"session {info.number} has ended{f', {head_words(info.head)}' if info.head is not None else ''}"
 
 
 def _words(row: Row) -> str:

@@ -56,7 +56,7 @@ class InlineAgentMode:
     def typed(self, data: bytes) -> None:
         """Keys."""
         if self._editor is not None:
-            self._keyboard.struck(self._clock.seconds())
+            self._panel.keys.strike(self._clock.seconds())
             self._editor.write(data)
             return
         self._act(self._keyboard.typed(data, self._clock.seconds()))

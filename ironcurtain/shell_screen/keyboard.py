@@ -105,10 +105,6 @@ class Keyboard:
             return []
         return self._all_pressed(keys, now)
 
-    def struck(self, now: float) -> None:
-        """Keys were for another program."""
-        self._panel.keys.strike(now)
-
     def give_up(self) -> tuple[bytes, bytes]:
         """
         The keys are somebody else's from now on.
@@ -125,7 +121,7 @@ class Keyboard:
         self._untaken += data[: UNTAKEN_LIMIT - len(self._untaken)]
 
     def _while_running(self, data: bytes, now: float) -> list[Action | Local]:
-        self.struck(now)
+        self._panel.keys.strike(now)
         if self._reader.due is not None:
             self._panel.hint = _TOO_LATE
         keys = deque(self._reader.feed(data, now))  # a paste may begin now and end when the command has

@@ -138,10 +138,6 @@ class Narration:
         items = list(self._say("message", (Span(PROMPT, "key"), Span(first, "bold"))))
         return items + [Say((Span("  "), Span(line, "bold"))) for line in rest]
 
-    def failed(self, why: str) -> list[Item]:
-        """:returns: an error whose event did not arrive."""
-        return list(self._failure("no answer", why, ERROR_LIMIT))
-
     def resync(self, state: str, pending: Sequence[events.EscalationRaised]) -> list[Item]:
         """
         Take the session's state after events were lost.
@@ -211,7 +207,7 @@ class Narration:
             case events.CodeFinished():
                 self._turn.activity = "thinking"
                 if event.error:
-                    yield from self._failure("the code failed", event.error, TEXT_LIMIT)
+                    yield from self.failed(event.error, "the code failed", TEXT_LIMIT)
             case _:
                 yield from self._remark(event)
 
@@ -223,7 +219,7 @@ class Narration:
         if event.code == "CANCELLED":
             yield from self._say("note", (Span("cancelled", "warn"),))
         elif self._answers is not Answers.ELSEWHERE:
-            yield from self._failure("no answer" if not event.answer else "incomplete", event.error, ERROR_LIMIT)
+            yield from self.failed(event.error, "no answer" if not event.answer else "incomplete")
 
     def answer(self, text: str) -> Iterator[Item]:
         """:returns: the items of a complete answer."""
@@ -273,7 +269,8 @@ class Narration:
                 self._refused, more = True, (Span("; /logs has further refusals", words.severity.style),)
             yield from self._say("note", (*words.line, *more))
 
-    def _failure(self, what: str, why: str, limit: int) -> Iterator[Item]:
+    def failed(self, why: str, what: str = "no answer", limit: int = ERROR_LIMIT) -> Iterator[Item]:
+        """:returns: the items of an error."""
         first, *rest = _lines_of(why, limit)
         yield from self._say("note", (Span(f"{self._signs.failed} {what}: {first}", "bad"),))
         yield from (Say((Span(f"  {line}", "bad"),)) for line in rest)

@@ -125,7 +125,11 @@ class StepRecord:
         step = plan.steps[number]
         purpose = self._after(self._look.brief(step.purpose, TEXT_LIMIT))
         self._print((Span(f"step {number} of {plan.total}", "bold"), *purpose), Edge.JOINT)
-        for index, line in enumerate(_commands(step.command, self._look)):
+        shown = self._look.text(step.command[:COMMAND_CHARACTERS]).split("\n")
+        lines = shown[:COMMAND_LINES]
+        if len(step.command) > COMMAND_CHARACTERS or len(shown) > COMMAND_LINES:
+            lines.append(f"{self._look.signs.rest} ({len(step.command):,} characters in all)")
+        for index, line in enumerate(lines):
             self._print((Span("> " if index else "$ ", "dim"), Span(line, "bold")), Edge.NONE)
 
     def words(self, text: str) -> None:
@@ -217,11 +221,3 @@ def _used(done: InstructionDone, look: Look) -> list[str]:
     if done.model:
         used.append(look.brief(done.model, 60))
     return used
-
-
-def _commands(command: str, look: Look) -> list[str]:
-    shown = look.text(command[:COMMAND_CHARACTERS]).split("\n")
-    lines = shown[:COMMAND_LINES]
-    if len(command) > COMMAND_CHARACTERS or len(shown) > COMMAND_LINES:
-        lines.append(f"{look.signs.rest} ({len(command):,} characters in all)")
-    return lines

@@ -176,10 +176,6 @@ class FrontEnd:
         else:
             self._printer.note("press Ctrl-C again to leave", "dim")
 
-    def terminate(self) -> None:
-        """SIGTERM or SIGHUP: leave."""
-        self._leave(143)
-
     def signalled(self, number: int) -> bool:
         """
         :param number: number of a signal of the process.
@@ -188,7 +184,7 @@ class FrontEnd:
         if number == signal.SIGINT:
             self.interrupt()
         else:
-            self.terminate()
+            self._leave(143)
         return True
 
     def typed(self, line: str, began: float, own: str = "") -> None:

@@ -145,7 +145,7 @@ class ConversationTests(FrontEndCase):
 
     def test_sigterm(self) -> None:
         self.type("one")
-        self.front.terminate()
+        self.front.signalled(signal.SIGTERM)
         self.leave(143)
         self.session.reply("too late")
         self.clock.advance(5)

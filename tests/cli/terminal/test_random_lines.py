@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import random
+import signal
 import termios
 from math import inf
 from pathlib import Path
@@ -63,7 +64,7 @@ class LineTests(FrontEndCase):
                 self.assertGreaterEqual(now - ago, shown[number] - 0.05)
                 self.assertGreaterEqual(now, shown[number] + QUIET_SECONDS - 0.05)
         done.addErrback(lambda failure: None)
-        self.front.terminate()
+        self.front.signalled(signal.SIGTERM)
         self.draw()
 
 
@@ -127,7 +128,7 @@ class WholeTests(TestCase):
                 if number in session.pending:
                     session.close_escalation(number, "expired")
                 clock.advance(1)
-            front.terminate()
+            front.signalled(signal.SIGTERM)
             clock.advance(0)
             await done
         self.assertGreater(decided, 10)
