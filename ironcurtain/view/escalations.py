@@ -133,14 +133,20 @@ def listing(views: Iterable[EscalationView], now: float) -> Listing:
     return Listing([*lines, "", f"and {more} more: --json shows them all"] if more else lines, whole)
 
 
-def whole_lines(view: EscalationView, now: float) -> list[str]:
+def whole_question(view: EscalationView, now: float) -> list[Line]:
     """
     :param now: seconds since the epoch.
     :returns: a complete escalation, with its remaining time or its outcome.
     """
     shown = question(view, WIDE, None, WHOLE_LIMIT)
-    lines = [f"   {unstyled(line)}" for line in (*shown.asked, *shown.change)]
-    return [_heading(view, now, None), *lines, *_why(view, why(view))]
+    lines = [(Span("   "), *line) for line in (*shown.asked, *shown.change)]
+    about = ((Span(text, "dim"),) for text in _why(view, why(view)))
+    return [(Span(_heading(view, now, None), "bold"),), *lines, *about]
+
+
+def whole_lines(view: EscalationView, now: float) -> list[str]:
+    """:returns: the same without styles."""
+    return [unstyled(line) for line in whole_question(view, now)]
 
 
 def how_to_approve(view: EscalationView, program: str = "ironcurtain ") -> str:

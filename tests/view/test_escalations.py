@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.operations.model import EscalationView, PermissionView
+from ironcurtain.text.columns import unstyled
 from ironcurtain.text.display import one_line
 from ironcurtain.view.escalations import (
     LIST_LIMIT,
@@ -21,6 +22,7 @@ from ironcurtain.view.escalations import (
     permission_lines,
     revoked,
     whole_lines,
+    whole_question,
 )
 from tests.text.visible import invisible
 
@@ -151,6 +153,11 @@ class ListingTests(SynchronousTestCase):
         lines = whole_lines(msgspec.structs.replace(VIEW, arguments={"text": text}), 140.0)
         self.assertEqual(lines[2:5], ["   text: 222 characters", "     first", "        force = true"])
         self.assertEqual(lines[5], f"     {'x' * 200}")
+
+    def test_change_of_a_file_has_the_styles_of_a_change(self) -> None:
+        view = msgspec.structs.replace(VIEW, diff="--- /a\n+++ /a\n@@ -1 +1 @@\n-old\n+new")
+        styles = {unstyled(line).strip(): line[-1].style for line in whole_question(view, 140.0)}
+        self.assertEqual((styles["-old"], styles["+new"]), ("old", "new"))
 
     def test_what_was_decided_is_not_to_be_approved(self) -> None:
         self.assertEqual(listing(self.views("a", outcome="denied"), 140.0).whole, [])

@@ -17,8 +17,9 @@ from ironcurtain.escalation.model import Outcome
 from ironcurtain.home.session_paths import SessionPaths
 from ironcurtain.operations.api import SessionApi
 from ironcurtain.operations.operations import LOOK
+from ironcurtain.text.columns import unstyled
 from ironcurtain.view.commands import Command
-from ironcurtain.view.escalations import LIST_LIMIT, whole_lines
+from ironcurtain.view.escalations import LIST_LIMIT, whole_question
 from ironcurtain.view.forms import LEFT, Act, FormDialogue
 
 
@@ -146,7 +147,7 @@ class Commands:
         elif not self._printer.surface.live:
             raise UsageError(f"give values, like: /answer {number} NAME=VALUE")
         else:
-            self._printer.show_whole(number, view.digest, whole_lines(view, self._printer.now()))
+            self._printer.show_whole(number, view.digest, whole_question(view, self._printer.now()))
             self._form = FormDialogue(number, view.digest, view.form)
             for said in self._form.begin():
                 self._printer.note(said)
@@ -178,8 +179,8 @@ class Commands:
     async def _show(self, asked: Command, began: float) -> None:
         number = self._chosen(asked, began)
         for view in [view for view in await self._api.escalations() if view.number == number]:
-            lines = whole_lines(view, self._printer.now())
-            if sum(map(len, lines)) > LIST_LIMIT:
+            lines = whole_question(view, self._printer.now())
+            if sum(len(unstyled(line)) for line in lines) > LIST_LIMIT:
                 raise UsageError(f"escalation {number} is too long to be shown here: {LOOK.format(number)}")
             self._printer.show_whole(number, view.digest, lines)
 

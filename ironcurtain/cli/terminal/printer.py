@@ -54,9 +54,9 @@ class Printer:
         """Now, on the clock of :attr:`keys`."""
         return self._clock.seconds()
 
-    def show_whole(self, number: int, digest: str, lines: Iterable[str]) -> None:
+    def show_whole(self, number: int, digest: str, lines: Iterable[Line]) -> None:
         """Print an escalation completely, now."""
-        self.report((Span(line),) for line in lines)
+        self.report(lines)
         self.draw()
         for part in (Part.CALL, Part.SCOPE):
             self.keys.show(ShownPart(number, digest, part), self._clock.seconds())
