@@ -41,6 +41,7 @@ clean:
 	@$(call new_venv,.venv-tox)
 	@echo 'Installing tox into .venv-tox, once ...'
 	@.venv-tox/bin/python $(INSTALL) 'tox>=4.30'
+	@.venv-tox/bin/python $(INSTALL) --only-binary :all: 'uv>=0.13' 2>/dev/null || echo 'uv is not to be had here, pip will install.'
 	@touch $@
 
 # Make the environment $(1), or say what is missing and how to get it.

@@ -30,6 +30,11 @@ print(*sorted(str(path.relative_to(FOLDERS)) for path in FOLDERS.rglob("*") if p
 INSTALL = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile")
 """Little of what is compiled at an installation would be run here."""
 
+INSTALLER = Path(__file__).with_name("installer.py")
+
+UV = TOP / ".venv-tox" / "bin" / "uv"
+"""It lies there where ``make test`` could get it."""
+
 IN_THE_WHEEL = ("ironcurtain/py.typed", "twisted/plugins/ironcurtain_plugin.py")
 NOT_IN_THE_WHEEL = ("twisted/__init__.py", "twisted/plugins/__init__.py", "twisted/plugins/dropin.cache")
 
@@ -100,10 +105,15 @@ def check_contents(wheel: Path) -> None:
 
 
 def use(wheel: Path, directory: Path) -> None:
-    """Install the wheel with its run-time dependencies alone, and use every entrance."""
+    """
+    Install the wheel with its run-time dependencies alone, and use every entrance.
+
+    The dependencies come in the quickest way; then pip installs the wheel, and checks what it needs.
+    """
     programs = directory / "environment" / "bin"
     venv.create(programs.parent, with_pip=True)
-    run(programs / "python", *INSTALL, wheel, cwd=directory)
+    run(programs / "python", "-I", INSTALLER, UV, wheel, cwd=directory)
+    reinstall(programs / "python", directory, wheel)
     run(programs / "python", "-m", "pip", "check", cwd=directory)
     environ = {
         "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
