@@ -37,7 +37,7 @@ from twisted.internet.threads import deferToThreadPool  # noqa: E402
 from benchmarks.sizes import parse  # noqa: E402
 from ironcurtain.console.console import Console  # noqa: E402
 from ironcurtain.control.client import ControlClient  # noqa: E402
-from ironcurtain.control.server import listen  # noqa: E402
+from ironcurtain.control.listening import listen  # noqa: E402
 from ironcurtain.escalation import EscalationRequest, Outcome, arguments_digest  # noqa: E402
 from ironcurtain.escalation.grant import Binding  # noqa: E402
 from ironcurtain.escalation.queue import closing_numbers  # noqa: E402
@@ -329,7 +329,7 @@ async def compare(calls: int) -> None:
 
 async def own(directory: Path) -> None:
     """Serve until killed."""
-    await listen(reactor, directory / "control.sock", await make_operations(directory))
+    listen(reactor, directory / "control.sock", await make_operations(directory))
     print("listening", flush=True)
     await Deferred()
 

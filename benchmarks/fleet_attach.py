@@ -60,7 +60,7 @@ def serve(path: Path) -> None:
     from twisted.internet import reactor as the_reactor
     from twisted.internet.defer import Deferred
 
-    from ironcurtain.control.server import listen
+    from ironcurtain.control.listening import listen
     from ironcurtain.operations.operations import Operations
     from ironcurtain.services import unix_socket
     from ironcurtain.session.parts import Core
@@ -88,7 +88,7 @@ def serve(path: Path) -> None:
         world.manager.services = replace(
             world.manager.services, listen=unix_socket.listen, control_socket=str(socket), now=time.time
         )
-        await listen(reactor, socket, Operations(world.manager))
+        listen(reactor, socket, Operations(world.manager))
         task = f"exec sh -c {shell_word(PROGRAM)}"
         for wanted in (task, task, task, "exec sh"):
             made = await world.manager.create(request(task=wanted, terminal=(COLUMNS, ROWS)))

@@ -17,7 +17,7 @@ from twisted.internet.threads import deferToThreadPool
 from twisted.logger import Logger
 
 from ironcurtain.configuration import check_policy, read_settings, require_files
-from ironcurtain.control import server as control
+from ironcurtain.control.listening import listen
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.escalation.queue import closing_numbers
 from ironcurtain.escalation.watcher import DirectoryWatcher
@@ -219,7 +219,7 @@ class Application:
     async def _listen(self) -> Any:
         for path in [path for path, pid in self._home.owner_sockets() if not identify(pid).alive]:
             path.unlink(missing_ok=True)
-        return await control.listen(self._reactor, self._socket, self.operations)
+        return listen(self._reactor, self._socket, self.operations)
 
     async def _stop_listening(self, port: Any) -> None:
         await port.stopListening()

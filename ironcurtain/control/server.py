@@ -12,8 +12,6 @@ from typing import Any, TypeVar
 
 import msgspec
 from twisted.internet.defer import CancelledError, Deferred
-from twisted.internet.endpoints import UNIXServerEndpoint
-from twisted.internet.interfaces import IListeningPort
 from twisted.logger import Logger
 from twisted.web import http
 from twisted.web.resource import Resource
@@ -23,7 +21,6 @@ from ironcurtain.control import wire
 from ironcurtain.control.stream import EventStream
 from ironcurtain.errors import IronCurtainError, NotAllowed, NotFound, UsageError
 from ironcurtain.escalation import Outcome
-from ironcurtain.home.layout import private_directory, socket_path
 from ironcurtain.operations import Principal
 from ironcurtain.operations.operations import Operations
 from ironcurtain.operations.principal import owner
@@ -96,6 +93,8 @@ class ControlResource(Resource):
 
 class QuietSite(Site):
     """A site that leaves no line for each request: consoles ask every few seconds, and what counts is audited."""
+
+    noisy = False
 
     def log(self, request: http.Request) -> None:
         """Write nothing."""
@@ -306,15 +305,6 @@ def local_principal(request: Request) -> Principal:
     return wire.claimed_principal(request) or owner()
 
 
-async def listen(reactor: Any, path: Path, operations: Operations) -> IListeningPort:
-    """
-    Serve the control API.
-
-    :param path: path of the socket; a stale socket of a dead process is removed.
-    """
-    private_directory(path.parent)
-    path.unlink(missing_ok=True)
-    site = QuietSite(ControlResource(operations, local_principal), requestFactory=BoundedRequest, reactor=reactor)
-    endpoint = UNIXServerEndpoint(reactor, socket_path(path), mode=0o600, wantPID=False)
-    port: IListeningPort = await endpoint.listen(site)
-    return port
+def make_site(reactor: Any, operations: Operations) -> Site:
+    """:returns: what serves the API to clients of a UNIX socket."""
+    return QuietSite(ControlResource(operations, local_principal), requestFactory=BoundedRequest, reactor=reactor)

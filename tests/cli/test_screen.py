@@ -13,7 +13,7 @@ from twisted.trial.unittest import TestCase
 
 from ironcurtain.cli.screen import review_if_over
 from ironcurtain.control.client import ControlClient
-from ironcurtain.control.server import listen
+from ironcurtain.control.listening import listen
 from ironcurtain.operations.operations import Operations
 from ironcurtain.project.planted import SuspectFile
 from ironcurtain.session.project import Findings
@@ -27,7 +27,7 @@ class ReviewTests(TestCase):
     async def setUp(self) -> None:  # type: ignore[override]
         self.world = World(scratch(self), reactor=reactor)
         path = scratch(self) / "control.sock"
-        self.port: IListeningPort = await listen(reactor, path, Operations(self.world.manager))
+        self.port: IListeningPort = listen(reactor, path, Operations(self.world.manager))
         self.addCleanup(lambda: Deferred.fromCoroutine(self.finish()))
         self.owner = ControlClient(reactor, str(path))
         self.session: Session = await self.world.manager.create(request(terminal=(80, 24)))

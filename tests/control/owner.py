@@ -12,13 +12,13 @@ from twisted.internet.defer import Deferred
 
 async def serve(reactor: Any, path: Path) -> None:
     """Print a line when the session is there and the socket listens."""
-    from ironcurtain.control.server import listen
+    from ironcurtain.control.listening import listen
     from ironcurtain.operations.operations import Operations
     from tests.session.doubles import World, request
 
     world = World(path, reactor=reactor)
     await world.manager.create(request())
-    await listen(reactor, path / "control.sock", Operations(world.manager))
+    listen(reactor, path / "control.sock", Operations(world.manager))
     print("listening", flush=True)
 
 

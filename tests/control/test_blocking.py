@@ -15,7 +15,7 @@ from twisted.trial.unittest import SynchronousTestCase, TestCase
 
 from ironcurtain.control import owners as owners_module
 from ironcurtain.control.blocking import BlockingClient, BlockingOwners, result
-from ironcurtain.control.server import listen
+from ironcurtain.control.listening import listen
 from ironcurtain.control.wire import RemoteError
 from ironcurtain.errors import NotFound, Unavailable
 from ironcurtain.escalation import Outcome
@@ -31,7 +31,7 @@ class BlockingOwnersTests(TestCase):
     async def test_owner_answers_what_commands_ask(self) -> None:
         world = World(scratch(self), reactor=reactor)
         world.home.prepare()
-        port = await listen(reactor, world.home.daemon_socket, Operations(world.manager))
+        port = listen(reactor, world.home.daemon_socket, Operations(world.manager))
         session = await world.manager.create(request())
         core = world.agents[0].core
         assert core is not None

@@ -17,8 +17,8 @@ from twisted.trial.unittest import SynchronousTestCase, TestCase
 
 from ironcurtain.control import owners as owners_module
 from ironcurtain.control.client import ControlClient, _Events
+from ironcurtain.control.listening import listen
 from ironcurtain.control.reactor_owners import ReactorOwners
-from ironcurtain.control.server import listen
 from ironcurtain.control.wire import RemoteError
 from ironcurtain.errors import NotFound, SessionError, Unavailable
 from ironcurtain.escalation import Outcome
@@ -59,7 +59,7 @@ class ClientTests(TestCase):
     async def setUp(self) -> None:  # type: ignore[override]
         self.world = World(scratch(self), reactor=reactor)
         self.path = scratch(self) / "control.sock"
-        self.port: IListeningPort = await listen(reactor, self.path, Operations(self.world.manager))
+        self.port: IListeningPort = listen(reactor, self.path, Operations(self.world.manager))
         self.addCleanup(lambda: Deferred.fromCoroutine(self.finish()))
         self.client = ControlClient(reactor, str(self.path))
 
@@ -289,7 +289,7 @@ class OwnersTests(TestCase):
         self.addCleanup(stopped_owner.close)
         stopped_owner.bind(str(sockets[2]))
         stopped_owner.listen()
-        port = await listen(reactor, sockets[1], Operations(world.manager))
+        port = listen(reactor, sockets[1], Operations(world.manager))
         session = await world.manager.create(request())
         registry, us = SessionRegistry(world.home.registry), identify()
         for number, path in enumerate(sockets):
@@ -335,7 +335,7 @@ class OwnersTests(TestCase):
         paths = (home.daemon_socket, home.owner_socket(os.getpid()))
         starting, ports = [], []
         for world, path, pause in zip(worlds, paths, pauses, strict=True):
-            ports.append(await listen(reactor, path, Operations(world.manager)))
+            ports.append(listen(reactor, path, Operations(world.manager)))
             world.next_agent = PlainAgent(pause=pause)
             starting.append(Deferred.fromCoroutine(world.manager.create(request())))
         os.link(home.daemon_socket, home.owner_socket(dead_pid()))
@@ -357,8 +357,8 @@ class OwnersTests(TestCase):
         session = await world.manager.create(request())
         await world.manager.close(session, "enough")
         ports = [
-            await listen(reactor, world.home.daemon_socket, Operations(world.manager)),
-            await listen(reactor, world.home.owner_socket(os.getpid()), Operations(other.manager)),
+            listen(reactor, world.home.daemon_socket, Operations(world.manager)),
+            listen(reactor, world.home.owner_socket(os.getpid()), Operations(other.manager)),
         ]
         client, _ = await ReactorOwners(reactor, world.home).of_session("1")
         self.assertEqual((await client.session(1)).state, "closed")

@@ -17,7 +17,8 @@ from twisted.web.server import Request, Site
 from zope.interface import implementer
 
 from ironcurtain.control import wire
-from ironcurtain.control.server import ControlResource, listen
+from ironcurtain.control.listening import listen
+from ironcurtain.control.server import ControlResource
 from ironcurtain.errors import UsageError
 from ironcurtain.operations import Principal
 from ironcurtain.operations.operations import Operations
@@ -43,7 +44,7 @@ class ServerTestCase(TestCase):
         self.world = World(scratch(self), reactor=reactor)
         self.operations = Operations(self.world.manager)
         self.path = scratch(self) / "s" / "control.sock"
-        self.port: IListeningPort = await listen(reactor, self.path, self.operations)
+        self.port: IListeningPort = listen(reactor, self.path, self.operations)
         self.addCleanup(lambda: Deferred.fromCoroutine(self.finish()))  # trial calls tearDown after the clean-ups
         answer = await self.ask("POST", "/v1/sessions", {"kind": "plain", "task": "look"})
         self.assertEqual(answer.status, 200)
@@ -99,7 +100,7 @@ class SocketTests(ServerTestCase):
         path = self.path.with_name("old.sock")
         with socket.socket(socket.AF_UNIX) as dead:
             dead.bind(str(path))
-        port = await listen(reactor, path, self.operations)
+        port = listen(reactor, path, self.operations)
         self.assertEqual((await ask(path, "GET", "/v1/sessions")).status, 200)
         stopped = port.stopListening()
         assert stopped is not None
@@ -108,7 +109,7 @@ class SocketTests(ServerTestCase):
 
     async def test_a_path_too_long_is_refused_by_name(self) -> None:
         path = self.path.with_name("x" * 120)
-        error = await self.assertFailure(Deferred.fromCoroutine(listen(reactor, path, self.operations)), UsageError)
+        error = self.assertRaises(UsageError, listen, reactor, path, self.operations)
         self.assertIn(str(path), str(error))
 
 

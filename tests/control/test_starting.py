@@ -14,7 +14,7 @@ from twisted.internet.task import deferLater
 from twisted.trial.unittest import TestCase
 
 from ironcurtain.control.client import ControlClient
-from ironcurtain.control.server import listen
+from ironcurtain.control.listening import listen
 from ironcurtain.control.wire import RemoteError
 from ironcurtain.errors import Unavailable, UsageError
 from ironcurtain.operations.operations import Operations
@@ -30,7 +30,7 @@ class StartTests(TestCase):
     async def setUp(self) -> None:  # type: ignore[override]
         self.world = World(scratch(self), reactor=reactor)
         self.path = scratch(self) / "control.sock"
-        self.port: IListeningPort = await listen(reactor, self.path, Operations(self.world.manager))
+        self.port: IListeningPort = listen(reactor, self.path, Operations(self.world.manager))
         self.addCleanup(lambda: Deferred.fromCoroutine(self.finish()))
         self.client = ControlClient(reactor, str(self.path))
         self.pause: Deferred[None] = Deferred()

@@ -10,7 +10,7 @@ from twisted.internet.interfaces import IListeningPort
 from twisted.trial.unittest import TestCase
 
 from ironcurtain.control.client import ControlClient
-from ironcurtain.control.server import listen
+from ironcurtain.control.listening import listen
 from ironcurtain.operations import Principal
 from ironcurtain.operations.model import Name
 from ironcurtain.operations.operations import Operations
@@ -44,7 +44,7 @@ class StreamTests(TestCase):
         self.world = World(scratch(self), reactor=reactor)
         self.operations = CountingOperations(self.world.manager)
         self.path = scratch(self) / "control.sock"
-        self.port: IListeningPort = await listen(reactor, self.path, self.operations)
+        self.port: IListeningPort = listen(reactor, self.path, self.operations)
         self.addCleanup(lambda: Deferred.fromCoroutine(self.finish()))
         self.session = await self.world.manager.create(request())
 

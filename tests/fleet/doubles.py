@@ -13,7 +13,7 @@ from twisted.internet.interfaces import IListeningPort
 from twisted.internet.task import deferLater
 
 from ironcurtain.audit.signing import SigningKey
-from ironcurtain.control.server import listen
+from ironcurtain.control.listening import listen
 from ironcurtain.control.wire import NAME_HEADER, ROLES_HEADER
 from ironcurtain.escalation.model import Escalation
 from ironcurtain.fleet.carried import SUBJECTS, Streams
@@ -107,7 +107,7 @@ class Victim:
     async def start(self) -> None:
         """Run the daemon's control API, and one session."""
         await deferLater(reactor, 0)  # from here on, within the loop
-        self._port = await listen(reactor, self.home.daemon_socket, self.operations)
+        self._port = listen(reactor, self.home.daemon_socket, self.operations)
         self.session = await self.world.manager.create(request())
 
     async def stop(self) -> None:
