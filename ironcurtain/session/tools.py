@@ -9,7 +9,6 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ironcurtain.approver.grounding import KnownDirectories
 from ironcurtain.errors import Unavailable, UsageError
 from ironcurtain.home.layout import Home, account_home, person_home, private_directory
 from ironcurtain.home.settings import Settings
@@ -198,7 +197,7 @@ def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str], files_too: 
         way_out=way_out(core, authority, reactor),
     )
     if services.settings.auto_approver.enabled:
-        start_auto_approver(core, KnownDirectories(engine.home, paths.host), reactor, environ)
+        start_auto_approver(core, engine.home, paths.host, reactor, environ)
     proxy = McpProxy(
         session_id=core.id,
         servers=servers,
