@@ -71,7 +71,10 @@ def _named(where: Home, info: SessionInfo) -> SessionInfo:
     agent = info.label.removesuffix(label("", ""))
     if agent == info.label or not info.turns:
         return info
-    turns = read_turns(where.session(info.id).history)
+    try:
+        turns = read_turns(where.session(info.id).history)
+    except OSError:
+        return info
     return replace(info, label=label(agent, turns[0].message)) if turns else info
 
 
