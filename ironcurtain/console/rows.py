@@ -96,7 +96,8 @@ def _escalation(each: EscalationView, peers: Sequence[EscalationView], width: in
     if each.calls > 1 and not each.outcome:
         begin += f"{each.calls} times  "
     if each.form is not None:
-        return cut(begin + one_line(f"{each.form.host} {each.form.message}".lstrip(), BRIEF), width)
+        said = " ".join((each.form.host + " " + each.form.message).split())
+        return cut(begin + one_line(said, BRIEF), width)
     others = [
         peer.arguments
         for peer in peers

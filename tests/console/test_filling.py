@@ -47,7 +47,7 @@ class FillingTests(SynchronousTestCase):
         self.assertIn("; age = 36", self.line(""))
 
     def test_address_is_confirmed_in_other_words(self) -> None:
-        form = Form(message="Log in", url="https://a.example/x", host="a.example")
+        form = Form(message="Log\nin", url="https://a.example/x", host="a.example")
         self.setup = Setup(100, 30, escalation(5, {"message": "Log in"}, form=form, scope=""))
         self.assertIn("s1  filesystem.read_text_file  a.example Log in", self.setup.terminal.text)
         self.assertIn("Tell the server that you opened the address of 5", self.setup.type("a"))
