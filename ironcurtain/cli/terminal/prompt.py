@@ -56,18 +56,6 @@ STYLE = Style.from_dict({name: " ".join(map(_NAMES.__getitem__, codes.split(";")
 """The styles of lines, for prompt_toolkit."""
 
 
-def terminal_output(stream: TextIO, environ: Mapping[str, str]) -> Vt100_Output:
-    """
-    The terminal behind a stream, with its sixteen colours, or without colours if ``NO_COLOR`` is set.
-
-    Its cursor position is never queried: the answer could arrive after the exit and be read by the person's shell.
-    """
-    depth = ColorDepth.DEPTH_1_BIT if environ.get("NO_COLOR") else ColorDepth.DEPTH_4_BIT
-    output = Vt100_Output.from_pty(stream, term=environ.get("TERM"), default_color_depth=depth)
-    output.enable_cpr = False
-    return output
-
-
 class TypedLine(Buffer):
     """
     The input line, which knows what of it was typed.
@@ -262,5 +250,11 @@ class PromptSurface(Surface):
 def prompt_surface(
     stdin: TextIO, stderr: TextIO, environ: Mapping[str, str], now: Callable[[], float]
 ) -> PromptSurface:
-    """:returns: the terminal behind the standard streams."""
-    return PromptSurface(create_input(stdin), terminal_output(stderr, environ), now, environ.get("TERM", ""))
+    """
+    :returns: the terminal behind the standard streams, with its sixteen colours, or without if ``NO_COLOR`` is set. Its
+        cursor position is never queried: the answer could arrive after the exit and be read by the person's shell.
+    """
+    depth = ColorDepth.DEPTH_1_BIT if environ.get("NO_COLOR") else ColorDepth.DEPTH_4_BIT
+    output = Vt100_Output.from_pty(stderr, term=environ.get("TERM"), default_color_depth=depth)
+    output.enable_cpr = False
+    return PromptSurface(create_input(stdin), output, now, environ.get("TERM", ""))
