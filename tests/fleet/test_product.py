@@ -32,8 +32,8 @@ class FleetTests(SynchronousTestCase):
         self.addCleanup(self.finish)
         said = self.laptop.fleet("init", "laptop", "--listen", f"127.0.0.1:{free_port()}")
         self.files = said.split("nats-server -c ")[1].split()[0]
-        join = self.build.product.person / "build-3.join"
-        self.laptop.fleet("add", "build-3", "--output", str(join))
+        self.ticket = str(self.build.product.person / "build-3.join")
+        self.laptop.fleet("add", "build-3", "--output", self.ticket)
 
     def finish(self) -> None:
         for host in (self.laptop, self.build):
@@ -49,7 +49,7 @@ class FleetTests(SynchronousTestCase):
         self.server = subprocess.Popen([program, "-c", self.files], stderr=subprocess.DEVNULL)
 
     def join(self, *roles: str) -> None:
-        self.build.fleet("join", "../build-3.join", "--person", f"{ME}={','.join(roles)}", "--person", "ada=view")
+        self.build.fleet("join", self.ticket, "--person", f"{ME}={','.join(roles)}", "--person", "ada=view")
         self.laptop.fleet("trust", "build-3", self.build.fleet("key").strip(), "--person", f"{ME}=view")
         self.serve()
         self.laptop.begin()
