@@ -70,6 +70,11 @@ class SmallestTests(SynchronousTestCase):
             program(name)
         self.assertIn("build-3 killed: over after", self.run_it("fleet_attach"))
 
+    def test_fleet_bound(self) -> None:
+        for name in ("ssh", "ssh-keygen", "sshd"):
+            program(name)
+        self.assertRegex(self.run_it("fleet_bound"), r"nats-py +[0-9.]+ ms")
+
     def test_fleet_race(self) -> None:
         self.assertIn("20 decisions", self.run_it("fleet_race"))
 
