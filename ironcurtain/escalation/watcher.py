@@ -31,8 +31,11 @@ SCAN_SECONDS = 5.0
 SCAN_SECONDS_UNWATCHED = 0.5
 """Interval in seconds between scans of directories that cannot be watched."""
 
-EVENTS = 0x100 | 0x80 | 0x200 | 0x8
-"""IN_CREATE, IN_MOVED_TO, IN_DELETE and IN_CLOSE_WRITE (inotify(7))."""
+MOVED_ITSELF = 0x800
+"""IN_MOVE_SELF (inotify(7)): the directory has another path now."""
+
+EVENTS = 0x100 | 0x80 | 0x40 | 0x200 | 0x8 | MOVED_ITSELF
+"""IN_CREATE, IN_MOVED_TO, IN_MOVED_FROM, IN_DELETE, IN_CLOSE_WRITE, and that."""
 
 
 class DirectoryWatcher:
@@ -116,8 +119,9 @@ class DirectoryWatcher:
             self._set_interval()
             self._scan_all()
 
-    def _changed(self, _watch: object, path: FilePath[bytes], _mask: int) -> None:
-        self._call(Path(os.fsdecode(path.path)).parent)
+    def _changed(self, _watch: object, path: FilePath[bytes], mask: int) -> None:
+        place = Path(os.fsdecode(path.path))
+        self._call(place if mask & MOVED_ITSELF else place.parent)
 
     def _scan_all(self) -> None:
         for directory in list(self._callbacks):

@@ -14,7 +14,7 @@ from twisted.logger import Logger
 from ironcurtain.errors import UsageError
 from ironcurtain.servers.files.globs import matcher
 from ironcurtain.text.display import one_line, readable_path
-from ironcurtain.watchers.followed import POLL_SECONDS, FollowedDirectories
+from ironcurtain.watchers.followed import SCAN_SECONDS, FollowedDirectories
 from ironcurtain.watchers.model import Event, Watcher
 from ironcurtain.watchers.tree import Change, Look, Tree, changes, digest_of
 
@@ -22,7 +22,7 @@ GATHER_SECONDS = 0.2
 """Seconds for which changes are collected before a look."""
 
 REST = 4.0
-"""A look that took a while is followed by a rest of so many times as long, but of :data:`POLL_SECONDS` at most."""
+"""A look that took a while is followed by a rest of so many times as long, but of :data:`SCAN_SECONDS` at most."""
 
 NAMES_SHOWN = 20
 """Maximum number of paths in one event."""
@@ -120,8 +120,8 @@ class FileTrigger:
             if now.over and not self._before.over:
                 self._warn(f"{self._path} {now.over}: changes of the others are not noticed; watch a smaller directory")
             found, self._before = changes(self._before, now), now
-            self._rest = min(max(GATHER_SECONDS, REST * (self._reactor.seconds() - begun)), POLL_SECONDS)
-            if self._followed.follow(now.directories or (os.path.dirname(self._tree.root),)):
+            self._rest = min(max(GATHER_SECONDS, REST * (self._reactor.seconds() - begun)), SCAN_SECONDS)
+            if self._followed.follow(now.directories or {os.path.dirname(self._tree.root): (0, 0)}):
                 self._changed()  # files can have appeared before the kernel began to report them
         finally:
             self._lock.release()

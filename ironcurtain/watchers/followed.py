@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ class FollowedDirectories:
     def __init__(self, name: str, reactor: Any, changed: Callable[[], None], warn: Callable[[str], None]) -> None:
         self._name, self._reactor, self._changed, self._warn = name, reactor, changed, warn
         self._watcher: DirectoryWatcher | None = None
-        self._watched: set[str] = set()
+        self._watched: set[tuple[str, tuple[int, int]]] = set()
         self._polled = False
 
     def start(self) -> None:
@@ -40,19 +40,20 @@ class FollowedDirectories:
         if watcher is not None:
             watcher.stop()
 
-    def follow(self, directories: Collection[str]) -> bool:
+    def follow(self, directories: Mapping[str, tuple[int, int]]) -> bool:
         """
         Follow these directories, and no others.
 
+        :param directories: device and inode of each by its path: one that was replaced is followed afresh.
         :returns: whether the kernel reports changes of some only from now on.
         """
         if self._watcher is None or self._polled:
             return False
-        wanted = set(directories)
-        for gone in self._watched - wanted:
+        wanted = set(directories.items())
+        for gone, _ in self._watched - wanted:
             self._watcher.remove(Path(gone))
         new, self._watched = wanted - self._watched, wanted
-        for directory in sorted(new):
+        for directory, _ in sorted(new):
             if not self._watcher.add(Path(directory), self._changed) and os.path.isdir(directory):
                 self._poll(directory)
                 return False

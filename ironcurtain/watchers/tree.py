@@ -24,6 +24,9 @@ MOST_FILES = 100_000
 WHOLE = 64 * 1024 * 1024
 """Files of more bytes are not read: another size or time of writing means that they have changed."""
 
+MOST_READ = 1024 * 1024 * 1024
+"""Number of bytes read in one look; what else has another status is then taken as files over :data:`WHOLE` are."""
+
 BLOCK = 1024 * 1024
 """Number of bytes read at once."""
 
@@ -57,12 +60,12 @@ class Look(msgspec.Struct, frozen=True):
     A tree at one moment.
 
     :param files: what is not a directory, by its path below the root.
-    :param directories: absolute paths of the directories, with the root.
+    :param directories: which directories these are, with the root, by their absolute paths: device and inode.
     :param over: which limit was reached, in words; empty: none. Then the rest is missing.
     """
 
     files: Mapping[str, Mark] = msgspec.field(default_factory=dict)
-    directories: tuple[str, ...] = ()
+    directories: Mapping[str, tuple[int, int]] = msgspec.field(default_factory=dict)
     over: str = ""
 
 
@@ -84,8 +87,8 @@ class Tree(msgspec.Struct, frozen=True):
         :param before: how it was; what is equal to it is not read.
         :param stopped: called often; once true, the result is meaningless.
         """
-        files: dict[str, Mark] = {}
-        directories: list[str] = []
+        files = _Files(before.files)
+        directories: dict[str, tuple[int, int]] = {}
         waiting: list[tuple[str, ...]] = [()]
         while waiting and not stopped():
             names = waiting.pop()
@@ -93,17 +96,18 @@ class Tree(msgspec.Struct, frozen=True):
             if descriptor is None:
                 continue
             try:
-                directories.append(os.path.join(self.root, *names))
-                waiting += self._list(descriptor, names, before, files, stopped)
+                status = os.fstat(descriptor)
+                directories[os.path.join(self.root, *names)] = status.st_dev, status.st_ino
+                waiting += self._list(descriptor, names, files, stopped)
             except OSError:  # it was removed meanwhile
                 continue
             finally:
                 os.close(descriptor)
-            if over := _over(len(directories) + len(waiting), len(files)):
-                return Look(files, tuple(directories), over)
+            if over := _over(len(directories) + len(waiting), len(files.marks)):
+                return Look(files.marks, directories, over)
         if not directories:
-            self._add_root(before, files)
-        return Look(files, tuple(directories))
+            self._add_root(files)
+        return Look(files.marks, directories)
 
     def _open(self, names: tuple[str, ...]) -> int | None:
         """:returns: descriptor of a directory below the root, if it is one; links to directories are none."""
@@ -125,8 +129,7 @@ class Tree(msgspec.Struct, frozen=True):
         self,
         descriptor: int,
         names: tuple[str, ...],
-        before: Look,
-        files: dict[str, Mark],
+        files: _Files,
         stopped: Callable[[], bool],
     ) -> list[tuple[str, ...]]:
         """:returns: the directories in a directory; its files are added."""
@@ -144,11 +147,10 @@ class Tree(msgspec.Struct, frozen=True):
                 if not hidden and len(below) <= DEEPEST:
                     found.append(below)
             elif self.matches(below):
-                path = "/".join(below)
-                files[path] = _mark(before.files.get(path), descriptor, name, status)
+                files.add("/".join(below), descriptor, name, status)
         return found
 
-    def _add_root(self, before: Look, files: dict[str, Mark]) -> None:
+    def _add_root(self, files: _Files) -> None:
         """The root is a file, or nothing."""
         directory, name = os.path.split(self.root)
         try:
@@ -158,7 +160,7 @@ class Tree(msgspec.Struct, frozen=True):
         try:
             status = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
             if not stat.S_ISDIR(status.st_mode):
-                files[name] = _mark(before.files.get(name), descriptor, name, status)
+                files.add(name, descriptor, name, status)
         except OSError:
             return
         finally:
@@ -189,17 +191,37 @@ def _over(directories: int, files: int) -> str:
     return f"has over {MOST_FILES:,} files" if files > MOST_FILES else ""
 
 
-def _mark(before: Mark | None, descriptor: int, name: str, found: os.stat_result) -> Mark:
-    status = (found.st_mode, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
-    if before is not None and before.status == status:
-        return before
-    if stat.S_ISREG(found.st_mode) and found.st_size <= WHOLE:
-        return Mark(status, _contents(descriptor, name))
-    if stat.S_ISLNK(found.st_mode):
-        return Mark(status, _hash("link", _target(descriptor, name)))
-    if stat.S_ISREG(found.st_mode):
-        return Mark(status, _hash("large", f"{found.st_size} {found.st_mtime_ns}"))
-    return Mark(status, _hash("other", str(stat.S_IFMT(found.st_mode))))
+class _Files:
+    """
+    The files that a look has found.
+
+    :param before: what is known of them.
+    """
+
+    def __init__(self, before: Mapping[str, Mark]) -> None:
+        self.marks: dict[str, Mark] = {}
+        self._before, self._left = before, MOST_READ
+
+    def add(self, path: str, descriptor: int, name: str, found: os.stat_result) -> None:
+        """
+        :param path: below the root.
+        :param descriptor: of its directory.
+        """
+        status = (found.st_mode, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+        before = self._before.get(path)
+        if before is None or before.status != status:
+            before = Mark(status, self._read(descriptor, name, found))
+        self.marks[path] = before
+
+    def _read(self, descriptor: int, name: str, found: os.stat_result) -> str:
+        if stat.S_ISREG(found.st_mode) and found.st_size <= min(WHOLE, self._left):
+            self._left -= found.st_size
+            return _contents(descriptor, name)
+        if stat.S_ISLNK(found.st_mode):
+            return _hash("link", _target(descriptor, name))
+        if stat.S_ISREG(found.st_mode):
+            return _hash("large", f"{found.st_size} {found.st_mtime_ns}")
+        return _hash("other", str(stat.S_IFMT(found.st_mode)))
 
 
 def _contents(descriptor: int, name: str) -> str:

@@ -77,6 +77,25 @@ class FileTriggerTests(TestCase):
         (self.root / "a.py").write_text("2")
         self.assertEqual((await came).data["changed"], "a.py")
 
+    async def test_directory_that_is_replaced_is_followed_afresh(self) -> None:
+        path = self.root / "below"
+        (path / "b").write_text("1")
+        await self.watch(path)
+        for text in ("2", "3", "4"):
+            came = self.next()
+            os.rename(path, self.root / f"before {text}")
+            path.mkdir()
+            (path / "b").write_text(text)
+            while not {"new", "changed"} & (await came).data.keys():  # it may have been gone for a moment
+                came = self.next()
+
+    async def test_file_that_is_moved_out_is_gone(self) -> None:
+        (self.root / "below" / "b").write_text("x")
+        await self.watch(self.root / "below")
+        came = self.next()
+        os.rename(self.root / "below" / "b", self.root / "b")
+        self.assertEqual((await came).data["gone"], "b")
+
     async def test_single_file_that_is_replaced(self) -> None:
         await self.watch(self.root / "a.py")
         came = self.next()

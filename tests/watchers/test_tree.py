@@ -130,6 +130,15 @@ class TreeTests(SynchronousTestCase):
         os.utime(self.root / "large", (1, 1))
         self.assertEqual(self.found(), [("large", "changed")])
 
+    def test_a_look_reads_so_much_and_no_more(self) -> None:
+        for name in "bcd":
+            (self.root / name).write_text("xy")
+        self.patch(tree, "MOST_READ", 5)
+        self.before = self.tree.look(Look())
+        for name in "bcd":
+            os.utime(self.root / name, (1, 1))
+        self.assertEqual(len(self.found()), 1)  # of which only the time is known
+
     def test_limits_are_said_and_nothing_is_gone_beyond_them(self) -> None:
         self.patch(tree, "MOST_FILES", 3)
         for number in range(5):
