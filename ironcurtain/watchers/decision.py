@@ -105,6 +105,8 @@ class Decision(msgspec.Struct):
         """:returns: when it may run; ``None``: not before something else happens."""
         if self.running or not self._events or record.paused:
             return None
+        if now < self._last:  # the clock was set back
+            self._first = self._last = now
         quiet = min(self._last + self.watcher.debounce, self._first + self.watcher.debounce * LONGEST_WAIT)
         return max(quiet, record.free_at(now, self.watcher.max_per_hour))
 

@@ -111,7 +111,7 @@ class Record(msgspec.Struct, kw_only=True):
         :param known: end of the last run of this process, which goes on with none.
         :returns: whether what happens now may be the doing of a run in another process.
         """
-        running = self.running is not None and now - self.running.at < RUN_SECONDS
+        running = self.running is not None and abs(now - self.running.at) < RUN_SECONDS  # clocks are set back
         return running or (self.ended != known and 0 <= now - self.ended < LINGER_SECONDS)
 
     def pause(self, now: float, why: str) -> None:

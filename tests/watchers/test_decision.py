@@ -54,6 +54,13 @@ class DecisionTests(SynchronousTestCase):
         assert batch is not None
         self.assertEqual([each.data["line"] for each in batch.events], ["a", "b"])
 
+    def test_clock_that_is_set_back_meanwhile_puts_a_run_off_by_the_debounce(self) -> None:
+        self.decision.add(event("a"), NOW)
+        past = NOW - 365 * 24 * HOUR
+        self.assertEqual(self.decision.due(self.record, past), past + 2.0)
+        self.assertEqual(self.decision.due(self.record, past + 1.0), past + 2.0)
+        self.assertIsNotNone(self.decision.take(self.record, past + 2.0))
+
     def test_endless_events_do_not_put_a_run_off_for_ever(self) -> None:
         for second in range(20):
             self.decision.add(event(str(second)), NOW + second)

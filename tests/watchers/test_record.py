@@ -5,7 +5,7 @@ import stat
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import Unavailable
-from ironcurtain.watchers.record import FAILURES, MOST_RUNS, RECORD_LIMIT, Record, Records
+from ironcurtain.watchers.record import FAILURES, HOUR, MOST_RUNS, RECORD_LIMIT, Record, Records
 from tests.audit.doubles import scratch
 from tests.watchers.doubles import NOW
 
@@ -25,6 +25,12 @@ class RecordTests(SynchronousTestCase):
         self.assertEqual(record.paused, "3 runs in a row failed")
         record.resume()
         self.assertEqual((record.paused, record.failures), ("", 0))
+
+    def test_run_elsewhere_ends_with_its_hour_also_where_the_clock_was_set_back(self) -> None:
+        record = Record()
+        record.begin(NOW, 1)
+        for now, elsewhere in ((NOW + 1, True), (NOW - 1, True), (NOW + 2 * HOUR, False), (NOW - 2 * HOUR, False)):
+            self.assertIs(record.is_run_elsewhere(now, 0.0), elsewhere)
 
     def test_it_stays_small(self) -> None:
         record = Record()
