@@ -86,6 +86,19 @@ class SeeingTests(XCase):
         self.assertEqual(self.server.window("zenity")["title"], "a\\x1b[31mb\\u202ec")
         self.assertEqual(self.server.element("zenity", "dialog", "a\\x1b[31mb\\u202ec")["depth"], 1)
 
+    def test_list_of_windows_that_a_program_wrote_is_cut_and_no_window_is_in_it_twice(self) -> None:
+        from Xlib import Xatom, display
+
+        self.dialog("--info", "--text", "x")
+        number = int(self.server.window("zenity")["window"], 16)
+        screen = display.Display(self.desktop.environ["DISPLAY"])
+        self.addCleanup(screen.close)
+        known, others = screen.intern_atom("_NET_CLIENT_LIST_STACKING"), [0x7000000 + each for each in range(600)]
+        for written, seen in (([number, *others], 0), ([*others, number, number], 1)):
+            screen.screen().root.change_property(known, Xatom.WINDOW, 32, written)
+            screen.sync()
+            self.assertEqual(len(self.server.call("windows", app="zenity")), seen)
+
     def test_password_is_in_no_tree_and_no_picture(self) -> None:
         self.dialog("--password", "--title", "Key")
         window, field = self.server.window("zenity"), self.server.element("zenity", "password text")

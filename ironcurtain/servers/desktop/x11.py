@@ -10,6 +10,7 @@ import struct
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import islice
 from typing import Any
 
 from ironcurtain.servers.desktop.keys import Chord
@@ -18,6 +19,9 @@ from ironcurtain.servers.desktop.x11_connection import opened
 
 NAME_LIMIT = 1000
 """Most 32-bit units of a title that are asked for."""
+
+MOST_WINDOWS = 500
+"""Most windows that are looked at, the topmost: any program can write the window manager's list of them."""
 
 SHADOW = 200
 """Most pixels of a shadow that a window draws itself."""
@@ -63,7 +67,7 @@ class X11:
         listed = self._property(self._root, "_NET_CLIENT_LIST_STACKING")
         active = next(iter(self._property(self._root, "_NET_ACTIVE_WINDOW")), 0)
         found = []
-        for number in reversed(listed):
+        for number in islice(dict.fromkeys(reversed(listed)), MOST_WINDOWS):
             try:
                 found.append(self._window(int(number), int(active), app_of))
             except XError:
@@ -271,7 +275,7 @@ class X11:
             found = window.get_property(self._atom(name), 0, 0, NAME_LIMIT)
             if found is not None:
                 value = found.value
-                return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+                return value.decode(errors="replace") if isinstance(value, bytes) else ""
         return ""
 
     def _property(self, window: Any, name: str) -> Any:
