@@ -216,11 +216,8 @@ class EndingTests(RealAgentCase):
         assert process.stdin is not None
         process.stdin.write("Do it.\n")
         process.stdin.flush()
-        for _ in range(int(PATIENCE)):
-            if self.stub.turns:
-                return process
-            time.sleep(0.2)
-        raise self.fail("the model was not asked")
+        wait_until(lambda: self.stub.turns, PATIENCE)
+        return process
 
     def test_ctrl_c_cancels_the_message_and_the_next_one_works(self) -> None:
         process = self.begin()

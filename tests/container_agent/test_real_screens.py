@@ -10,6 +10,7 @@ import os
 import shlex
 import signal
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from tests.container_agent.test_real_agents import (
     call,
     text,
 )
+from tests.product import wait_until
 from tests.ssh_daemon import SshDaemon
 from tests.tmux import Tmux
 
@@ -32,6 +34,9 @@ PROMPT = "bypass permissions on"
 
 SIGN = "\u276f"
 """What Claude Code shows before what is typed."""
+
+QUITTING_SECONDS = 60.0
+"""How long it may take to end once it wants to."""
 
 AS_BEFORE = ("0", "0", "0", "0", "1", "1")
 """The modes of a terminal that no program has changed."""
@@ -86,6 +91,16 @@ class ScreenCase(RealAgentCase):
             if any("filesystem__read_text_file" in tool for tool in self.stub.turns[-1]["tools"]):
                 return
         raise self.fail("there are no tools")
+
+    def quit(self, terminal: Tmux, name: str) -> None:
+        """Have the agent's program end: it wants Ctrl-C twice within a moment, which may have been too long."""
+        status = self.product.person / f"{name}.status"
+        while not status.exists():
+            terminal.keys("C-c")
+            terminal.wait("Ctrl-C again")
+            terminal.keys("C-c")
+            with suppress(AssertionError):
+                wait_until(status.exists, QUITTING_SECONDS)
 
     def same(self, one: Tmux, other: Tmux) -> None:
         """Two terminals show the same, cell by cell, once nothing moves any more."""
@@ -297,9 +312,7 @@ class DaemonTests(ScreenCase):
         self.assertNotIn("unheard", first.text)
 
         # The program ends, and so everything does; why is said to everybody.
-        first.keys("C-c")
-        first.wait("Ctrl-C again")
-        first.keys("C-c")
+        self.quit(first, "driving")
         self.assertEqual((self.ended(first, "driving"), self.ended(second, "observing")), (0, 0))
         for terminal in (first, second):
             self.assertIn("ironcurtain: session 1: the agent ended", terminal.text)

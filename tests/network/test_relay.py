@@ -23,7 +23,7 @@ from ironcurtain.providers.provider import RequestRefusal
 from ironcurtain.services.stream import adopt, serve
 
 DESTINATION = Destination("db.example.com", 5432, private=True)
-SECONDS = 10.0
+SECONDS = 100.0
 
 
 class Wire(StringTransport):

@@ -24,7 +24,7 @@ PROMPT = "READY> "
 VARIABLES = ("PATH", "LANG", "code", "marks", "value", "no name;")
 """That shells report; some have names that a function of a shell might use for itself."""
 COLUMNS, ROWS = 100, 1500
-PATIENCE = 20.0
+PATIENCE = 100.0
 """Seconds that a shell has for an answer."""
 QUIET = 0.05
 """Seconds after which a shell that writes nothing, and has no thread that runs, has done its work."""
