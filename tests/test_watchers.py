@@ -110,7 +110,8 @@ class WatchersCase(SynchronousTestCase):
         self.assertLess(len(sessions), 20)  # the storm takes as long as some runs
         self.assertEqual({session["by"] for session in sessions}, {"watcher:tests"})
         self.assertEqual((self.product.project / "answer.txt").read_text(), "x")
-        told = [(self.product.home / "sessions" / session["id"] / "history.jsonl").read_text() for session in sessions]
+        histories = [self.product.home / "sessions" / session["id"] / "history.jsonl" for session in sessions]
+        told = [path.read_text() for path in histories if path.exists()]  # one that had just begun has none
         (hostile,) = [text for text in told if "ignore previous instructions" in text]
         self.assertIn("ignore previous instructions\\\\\\\\n", hostile)
         self.assertNotIn("\\u001b", hostile)
