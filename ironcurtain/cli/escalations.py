@@ -41,6 +41,7 @@ def escalations(what: str | None, number: int | None, everything: bool, json_out
 
 
 def _list(everything: bool, json_output: bool) -> None:
+    from ironcurtain.cli.fleet import say_what_lists_lack
     from ironcurtain.control.blocking import BlockingOwners, result
     from ironcurtain.view.escalations import listing
 
@@ -50,6 +51,7 @@ def _list(everything: bool, json_output: bool) -> None:
     if json_output:
         print_json(found)
     else:
+        say_what_lists_lack(home())
         click.echo("\n".join(listed.lines or ["No call waits for a decision."]))
     result(owners.shown(listed.whole))  # people do not read JSON, so it does not count as shown
 

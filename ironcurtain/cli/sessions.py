@@ -27,6 +27,7 @@ def sessions(ended: bool, words: str | None, json_output: bool) -> None:
 
     'ironcurtain start --resume N' resumes one that has ended.
     """
+    from ironcurtain.cli.fleet import say_what_lists_lack
     from ironcurtain.control.blocking import BlockingOwners, result
     from ironcurtain.session.elsewhere import described
     from ironcurtain.view.sessions import remarks
@@ -41,6 +42,7 @@ def sessions(ended: bool, words: str | None, json_output: bool) -> None:
     if json_output:
         print_json(found)
         return
+    say_what_lists_lack(where)
     if not found:
         print_lines("No session matches." if words else "No sessions. Start one with: ironcurtain start")
         return

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.cli.fleet import _task_row
+from ironcurtain.cli.fleet import _task_row, lacking
+from ironcurtain.fleet.members import Known, KnownMember, Member
 from ironcurtain.fleet.tasks import Body, Over, Started
 from tests.fleet.test_tasks import task
 
@@ -22,3 +23,17 @@ class TaskRowTests(SynchronousTestCase):
         self.assertEqual(_task_row(refused, {"build"})[1:], ("waiting", "", "", "not on build: no key"))
         ended = started.report("build", Started(session=3, over=Over.ENDED))
         self.assertEqual(_task_row(ended, set())[1], "ended")
+
+
+class LackingTests(SynchronousTestCase):
+    def test_lists_say_whose_sessions_they_lack_and_since_when(self) -> None:
+        members = tuple(
+            KnownMember(Member(host=host, start=1, number=1, sessions=sessions), 0.0, lost)
+            for host, sessions, lost in (("build-3", 2, True), ("tower", 0, True), ("desk", 3, False))
+        )
+        (said,) = lacking(Known(members, "", 0.0))
+        self.assertRegex(said, r"Without 2 sessions of build-3, which is lost: it was heard last at \d\d:\d\d:\d\d\.")
+        (said,) = lacking(Known(members, "no \x1b[2J answer", 0.0))
+        self.assertRegex(said, r"the fleet's server is not reached since \d\d:\d\d:\d\d: no \S+ answer\.")
+        self.assertNotIn("\x1b", said)
+        self.assertEqual(lacking(Known(members[1:], "", 0.0)), [])

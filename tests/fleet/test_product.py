@@ -205,7 +205,9 @@ class FleetTests(SynchronousTestCase):
         assert self.server is not None
         self.server.kill()
         self.server.wait()
-        wait_until(lambda: self.laptop.product.json("fleet", "status")["unreached"])
+        wait_until(lambda: self.laptop.known["unreached"])
+        for command in ("sessions", "escalations"):
+            self.assertIn("server is not reached since", self.laptop.product.run(command).stderr)
         session = self.ask()
         wait_until(lambda: self.build.product.json("escalations"))
         self.build.product.run("escalations", "show", "1")
@@ -213,3 +215,4 @@ class FleetTests(SynchronousTestCase):
         self.assertIn("All done.", session.communicate()[0])
         self.serve()
         wait_until(lambda: not self.laptop.product.json("fleet", "status")["unreached"])
+        self.assertEqual(self.laptop.product.run("sessions").stderr, "")
