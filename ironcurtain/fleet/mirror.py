@@ -42,7 +42,7 @@ PROCESSES_LIMIT = 64
 LOOK_SECONDS = 10.0
 """Time limit in seconds for a host's answer to what runs there."""
 
-LOOKS = 8
+LOOKS = 4
 """
 Maximum number of hosts that are asked at the same time. Each has the memory of a TLS connection for that, which the
 process keeps afterwards: with all of a large fleet at once, when it is reached again, that would be many megabytes.
