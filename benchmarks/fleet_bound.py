@@ -27,9 +27,10 @@ from pathlib import Path
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from benchmarks.attach import Terminal, free_port, key_times, ssh, sshd, wait_for
+from benchmarks.attach import Terminal, key_times, ssh, sshd, wait_for
 from benchmarks.sizes import parse
 from tests.fleet.hosts import BIN
+from tests.ports import free_port
 
 PROGRAM = "while read line; do :; done"
 """Echoes keys, as the kernel does for it."""
@@ -68,8 +69,8 @@ def pass_on(port: int, here: str, there: str, reads: int, writes: int) -> None:
     assert lines.readline() == b"PONG\r\n"
     os.write(1, b"up\n")
     while True:
-        for found in select.select((reads, server), (), ())[0]:
-            if found is server:
+        for found in select.select((reads, server.fileno()), (), ())[0]:
+            if found != reads:
                 head = lines.readline()  # a key is alone, so that nothing is left in the buffer
                 if head.startswith(b"MSG"):
                     os.write(writes, lines.read(int(head.split()[-1]) + 2)[:-2])
