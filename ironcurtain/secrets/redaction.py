@@ -140,8 +140,10 @@ class Redactor:
     def text(self, text: str) -> str:
         """:returns: the text with every secret replaced."""
         text = self.live(text)
-        found = [each for each in find(text) if each.name or not looks_like_path(text[each.start : each.end])]
-        return _replaced(text, found) if found else text
+        if not (found := find(text)):
+            return text
+        secrets = [each for each in found if each.name or not looks_like_path(text[each.start : each.end])]
+        return _replaced(text, secrets) if secrets else text
 
     def value(self, value: Any, limit: int | None = None) -> Any:
         """
