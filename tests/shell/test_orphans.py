@@ -12,7 +12,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from ironcurtain.process.identity import ended_children
 from ironcurtain.shell.orphans import GRACE_SECONDS, LOOK_SECONDS, Orphans
 
-DAEMON = """
+DAEMON = r"""
 import os, sys
 from twisted.internet.task import Clock
 from ironcurtain.process.identity import processes_above
