@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import signal
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,6 @@ from tests.container_agent.test_real_agents import (
     call,
     text,
 )
-from tests.product import wait_until
 from tests.ssh_daemon import SshDaemon
 from tests.tmux import Tmux
 
@@ -34,9 +33,6 @@ PROMPT = "bypass permissions on"
 
 SIGN = "\u276f"
 """What Claude Code shows before what is typed."""
-
-QUITTING_SECONDS = 60.0
-"""How long it may take to end once it wants to."""
 
 AS_BEFORE = ("0", "0", "0", "0", "1", "1")
 """The modes of a terminal that no program has changed."""
@@ -76,6 +72,19 @@ class ScreenCase(RealAgentCase):
         terminal.type(f"clear; stty -g > {where}.after; echo re''stored {name}")
         return self.ended(terminal, name, "restored")
 
+    def interrupt(self, terminal: Tmux, name: str) -> None:
+        """
+        End a command's agent by Ctrl-C, of which it wants two within a second: press it as long as the agent is there.
+        One more may reach the shell, which is to take no note of it.
+        """
+
+        def over() -> bool:
+            if re.search(f"{PROMPT}|Ctrl-C again", shown := terminal.text):
+                terminal.keys("C-c")
+            return re.search(f"^over {name}$", shown, re.MULTILINE) is not None
+
+        terminal.until(over)
+
     def say(self, terminal: Tmux, message: str) -> None:
         """Type a message, and send it when the agent shows it."""
         terminal.run("send-keys", "-l", message)
@@ -91,16 +100,6 @@ class ScreenCase(RealAgentCase):
             if any("filesystem__read_text_file" in tool for tool in self.stub.turns[-1]["tools"]):
                 return
         raise self.fail("there are no tools")
-
-    def quit(self, terminal: Tmux, name: str) -> None:
-        """Have the agent's program end: it wants Ctrl-C twice within a moment, which may have been too long."""
-        status = self.product.person / f"{name}.status"
-        while not status.exists():
-            terminal.keys("C-c")
-            terminal.wait("Ctrl-C again")
-            terminal.keys("C-c")
-            with suppress(AssertionError):
-                wait_until(status.exists, QUITTING_SECONDS)
 
     def same(self, one: Tmux, other: Tmux) -> None:
         """Two terminals show the same, cell by cell, once nothing moves any more."""
@@ -299,7 +298,7 @@ class DaemonTests(ScreenCase):
         self.assertIn("Session 1 continues. To attach again: ironcurtain attach 1", first.text)
 
         # It is looked at over SSH by two at once, one of whom may only look; sizes follow the one who drives.
-        self.run_in(first, shlex.join(daemon.ssh("admin", "-t")) + " attach 1", "driving")
+        self.run_in(first, f"trap : INT; {shlex.join(daemon.ssh('admin', '-t'))} attach 1", "driving")
         first.wait("First done")
         self.run_in(second, shlex.join(daemon.ssh("view", "-t")) + " observe 1", "observing")
         second.wait("First done")
@@ -312,7 +311,7 @@ class DaemonTests(ScreenCase):
         self.assertNotIn("unheard", first.text)
 
         # The program ends, and so everything does; why is said to everybody.
-        self.quit(first, "driving")
+        self.interrupt(first, "driving")
         self.assertEqual((self.ended(first, "driving"), self.ended(second, "observing")), (0, 0))
         for terminal in (first, second):
             self.assertIn("ironcurtain: session 1: the agent ended", terminal.text)
