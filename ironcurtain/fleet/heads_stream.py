@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from nats.aio.client import Client
 from nats.aio.msg import Msg
@@ -20,8 +21,8 @@ from ironcurtain.fleet.server_files import HEADS_STREAM, HEADS_SUBJECTS
 
 POLL_SECONDS, LOOK_SECONDS, PAUSE_SECONDS = 3.0, 0.5, 10.0
 """
-Seconds for which the server is asked for new heads of others, between two looks for those of this host, and after a
-failure. The look reads a directory, and asks nobody.
+Seconds for which the server is asked for new heads of others, between two looks for those of this host, which read a
+directory, and after a failure.
 """
 
 MESSAGES, HEADS_OF_A_HOST, AGE_SECONDS = 100, 20_000, 30 * 86_400.0
@@ -40,16 +41,26 @@ class HeadsStream:
     def __init__(self, name: str, replicas: int, outgoing: UnsentHeads, take: Callable[[str, bytes], None]) -> None:
         self._name, self._replicas, self._outgoing, self._take = name, replicas, outgoing, take
 
-    async def run(self, client: Client) -> None:
-        """Exchange heads until this is cancelled. For asyncio."""
+    async def receive(self, client: Client) -> None:
+        """Take heads of others until this is cancelled. For asyncio."""
+        await self._repeat(client.jetstream(), self._receive_all)
+
+    async def send(self, client: Client) -> None:
+        """Send those of this host until this is cancelled. For asyncio."""
+        await self._repeat(client.jetstream(), self._send_all)
+
+    async def _repeat(
+        self, stream: JetStreamContext, work: Callable[[JetStreamContext], Coroutine[Any, Any, None]]
+    ) -> None:
         while True:
             try:
-                await self._exchange(client.jetstream())
+                await self._require(stream)
+                await work(stream)
             except (TimeoutError, Error, Unavailable, OSError) as e:
                 self.log.info("heads of audit logs wait: {error}", error=str(e) or type(e).__name__)
                 await asyncio.sleep(PAUSE_SECONDS)
 
-    async def _exchange(self, stream: JetStreamContext) -> None:
+    async def _require(self, stream: JetStreamContext) -> None:
         try:
             await stream.stream_info(HEADS_STREAM)
         except NotFoundError:
@@ -63,26 +74,22 @@ class HeadsStream:
                     num_replicas=self._replicas,
                 )
             )
+
+    async def _send_all(self, stream: JetStreamContext) -> None:
+        while True:
+            for session, line in self._outgoing.lines():
+                await stream.publish(f"{HEADS_SUBJECTS}.{self._name}", line)
+                self._outgoing.sent(session, line)
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def _receive_all(self, stream: JetStreamContext) -> None:
         config = ConsumerConfig(ack_policy=AckPolicy.EXPLICIT, deliver_policy=DeliverPolicy.ALL)
         incoming = await stream.pull_subscribe(f"{HEADS_SUBJECTS}.*", self._name, HEADS_STREAM, config)
         try:
             while True:
-                receiving = asyncio.ensure_future(self._receive(incoming))
-                try:
-                    while not receiving.done():
-                        await self._send(stream)
-                        await asyncio.wait((receiving,), timeout=LOOK_SECONDS)
-                finally:
-                    receiving.cancel()
-                    await asyncio.gather(receiving, return_exceptions=True)
-                await receiving
+                await self._receive(incoming)
         finally:
             await incoming.unsubscribe()
-
-    async def _send(self, stream: JetStreamContext) -> None:
-        for session, line in self._outgoing.lines():
-            await stream.publish(f"{HEADS_SUBJECTS}.{self._name}", line)
-            self._outgoing.sent(session, line)
 
     async def _receive(self, incoming: JetStreamContext.PullSubscription) -> None:
         try:

@@ -82,7 +82,7 @@ class FleetService:
         queue = TaskQueue(credentials.replicas, taker)
         presence = Presence(lambda: self._streams.hosts, self._gone)
         self._tasks = Tasks(Offering(home, name, key, queue, self._silent), keeper)
-        also = (heads.run, queue.run, presence.run)
+        also = (heads.send, heads.receive, queue.run, presence.run)
         self._carrier = NatsCarrier(options, credentials.replicas, self._heard, self._told, self._changed, also)
         self._streams = Streams(
             self._carrier,
