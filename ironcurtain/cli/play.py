@@ -14,7 +14,6 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import deferLater
 from twisted.logger import Logger
 
-from ironcurtain.assembly import Application
 from ironcurtain.cli.output import print_json, print_lines
 from ironcurtain.cli.placement import review_session, started_on
 from ironcurtain.cli.progress import ProgressDisplay, started_by
@@ -31,11 +30,12 @@ from ironcurtain.operations.api import SessionApi
 from ironcurtain.services.lifecycle import to_its_end
 from ironcurtain.session.events import EscalationRaised, Stamped
 from ironcurtain.session.model import Reply, SessionInfo, SessionRequest, State
-from ironcurtain.session.session import Session
 from ironcurtain.text.display import one_line, paragraphs
 
 if TYPE_CHECKING:
+    from ironcurtain.assembly import Application
     from ironcurtain.control.client import ControlClient
+    from ironcurtain.session.session import Session
 
 READING_SECONDS = 0.5
 """Seconds for which the demo shows a question before answering it."""
@@ -103,6 +103,8 @@ class Play:
                 self._say_how_to_resume(info)
 
     async def _alone(self, reactor: Any) -> int:
+        from ironcurtain.assembly import Application  # slow to import, and the daemon has it already
+
         application = Application.alone(reactor, self._home, os.environ if self._environ is None else self._environ)
         await application.start()
         session = None

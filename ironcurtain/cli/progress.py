@@ -5,14 +5,16 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Callable
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from ironcurtain.errors import Unavailable
 from ironcurtain.operations.api import SessionApi
 from ironcurtain.session.events import Notice, Progress, Stamped
 from ironcurtain.session.model import SessionInfo, SessionRequest
-from ironcurtain.session.session import Session
 from ironcurtain.text.display import one_line, shorten
+
+if TYPE_CHECKING:
+    from ironcurtain.session.session import Session
 
 CLEAR = "\r\x1b[K"
 """Clears a terminal's line."""

@@ -41,7 +41,7 @@ def review_of(paths: SessionPaths) -> None:
     """
     import msgspec
 
-    from ironcurtain.session.project import Findings
+    from ironcurtain.session.findings import Findings
 
     _list_packages(paths)
     try:

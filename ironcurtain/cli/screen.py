@@ -6,12 +6,11 @@ import os
 import signal
 import sys
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 from twisted.internet.defer import Deferred
 
-from ironcurtain.assembly import Application
 from ironcurtain.cli.output import print_lines
 from ironcurtain.cli.placement import review_session, started_on
 from ironcurtain.cli.progress import ProgressDisplay, started_by
@@ -24,11 +23,14 @@ from ironcurtain.home.layout import Home
 from ironcurtain.operations.principal import owner
 from ironcurtain.services.lifecycle import to_its_end
 from ironcurtain.session.model import SessionInfo, SessionRequest, State
-from ironcurtain.session.session import Session
 from ironcurtain.terminal.keys import QUIT
 from ironcurtain.terminal.model import Mode
 from ironcurtain.terminal.raw import RawMode, have_terminal
 from ironcurtain.terminal.viewing import Viewing
+
+if TYPE_CHECKING:
+    from ironcurtain.assembly import Application
+    from ironcurtain.session.session import Session
 
 KEYS = "Ctrl-\\ ends it; Ctrl-] and then d leaves it"
 
@@ -70,6 +72,8 @@ class Screen:
         return status
 
     async def _alone(self, reactor: Any) -> int:
+        from ironcurtain.assembly import Application  # slow to import, and the daemon has it already
+
         application = Application.alone(reactor, self._home, os.environ)
         await application.start()
         session = None

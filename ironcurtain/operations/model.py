@@ -13,6 +13,9 @@ from ironcurtain.home.settings import Settings, flatten
 from ironcurtain.policy.verdict import Reversal
 from ironcurtain.session.events import EscalationRaised
 
+LOOK = "'ironcurtain escalations show {0}' shows it (over SSH: escalations show {0})"
+"""The command that shows an escalation completely."""
+
 Name = int | str
 """A session's number or id."""
 

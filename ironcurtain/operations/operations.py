@@ -11,7 +11,7 @@ from twisted.logger import Logger
 from ironcurtain.errors import NotFound, NotShown, StaleDecision
 from ironcurtain.escalation import Escalation, Outcome
 from ironcurtain.escalation.decision_keys import DecisionKeys
-from ironcurtain.operations.model import EscalationView, Name, PermissionView, Reloaded, permission_view, view
+from ironcurtain.operations.model import LOOK, EscalationView, Name, PermissionView, Reloaded, permission_view, view
 from ironcurtain.operations.principal import Principal, Role
 from ironcurtain.session.events import Stamped
 from ironcurtain.session.manager import SessionManager
@@ -20,9 +20,6 @@ from ironcurtain.session.session import Session
 from ironcurtain.session.snapshots import UndoReport
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.model import Mode
-
-LOOK = "'ironcurtain escalations show {0}' shows it (over SSH: escalations show {0})"
-"""The command that shows an escalation completely."""
 
 _NEEDED = {Mode.DRIVE: Role.ATTACH, Mode.OBSERVE: Role.VIEW}
 

@@ -22,10 +22,11 @@ from ironcurtain.project.changes import Comparison
 from ironcurtain.project.clone import clone
 from ironcurtain.project.elsewhere import open_repository, repository_findings
 from ironcurtain.project.manifest import read_manifest, take
-from ironcurtain.project.planted import SuspectFile, findings
+from ironcurtain.project.planted import findings
 from ironcurtain.project.tree import close, open_tree
 from ironcurtain.sandbox.linked_repository import LinkedRepository, linked_repository
 from ironcurtain.session import events
+from ironcurtain.session.findings import Findings
 from ironcurtain.session.parts import Core
 from ironcurtain.session.tools import session_protected
 
@@ -35,18 +36,6 @@ LOOK_SECONDS = 8.0
 
 FINDINGS_LIMIT = 200
 """Maximum number of findings kept per session; 'ironcurtain diff' shows all."""
-
-
-class Findings(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    The findings of the last comparison, as stored in ``findings.json``.
-
-    :param complete: whether the comparison finished and left nothing out.
-    """
-
-    version: int = 1
-    complete: bool
-    files: list[SuspectFile]
 
 
 def look_at(comparison: Comparison, late: Callable[[], bool]) -> Findings:

@@ -16,7 +16,7 @@ from ironcurtain.control.client import ControlClient
 from ironcurtain.control.listening import listen
 from ironcurtain.operations.operations import Operations
 from ironcurtain.project.planted import SuspectFile
-from ironcurtain.session.project import Findings
+from ironcurtain.session.findings import Findings
 from ironcurtain.session.session import Session
 from ironcurtain.terminal.model import ProgramExit
 from tests.audit.doubles import scratch

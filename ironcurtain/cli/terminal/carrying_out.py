@@ -16,7 +16,7 @@ from ironcurtain.escalation.forms import read_words
 from ironcurtain.escalation.model import Outcome
 from ironcurtain.home.session_paths import SessionPaths
 from ironcurtain.operations.api import SessionApi
-from ironcurtain.operations.operations import LOOK
+from ironcurtain.operations.model import LOOK
 from ironcurtain.text.columns import unstyled
 from ironcurtain.view.commands import Command
 from ironcurtain.view.escalations import LIST_LIMIT, whole_question
