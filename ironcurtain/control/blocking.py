@@ -15,7 +15,7 @@ import msgspec
 from ironcurtain.control import wire
 from ironcurtain.control.calls import ANSWER_LIMIT, KILLED, ControlCalls
 from ironcurtain.control.host_numbers import seconds_ahead
-from ironcurtain.control.owners import Owners, patience
+from ironcurtain.control.owners import Owners
 from ironcurtain.errors import Unavailable
 from ironcurtain.home.layout import Home
 
@@ -67,7 +67,10 @@ class BlockingOwners(Owners[BlockingClient]):
         super().__init__(home, lambda path, host: BlockingClient(path, host=host))
 
     async def _asked(
-        self, clients: Sequence[BlockingClient], ask: Callable[[BlockingClient], Coroutine[Any, Any, T]]
+        self,
+        clients: Sequence[BlockingClient],
+        ask: Callable[[BlockingClient], Coroutine[Any, Any, T]],
+        seconds: Sequence[float],
     ) -> list[T | BaseException]:
         outcomes: list[T | BaseException] = [TimeoutError() for _ in clients]
 
@@ -81,8 +84,8 @@ class BlockingOwners(Owners[BlockingClient]):
         begun = time.monotonic()
         for thread in threads:
             thread.start()
-        for thread, client in zip(threads, clients, strict=True):
-            thread.join(max(0.0, begun + patience(client) - time.monotonic()))
+        for thread, limit in zip(threads, seconds, strict=True):
+            thread.join(max(0.0, begun + limit - time.monotonic()))
         return list(outcomes)
 
 

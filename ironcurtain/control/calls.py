@@ -6,6 +6,7 @@ It imports no event loop, so that commands that only ask something start in a fr
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
@@ -45,7 +46,7 @@ def session_path(name: Name) -> str:
     return f"/v1/sessions/{quote(str(on_host(name)), safe='')}"
 
 
-class ControlCalls:
+class ControlCalls(ABC):
     """
     The operations of another process.
 
@@ -185,12 +186,12 @@ class ControlCalls:
         except (msgspec.DecodeError, UnicodeDecodeError):
             raise wire.read_error(b"") from None
 
+    @abstractmethod
     async def _content(self, method: str, path: str, body: msgspec.Struct | None, limit: int | None = None) -> bytes:
         """
         :param limit: maximum number of bytes of an answer, if not :data:`ANSWER_LIMIT`.
         :returns: the answer, if its status is 200.
         """
-        raise NotImplementedError
 
     def _from_host(self, value: T) -> T:
         return of_host(self.host, value, self._ahead) if self.host else value

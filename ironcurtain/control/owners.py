@@ -8,6 +8,7 @@ starting has no entry yet.
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, Generic, TypeVar
@@ -29,10 +30,10 @@ OWNER_SECONDS = 10.0
 """Time limit in seconds for one process's answer."""
 
 HOST_SECONDS = 2.0
-"""The same for one of another host, which may be stopped, or may lie."""
+"""The same for one of another host, if all are asked: it may be stopped, or may lie."""
 
 
-class Owners(Generic[C]):
+class Owners(ABC, Generic[C]):
     """
     All processes of a home that own sessions now.
 
@@ -56,9 +57,12 @@ class Owners(Generic[C]):
         infos = [info for _, part in found for info in part if info.state != "closed"]
         return sorted(infos, key=lambda info: info.number)
 
-    async def escalations(self, closed: bool = False) -> list[EscalationView]:
-        """:returns: the escalations of all of them, by number."""
-        found = await self._all(lambda client: client.escalations(closed))
+    async def escalations(self, closed: bool = False, host: str | None = None) -> list[EscalationView]:
+        """
+        :param host: the only one whose processes to ask; empty: this one.
+        :returns: the escalations of all of them, by number.
+        """
+        found = await self._all(lambda client: client.escalations(closed), host)
         self._owner_of = {view.number: client for client, part in found for view in part}
         return sorted((view for _, part in found for view in part), key=lambda view: view.number)
 
@@ -85,11 +89,11 @@ class Owners(Generic[C]):
         :raises NotFound: no process knows this escalation.
         :raises Unavailable: its host does not answer.
         """
-        for view in await self.escalations(closed=True):
+        host = number.host if isinstance(number, HostNumber) else ""
+        for view in await self.escalations(closed=True, host=host):
             if view.number == number:
                 return self._owner_of[number], view
-        if isinstance(number, HostNumber) and number.host in self._silent:
-            raise Unavailable(f"{number.host} does not answer: see 'ironcurtain fleet status'")
+        self._heard(host)
         raise NotFound(f"there is no escalation {number}: see 'ironcurtain escalations'")
 
     async def deny_all(self, session: str = "") -> list[int]:
@@ -111,8 +115,10 @@ class Owners(Generic[C]):
         :param terminal: whether ``last`` is restricted to sessions with a terminal.
         :returns: the process that has it, and its number.
         :raises NotFound: there is no such session.
+        :raises Unavailable: its host does not answer.
         """
-        found = await self._all(lambda client: client.sessions())
+        host, _, _ = name.rpartition("/")
+        found = await self._all(lambda client: client.sessions(), host or None)
         every = [(info, client) for client, part in found for info in part]
         ours = [pair for pair in every if not pair[1].host]
         if name == "last":
@@ -123,6 +129,7 @@ class Owners(Generic[C]):
             named = named if len({info.id for info, _ in named}) == 1 else []
             named.sort(key=lambda pair: pair[0].state == "closed")
         if not named:
+            self._heard(host)
             if name == "last":
                 what, ended = f"session{' with a terminal' if terminal else ''} that runs", ""
             else:
@@ -130,9 +137,20 @@ class Owners(Generic[C]):
             raise NotFound(f"there is no {what}: see 'ironcurtain sessions'{ended}")
         return named[0][1], named[0][0].number
 
-    async def _all(self, ask: Callable[[C], Coroutine[Any, Any, T]]) -> list[tuple[C, T]]:
+    def _heard(self, host: str) -> None:
+        """:raises Unavailable: it is another host, and did not answer what was asked last."""
+        if host and host in self._silent:
+            raise Unavailable(f"{host} does not answer: see 'ironcurtain fleet status'")
+
+    async def _all(self, ask: Callable[[C], Coroutine[Any, Any, T]], host: str | None = None) -> list[tuple[C, T]]:
+        """
+        :param host: the only one whose processes to ask; who names it waits for it as for this one.
+        :returns: what they answered.
+        """
+        clients = [client for client in self._clients if host is None or client.host == host]
+        seconds = [HOST_SECONDS if host is None and client.host else OWNER_SECONDS for client in clients]
         answers, self._silent = [], set()
-        for client, outcome in zip(self._clients, await self._asked(self._clients, ask), strict=True):
+        for client, outcome in zip(clients, await self._asked(clients, ask, seconds), strict=True):
             if not isinstance(outcome, BaseException):
                 answers.append((client, outcome))
             elif isinstance(outcome, Unavailable | TimeoutError):
@@ -141,14 +159,11 @@ class Owners(Generic[C]):
                 raise outcome
         return answers  # one that died meanwhile, is stopped, or of a host that refuses, must not hide those of others
 
-    async def _asked(self, clients: Sequence[C], ask: Callable[[C], Coroutine[Any, Any, T]]) -> list[T | BaseException]:
-        """:returns: what each answered, or why not; ``TimeoutError`` after :func:`patience`."""
-        raise NotImplementedError
-
-
-def patience(client: ControlCalls) -> float:
-    """:returns: time limit in seconds for one answer when several are asked."""
-    return HOST_SECONDS if client.host else OWNER_SECONDS
+    @abstractmethod
+    async def _asked(
+        self, clients: Sequence[C], ask: Callable[[C], Coroutine[Any, Any, T]], seconds: Sequence[float]
+    ) -> list[T | BaseException]:
+        """:returns: what each answered, or why not; ``TimeoutError`` after so many seconds of its own."""
 
 
 def _named(name: str, pairs: Iterable[tuple[SessionInfo, C]]) -> list[tuple[SessionInfo, C]]:

@@ -9,7 +9,7 @@ from twisted.internet.defer import Deferred, DeferredList
 from twisted.internet.defer import TimeoutError as Late
 
 from ironcurtain.control.client import ControlClient
-from ironcurtain.control.owners import Owners, patience
+from ironcurtain.control.owners import Owners
 from ironcurtain.home.layout import Home
 
 T = TypeVar("T")
@@ -23,9 +23,15 @@ class ReactorOwners(Owners[ControlClient]):
         self._reactor = reactor
 
     async def _asked(
-        self, clients: Sequence[ControlClient], ask: Callable[[ControlClient], Coroutine[Any, Any, T]]
+        self,
+        clients: Sequence[ControlClient],
+        ask: Callable[[ControlClient], Coroutine[Any, Any, T]],
+        seconds: Sequence[float],
     ) -> list[T | BaseException]:
-        asking = [Deferred.fromCoroutine(ask(each)).addTimeout(patience(each), self._reactor) for each in clients]
+        asking = [
+            Deferred.fromCoroutine(ask(client)).addTimeout(limit, self._reactor)
+            for client, limit in zip(clients, seconds, strict=True)
+        ]
         results: list[tuple[bool, Any]] = await DeferredList(asking, consumeErrors=True)
         return [_outcome(success, result) for success, result in results]
 

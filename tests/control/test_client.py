@@ -11,6 +11,7 @@ from twisted.internet import reactor
 from twisted.internet.defer import CancelledError, Deferred, maybeDeferred
 from twisted.internet.interfaces import IListeningPort
 from twisted.internet.protocol import Factory, Protocol
+from twisted.internet.testing import MemoryReactorClock
 from twisted.internet.threads import deferToThread
 from twisted.logger import capturedLogs
 from twisted.trial.unittest import SynchronousTestCase, TestCase
@@ -22,6 +23,7 @@ from ironcurtain.control.reactor_owners import ReactorOwners
 from ironcurtain.control.wire import RemoteError
 from ironcurtain.errors import NotFound, SessionError, Unavailable
 from ironcurtain.escalation import Outcome
+from ironcurtain.home.host_numbers import HostNumber
 from ironcurtain.home.registry import SessionEntry, SessionRegistry
 from ironcurtain.operations.operations import Operations
 from ironcurtain.process.identity import identify
@@ -325,6 +327,38 @@ class OwnersTests(TestCase):
         stopped = port.stopListening()
         assert stopped is not None
         await stopped
+
+    def test_who_names_a_host_waits_for_it_alone_and_longer(self) -> None:
+        world = World(scratch(self), reactor=reactor)
+        world.home.prepare()
+        registry, us = SessionRegistry(world.home.registry), identify()
+        silent = {host: scratch(self) / f"{host or 'here'}.sock" for host in ("", "build-3")}
+        for number, (host, path) in enumerate(silent.items()):
+            registry.add(
+                SessionEntry(
+                    session_id=f"s{number}",
+                    escalation_dir="",
+                    label="",
+                    started_at="",
+                    pid=us.pid,
+                    pid_start_time=us.start_time,
+                    boot_id=us.boot_id,
+                    control_socket=str(path),
+                    host=host,
+                )
+            )
+        number = HostNumber("build-3", 1)
+        for name in (str(number), number):
+            memory = MemoryReactorClock()
+            owners = ReactorOwners(memory, world.home)
+            asked: Coroutine[Any, Any, Any]
+            asked = owners.of_session(name) if isinstance(name, str) else owners.of_escalation(name)
+            waiting = Deferred.fromCoroutine(asked)
+            self.assertEqual([address for address, *_ in memory.unixClients], [str(silent["build-3"])])
+            memory.advance(owners_module.OWNER_SECONDS - 0.1)
+            self.assertNoResult(waiting)
+            memory.advance(0.1)
+            self.assertIn("build-3 does not answer", self.failureResultOf(waiting, Unavailable).getErrorMessage())
 
     async def test_sessions_that_are_in_no_registry_yet(self) -> None:
         """They start: in the daemon and in a process beside it; sockets of dead processes are not asked."""
