@@ -248,7 +248,6 @@ MANY_ATTRIBUTES = {
     "ironcurtain.agents.streams.claude_code.ClaudeDialogue": 13,
     "ironcurtain.agents.streams.codex.CodexDialogue": 17,
     "ironcurtain.assembly.Application": 16,
-    "ironcurtain.audit.log.AuditLog": 23,
     "ironcurtain.audit.witness._Place": 13,
     "ironcurtain.builtin_agent.agent.BuiltinAgent": 19,
     "ironcurtain.cli.shell_pipe.PipeFrontEnd": 13,

@@ -8,28 +8,19 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from twisted.internet.defer import Deferred, succeed
+from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
-from twisted.python.failure import Failure
 
 from ironcurtain.audit import chain
+from ironcurtain.audit.checkpoints import Checkpoints
 from ironcurtain.audit.file import LogChanged, LogFile
+from ironcurtain.audit.syncing import InThread, Syncing
 from ironcurtain.errors import AuditUnavailable
-from ironcurtain.platform.files import sync_data
 from ironcurtain.secrets.redaction import Redactor
 
 if TYPE_CHECKING:
     from ironcurtain.audit.signing import SignedHead, SigningKey
-
-SYNC_SECONDS = 1.0
-"""Maximum delay in seconds before a record is synced. A crash of this process loses nothing that it has written."""
-
-SIGNED_RECORDS = 64
-"""Maximum number of records after the last signature (signing takes about 0.1 ms)."""
-
-SIGN_SECONDS = 10.0
-"""Maximum age in seconds of a record without a signature."""
 
 TEXT_LIMIT = 64 * 1024
 """Maximum length in characters of a string in a record. Longer ones are cut; a call's digest covers all of it."""
@@ -44,8 +35,6 @@ UNREDACTED = frozenset(
 Members of records whose values IronCurtain generates: numbers, digests and fixed words. They are not redacted, since
 the digits of a digest can look like a card number.
 """
-
-InThread = Callable[[Callable[[], None]], Deferred[None]]
 
 
 def _nobody(_: object) -> None:
@@ -84,24 +73,18 @@ class AuditLog:
         broken: Callable[[str], None] = _nobody,
         witnesses: Sequence[str] = (),
     ) -> None:
-        self.path, self._session, self._key, self._witnesses = path, session_id, key, witnesses
-        self._tell_signed, self._tell_broken = signed, broken
-        self._redactor, self._clock, self._now, self._in_thread = redactor, clock, now, in_thread
-        self._sequence, self._synced, self._signed = 0, 0, 0
-        self._head, self._last = chain.START, b""
+        self.path, self._redactor, self._now, self._tell_broken = path, redactor, now, broken
+        self._sequence, self._head, self._last = 0, chain.START, b""
         self._broken: AuditUnavailable | None = None
-        self._signed_head: SignedHead | None = None
-        self._closed = False
-        self._syncing: Deferred[None] | None = None
-        self._waiting: list[tuple[int, Deferred[None]]] = []
-        self._later: Any = None
-        self._sign_later: Any = None
         try:
             self._file = LogFile(path)
         except OSError as e:
             raise AuditUnavailable(f"cannot open the audit log {path}: {e.strerror}") from None
+        self._syncing = Syncing(self._file, clock, in_thread, self._set_broken)
+        self._checkpoints = Checkpoints(key, session_id, clock, self._sign, signed)
+        named = self._redacted({"witnesses": list(witnesses)}) if witnesses else {}
         try:
-            self._continue()
+            self._continue({"session": session_id, **named})
         except BaseException as e:
             self._release()
             if isinstance(e, OSError):
@@ -123,12 +106,12 @@ class AuditLog:
     @property
     def signed_head(self) -> SignedHead | None:
         """The newest head that was signed here; ``None``: none yet."""
-        return self._signed_head
+        return self._checkpoints.newest
 
     @property
     def closed(self) -> bool:
         """Whether no more records can come."""
-        return self._closed
+        return self._file.fd < 0
 
     def append(self, kind: str, **fields: Any) -> int:
         """
@@ -188,33 +171,21 @@ class AuditLog:
         :param check: whether to look for changes of the file by others.
         :returns: the number of the last of the lines.
         """
-        sequence, signed = self._sequence + len(lines), None
-        if self._key is not None and (at_once or sequence - self._signed >= SIGNED_RECORDS):
-            head = chain.digest(lines[-1]) if lines else self.head
-            signed = self._key.sign(self._session, sequence, head, time)
+        sequence = self._sequence + len(lines)
+        signed = self._checkpoints.sign(sequence, lambda: self._head_after(lines), time, at_once)
+        if signed is not None:
             fields = {name: getattr(signed, name) for name in chain.CHECKPOINT_MEMBERS}
-            lines = [*lines, chain.make_line(sequence + 1, time, chain.CHECKPOINT, fields, head)]
+            lines = [*lines, chain.make_line(sequence + 1, time, chain.CHECKPOINT, fields, signed.head)]
         self._write(b"\n".join(lines) + b"\n", check=check)
         self._sequence, self._last = sequence + (signed is not None), lines[-1]
-        self._plan(signed)
-        if signed is not None:
-            self._signed_head = signed
-            self._tell_signed(signed)
+        self._syncing.written(self._sequence)
+        self._checkpoints.written(self._sequence, signed)
         return sequence
 
-    def _plan(self, signed: SignedHead | None) -> None:
-        if self._later is None:
-            self._later = self._clock.callLater(SYNC_SECONDS, self._sync_soon)
-        if signed is not None:
-            self._signed = self._sequence
-            if self._sign_later is not None:
-                self._sign_later.cancel()
-                self._sign_later = None
-        elif self._key is not None and self._sign_later is None:
-            self._sign_later = self._clock.callLater(SIGN_SECONDS, self._sign)
+    def _head_after(self, lines: Sequence[bytes]) -> str:
+        return chain.digest(lines[-1]) if lines else self.head
 
     def _sign(self) -> None:
-        self._sign_later = None
         if self._broken is None:
             with suppress(AuditUnavailable):  # which was said, and holds for the next record, too
                 self._append([], chain.timestamp(self._now()), True)
@@ -224,15 +195,7 @@ class AuditLog:
         :param sequence: a record's number.
         :returns: fires when the record is on disk; fails with :class:`AuditUnavailable` if it cannot be synced.
         """
-        if sequence <= self._synced:
-            return succeed(None)
-        done: Deferred[None] = Deferred()
-        if self._broken is not None:
-            done.errback(Failure(self._broken))
-            return done
-        self._waiting.append((sequence, done))
-        self._sync()
-        return done
+        return self._syncing.durable(sequence)
 
     async def close(self) -> None:
         """Sync all records and close the file. Later writes fail."""
@@ -242,44 +205,38 @@ class AuditLog:
             self.log.error("{error}", error=e)
         finally:
             self._broken = self._broken or AuditUnavailable(f"the audit log {self.path} is closed")
-            self._closed = True
+            self._syncing.stop(self._broken)
             self._release()
 
     def _release(self) -> None:
-        for timer in (self._later, self._sign_later):
-            if timer is not None:
-                timer.cancel()
-        self._later = self._sign_later = None
+        self._syncing.cancel()
+        self._checkpoints.cancel()
         self._file.close()
 
-    def _continue(self) -> None:
+    def _continue(self, writer: Mapping[str, Any]) -> None:
+        """:param writer: what the record with which this process begins says about it."""
         with self._file.reader() as file:
             first, last = file.readline(), _last_line(file)
         if not last:
-            version = chain.UNSIGNED_VERSION if self._key is None else chain.FORMAT_VERSION
-            self._record("begin", {"version": version, **self._writer()})
+            self._record("begin", {"version": self._checkpoints.version, **writer})
             return
         self._check_version(first)
         line = last.removesuffix(b"\n")
         self._head = chain.digest(line)
         record = chain.read_record(line) if last.endswith(b"\n") else None
         if record is not None:
-            self._sequence = self._signed = record["sequence"]
-            self._record("resumed", self._writer())
+            self._sequence = record["sequence"]
+            self._checkpoints.resume(self._sequence)
+            self._record("resumed", writer)
         else:
-            self._seal(last)
-
-    def _writer(self) -> dict[str, Any]:
-        """:returns: what the record with which this process begins says about it."""
-        named = self._redacted({"witnesses": list(self._witnesses)}) if self._witnesses else {}
-        return {"session": self._session, **named}
+            self._recover(last, writer)
 
     def _check_version(self, first: bytes) -> None:
         record = chain.read_record(first.removesuffix(b"\n"))
         if record is not None and record.get("version") not in chain.VERSIONS:
             raise AuditUnavailable(f"{self.path} has format version {record.get('version')}: use a newer ironcurtain")
 
-    def _seal(self, last: bytes) -> None:
+    def _recover(self, last: bytes, writer: Mapping[str, Any]) -> None:
         torn: list[bytes] = []  # more than one line if an earlier recovery was itself interrupted
         with self._file.reader() as file:
             for line in (raw.removesuffix(b"\n") for raw in file):
@@ -289,9 +246,8 @@ class AuditLog:
                     torn, self._sequence = [], max(self._sequence, record["sequence"])
         if not last.endswith(b"\n"):
             self._write(b"\n")
-        version = chain.UNSIGNED_VERSION if self._key is None else chain.FORMAT_VERSION
-        fields: dict[str, Any] = {} if self._sequence else {"version": version}
-        fields |= {**self._writer(), "tornBytes": sum(map(len, torn)), "tornDigest": chain.torn_digest(torn)}
+        fields: dict[str, Any] = {} if self._sequence else {"version": self._checkpoints.version}
+        fields |= {**writer, "tornBytes": sum(map(len, torn)), "tornDigest": chain.torn_digest(torn)}
         self._record("recovered", fields)  # not redacted: a digest can look like a card number
 
     def _write(self, data: bytes, *, check: bool = True) -> None:
@@ -311,39 +267,8 @@ class AuditLog:
             return
         self._broken = AuditUnavailable(f"the audit log {self.path} has failed ({why}): no further calls")
         self.log.critical("{error}", error=self._broken)
-        waiting, self._waiting = self._waiting, []
-        for _, done in waiting:
-            done.errback(Failure(self._broken))
+        self._syncing.stop(self._broken)
         self._tell_broken(str(self._broken))
-
-    def _sync_soon(self) -> None:
-        self._later = None
-        self._sync()
-
-    def _sync(self) -> None:
-        if self._syncing is None and self._broken is None and self._synced < self._sequence:
-            covered, fd = self._sequence, self._file.fd
-            self._syncing = self._in_thread(lambda: sync_data(fd))
-            self._syncing.addCallbacks(lambda _: self._sync_done(covered), self._sync_failed)
-
-    def _sync_done(self, sequence: int) -> None:
-        self._syncing = None
-        try:
-            self._file.check()
-        except LogChanged as e:
-            self._set_broken(str(e))
-            return
-        self._synced = sequence
-        ready = [done for needed, done in self._waiting if needed <= sequence]
-        self._waiting = [(needed, done) for needed, done in self._waiting if needed > sequence]
-        if self._waiting:
-            self._sync()
-        for done in ready:
-            done.callback(None)
-
-    def _sync_failed(self, failure: Failure) -> None:
-        self._syncing = None
-        self._set_broken(f"it cannot be written: {failure.getErrorMessage()}")
 
 
 def _last_line(file: BinaryIO) -> bytes:

@@ -12,7 +12,7 @@ from twisted.internet.defer import CancelledError
 from twisted.internet.interfaces import IReactorTime
 
 from ironcurtain.audit import AuditLog
-from ironcurtain.audit.log import InThread
+from ironcurtain.audit.syncing import InThread
 from ironcurtain.home.sections import UndoSettings
 from ironcurtain.project.snapshot import SnapshotKind, SnapshotLimits, Snapshots, SnapshotTaken
 from ironcurtain.project.tree import close, open_tree

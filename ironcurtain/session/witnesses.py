@@ -8,7 +8,7 @@ from typing import Any
 
 from twisted.internet.defer import Deferred
 
-from ironcurtain.audit.log import InThread
+from ironcurtain.audit.syncing import InThread
 from ironcurtain.audit.witness import FLEET, HTTPS, FleetSink, Witnesses, WriteLine, make_sinks
 from ironcurtain.home.layout import Home
 from ironcurtain.home.sections import Audit

@@ -8,7 +8,7 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.audit import AuditLog, chain
-from ironcurtain.audit.log import SYNC_SECONDS
+from ironcurtain.audit.syncing import SYNC_SECONDS
 from ironcurtain.errors import AuditUnavailable
 from ironcurtain.secrets.redaction import Redactor
 from tests.audit.doubles import ManualThread, scratch

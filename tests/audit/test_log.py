@@ -7,7 +7,8 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.audit import AuditLog, chain
-from ironcurtain.audit.log import SYNC_SECONDS, TEXT_LIMIT, InThread
+from ironcurtain.audit.log import TEXT_LIMIT
+from ironcurtain.audit.syncing import SYNC_SECONDS, InThread
 from ironcurtain.errors import AuditUnavailable
 from ironcurtain.secrets.redaction import Redactor
 from tests.audit.doubles import ManualThread, at_once, open_files, scratch

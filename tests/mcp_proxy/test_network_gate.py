@@ -13,7 +13,7 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.audit import AuditLog
-from ironcurtain.audit.log import InThread
+from ironcurtain.audit.syncing import InThread
 from ironcurtain.escalation import Escalation, Outcome
 from ironcurtain.mcp_proxy.admission import CallAdmission
 from ironcurtain.mcp_proxy.calls import CallEvent

@@ -11,7 +11,7 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.audit import AuditLog
-from ironcurtain.audit.log import InThread
+from ironcurtain.audit.syncing import InThread
 from ironcurtain.command_rules import Risk
 from ironcurtain.escalation.queue import EscalationQueue, closing_numbers
 from ironcurtain.mcp_proxy.admission import CallAdmission
