@@ -98,7 +98,7 @@ class AuditTests(Base):
     async def test_every_call_can_wait_for_the_disk(self) -> None:
         agent = await self.agent(limits=GateLimits(durable=True))
         self.assertIn("structuredContent", (await agent.call("fake__echo"))["result"])
-        self.assertGreaterEqual(self.top.audit._syncing._synced, self.top.records("call")[0]["sequence"])
+        self.successResultOf(self.top.audit.durable(self.top.records("call")[0]["sequence"]))
 
     async def test_secrets_of_servers_are_not_recorded(self) -> None:
         agent = await self.agent(fake_server(command={"KEY": "show"}))
