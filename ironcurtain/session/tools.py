@@ -40,6 +40,7 @@ from ironcurtain.session.server_network import authority_for, way_out
 from ironcurtain.session.tool_files import ToolFiles
 
 if TYPE_CHECKING:
+    from ironcurtain.mcp_proxy.hooks import Hooks
     from ironcurtain.mcp_proxy.network_gate import RefusedConnection
     from ironcurtain.mcp_proxy.proxy import McpProxy
 
@@ -87,6 +88,14 @@ def session_protected(core: Core, environ: Mapping[str, str]) -> tuple[str, ...]
     )
 
 
+def session_hooks(core: Core, reactor: Any, environ: Mapping[str, str]) -> Hooks:
+    """:returns: the person's hooks, for the commands and calls of one session."""
+    from ironcurtain.mcp_proxy.hooks import Hooks
+
+    services = core.services
+    return Hooks(reactor, services.home.hooks, environ, services.settings.shell.hook_seconds, os.geteuid())
+
+
 def server_bounds(
     servers: Sequence[ServerConfig], workspace: str, account: Account | None = None
 ) -> dict[str, ServerBounds]:
@@ -131,7 +140,6 @@ def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str], files_too: 
     :raises ConfigurationError: the policy or the list of servers is wrong.
     """
     from ironcurtain.mcp_proxy.gate import GateLimits
-    from ironcurtain.mcp_proxy.hooks import Hooks
     from ironcurtain.mcp_proxy.proxy import McpProxy, McpSurroundings
 
     services, user_home = core.services, person_home(environ, os.geteuid())
@@ -216,7 +224,7 @@ def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str], files_too: 
         has_snapshot=lambda: core.snapshots.ready,
         end=core.end,
         refused=_refusals(core),
-        hooks=Hooks(reactor, services.home.hooks, environ, services.settings.shell.hook_seconds, os.geteuid()),
+        hooks=session_hooks(core, reactor, environ),
     )
     for name in proxy.unsandboxed:
         tell(f"MCP server {name} runs outside any sandbox: it may do all that its account may; each call is asked")

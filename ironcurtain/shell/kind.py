@@ -18,7 +18,6 @@ from ironcurtain.home.layout import person_home
 from ironcurtain.home.session_paths import SessionPaths
 from ironcurtain.llm.registry import Chosen
 from ironcurtain.mcp_proxy.admission import CallAdmission
-from ironcurtain.mcp_proxy.hooks import Hooks
 from ironcurtain.services.line_sinks import FileSink
 from ironcurtain.session import events
 from ironcurtain.session.call_events import teller
@@ -26,7 +25,7 @@ from ironcurtain.session.model import SessionRequest
 from ironcurtain.session.models import backends_of
 from ironcurtain.session.parts import Core, SessionKind
 from ironcurtain.session.tool_files import ToolFiles
-from ironcurtain.session.tools import has_servers, make_proxy, session_protected
+from ironcurtain.session.tools import has_servers, make_proxy, session_hooks, session_protected
 from ironcurtain.shell.agent import ShellAgent
 from ironcurtain.shell.agents import AgentHand
 from ironcurtain.shell.approval import read_approval
@@ -189,7 +188,7 @@ class _Making:
         above = agents_above(core.services.home)
         policies = self._policies(above)
         gate = self._gate(wrapped, policies)
-        hooks = Hooks(self._reactor, core.services.home.hooks, self._environ, own.hook_seconds, os.geteuid())
+        hooks = session_hooks(core, self._reactor, self._environ)
         admission = self._admission()
 
         prompts = SessionPrompts(self._scrubber, self._environ, self._settings.context.include_env, wrapped)
