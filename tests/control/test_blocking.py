@@ -13,7 +13,6 @@ from twisted.internet.defer import maybeDeferred
 from twisted.internet.threads import deferToThread
 from twisted.trial.unittest import SynchronousTestCase, TestCase
 
-from ironcurtain.control import owners as owners_module
 from ironcurtain.control.blocking import BlockingClient, BlockingOwners, result
 from ironcurtain.control.listening import listen
 from ironcurtain.control.wire import RemoteError
@@ -66,10 +65,9 @@ class Silent(BlockingClient):
 
 class StoppedOwnerTests(SynchronousTestCase):
     def test_stopped_process_does_not_hide_others(self) -> None:
-        self.patch(owners_module, "OWNER_SECONDS", 0.2)
         owners = BlockingOwners(World(scratch(self)).home)
         asked = [Silent("/stopped"), BlockingClient("/missing")]
-        stopped, missing = result(owners._asked(asked, lambda client: client.sessions()))
+        stopped, missing = result(owners._asked(asked, lambda client: client.sessions(), [0.2, 0.2]))
         self.assertIsInstance(stopped, TimeoutError)
         self.assertIsInstance(missing, Unavailable)
 
