@@ -230,7 +230,7 @@ async def on_a_console(directory: Path, api: SessionApi, calls: int) -> list[flo
     """:returns: seconds from asking to the console that has drawn the question."""
     sight, taken = Sight(), []
     home = Home(directory / "home", directory / "run")
-    source = HomeSource(reactor, SessionRegistry(home.registry), home.daemon_socket, lambda path, host: api)
+    source = HomeSource(reactor, SessionRegistry(home.registry), home.daemon_socket, lambda path, host: api, list)
     console = Console(source, sight, reactor, "bench", environ={"TERM": "xterm-256color"})
     console.start()
     for number in range(-2, calls):

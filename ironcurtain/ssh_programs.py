@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from twisted.internet.threads import deferToThreadPool
@@ -11,6 +12,7 @@ from twisted.internet.threads import deferToThreadPool
 from ironcurtain.console.console import Console
 from ironcurtain.control.client import ControlClient
 from ironcurtain.errors import NotFound
+from ironcurtain.fleet.lacking import lists_lack
 from ironcurtain.home.host_numbers import HostNumber, read_number
 from ironcurtain.home.layout import Home
 from ironcurtain.home.registry import SessionRegistry
@@ -40,6 +42,8 @@ def make_programs(
     :returns: the programs that run over SSH, for a logged-in key.
     """
 
+    lacking = partial(lists_lack, home)
+
     def source(who: Principal) -> HomeSource:
         own = LocalApi(operations, who)
         return HomeSource(
@@ -47,6 +51,7 @@ def make_programs(
             SessionRegistry(home.registry),
             home.daemon_socket,
             lambda path, host: own if path == socket else ControlClient(reactor, path, who, host),
+            lacking,
         )
 
     def console(who: Principal, channel: SessionChannel) -> Console:
@@ -82,4 +87,4 @@ def make_programs(
 
         return await deferToThreadPool(reactor, reactor.getThreadPool(), judge)  # a log is long
 
-    return OwnPrograms(console, attaching.attach, source, files, report, time.time)
+    return OwnPrograms(console, attaching.attach, source, files, report, time.time, lacking)

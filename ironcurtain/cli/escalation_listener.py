@@ -89,6 +89,7 @@ class Listener:
         """:returns: the exit status, and the session to attach to; 0: none."""
         from ironcurtain.console.console import Console
         from ironcurtain.control.client import ControlClient
+        from ironcurtain.fleet.lacking import lists_lack
         from ironcurtain.home.registry import SessionRegistry
         from ironcurtain.operations.home_source import HomeSource
         from ironcurtain.operations.principal import owner
@@ -98,7 +99,11 @@ class Listener:
         terminal, guard, where = LocalTerminal(reactor), Guard(), self._home
         registry = SessionRegistry(where.registry)
         source = HomeSource(
-            reactor, registry, where.daemon_socket, lambda path, host: ControlClient(reactor, path, host=host)
+            reactor,
+            registry,
+            where.daemon_socket,
+            lambda path, host: ControlClient(reactor, path, host=host),
+            lambda: lists_lack(where),
         )
         console = Console(source, terminal, reactor, owner().name, environ=self._environ, attaches=True)
         guard.begin(0)

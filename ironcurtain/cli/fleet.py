@@ -270,22 +270,10 @@ def read_known(where: Home) -> Known:
 def say_what_lists_lack(where: Home) -> None:
     """Print on standard error which sessions of other machines no list has now, and since when."""
     if where.fleet_members.exists():
-        for line in lacking(read_known(where)):
+        from ironcurtain.fleet.lacking import lists_lack
+
+        for line in lists_lack(where):
             print_lines(line, err=True)
-
-
-def lacking(known: Known) -> list[str]:
-    """:returns: a sentence for each host whose sessions are not listed, or one for all."""
-    if known.unreached:
-        since = time.strftime("%H:%M:%S", time.localtime(known.since))
-        why = one_line(known.unreached, 300)
-        return [f"Without sessions of other machines: the fleet's server is not reached since {since}: {why}."]
-    return [
-        f"Without {each.member.sessions} sessions of {each.member.host}, which is lost: it was heard last at "
-        f"{time.strftime('%H:%M:%S', time.localtime(each.seen_at))}."
-        for each in known.members
-        if each.lost and each.member.sessions
-    ]
 
 
 def read_people(people: tuple[str, ...]) -> dict[str, list[Role]]:

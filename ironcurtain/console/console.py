@@ -170,7 +170,8 @@ class Console:
         if self._state.permitted:
             self._become(replace(self._state, permissions=tuple(await self._source.permissions())))
         before = self._state
-        self._become(before.news(sessions, escalations, self._now()))
+        new = before.news(sessions, escalations, self._now())
+        self._become(replace(new, lacking=tuple(self._source.lacking())))
         if self._state.arrived(before):
             self._display.ring()
         if self._state.opened:

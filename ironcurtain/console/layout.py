@@ -138,6 +138,9 @@ def _foot(state: ConsoleState, columns: int, rows: int, early: bool, scrolls: bo
         return [*_asked(state, state.question, columns), *(remark if text else []), *_keys(offered, columns)]
     names = [*_offered(state), *more, ("/", "command"), ("?", "help"), ("q", "quit")]
     lines = _keys(names, columns)
+    if state.lacking and rows >= LOW:
+        lacking = brief_rows(" ".join(state.lacking), max(columns - 1, 1), REMARK_LINES)
+        remark = [*((Span(f" {part}", "warn"),) for part in lacking), *(remark if text else [])]
     if len(state.listed(state.section)) > 1 and not (state.opened or state.aside):
         lines = roomy if len(roomy := _keys([("j k", "choose"), *names], columns)) == 1 else lines
     return [*remark, *(lines if rows >= LOW else lines[:2])]

@@ -121,6 +121,7 @@ class ConsoleState(msgspec.Struct, frozen=True):
     Everything that determines the screen, besides its size and the time.
 
     :param loaded: whether data has arrived.
+    :param lacking: sentences that say which sessions the lists lack.
     :param history: newest first.
     :param section: the focused list.
     :param chosen: number of the chosen row of each list; 0 if there is none, or in the history while the newest is
@@ -142,6 +143,7 @@ class ConsoleState(msgspec.Struct, frozen=True):
     """
 
     loaded: bool = False
+    lacking: tuple[str, ...] = ()
     sessions: tuple[SessionInfo, ...] = ()
     pending: tuple[EscalationView, ...] = ()
     history: tuple[EscalationView, ...] = ()

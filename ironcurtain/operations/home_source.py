@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -35,6 +35,9 @@ _ELSEWHERE = (NotFound.code, Unavailable.code)
 
 class ConsoleSource(OversightApi, Protocol):
     """What a console needs: lists, decisions and notification of changes."""
+
+    def lacking(self) -> Sequence[str]:
+        """:returns: sentences that say which sessions the lists lack, as those of other machines that are lost."""
 
     async def start(self, request: SessionRequest) -> SessionInfo:
         """Start a session, and give it its task as the first message."""
@@ -71,14 +74,21 @@ class HomeSource:
     :param reactor: for watching the registry and for time.
     :param daemon: control socket of the daemon, which knows its past decisions even while it has no session.
     :param connect: returns the operations behind a control socket, and the name of its host, empty for this one.
+    :param lacking: returns sentences that say which sessions no process here knows now.
     """
 
     log = Logger()
 
     def __init__(
-        self, reactor: Any, registry: SessionRegistry, daemon: Path, connect: Callable[[str, str], SessionApi]
+        self,
+        reactor: Any,
+        registry: SessionRegistry,
+        daemon: Path,
+        connect: Callable[[str, str], SessionApi],
+        lacking: Callable[[], Sequence[str]],
     ) -> None:
         self._reactor, self._registry, self._daemon, self._connect = reactor, registry, daemon, connect
+        self.lacking = lacking
         self._apis: dict[str, SessionApi] = {}
         self._owners: dict[int, SessionApi] = {}
         self._closed: dict[SessionApi, ClosedEscalations] = {}

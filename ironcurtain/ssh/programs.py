@@ -98,6 +98,7 @@ class OwnPrograms:
         :class:`~ironcurtain.errors.NotFound`.
     :param report: judges the log of such a session, and returns the session in numbers.
     :param now: returns seconds since the epoch.
+    :param lacking: returns sentences that say which sessions the lists lack, as those of other machines that are lost.
     """
 
     def __init__(
@@ -108,9 +109,10 @@ class OwnPrograms:
         files: Callable[[Principal, str], Awaitable[SessionPaths]],
         report: Callable[[Principal, str], Awaitable[SessionSummary]],
         now: Callable[[], float],
+        lacking: Callable[[], Sequence[str]],
     ) -> None:
         self._console, self._attach, self._source, self._files, self._now = console, attach, source, files, now
-        self._report = report
+        self._report, self._lacking = report, lacking
 
     async def open(self, who: Principal, command: bytes | None, channel: SessionChannel) -> ChannelProgram:
         """
@@ -154,7 +156,7 @@ class OwnPrograms:
         source = self._source(who)
         if asked.name == "sessions":
             found = [info for info in await source.sessions() if info.state != "closed"]
-            return [json_text(found)] if asked.json else session_lines(found, self._now())
+            return [json_text(found)] if asked.json else [*self._lacking(), *session_lines(found, self._now())]
         if asked.name == "stop":
             info = await source.stop(asked.session)
             return [json_text(info) if asked.json else f"Session {info.number} has ended."]
@@ -195,8 +197,8 @@ class OwnPrograms:
         if asked.name == "escalations":
             views = await source.escalations(asked.everything)
             listed = listing(views, self._now())
-            lines = [json_text(views)] if asked.json else listed.lines or ["No call waits for a decision."]
-            return _shown(source, lines, listed.whole)
+            lines = [*self._lacking(), *(listed.lines or ["No call waits for a decision."])]
+            return _shown(source, [json_text(views)] if asked.json else lines, listed.whole)
         views = [view for view in await source.escalations(closed=True) if view.number == asked.number]
         if not views:
             raise NotFound(f"there is no escalation {asked.number}: see escalations")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.cli.fleet import _task_row, lacking
+from ironcurtain.cli.fleet import _task_row
+from ironcurtain.fleet.lacking import lacking
 from ironcurtain.fleet.members import Known, KnownMember, Member
 from ironcurtain.fleet.tasks import Body, Over, Started
 from tests.fleet.test_tasks import task

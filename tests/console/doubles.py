@@ -74,6 +74,7 @@ class GivenSource:
 
     def __init__(self) -> None:
         self.found: list[SessionInfo] = [session()]
+        self.lacks: list[str] = []
         self.waiting: dict[int, EscalationView] = {}
         self.decided: list[tuple[int, Outcome, str | None]] = []
         self.answers: list[tuple[int, Mapping[str, Any] | None, str | None]] = []
@@ -83,6 +84,9 @@ class GivenSource:
         self.kept: dict[int, PermissionView] = {}
         self.listeners: list[Callable[[], None]] = []
         self.readers: dict[int, OnEvent] = {}
+
+    def lacking(self) -> list[str]:
+        return self.lacks
 
     async def sessions(self) -> list[SessionInfo]:
         return self.found

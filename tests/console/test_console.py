@@ -279,6 +279,15 @@ class NewsTests(SynchronousTestCase):
         self.assertLess(len(asked), 15)
         self.assertIn("1000 waiting", setup.settle())
 
+    def test_what_the_lists_lack_is_looked_for_at_each_refresh(self) -> None:
+        setup = Setup(80, 24)
+        setup.source.lacks = ["Without 2 sessions of build-3."]
+        setup.source.put(escalation(1))
+        self.assertIn("Without 2 sessions of build-3.", setup.settle())
+        setup.source.lacks = []
+        setup.source.put(escalation(2))
+        self.assertNotIn("Without", setup.settle())
+
     def test_a_source_that_fails_is_told_and_asked_again(self) -> None:
         setup = Setup(80, 24)
         working, setup.source.found = setup.source.found, None  # type: ignore[assignment]

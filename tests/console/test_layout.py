@@ -80,6 +80,15 @@ class FirstScreenTests(SynchronousTestCase):
         state = ConsoleState().news([], [escalation(number) for number in range(30)], NOW)
         self.assertIn("WAITING 30, 21 not shown", "\n".join(lines(frame(state, Details(), 80, 24, NOW))))
 
+    def test_whose_sessions_the_lists_lack_stands_above_the_keys(self) -> None:
+        lacking = ("Without 2 sessions of build-3, which is lost: it was heard last at 12:00:00.", "Without 1 of desk.")
+        state = msgspec.structs.replace(ConsoleState().news([session()], [escalation(1)], NOW), lacking=lacking)
+        for columns in (80, 120):
+            for message in ("", "approved"):
+                foot = " ".join(lines(frame(state.with_message(message), Details(), columns, 24, NOW))[-5:])
+                for words in (*lacking, message):
+                    self.assertIn(words, " ".join(foot.split()))
+
     def test_what_a_filter_hides_is_counted(self) -> None:
         state = ConsoleState().news([], [escalation(number) for number in range(5)], NOW)
         state, _ = enter(state, "/filter file3", 0.0)

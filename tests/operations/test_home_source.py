@@ -134,7 +134,7 @@ class Home:
             return owners_by_path[path]
 
         self.daemon = self.directory / "daemon.sock"
-        self.source = HomeSource(clock, self.registry, self.daemon, connect)
+        self.source = HomeSource(clock, self.registry, self.daemon, connect, list)
         for owner in owners:
             self.add(owner)
 

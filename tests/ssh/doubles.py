@@ -206,6 +206,7 @@ class Server:
         self.operations = Operations(self.world.manager)
         self.attaching: Attaching | None = None
         self.speakers: list[Speaker] = []
+        self.lacking: list[str] = []
         self.bulk: list[Bulk] = []
         self.keys = KeyFile.of(self.home)
         programs = OwnPrograms(
@@ -215,6 +216,7 @@ class Server:
             self._files,
             self._report,
             lambda: NOW,
+            lambda: self.lacking,
         )
         self.service = SshService(reactor, self.home, ["127.0.0.1"], 0, programs)
         self.clients: list[Client] = []

@@ -26,6 +26,13 @@ class DecidingTests(SshTestCase):
         self.assertEqual((await self.said(ada, "approve", str(number)))[0], 0)
         self.assertEqual((await self.said(ada, "escalations", "show", "99"))[0], 69)
 
+    async def test_lists_say_whose_sessions_they_lack(self) -> None:
+        ada = self.server.listed("ada", Role.VIEW)
+        self.server.lacking = ["Without 2 sessions of build-3, which is lost."]
+        for command, rest in (("escalations", "No call waits for a decision."), ("sessions", "No sessions.")):
+            self.assertEqual((await self.said(ada, command))[1], f"{self.server.lacking[0]}\n{rest}\n")
+            self.assertEqual((await self.said(ada, command, "--json"))[1], "[]\n")
+
     async def test_form_is_filled_in_once_it_was_shown(self) -> None:
         ada, bob = self.server.listed("ada", Role.VIEW, Role.APPROVE), self.server.listed("bob", Role.VIEW)
         await self.session()
