@@ -21,8 +21,11 @@ from ironcurtain.process.identity import ended_children
 LOOK_SECONDS: Final = 5.0
 """How often ended ones are looked for."""
 
-GRACE_SECONDS: Final = 1.0
-"""After which those that still are not waited for are none that this process started itself."""
+GRACE_SECONDS: Final = 3600.0
+"""
+After which those that still are not waited for are none that this process started itself: it reads for minutes what a
+program's own children print before it waits for it, and would take a status that is gone for success.
+"""
 
 
 class Orphans:
