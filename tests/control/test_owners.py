@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 from collections.abc import Coroutine
+from pathlib import Path
 from typing import Any
 
 from twisted.internet import reactor
@@ -39,20 +40,9 @@ class OwnersTests(TestCase):
         stopped_owner.listen()
         port = listen(reactor, sockets[1], Operations(world.manager))
         session = await world.manager.create(request())
-        registry, us = SessionRegistry(world.home.registry), identify()
+        registry = SessionRegistry(world.home.registry)
         for number, path in enumerate(sockets):
-            registry.add(
-                SessionEntry(
-                    session_id=str(number),
-                    escalation_dir="",
-                    label="",
-                    started_at="",
-                    pid=us.pid,
-                    pid_start_time=us.start_time,
-                    boot_id=us.boot_id,
-                    control_socket=str(path),
-                )
-            )
+            registry.add(entry(str(number), path))
         core = world.agents[0].core
         assert core is not None
         core.escalations.ask(make_request(core))
@@ -77,22 +67,10 @@ class OwnersTests(TestCase):
     def test_who_names_a_host_waits_for_it_alone_and_longer(self) -> None:
         world = World(scratch(self), reactor=reactor)
         world.home.prepare()
-        registry, us = SessionRegistry(world.home.registry), identify()
+        registry = SessionRegistry(world.home.registry)
         silent = {host: scratch(self) / f"{host or 'here'}.sock" for host in ("", "build-3")}
         for number, (host, path) in enumerate(silent.items()):
-            registry.add(
-                SessionEntry(
-                    session_id=f"s{number}",
-                    escalation_dir="",
-                    label="",
-                    started_at="",
-                    pid=us.pid,
-                    pid_start_time=us.start_time,
-                    boot_id=us.boot_id,
-                    control_socket=str(path),
-                    host=host,
-                )
-            )
+            registry.add(entry(f"s{number}", path, host))
         number = HostNumber("build-3", 1)
         for name in (str(number), number):
             memory = MemoryReactorClock()
@@ -155,3 +133,19 @@ def dead_pid() -> int:
     """:returns: of a process that has ended."""
     with subprocess.Popen(["true"]) as process:
         return process.pid
+
+
+def entry(session: str, path: Path, host: str = "") -> SessionEntry:
+    """:returns: the entry of a session, as if this process had it behind a socket."""
+    us = identify()
+    return SessionEntry(
+        session_id=session,
+        escalation_dir="",
+        label="",
+        started_at="",
+        pid=us.pid,
+        pid_start_time=us.start_time,
+        boot_id=us.boot_id,
+        control_socket=str(path),
+        host=host,
+    )
