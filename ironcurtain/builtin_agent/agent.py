@@ -33,7 +33,7 @@ from ironcurtain.llm.pictures import images_of
 from ironcurtain.llm.registry import Chosen
 from ironcurtain.session import events
 from ironcurtain.session.agent_commands import read_command
-from ironcurtain.session.budget import Accounting
+from ironcurtain.session.budget import Accounting, Dimension
 from ironcurtain.session.model import Reply, Usage
 
 TOO_LONG = (
@@ -198,9 +198,13 @@ class BuiltinAgent:
             raise
         if reply.usage != TokenUsage():
             self._accounting.step(step, reply.usage)
-        elif self._window is not None and self._memory is not None:  # estimated, for the budget only
-            self._accounting.unreported(step, self._window.needed(self._memory.past))
+        elif self._window is not None and self._memory is not None:
+            self._accounting.unreported(step, self._estimated(self._window, self._memory))
         return reply
+
+    def _estimated(self, window: Window, memory: Memory) -> int:
+        # For the budget only. Without a limit nobody asks, and the tokenizer takes 50 ms to load.
+        return 0 if self._accounting.left(Dimension.TOKENS) is None else window.needed(memory.past)
 
     async def _make_room(self, memory: Memory, window: Window, step: int) -> None:
         if window.fits(memory.past):

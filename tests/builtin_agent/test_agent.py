@@ -157,6 +157,18 @@ class AgentTests(AgentCase):
         self.assertIn("budget used up", str(self.failureResultOf(self.respond(agent), SessionError).value))
         self.assertEqual((agent.usage().token_tracking_available, len(self.model.requests)), (False, 1))
 
+    def test_usage_that_the_model_does_not_say_is_not_estimated_without_a_limit(self) -> None:
+        counted: list[str] = []
+
+        def count(text: str) -> int:
+            counted.append(text)
+            return len(text)
+
+        agent = self.make([TextBlock("One.")], window=Window(Strategy.NONE, 1000, 20, count, lambda image: 1000))
+        self.model.usage = Tokens()
+        self.successResultOf(self.respond(agent))
+        self.assertEqual((agent.usage().token_tracking_available, counted), (False, []))
+
     def test_cancelling_while_the_model_thinks_leaves_a_conversation_that_goes_on(self) -> None:
         agent = self.make(Deferred(), [TextBlock("Here.")])
         responding = self.respond(agent)
