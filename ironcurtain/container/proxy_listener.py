@@ -20,6 +20,7 @@ from ironcurtain.container.errors import ContainerDied, NetworkClosed
 from ironcurtain.container.sidecar import SocketWay
 from ironcurtain.errors import Unavailable
 from ironcurtain.network.access import PROXY
+from ironcurtain.process.directory import in_directory
 from ironcurtain.sandbox.bubblewrap_options import HANDOVER_DESCRIPTOR, holding
 from ironcurtain.sandbox.handover import Handover, Sockets
 
@@ -84,7 +85,7 @@ class ProxyListener:
 
     def _enter(self, handover: Handover, process: int, container: str) -> None:
         with handover.theirs, open(os.devnull, "r+b") as nothing:
-            line = [*holding(), str(HANDOVER_DESCRIPTOR), str(PROXY), str(process), container]
+            line = in_directory("/", [*holding(), str(HANDOVER_DESCRIPTOR), str(PROXY), str(process), container])
             standard = dict.fromkeys((0, 1, 2), nothing.fileno())
             given = {**standard, HANDOVER_DESCRIPTOR: handover.theirs.fileno()}
-            self._engine.clock.spawnProcess(ProcessProtocol(), line[0], line, {}, "/", childFDs=given)
+            self._engine.clock.spawnProcess(ProcessProtocol(), line[0], line, {}, childFDs=given)

@@ -40,6 +40,7 @@ from ironcurtain.jsonrpc.framing import OUTBOUND_LIMIT, Framer
 from ironcurtain.mcp_proxy.launch import Launch
 from ironcurtain.mcp_proxy.sending import MessageSender, MessageTransport
 from ironcurtain.network.gateway import Gateway
+from ironcurtain.process.directory import in_directory
 from ironcurtain.sandbox import cgroups
 from ironcurtain.sandbox.bubblewrap import opened
 from ironcurtain.sandbox.bubblewrap_options import HANDOVER_DESCRIPTOR
@@ -186,12 +187,12 @@ class Child:
         with theirs, opened(launch.inputs) as inputs:
             if gateway is not None:
                 inputs[HANDOVER_DESCRIPTOR] = gateway.handover().theirs.detach()  # closed like the others
+            line = in_directory(launch.cwd, launch.argv)
             self._process = reactor.spawnProcess(
                 self._errors,
-                launch.argv[0],
-                list(launch.argv),
+                line[0],
+                line,
                 dict(launch.environment),
-                launch.cwd,
                 childFDs={0: theirs.fileno(), 1: theirs.fileno(), 2: "r", **inputs},
             )
         self.pid = int(self._process.pid or 0)

@@ -17,6 +17,7 @@ from twisted.python.failure import Failure
 
 from ironcurtain.errors import Unavailable
 from ironcurtain.process.bounded import Kept
+from ironcurtain.process.directory import in_directory
 from ironcurtain.process.search_path import host_program, required_program
 from ironcurtain.process.termination import Termination
 
@@ -80,15 +81,11 @@ class PipedCommand(Generic[Ended]):
         setsid, setpriv = required_program("setsid"), host_program("setpriv")
         until_we_die = (setpriv, "--pdeathsig", "TERM") if setpriv is not None else ()
         pipes: dict[int, int | str] = {0: "w", 1: "r", 2: 2 if self.complained is None else "r", **descriptors}
+        line = [setsid, *until_we_die, *argv]
+        if directory is not None:
+            line = in_directory(directory, line)
         try:
-            self._reactor.spawnProcess(
-                _Protocol(self, stdin, open_input),
-                setsid,
-                [setsid, *until_we_die, *argv],
-                dict(environ),
-                directory,
-                childFDs=pipes,
-            )
+            self._reactor.spawnProcess(_Protocol(self, stdin, open_input), line[0], line, dict(environ), childFDs=pipes)
         except OSError as e:
             raise Unavailable(f"the command cannot be started: {e.strerror}") from e
 

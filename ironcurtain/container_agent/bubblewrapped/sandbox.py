@@ -24,6 +24,7 @@ from ironcurtain.container_agent.bubblewrapped.channel import Channel, Order, Pi
 from ironcurtain.container_agent.bubblewrapped.probe import probe
 from ironcurtain.errors import Unavailable
 from ironcurtain.process.bounded import Kept
+from ironcurtain.process.directory import in_directory
 from ironcurtain.sandbox import programs
 from ironcurtain.sandbox.bubblewrap import opened
 from ironcurtain.sandbox.bubblewrap_options import FILES_DESCRIPTOR, HANDOVER_DESCRIPTOR
@@ -210,9 +211,9 @@ class BubblewrapSandbox:
         ):
             number = FILES_DESCRIPTOR + len(plan.sandbox.files)
             given = {**inputs, HANDOVER_DESCRIPTOR: handover.theirs.fileno(), number: self._channel.theirs.fileno()}
-            line = programs.command(plan.sandbox, (*plan.first_program, str(number)))
+            line = in_directory("/", programs.command(plan.sandbox, (*plan.first_program, str(number))))
             self._process = self._reactor.spawnProcess(
-                _Outermost(self._said, self._ended), line[0], line, dict(plan.environment), "/",
+                _Outermost(self._said, self._ended), line[0], line, dict(plan.environment),
                 childFDs={0: nothing.fileno(), 1: "r", 2: "r", **given},
             )  # fmt: skip
         self.id = f"{self._process.pid}"
