@@ -1,4 +1,7 @@
-"""How long agents take from their start to their first model request: bare, and in a session without Docker."""
+"""
+How long agents take from their start to their first model request: bare, and in a session without Docker, which runs in
+the process of the command or in a daemon.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+
+from benchmarks.daemon import daemon
 
 PATIENCE = 60.0
 """Seconds that a start may take."""
@@ -165,11 +170,14 @@ def measured(ours: str, rounds: int) -> dict[str, list[float]]:
                 file.write_text(content)
             argv = [word.replace("URL", model.url) for word in each.argv]
             session = [ours, "start", "--agent", each.agent, "--sandbox", "bubblewrap", "hello"]
+            own = {**usual, each.key: KEY}
             for _ in range(rounds):
-                for name, line, more in (
-                    (f"{each.agent} alone, to its first model request", argv, bare),
-                    (f"{each.agent} in a session without Docker", session, {each.key: KEY}),
+                for name, line, environ in (
+                    (f"{each.agent} alone, to its first model request", argv, {**usual, **bare}),
+                    (f"{each.agent} in a session without Docker", session, own),
                 ):
-                    taken = model.seconds(each.ask, line, {**usual, **more}, str(project))
-                    times.setdefault(name, []).append(taken)
+                    times.setdefault(name, []).append(model.seconds(each.ask, line, environ, str(project)))
+            with daemon(home, own):
+                name = f"{each.agent} in a session of a daemon"
+                times[name] = [model.seconds(each.ask, session, own, str(project)) for _ in range(rounds)]
     return times

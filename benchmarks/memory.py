@@ -28,7 +28,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks.session import call, daemon
+from benchmarks.daemon import daemon
+from benchmarks.session import call
 from benchmarks.sizes import parse
 from ironcurtain.codemode.pool import PROCESS_LIMIT
 from tests.product import Product
@@ -118,7 +119,7 @@ class Daemon:
 @contextlib.contextmanager
 def running(*, servers: bool) -> Iterator[Daemon]:
     """Give a daemon that had one session of each kind, so that all is imported."""
-    with product(servers=servers) as made, daemon(made):
+    with product(servers=servers) as made, daemon(made.home, made.environ):
         found = Daemon(made)
         for kind in ("builtin", "mcp-proxy"):
             found.stop(found.start(kind))

@@ -25,12 +25,12 @@ import os
 import socket
 import statistics
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from benchmarks.daemon import daemon
 from benchmarks.sizes import parse
 from ironcurtain.agents import adapter as surroundings
 from ironcurtain.agents.adapter import Facts
@@ -80,12 +80,6 @@ def call(path: str, method: str, target: str, body: Any = None) -> bytes:
         content_read = answer.read()
     assert answer.status < 300, (method, target, answer.status, content_read[:1000])
     return content_read
-
-
-def accepts(path: Path) -> bool:
-    """:returns: whether a server listens on a UNIX socket, which exists a moment before."""
-    with socket.socket(socket.AF_UNIX) as tried:
-        return tried.connect_ex(str(path)) == 0
 
 
 class Ours:
@@ -161,20 +155,6 @@ class Direct:
 
 
 @contextlib.contextmanager
-def daemon(product: Product) -> Iterator[None]:
-    """Run the daemon for a while."""
-    line = [str(Path(sys.executable).parent / "twistd"), "-n", "--logfile", "daemon.log", "ironcurtain"]
-    with subprocess.Popen(line, env=product.environ, cwd=product.person, stderr=subprocess.DEVNULL) as process:
-        try:
-            while not accepts(product.home / "run" / "daemon.sock"):
-                assert process.poll() is None, (product.person / "daemon.log").read_text()
-                time.sleep(0.05)
-            yield
-        finally:
-            process.terminate()
-
-
-@contextlib.contextmanager
 def prepared() -> Iterator[tuple[Product, StubProcess, str]]:
     """Give a person's home with settings, the model, and the image, which is built if there is none."""
     with contextlib.ExitStack() as stack:
@@ -247,7 +227,7 @@ def main() -> None:
     parser.add_argument("--starts", type=int, default=20, help="sessions to start (default 20)")
     parser.add_argument("--rounds", type=int, default=25, help="turns with and without us (default 25)")
     options = parse(parser, starts=1, rounds=1)
-    with prepared() as (product, stub, image), daemon(product):
+    with prepared() as (product, stub, image), daemon(product.home, product.environ):
         ours, direct = Ours(product, "claude-code"), Direct(product.person / "direct", stub, image)
         measure_starts(ours, direct, options.starts)
         measure_turns(ours, direct, stub, options.rounds)

@@ -2,8 +2,8 @@
 How long commands take to start, against Python itself in the same run: ``python -m benchmarks.startup [--rounds 15]``.
 
 A session of the built-in agent is measured whole: interpreter, MCP server, one scripted answer, and everything ended.
-With ``--agents``, Claude Code, Codex and Gemini CLI are started as well, as far as they are installed: alone, and in a
-session without Docker, each until its first model request.
+With ``--agents``, Claude Code, Codex and Gemini CLI are started as well, as far as they are installed: alone, in a
+session without Docker, and in one of a running daemon, each until its first model request.
 
 Where others use the machine as well, processor times say more than the clock: the smallest of them is printed.
 """
