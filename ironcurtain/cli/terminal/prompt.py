@@ -11,6 +11,7 @@ import math
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from types import MappingProxyType
 from typing import TextIO
 
 from prompt_toolkit.application import Application
@@ -30,6 +31,7 @@ from prompt_toolkit.layout import (
     Window,
 )
 from prompt_toolkit.layout.processors import BeforeInput
+from prompt_toolkit.layout.screen import Screen
 from prompt_toolkit.output import ColorDepth, Output
 from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.renderer import print_formatted_text
@@ -41,6 +43,7 @@ from twisted.python.failure import Failure
 from ironcurtain.cli.terminal.surface import Listener, Surface
 from ironcurtain.services.asyncio_bridge import from_asyncio
 from ironcurtain.terminal.provenance import KEY, Provenance
+from ironcurtain.terminal.reflow import reflows, rows_of
 from ironcurtain.text.columns import Line
 from ironcurtain.view.look import COLORED, PROMPT, Title, representable, signs_for
 from ironcurtain.view.narration import Live
@@ -111,14 +114,17 @@ class PromptSurface(Surface):
     A terminal.
 
     :param now: returns seconds of the reactor's clock.
-    :param term: the terminal's name.
+    :param environ: says which terminal it is.
     """
 
     log = Logger()
     live = True
 
-    def __init__(self, source: Input, output: Output, now: Callable[[], float], term: str = "") -> None:
-        self._output, self._title = output, Title(term, output.write_raw)
+    def __init__(
+        self, source: Input, output: Output, now: Callable[[], float], environ: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        self._output, self._title = output, Title(environ.get("TERM", ""), output.write_raw)
+        self._reflows, self._drawn = reflows(environ), (Screen(), 0)
         self.signs = signs_for(output.encoding())
         self._listener: Listener | None = None
         self._running: Deferred[None] | None = None
@@ -131,7 +137,8 @@ class PromptSurface(Surface):
             color_depth=output.get_default_color_depth(),
             erase_when_done=True,
             terminal_size_polling_interval=RESIZE_SECONDS,
-            after_render=lambda _: self._keep_wakeup_fd(),
+            before_render=lambda _: self._follow_reflow(),
+            after_render=lambda _: self._rendered(),
             input=source,
             output=output,
         )
@@ -153,6 +160,7 @@ class PromptSurface(Surface):
     def print(self, lines: Sequence[Line], answer: bool = False) -> None:
         """Print above the live part."""
         fragments = [fragment for line in lines for fragment in (*self._fragments(line), ("", "\n"))]
+        self._follow_reflow()
         self._application.renderer.erase()
         print_formatted_text(self._output, fragments, STYLE, color_depth=self._output.get_default_color_depth())
         self._application.invalidate()
@@ -196,6 +204,28 @@ class PromptSurface(Surface):
         if failure.check(EOFError, OSError) is None:
             self.log.failure("the terminal could not be drawn", failure)
         self._listener.lost("the terminal is gone")
+
+    def _rendered(self) -> None:
+        self._drawn = (self._application.renderer.last_rendered_screen or Screen(), self._output.get_size().columns)
+        self._keep_wakeup_fd()
+
+    def _follow_reflow(self) -> None:
+        """
+        Move the cursor up by the rows that a narrower terminal has made of the live part, of which prompt_toolkit does
+        not know, so that all of it is erased.
+        """
+        screen, before = self._drawn
+        columns = self._output.get_size().columns
+        if not self._reflows or columns >= before:
+            return
+        self._drawn = (Screen(), 0)
+        cursor = screen.get_cursor_position(self._application.layout.current_window)
+        added = cursor.x // columns
+        for y in range(cursor.y):
+            row = screen.data_buffer[y]
+            end = max((x + 1 for x, cell in row.items() if cell.char.strip()), default=0)
+            added += rows_of((row[x].width for x in range(end) if row[x].char), columns) - 1
+        self._output.cursor_up(added)
 
     def _keep_wakeup_fd(self) -> None:
         """
@@ -257,4 +287,4 @@ def prompt_surface(
     depth = ColorDepth.DEPTH_1_BIT if environ.get("NO_COLOR") else ColorDepth.DEPTH_4_BIT
     output = Vt100_Output.from_pty(stderr, term=environ.get("TERM"), default_color_depth=depth)
     output.enable_cpr = False
-    return PromptSurface(create_input(stdin), output, now, environ.get("TERM", ""))
+    return PromptSurface(create_input(stdin), output, now, environ)
