@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -16,12 +17,27 @@ from ironcurtain.text.quantities import counted
 if TYPE_CHECKING:
     from ironcurtain.policy import Policy
     from ironcurtain.policy.drafts import Draft
+    from ironcurtain.policy.roles import Role
 
 LINE_LIMIT = 400
 """Maximum number of characters shown of why a tool has no draft."""
 
 DRAFT_LIMIT = 4000
 """Maximum number of characters of a draft, which is shown whole: nobody can agree to what they have not seen."""
+
+
+_DONE: Mapping[Role, str] = {"read-path": "read", "write-path": "created or changed", "delete-path": "removed"}
+_USES: Mapping[Role, str] = {
+    "write-history": "a repository whose history grows",
+    "delete-history": "a repository that loses history",
+    "fetch-url": "an address that is fetched",
+    "git-remote-url": "a git remote",
+    "github-owner": "an owner at GitHub",
+    "github-repo": "a repository at GitHub",
+    "proxy-domain": "a host",
+    "app": "an application",
+}
+"""Roles that are judged each, in words."""
 
 
 class Drafts(msgspec.Struct, frozen=True):
@@ -65,7 +81,7 @@ def drafts(server: str, tools: Mapping[str, Mapping[str, Any]], policy: Policy) 
     for name, definition in tools.items():
         if (known := annotated.get((server, name))) is not None:
             roles = ((n, r.every if isinstance(r, Conditional) else r) for n, r in known.args.items())
-            found.known[name] = _roles(roles)
+            found.known[name] = _uses(roles)
         elif isinstance(made := draft(definition), str):
             found.refused[name] = made
         elif len(one_line(_told(made))) > DRAFT_LIMIT:
@@ -118,9 +134,24 @@ def _names(name: str) -> Iterator[str]:
 
 
 def _told(found: Draft) -> str:
-    roles = ((name, roles) for name, roles in found.tool.args.items() if isinstance(roles, tuple))
-    return "; ".join([_roles(roles), *(f"{name}: {why}" for name, why in found.why.items())])
+    return _uses(((name, roles) for name, roles in found.tool.args.items() if isinstance(roles, tuple)), found.why)
 
 
-def _roles(roles: Any) -> str:
-    return ", ".join(f"{name} = {'+'.join(dict.fromkeys(each))}" for name, each in roles) or "no arguments"
+def _uses(roles: Iterable[tuple[str, Iterable[Role]]], why: Mapping[str, str] = MappingProxyType({})) -> str:
+    """:returns: what a tool does with its arguments; those of which nothing else is to be said together, and last."""
+    said, rest = list[str](), list[str]()
+    for name, each in roles:
+        if words := use_of(each):
+            said.append(f"{name} is {words} ({why[name]})" if name in why else f"{name} is {words}")
+        else:
+            rest.append(name)
+    if rest:
+        said.append(f"{', '.join(rest)}: neither path nor address")
+    return "; ".join(said) or "no arguments"
+
+
+def use_of(roles: Iterable[Role]) -> str:
+    """:returns: roles of an argument in words; none for one that is not judged by its value."""
+    given = dict.fromkeys(roles)
+    done = [words for role, words in _DONE.items() if role in given]
+    return ", and ".join([*([f"a path: {', '.join(done)}"] if done else []), *(_USES[r] for r in given if r in _USES)])

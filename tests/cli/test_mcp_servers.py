@@ -58,7 +58,8 @@ class AddTests(ProductCase):
         self.assertIn("MCP server notes: evil", done.stdout)
         self.assertIn("withheld", done.stdout)
         self.assertIn(
-            "read_note  drafted: path = read-path, tone = none; path: its name says so; read_note", done.stdout
+            "read_note  drafted: path is a path: read (its name says so; read_note reads); tone: neither path nor",
+            done.stdout,
         )
         self.assertIn("push  you are asked about each call, since files has path inside", done.stdout)
         text = self.servers.read_text()
