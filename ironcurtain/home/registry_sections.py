@@ -28,6 +28,20 @@ def age_seconds(text: str) -> float:
         raise ValueError(f"min_age: {e}, or 0 for no limit") from None
 
 
+def canonical(host: str) -> str:
+    """
+    :param host: a name, or an address with or without brackets.
+    :returns: it as connections name it.
+    :raises ValueError: it is something else.
+    """
+    from ironcurtain.http.hosts import parse_host  # few settings name such a host
+
+    parsed = parse_host(f"[{host}]" if ":" in host and not host.startswith("[") else host)
+    if parsed is None or "*" in parsed.name:
+        raise ValueError(f"private: {host!r} is no host: write a name or an address, without port")
+    return parsed.name
+
+
 class RegistrySettings(Section, frozen=True):
     """
     One package registry.
@@ -37,7 +51,8 @@ class RegistrySettings(Section, frozen=True):
     :param key: the source of the credential for ``url``: a token, or ``USER:PASSWORD``. ``header`` is the header that
         carries it; empty: ``Authorization``, as ``Bearer`` or ``Basic``.
     :param ca_file: PEM certificates to trust for ``url`` besides the system's.
-    :param private: further hosts that may be in a private network, to which ``url`` redirects or refers for files.
+    :param private: further hosts that may be in a private network: those to which ``url`` redirects or refers for
+        files, or the public registry's own where the network has other addresses for it.
     :param min_age: how long ago a version must have been published; empty: as in ``[registries]``.
     :param allow: the only packages that can be installed; none: all. ``*`` stands for any characters.
     :param deny: packages that cannot be installed, even if ``allow`` has them.
@@ -56,6 +71,8 @@ class RegistrySettings(Section, frozen=True):
             raise ValueError("url must look like https://host[:port][/path], or without TLS like http://127.0.0.1:4873")
         if self.key.has_source and not self.url:
             raise ValueError("a key needs the url of the registry that it is for")
+        for host in self.private:
+            canonical(host)
         if self.min_age:
             age_seconds(self.min_age)
 

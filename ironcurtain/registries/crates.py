@@ -80,7 +80,7 @@ class Crates:
         try:
             lines = read_index(page.body, crate, now)
         except BadIndex as e:
-            raise self._unusable(str(e)) from None
+            raise self._unusable(str(e), normalise(crate)) from None
         self._known.put(crate.lower(), {line.version.version: line.version for line in lines}, now.timestamp())
         return lines
 
@@ -110,9 +110,9 @@ class Crates:
         try:
             url = referred(self._upstream.url, file_address(pattern, version))
         except BadIndex as e:
-            raise self._unusable(str(e)) from None
+            raise self._unusable(str(e), normalise(file.crate)) from None
         if not url:
-            raise self._unusable("dl in its config.json is not https://HOST/PATH")
+            raise self._unusable("dl in its config.json is not https://HOST/PATH", normalise(file.crate))
         return await self._store.deliver(_release(version, url), "application/octet-stream")
 
     async def _download(self) -> str | RequestRefusal:
@@ -127,8 +127,8 @@ class Crates:
             raise self._unusable(str(e)) from None
         return self._pattern
 
-    def _unusable(self, why: str) -> Unusable:
-        return Unusable(f"{self._upstream.url}: {why}")
+    def _unusable(self, why: str, package: str = "") -> Unusable:
+        return Unusable(f"{self._upstream.url}: {why}", package)
 
 
 def _release(version: CrateVersion, url: str = "") -> Release:

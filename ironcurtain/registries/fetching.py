@@ -16,7 +16,15 @@ class FetchFailed(Unavailable):
 
 
 class Unusable(FetchFailed):
-    """What the upstream server sends, or refers to, is refused: asking again does not help."""
+    """
+    What the upstream server sends, or refers to, is refused: asking again does not help.
+
+    :param package: whose metadata it is, normalised; empty if that is not known, or it is of none.
+    """
+
+    def __init__(self, message: str, package: str = "") -> None:
+        super().__init__(message)
+        self.package = package
 
 
 class ByteStream(Protocol):

@@ -146,11 +146,12 @@ class Go:
         try:
             info = _read_info(document.body)
         except (msgspec.DecodeError, UnicodeDecodeError):
-            raise Unusable(f"{self._upstream.url} sent no version of {module}, but something else") from None
+            raise Unusable(f"{self._upstream.url} sent no version of {module}, but something else", module) from None
         asked = path.rpartition("/")[2].removesuffix(".info")
         if precedence(info.version) is None or (_is_canonical(asked) and escaped(info.version) != asked):
             shown = one_line(info.version, _SHOWN)
-            raise Unusable(f"{self._upstream.url} sent another version of {module} than was asked for: {shown}")
+            why = f"{self._upstream.url} sent another version of {module} than was asked for: {shown}"
+            raise Unusable(why, module)
         url = self._upstream.url + path
         release = Release(module, info.version, path.rpartition("/")[2], publication(info.time, now), None, url)
         self._known.put(path, {"": release}, now.timestamp())

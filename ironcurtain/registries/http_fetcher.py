@@ -83,8 +83,9 @@ class HttpFetcher:
     See :class:`~ironcurtain.registries.fetching.Fetcher`.
 
     :param base: the configured address of the registry, which may be without TLS; empty: a public one.
-    :param private: names of further hosts that may have addresses that are not public.
+    :param private: further hosts, in canonical form, that may have addresses that are not public.
     :param ca_file: PEM certificates to trust for the host of ``base`` besides the system's; empty: none.
+    :param table: where the settings of the registry are, for messages.
     :raises ConfigurationError: the ``ca_file`` cannot be used.
     """
 
@@ -96,8 +97,10 @@ class HttpFetcher:
         *,
         private: Collection[str] = (),
         ca_file: str = "",
+        table: str = "[registries]",
     ) -> None:
         self._clock: IReactorTime = reactor
+        self._table = table
         self._origin = read_web_address(base).origin if base else ""
         self.credential: Credential | None = None
         """Sent to the origin of the configured address only."""
@@ -173,7 +176,7 @@ class HttpFetcher:
             requesting = self._agent.request(b"GET", url.encode("ascii"), headers)
             response: IResponse = await watch.over(requesting)
         except Exception as e:
-            raise failure(e, address.host.name, watch.expired) from None
+            raise failure(e, address.host.name, watch.expired, self._table) from None
         finally:
             watch.stop()
         return response
@@ -188,7 +191,7 @@ class HttpFetcher:
         return inflating.whole()
 
     def _stream(self, response: IResponse, host: str) -> UpstreamBody:
-        return UpstreamBody(response, host, self._clock)
+        return UpstreamBody(response, host, self._clock, self._table)
 
 
 class UpstreamBody:
@@ -196,10 +199,11 @@ class UpstreamBody:
     See :class:`~ironcurtain.registries.fetching.ByteStream`.
 
     :param host: for messages.
+    :param table: see :class:`HttpFetcher`.
     """
 
-    def __init__(self, response: IResponse, host: str, clock: IReactorTime) -> None:
-        self._host, self._clock, self._stream = host, clock, BodyStream()
+    def __init__(self, response: IResponse, host: str, clock: IReactorTime, table: str) -> None:
+        self._host, self._clock, self._stream, self._table = host, clock, BodyStream(), table
         self._watch = Watch(clock, SILENCE_SECONDS)
         response.deliverBody(self._stream)
 
@@ -211,7 +215,7 @@ class UpstreamBody:
         try:
             piece = await self._watch.over(self._stream.next())
         except Exception as e:
-            raise failure(e, self._host, self._watch.expired) from None
+            raise failure(e, self._host, self._watch.expired, self._table) from None
         finally:
             self._watch.stop()
         if piece is None:
@@ -234,15 +238,18 @@ def _fields(response: IResponse) -> Fields:
     )
 
 
-def failure(error: Exception, host: str, expired: bool) -> Exception:
-    """:returns: the error in words; unchanged if the network is not its cause."""
+def failure(error: Exception, host: str, expired: bool, table: str) -> Exception:
+    """
+    :param table: see :class:`HttpFetcher`.
+    :returns: the error in words; unchanged if the network is not its cause.
+    """
     if isinstance(error, AddressRefused):
-        return Unusable(f"{error}. Name a host of yours as url or private in [registries]")
+        return Unusable(f"{error}. Name a host of yours as url or private in {table}")
     if expired or isinstance(error, TimeoutError):
         return FetchFailed(f"{host} cannot be reached: no answer in time")
     if is_cancelled(error):
         return error
-    known = explain(error, host, setting="url in [registries]", ca_file="ca_file in [registries]")
+    known = explain(error, host, setting=f"url in {table}", ca_file=f"ca_file in {table}")
     if known is None:
         return error
     return (Unusable if known.lasting else FetchFailed)(known.message.removesuffix("."))
@@ -259,8 +266,8 @@ class _Endpoints:
         self._creators: dict[tuple[str, bool], IOpenSSLClientConnectionCreator] = {}
 
     def endpointForURI(self, uri: URI) -> IStreamClientEndpoint:
-        host = uri.host.decode("ascii").strip("[]").lower()
-        own = read_web_address(uri.toBytes().decode("ascii")).origin == self._origin
+        address = read_web_address(uri.toBytes().decode("ascii"))
+        host, own = address.host.name, address.origin == self._origin
         endpoint = _DialledEndpoint(self._dialer, self._dials, host, uri.port, own or host in self._private)
         if uri.scheme != b"https":
             return endpoint

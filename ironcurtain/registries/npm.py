@@ -67,7 +67,7 @@ class NpmRegistry:
             path = self._upstream.path if host == self._upstream.name else ""
             return await self._metadata(request, f"https://{host}{path}", head.headers)
         except UnusableMetadata as e:
-            raise Unusable(f"{one_line(request.name, _SHOWN)}: {e}") from None
+            raise Unusable(f"{one_line(request.name, _SHOWN)}: {e}", request.name) from None
 
     async def _metadata(self, request: PackageRequest, origin: str, headers: Fields) -> LocalResponse | RequestRefusal:
         packument = await self._fetch(request.name)

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from ironcurtain.audit import AuditLog
-from ironcurtain.home.registry_sections import REGISTRIES, Registries, RegistrySettings
+from ironcurtain.home.registry_sections import REGISTRIES, Registries, RegistrySettings, canonical
 from ironcurtain.home.sections import KeySettings
 from ironcurtain.home.user_paths import user_path
 from ironcurtain.http.addresses import literal
@@ -94,7 +94,7 @@ class OpenRegistries:
         self._opened = {name: opened for name in REGISTRIES if (opened := settings.opened(name)) is not None}
         closed = [name for name in REGISTRIES if name not in self._opened and judge is not None]
         offered = {name: settings.offered() for name in closed}
-        self._fetchers = {name: self._fetcher(each) for name, each in (self._opened | offered).items()}
+        self._fetchers = {name: self._fetcher(name, each) for name, each in (self._opened | offered).items()}
         responders = self._offered(offered, judge) if judge is not None else {}
         own = {place: each for name, its in self._opened.items() for place, each in self._responders(name, its)}
         responders.update(own)
@@ -124,13 +124,14 @@ class OpenRegistries:
         for fetcher in self._fetchers.values():
             await fetcher.close()
 
-    def _fetcher(self, settings: RegistrySettings) -> HttpFetcher:
+    def _fetcher(self, name: str, settings: RegistrySettings) -> HttpFetcher:
         return HttpFetcher(
             self._around.reactor,
             self._around.dialer,
             literal(settings.url),
-            private=frozenset(host.lower() for host in settings.private),
+            private=frozenset(map(canonical, settings.private)),
             ca_file=user_path(settings.ca_file) if settings.ca_file else "",
+            table=f"[registries.{name}]",
         )
 
     def _offered(self, offered: Mapping[str, RegistrySettings], judge: OfferJudge) -> dict[tuple[str, int], Responder]:

@@ -78,7 +78,7 @@ class PackagePolicy(msgspec.Struct, frozen=True):
         if not self.is_young(release.published, now):
             return None
         what = f"{one_line(release.name, NAME_SHOWN)} {one_line(release.version, NAME_SHOWN)} is too young"
-        advice = "choose an older version, or ask the user to change min_age in [registries]."
+        advice = f"choose an older version, or ask the user to change registries.{self.registry}.min_age."
         return RequestRefusal(403, "package-too-young", f"{what} ({self.explain_age(release.published)}): {advice}")
 
     def refuse_all(self, releases: Sequence[Release], now: datetime) -> RequestRefusal | None:

@@ -82,7 +82,7 @@ class PyPI:
         try:
             files = read_index(page.body, page.url, project, now)
         except NoIndex as e:
-            raise Unusable(f"{self._upstream.url} {e}") from None
+            raise Unusable(f"{self._upstream.url} {e}", project) from None
         self._known.put(project, {file.filename: file for file in files}, now.timestamp())
         return files
 

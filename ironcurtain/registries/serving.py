@@ -55,7 +55,8 @@ class RegistryResponder:
         try:
             return await self._registry.answer(self._host, head)
         except Unusable as e:
-            return RequestRefusal(403, UNUSABLE, f"{e}.")
+            shown = "" if e.package else f"{head.method} {head.path}"
+            return self._recorder.refuse(RequestRefusal(403, UNUSABLE, f"{e}."), e.package, "", shown)
         except FetchFailed as e:
             return RequestRefusal(502, "registry-failed", f"{e}.")
 

@@ -28,6 +28,9 @@ UNUSABLE = "package-unusable"
 
 _ABSENT = (HTTPStatus.NOT_FOUND, HTTPStatus.GONE)
 
+_PASSING = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS)
+"""Refusals of an upstream server that can end by themselves: clients may ask again."""
+
 
 class PackageStore:
     """
@@ -61,7 +64,7 @@ class PackageStore:
             return self.refuse(RequestRefusal(HTTPStatus.FORBIDDEN, UNUSABLE, f"{e}."), name)
         if document.status == HTTPStatus.OK:
             return document
-        return self._failed(document.status, name or url.rpartition("/")[2], url)
+        return self._failed(document.status, name or url.rpartition("/")[2], url, name)
 
     async def deliver(
         self, release: Release, content_type: str, *, dated_by_file: bool = False, installs: bool = True
@@ -86,7 +89,8 @@ class PackageStore:
         stream = await self._fetcher.file(release.url)
         try:
             if stream.status != HTTPStatus.OK:
-                return await self._closed(stream, self._failed(stream.status, release.file, release.url))
+                shown = (release.name, release.version, release.file)
+                return await self._closed(stream, self._failed(stream.status, release.file, release.url, *shown))
             if dated_by_file:
                 published = last_modified(stream.headers, self.now())
                 release = Release(release.name, release.version, release.file, published, release.digest, release.url)
@@ -136,16 +140,23 @@ class PackageStore:
         known = self._bad.get(_content(release), self.now().timestamp())
         return None if known is None else RequestRefusal(HTTPStatus.FORBIDDEN, UNUSABLE, f"{known['']}.")
 
-    def _failed(self, status: int, what: str, url: str) -> RequestRefusal:
+    def _failed(self, status: int, what: str, url: str, name: str, version: str = "", file: str = "") -> RequestRefusal:
         """
-        :returns: the refusal for a response that says that something does not exist.
+        :param name: of the package, for the record; with the other two.
+        :returns: the refusal for a response that says that something does not exist, or is not given.
         :raises FetchFailed: it is another response.
         """
         shown = one_line(what, _SHOWN)
         if status in _ABSENT:
             self._allowance.miss(url)
             return RequestRefusal(404, "package-missing", f"{self.policy.registry} has no {shown}.")
-        raise FetchFailed(f"the registry answered HTTP {status} for {shown}")
+        why = f"the registry answered HTTP {status} for {shown}"
+        if HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR and status not in _PASSING:
+            # Clients would repeat what fails for now, npm for 70 seconds. Some servers say so of what does not exist.
+            self._allowance.miss(url)
+            why += f": ask the user to check url and key in [registries.{self.policy.registry}]."
+            return self.refuse(RequestRefusal(HTTPStatus.FORBIDDEN, UNUSABLE, why), name, version, file)
+        raise FetchFailed(why)
 
     @staticmethod
     async def _closed(stream: FileStream, refusal: RequestRefusal) -> RequestRefusal:

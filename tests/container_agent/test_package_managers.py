@@ -29,6 +29,7 @@ from tests.machine import UID
 from tests.programs import program
 from tests.registries.indexes import INDEXES, OLD, YOUNG, Index
 from tests.registries.managers import LIES, MANAGERS, REFUSALS, Manager, find_program, modules
+from tests.registries.upstream import sha256
 
 PROGRAM = "package-agent"
 """The agent's program: a shell, and a file that names what else its sandbox must have."""
@@ -250,6 +251,20 @@ class SandboxTests(ManagerCase):
 
     async def test_poetry(self) -> None:
         await self.in_sandbox("poetry")
+        await self.install_younger_by_lock()
+
+    async def install_younger_by_lock(self) -> None:
+        """Let a lock file of poetry, which binds it to its project, name another version with its digest."""
+        ((_, answer),) = [each for each in self.indexes["pypi"].server.answers.items() if "/example-2.0.0-" in each[0]]
+        digest = sha256(answer.partition(b"\r\n\r\n")[2])
+        printed = await self.say(
+            self.session,
+            "cp -R /workspace/poetry/example /workspace/younger; cd /workspace/younger; rm -rf .venv home",
+            f"sed -i -E 's/1[.]0[.]0/2.0.0/g; s/sha256:[0-9a-f]+/sha256:{digest}/' poetry.lock; export HOME=$PWD",
+            f"({MANAGERS['poetry'].again}\n) 2>&1 || echo failed",
+        )
+        self.assertRegex(printed, "IronCurtain: example 2.0.0 is too young")
+        self.assertIn("failed", printed)
 
     async def test_cargo(self) -> None:
         await self.in_sandbox("cargo")

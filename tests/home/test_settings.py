@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import ConfigurationError
+from ironcurtain.home.registry_sections import canonical
 from ironcurtain.home.settings import Settings, flatten, load
 
 NAMES = [name for name, _ in flatten(Settings())]
@@ -79,6 +80,16 @@ class LoadTests(SynchronousTestCase):
         self.assertEqual((opened.min_age, opened.deny), ("0", ("x",)))
         self.assertNotIn("registries.pypi", effective.origins)
         self.assertEqual(effective.origins["registries.pypi.deny"], "c")
+
+    def test_private_hosts_of_registries_are_names_or_addresses(self) -> None:
+        hosts = ("Storage.corp.", "10.0.0.1", "fd00::1", "[fd00::1]")
+        effective = load("c", f"[registries.npm]\nprivate = {list(hosts)}", {})
+        opened = effective.settings.registries.opened("npm")
+        assert opened is not None
+        self.assertEqual([*map(canonical, opened.private)], ["storage.corp", "10.0.0.1", "fd00::1", "fd00::1"])
+        for wrong in ("https://storage.corp", "storage.corp:8443", "10.0.0.0/8", "*.corp", ""):
+            error = self.assertRaises(ConfigurationError, load, "c", f"[registries.npm]\nprivate = ['{wrong}']", {})
+            self.assertIn("is no host: write a name or an address, without port", str(error))
 
     def test_the_environment_opens_a_registry(self) -> None:
         effective = load("c", None, {"IRONCURTAIN_REGISTRIES_NPM": "true"})

@@ -161,9 +161,8 @@ MANAGERS: Final[Mapping[str, Manager]] = {
         f"{PYTHON} {BARE} poetry install --no-root",
         ".venv/lib/python3*/site-packages/{}.py",
         f"rm -rf .venv; {BARE} poetry sync --no-root",
-        silent=frozenset(("fresh", "denied")),
-        # It does not take a lock file for another project. Of what is left out besides, uv is tried with all.
-        left_out=SLOW | {"locked", "foreign"},
+        silent=frozenset(("fresh", "denied", "foreign", "tricky")),
+        left_out=frozenset(("locked",)),  # it does not take a lock file for another project
     ),
     "cargo": Manager(
         "crates",

@@ -19,6 +19,7 @@ from ironcurtain.network.dialling import Dialer
 from ironcurtain.network.responder import LocalResponse
 from ironcurtain.providers.provider import RequestRefusal
 from ironcurtain.registries.opening import OpenRegistries, RegistrySurroundings
+from ironcurtain.registries.recording import PackageRefused, PackageTraffic
 from ironcurtain.secrets.redaction import Redactor
 from tests.http.direct import DIRECT
 from tests.network.names import Names
@@ -33,7 +34,7 @@ class LyingTests(TestCase):
     """Asks all four registries, whose upstream servers are one on this machine."""
 
     def setUp(self) -> None:
-        self.upstream, self.names = LyingRegistry(), Names("10.0.0.1")
+        self.upstream, self.names, self.traffic = LyingRegistry(), Names("10.0.0.1"), list[PackageTraffic]()
         self.addCleanup(lambda: Deferred.fromCoroutine(self.upstream.stop()))
         directory = TemporaryDirectory()
         self.addCleanup(directory.cleanup)
@@ -45,7 +46,7 @@ class LyingTests(TestCase):
             for name, path in (("pypi", "/simple"), ("crates", ""), ("debian", ""), ("go", ""))
         }
         dialer = Dialer(reactor, self.names, DIRECT)  # type: ignore[arg-type]
-        around = RegistrySurroundings(reactor, dialer, self.audit, redactor, _no_key, lambda: NOW, lambda _: None)
+        around = RegistrySurroundings(reactor, dialer, self.audit, redactor, _no_key, lambda: NOW, self.traffic.append)
         self.opened = OpenRegistries(Registries(**here, max_file_mb=1), around)
         self.addCleanup(lambda: Deferred.fromCoroutine(self.opened.stop()))
 
@@ -98,6 +99,19 @@ class LyingTests(TestCase):
             ("proxy.golang.org", "/m/@v/list"),
         ):
             self.assertIn("is not on the public internet", await self.why(host, path))
+
+    async def test_refusals_name_the_package_whose_metadata_cannot_be_used(self) -> None:
+        self.upstream.answers["/simple/six/"] = response(
+            json.dumps({"files": [{"filename": "other-1.0.zip"}]}).encode()
+        )
+        await self.why("pypi.org", "/simple/six/")
+        self.upstream.answers["/se/rd/serde"] = response(b'{"name": "other"}')
+        await self.why("index.crates.io", "/se/rd/serde")
+        self.upstream.answers["/host.test/m/@v/v1.0.0.info"] = response(b"{}")
+        await self.why("proxy.golang.org", "/host.test/m/@v/v1.0.0.info")
+        refused = [(each.name, each.rule) for each in self.traffic if isinstance(each, PackageRefused)]
+        names = ("six", "serde", "host.test/m")
+        self.assertEqual(refused, [(name, "package-unusable") for name in names])
 
     async def test_another_file_is_refused(self) -> None:
         self.python_file("../../six-1.0.tar.gz")

@@ -144,7 +144,20 @@ class TarballTests(NpmTestCase):
 
     def test_a_failing_registry_is_named(self) -> None:
         self.upstream.contents[f"{BASE}/x"] = 503
-        self.assertEqual(self.failure(self.registry, HOST, "/x"), "the registry answered HTTP 503 for x")
+        for status in (408, 429, 503):
+            self.upstream.contents[f"{BASE}/x"] = status
+            self.assertEqual(self.failure(self.registry, HOST, "/x"), f"the registry answered HTTP {status} for x")
+
+    def test_what_registry_does_not_give_is_refused_once_and_for_all(self) -> None:
+        for path, address in (("/x", f"{BASE}/x"), ("/x/-/x-1.0.0.tgz", f"{BASE}/x/-/x-1.0.0.tgz")):
+            kept = self.upstream.contents[address]
+            for status in (400, 401, 403, 451):
+                self.upstream.contents[address] = status
+                refusal = self.refusal(self.registry, HOST, path)
+                self.assertEqual((refusal.status, refusal.code), (403, "package-unusable"))
+                self.assertIn(f"answered HTTP {status} for {path.rpartition('/')[2]}: ask the user", refusal.reason)
+                self.assertEqual(self.records("package-request")[-1]["name"], "x")
+            self.upstream.contents[address] = kept
 
 
 class LimitTests(NpmTestCase):
@@ -154,6 +167,12 @@ class LimitTests(NpmTestCase):
         self.assertEqual(codes, ["package-missing", "package-missing", "package-limit"])
         self.assertEqual(self.refusal(registry, HOST, "/x").code, "package-limit")
         self.assertEqual(len(self.upstream.asked), 2)
+
+    def test_names_that_are_not_given_are_counted_like_missing_ones(self) -> None:
+        registry = self.open(Registries(max_missing=1))
+        self.upstream.contents |= {f"{BASE}/secret-{i}": 403 for i in range(2)}
+        codes = [self.refusal(registry, HOST, f"/secret-{i}").code for i in range(2)]
+        self.assertEqual(codes, ["package-unusable", "package-limit"])
 
     def test_names_of_unknown_files_leave_nothing(self) -> None:
         self.assertEqual(self.refusal(self.registry, HOST, "/x/-/x-0.0.0-secret.tgz").code, "package-missing")

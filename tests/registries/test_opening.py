@@ -118,7 +118,16 @@ class OpeningTests(TestCase):
         refusal = await self.get(opened, "/x")
         assert isinstance(refusal, RequestRefusal)
         self.assertIn("is not on the public internet: nothing was sent", refusal.reason)
+        self.assertIn("as url or private in [registries.npm]", refusal.reason)
         self.assertEqual(self.judge.asked, [])
+
+    async def test_public_registry_may_have_a_private_address_if_it_is_named(self) -> None:
+        opened = self.open(npm={"private": ["Registry.npmjs.org."]})
+        self.names.addresses = ("127.0.0.1",)  # where nothing listens at its port
+        refusal = await self.get(opened, "/x")
+        assert isinstance(refusal, RequestRefusal)
+        self.assertEqual(refusal.code, "registry-failed")
+        self.assertNotIn("not on the public internet", refusal.reason)
 
     async def test_a_closed_registry_opens_by_an_approved_connection(self) -> None:
         opened = self.open(min_age="3d")
