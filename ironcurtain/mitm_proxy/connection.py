@@ -200,7 +200,7 @@ class ConnectProtocol(Protocol):
             inner.dataReceived(rest)
 
     def _malformed(self, violation: ProtocolViolation) -> None:
-        self._deny("", RequestRefusal(400, "malformed", f"the CONNECT request is invalid: {violation.detail}"))
+        self._deny("", RequestRefusal(400, "malformed", f"the request to the proxy is invalid: {violation.detail}"))
 
     def _deny(self, where: str, refusal: RequestRefusal, **more: str) -> None:
         host, _, _ = where.rpartition(":")

@@ -35,7 +35,7 @@ def sentence(reason: str, limit: int = TEXT_LIMIT) -> str:
     :param reason: can contain text of the agent's.
     :returns: the reason, signed, as one line of printable ASCII.
     """
-    line = one_line(f"{SIGNATURE}{reason}", limit)
+    line = one_line(f"{SIGNATURE}{reason}", limit).replace("…", "...")
     return "".join(char if " " <= char <= "~" else "?" for char in line)
 
 

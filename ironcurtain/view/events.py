@@ -122,7 +122,7 @@ _PLAIN: tuple[tuple[EventLine, dict[type[events.SessionEvent], str]], ...] = (
     (EventLine("", Role.DECISION), {events.PermissionRevoked: "permission {e.number} revoked by {e.by}: {e.scope}"}),
     (
         EventLine("", Role.LIMIT, Severity.WARNING),
-        {events.LoopDetected: "{e.server}.{e.tool}: the same call came too often, refused"},
+        {events.LoopDetected: "{e.server}.{e.tool} came too often, refused"},
     ),
     (
         EventLine("", Role.LIMIT, Severity.WARNING, rings=True),
@@ -226,7 +226,8 @@ def _other(event: events.SessionEvent) -> EventLine | None:
         case events.RequestRefused():
             # Of a tunnel, only host and port.
             target = event.path if event.method == "CONNECT" and event.path else event.host + event.path
-            text = f"request refused: {f'{event.method} {target}'.strip()}: {event.reason}"
+            what = f"{event.method} {target}".strip()  # nothing is known of a request that is invalid
+            text = ": ".join(("request refused", *([what] if what else []), event.reason))
             return EventLine(text, Role.REFUSAL, Severity.WARNING)
         case events.Notice():
             return EventLine(event.text, Role.NOTICE, Severity.ROUTINE if event.routine else Severity.WARNING)

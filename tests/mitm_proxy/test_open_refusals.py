@@ -66,6 +66,12 @@ class ClientTests(SynchronousTestCase):
         self.assertIn(b"\r\nconnection: close\r\n", refusal_response(DENIED, close=True))
         self.assertNotIn(b"connection", refusal_response(DENIED))
 
+    def test_phrase_that_is_cut_says_so_in_ascii(self) -> None:
+        reason = f"{'x' * 400} the end"
+        line, _, rest = refusal_response(RequestRefusal(403, "denied", reason)).partition(b"\r\n")
+        self.assertRegex(line.decode("ascii"), r"x\.\.\. \(\+[0-9]+ characters\)\Z")
+        self.assertIn(reason.encode(), rest)
+
     @given(st.text(max_size=2000), st.sampled_from(("pip/1", "uv/1", "x")), st.sampled_from((INDEX, "a/json", "*/*")))
     def test_no_reason_breaks_the_response(self, reason: str, agent: str, accept: str) -> None:
         headers = cast(Fields, (("user-agent", agent), ("accept", accept)))

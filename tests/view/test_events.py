@@ -32,6 +32,7 @@ MARKED: dict[events.SessionEvent, str] = {
     events.StepFinished(step=2, input_tokens=3, output_tokens=4): "model request 2: 3 tokens in, 4 out",
     events.StepFinished(step=3): "model request 3: the model did not say how many tokens",
     events.RequestRefused(host="h", method="GET", path="/p", reason="no"): "request refused: GET h/p: no",
+    events.RequestRefused(host="", method="", path="", reason="invalid"): "request refused: invalid",
     events.EscalationClosed(number=3, outcome="expired"): ("escalation 3: expired, nobody decided in time"),
 }
 

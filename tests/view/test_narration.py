@@ -283,7 +283,7 @@ class RemarkTests(SynchronousTestCase):
             [
                 "x the code failed: NameError: x",
                 "budget nearly used up",
-                "s.t: the same call came too often, refused",
+                "s.t came too often, refused",
                 "the MCP server git\\x1b is starting: its tools cannot be called",
                 "a tool is withheld\\x1b",
                 "a result was cut: the agent got 5 of 10 bytes",
