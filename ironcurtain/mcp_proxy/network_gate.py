@@ -323,7 +323,7 @@ class NetworkGate:
                 hold = 0.0
             elif e.why != "denied-by-person":
                 hold = UNANSWERED_SECONDS
-            answer = refusal(*subject(tool, verdict), verdict, e.why)
+            answer = refusal(*subject(tool, verdict), verdict, e.why, self._offer(tool, verdict))
         except AuditUnavailable:
             return _unrecorded()
         except BaseException as e:

@@ -6,7 +6,7 @@ from http import HTTPStatus
 from typing import Final
 
 from ironcurtain.policy import Verdict
-from ironcurtain.policy.network import CONNECT, REQUEST, TELEMETRY_RULE, refusal_status
+from ironcurtain.policy.network import ASK_RULE, CONNECT, REQUEST, TELEMETRY_RULE, refusal_status
 from ironcurtain.providers.provider import RequestRefusal
 from ironcurtain.text.display import one_line
 
@@ -18,9 +18,13 @@ SUBJECT_LIMIT: Final = 200
 
 _MINUTES = f"{ONCE_SECONDS / 60:.0f} minutes"
 
+RULE: Final = "a rule for the server network"
+REGISTRIES: Final = "[registries] in the settings"
+"""What opens a host for good: one like any other, and one of a package registry."""
+
 _WAY = (
-    "Do not repeat it: do without it, or use a tool of the MCP server ironcurtain; only the person can allow it, with "
-    "a rule for the server network"
+    f"Do not repeat it: only the person can allow it, with {RULE}; do without it, or use a tool of the MCP server "
+    "ironcurtain"
 )
 
 _WAYS: dict[str, str] = {
@@ -41,18 +45,19 @@ def approval_words(tool: str, offer: str = "", *, once: bool = False) -> str:
     :returns: what one approval covers.
     """
     if offer:
-        return f"an approval opens {offer}; once means for {_MINUTES}; [registries] in the settings opens it for good"
+        return f"an approval opens {offer}; once means for {_MINUTES}; {REGISTRIES} opens it for good"
     if once:
         return "once means this request only; a rule in the policy allows equal ones for good"
     what = "connections to this host and port" if tool == CONNECT else "equal requests"
     return f"once means all {what} for {_MINUTES}; a rule in the policy allows them for good"
 
 
-def refusal(method: str, target: str, verdict: Verdict, code: str) -> RequestRefusal:
+def refusal(method: str, target: str, verdict: Verdict, code: str, offer: str = "") -> RequestRefusal:
     """
     :param method: ``CONNECT`` for a connection.
     :param target: what the program wanted to reach.
     :param code: why it is refused, a stable code.
+    :param offer: see :func:`approval_words`.
     :returns: the refusal for the program, in words by which a model knows what to do.
     """
     shown = one_line(target, SUBJECT_LIMIT)
@@ -60,7 +65,10 @@ def refusal(method: str, target: str, verdict: Verdict, code: str) -> RequestRef
     if verdict.rule == TELEMETRY_RULE:
         return RequestRefusal(refusal_status(verdict), "telemetry", f"{subject} is refused: {verdict.reason}")
     way = _WAYS.get(code, _WAY)
-    why = f"{verdict.reason} (rule {verdict.rule})"
+    if offer:
+        way = way.replace(RULE, REGISTRIES)
+    # Phrases, of which some programs show nothing else, are cut.
+    why = f"{'no rule is about it' if verdict.rule == ASK_RULE else verdict.reason} (rule {verdict.rule})"
     return RequestRefusal(
         HTTPStatus.FORBIDDEN, code, f"{subject} is refused: {why}{'; ' if code in _WAYS else '. '}{way}"
     )

@@ -21,6 +21,7 @@ from ironcurtain.mcp_proxy.memory import CallMemory
 from ironcurtain.mcp_proxy.network_gate import NetworkGate, RefusedConnection
 from ironcurtain.mcp_proxy.network_words import ONCE_SECONDS
 from ironcurtain.mcp_proxy.standing_answers import LINGER_SECONDS
+from ironcurtain.mitm_proxy.refusals import sentence
 from ironcurtain.providers.provider import RequestRefusal
 from ironcurtain.secrets.redaction import Redactor
 from tests.audit.doubles import ManualThread, at_once, scratch
@@ -260,7 +261,17 @@ class UnattendedTests(NetworkGateCase):
         self.assertIn("the connection to a.test:443 is refused", refusal.reason)
         self.assertIn("(rule structural-network-ask)", refusal.reason)
         self.assertIn("MCP server ironcurtain", refusal.reason)
-        self.assertLess(len(refusal.reason), 500)
+        self.assertIn(
+            "only the person can allow it, with a rule for the server network;", sentence(refusal.reason, 300)
+        )
+
+    def test_refusal_of_a_closed_registry_names_the_settings_that_open_it(self) -> None:
+        self.make()
+        judge = self.gate.judge(AGENT, None, {("registry.npmjs.org", 443): "the npm registry, read-only"})
+        refusal = self.successResultOf(self.start(judge.connect("registry.npmjs.org", 443)))
+        assert refusal is not None
+        shown = sentence(refusal.reason, 300)
+        self.assertIn("only the person can allow it, with [registries] in the settings;", shown)
 
     def test_refusal_is_reported(self) -> None:
         self.make()
