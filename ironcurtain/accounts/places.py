@@ -130,7 +130,7 @@ class Accounts:
             else:
                 login = read_program_login(place.name, place.path, place.shown)
         except IronCurtainError as e:
-            return AccountState(name, problem=str(e))
+            return AccountState(name, problem=str(e).removeprefix(f"{place.shown}: "))
         return _state(place, login, now)
 
     def _program_file(self, name: AccountName, file: str) -> tuple[str, Path]:

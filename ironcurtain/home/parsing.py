@@ -15,6 +15,8 @@ from ironcurtain.text.decoding import decode_text
 
 _TOML_PLACE = re.compile(r" \(at line (\d+), column \d+\)$")
 _TOML_END = " (at end of document)"
+_TWICE = "Cannot overwrite a value"
+"""What :mod:`tomllib` says of a name that has a value, and then another one or a table."""
 
 
 def parse_toml(source: str, text: str) -> dict[str, Any]:
@@ -28,6 +30,8 @@ def parse_toml(source: str, text: str) -> dict[str, Any]:
         place = _TOML_PLACE.search(str(e))
         line = int(place.group(1)) if place else len(text.splitlines()) if str(e).endswith(_TOML_END) else None
         detail = _TOML_PLACE.sub("", str(e)).removesuffix(_TOML_END)
+        if detail == _TWICE:
+            detail = "a name here has a value above already: write one value, or one table, for it"
         raise ConfigurationError(source, f"not TOML: {detail}", line=line) from None
 
 

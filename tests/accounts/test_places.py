@@ -130,7 +130,9 @@ class StateTests(PlacesTestCase):
             AccountSettings(source="cli"),
             AccountSettings(token=SecretSource(env="NOT_SET")),
         ):
-            self.assertNotEqual(self.state(self.accounts(claude=table)).problem, "", table)
+            problem = self.state(self.accounts(claude=table)).problem
+            self.assertNotEqual(problem, "", table)
+            self.assertNotIn(".credentials.json", problem)  # the place is named before it
 
 
 class OpeningTests(PlacesTestCase):

@@ -87,8 +87,13 @@ class MessageTests(SynchronousTestCase):
         )
 
     def test_the_end_of_a_file_has_a_line(self) -> None:
-        error = self.assertRaises(ConfigurationError, parse_toml, "f", "a = 1\na = 2")
-        self.assertEqual(str(error), "f:2: not TOML: Cannot overwrite a value")
+        error = self.assertRaises(ConfigurationError, parse_toml, "f", "a = 1\nb")
+        self.assertRegex(str(error), r"\Af:2: not TOML: Expected .*[^)]\Z")
+
+    def test_a_name_with_a_value_and_a_table_is_explained(self) -> None:
+        for text in ("a = 1\na = 2", "[r]\na = true\n[r.a]\nb = 1"):
+            error = self.assertRaises(ConfigurationError, parse_toml, "f", text)
+            self.assertIn(": not TOML: a name here has a value above already: write one value, or one", str(error))
 
     def test_file_line_and_field(self) -> None:
         for text, line, field in (
