@@ -91,6 +91,7 @@ class OpenRegistries:
 
     def __init__(self, settings: Registries, around: RegistrySurroundings, judge: OfferJudge | None = None) -> None:
         self._around, self._allowance = around, Allowance(settings)
+        self._recorders: list[PackageRecorder] = []
         self._opened = {name: opened for name in REGISTRIES if (opened := settings.opened(name)) is not None}
         closed = [name for name in REGISTRIES if name not in self._opened and judge is not None]
         offered = {name: settings.offered() for name in closed}
@@ -120,9 +121,11 @@ class OpenRegistries:
                 self._fetchers[name].credential = Credential(header, secret)
 
     async def stop(self) -> None:
-        """Close unused connections."""
+        """Close unused connections, and record what was only counted."""
         for fetcher in self._fetchers.values():
             await fetcher.close()
+        for recorder in self._recorders:
+            recorder.end()
 
     def _fetcher(self, name: str, settings: RegistrySettings) -> HttpFetcher:
         return HttpFetcher(
@@ -146,7 +149,9 @@ class OpenRegistries:
 
     def _responders(self, name: str, settings: RegistrySettings) -> Iterator[tuple[tuple[str, int], Responder]]:
         around = self._around
-        kind, recorder = KINDS[name], PackageRecorder(name, around.audit, around.events)
+        kind = KINDS[name]
+        recorder = PackageRecorder(name, around.audit, around.events, around.reactor.seconds)
+        self._recorders.append(recorder)
         policy = package_policy(name, settings, kind.normalise)
         store = PackageStore(policy, self._fetchers[name], recorder, self._allowance, around.now)
         registry = kind.make(store, literal(settings.url))

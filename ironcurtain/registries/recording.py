@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import NamedTuple
 
 from ironcurtain.audit import AuditLog
+from ironcurtain.errors import AuditUnavailable
+from ironcurtain.network.refusal_records import RefusalRecords
 from ironcurtain.providers.provider import RequestRefusal
 from ironcurtain.registries.releases import Digest, Release
 
@@ -56,10 +59,18 @@ class PackageRecorder:
     """
     :param registry: the registry's name in the settings.
     :param events: called with each file and each refusal; it must not raise.
+    :param seconds: of a monotonic clock.
     """
 
-    def __init__(self, registry: str, audit: AuditLog, events: Callable[[PackageTraffic], None]) -> None:
-        self._registry, self._audit, self._events = registry, audit, events
+    def __init__(
+        self,
+        registry: str,
+        audit: AuditLog,
+        events: Callable[[PackageTraffic], None],
+        seconds: Callable[[], float],
+    ) -> None:
+        self._registry, self._audit, self._events, self._seconds = registry, audit, events, seconds
+        self._refusals = RefusalRecords(self._unrecorded)
 
     def request(self, name: str, version: str = "", file: str = "") -> None:
         """
@@ -81,11 +92,12 @@ class PackageRecorder:
 
     def refused(self, name: str, version: str, file: str, rule: str, reason: str) -> None:
         """
-        Record that something is not passed on.
+        Record that something is not passed on, or count it if there are too many of a rule.
 
         :raises AuditUnavailable: it could not be recorded.
         """
-        self._write("package-request", "deny", name, version, file, rule=rule, reason=reason)
+        if self._refusals.admit(rule, self._seconds()):
+            self._write("package-request", "deny", name, version, file, rule=rule, reason=reason)
         self._events(PackageRefused(self._registry, name[:NAME_LIMIT], version[:NAME_LIMIT], rule, reason))
 
     def fetched(self, release: Release, size: int, digest: Digest) -> None:
@@ -109,6 +121,14 @@ class PackageRecorder:
         self._events(
             PackageFetched(self._registry, release.name, release.version, release.file, str(digest), size, verified)
         )
+
+    def end(self) -> None:
+        """Record the number of refusals that were only counted."""
+        self._refusals.end()
+
+    def _unrecorded(self, rule: str, count: int) -> None:
+        with suppress(AuditUnavailable):  # the audit log reports the error itself
+            self._audit.append("unrecorded", rule=rule, count=count)
 
     def _write(self, kind: str, decision: str, name: str, version: str, file: str, **more: str) -> None:
         shown = {"name": name, "release": version, "file": file}

@@ -16,6 +16,7 @@ from ironcurtain.audit import AuditLog
 from ironcurtain.home.registry_sections import Registries, RegistrySettings
 from ironcurtain.http.head import RequestHead
 from ironcurtain.network.dialling import Dialer
+from ironcurtain.network.refusal_records import REFUSALS
 from ironcurtain.network.responder import LocalResponse
 from ironcurtain.providers.provider import RequestRefusal
 from ironcurtain.registries.opening import OpenRegistries, RegistrySurroundings
@@ -39,7 +40,8 @@ class LyingTests(TestCase):
         directory = TemporaryDirectory()
         self.addCleanup(directory.cleanup)
         redactor = Redactor()
-        self.audit = AuditLog(Path(directory.name) / "audit.jsonl", "s1", redactor, reactor, time.time, at_once)
+        self.path = Path(directory.name) / "audit.jsonl"
+        self.audit = AuditLog(self.path, "s1", redactor, reactor, time.time, at_once)
         self.addCleanup(lambda: Deferred.fromCoroutine(self.audit.close()))
         here: dict[str, Any] = {
             name: RegistrySettings(url=self.upstream.url + path)
@@ -136,6 +138,16 @@ class LyingTests(TestCase):
             assert isinstance(answer, RequestRefusal)
             self.assertEqual(answer.code, "registry-read-only")
         self.assertEqual(self.upstream.heads, [])
+
+    async def test_refusals_are_recorded_in_a_bounded_number_and_counted(self) -> None:
+        for _ in range(REFUSALS + 5):
+            await self.why("pypi.org", "/search/")
+        self.assertEqual(len(self.traffic), REFUSALS + 5)
+        await self.opened.stop()
+        records = [json.loads(line) for line in self.path.read_text().splitlines()]
+        self.assertEqual(len([each for each in records if each["kind"] == "package-request"]), REFUSALS)
+        counted = [(each["rule"], each["count"]) for each in records if each["kind"] == "unrecorded"]
+        self.assertEqual(counted, [("not-for-installing", 5)])
 
     async def test_a_head_gets_no_body(self) -> None:
         self.python_file("../../six-1.0.tar.gz")

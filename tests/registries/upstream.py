@@ -116,7 +116,7 @@ class RegistryTestCase(SynchronousTestCase):
         self.addCleanup(lambda: Deferred.fromCoroutine(self._audit.close()))
         self.upstream, self.now = Upstream(), NOW
         self.traffic: list[PackageTraffic] = []
-        self.recorder = PackageRecorder(self.name, self._audit, self.traffic.append)
+        self.recorder = PackageRecorder(self.name, self._audit, self.traffic.append, clock.seconds)
 
     def store(self, limits: Registries | None = None, **settings: Any) -> Store:
         """:param settings: of the registry."""
