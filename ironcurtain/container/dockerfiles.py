@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 
 import msgspec
@@ -14,20 +14,37 @@ _REMOTE = re.compile(r"[:$\\]")
 
 _ESCAPE = re.compile(r"^\s*#\s*escape\s*=\s*[^\s\\]", re.IGNORECASE | re.MULTILINE)
 _FLAG = re.compile(r"--[a-z-]+(?:=\S*)?")
+_VARIABLE = re.compile(r"\$(?:\{(?P<braced>\w+)\}|(?P<bare>\w+))")
 
 
 class Needs(msgspec.Struct, frozen=True):
     """
-    :param images: the images that its stages stand on, in order.
+    :param images: the images that its stages stand on, in order, and those that it copies files from; as written.
     :param stages: the names of its stages, each empty where it has none.
     :param files: patterns of the files that it copies from its context; ``*`` alone is all of them.
     :param remote: what it fetches, or may fetch, from other machines by ADD.
+    :param defaults: the values of its arguments before the first stage, which names of images can have.
     """
 
     images: tuple[str, ...]
     stages: tuple[str, ...]
     files: tuple[str, ...]
     remote: tuple[str, ...]
+    defaults: Mapping[str, str] = msgspec.field(default_factory=dict)
+
+    def named_images(self, arguments: Mapping[str, str]) -> tuple[str, ...]:
+        """
+        :param arguments: of the build.
+        :returns: the images by their names, each once. What the build makes of other forms of variables is not known.
+        """
+        given = {name: arguments.get(name, value) for name, value in self.defaults.items()}
+
+        def value(found: re.Match[str]) -> str:
+            return given.get(found["braced"] or found["bare"], found[0])
+
+        names = dict.fromkeys(_VARIABLE.sub(value, image) for image in self.images)
+        stages = {"scratch", *map(str.lower, self.stages)}
+        return tuple(name for name in names if name and "$" not in name and name.lower() not in stages)
 
     def takes(self, path: str) -> bool:
         """:returns: whether it copies a file, by its path below the context."""
@@ -43,20 +60,27 @@ class Needs(msgspec.Struct, frozen=True):
 def read_needs(dockerfile: str) -> Needs:
     """:returns: what a Dockerfile takes. What it does not show is missing in its build, which then fails."""
     images, stages, files, remote = list[str](), list[str](), list[str](), list[str]()
+    defaults: dict[str, str] = {}
     for name, words in _instructions(dockerfile):
         if name == "FROM":
             image, *rest = _words(words)[1] or [""]
             stages.append(rest[1] if len(rest) > 1 and rest[0].upper() == "AS" else "")
             if image.lower() not in ("scratch", *map(str.lower, stages[:-1])):
                 images.append(image)
+        elif name == "ARG" and not stages:
+            pairs = (word.partition("=") for word in words.split())
+            defaults.update((each, value.strip("\"'")) for each, _, value in pairs)
         elif name in ("COPY", "ADD"):
             flags, sources = _words(words)
-            if any(flag.startswith("--from=") for flag in flags):
+            if origins := [flag.removeprefix("--from=") for flag in flags if flag.startswith("--from=")]:
+                images += [
+                    each for each in origins if not each.isdigit() and each.lower() not in map(str.lower, stages)
+                ]
                 continue
             for source in sources[:-1]:
                 fetched = name == "ADD" and _REMOTE.search(source)
                 (remote if fetched else files).append(source if fetched else _pattern(source))
-    return Needs(tuple(images), tuple(stages), tuple(dict.fromkeys(files)), tuple(remote))
+    return Needs(tuple(images), tuple(stages), tuple(dict.fromkeys(files)), tuple(remote), defaults)
 
 
 def has_other_escape(dockerfile: str) -> bool:

@@ -169,8 +169,8 @@ class AgentImages:
         if basis.recipe is None:
             source = await self._builder.fetch(basis.source or self._recipes.default_source, progress)
         else:
-            plain = [name for name in basis.recipe.needs.images if "$" not in name]
-            sources = [await self._builder.fetch(name, progress) for name in plain]
+            named = basis.recipe.needs.named_images(basis.recipe.arguments)
+            sources = [await self._builder.fetch(name, progress) for name in named]
             await self._have(plan := self._recipes.project(basis.recipe, sources).of(basis.project), progress)
             source = await self._builder.fetch(plan.reference, progress)
         return source, self._recipes.base(source, basis.languages).of(basis.project)

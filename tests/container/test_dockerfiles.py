@@ -25,9 +25,20 @@ copy --chown=1:1 src/*/a.c /x
 class NeedsTests(SynchronousTestCase):
     def test_images_stages_and_files_of_a_dockerfile(self) -> None:
         needs = read_needs(STAGES)
-        self.assertEqual((needs.images, needs.stages), (("node:${V}",), ("build", "Dev", "")))
+        self.assertEqual((needs.images, needs.stages), (("node:${V}", "tools"), ("build", "Dev", "")))
         self.assertEqual(needs.files, ("package*.json", "tools/x", "a b.txt", "src/*/a.c"))
         self.assertEqual(needs.remote, ())
+
+    def test_images_are_named_with_the_values_of_arguments(self) -> None:
+        needs = read_needs(STAGES)
+        self.assertEqual(needs.named_images({}), ("node:1", "tools"))
+        self.assertEqual(needs.named_images({"V": "2", "OTHER": "3"}), ("node:2", "tools"))
+        text = (
+            "ARG A=a B='b c'\nARG C=\nFROM $A AS one\nARG B=x\nFROM ${D}\nFROM ${A:-z}\nFROM $C\nFROM ${A}\n"
+            "COPY --from=One /a /\nCOPY --from=0 /a /\nCOPY --from=q/r:1 /a /\nFROM $E\n"
+        )
+        self.assertEqual(read_needs(f"ARG E=ONE\n{text}").named_images({"D": "d"}), ("a", "q/r:1"))
+        self.assertEqual(read_needs(text).defaults["B"], "b")
 
     def test_directories_of_copied_files_are_entered_and_no_others(self) -> None:
         needs = read_needs("FROM a\nCOPY src/*.c tools /x\n")

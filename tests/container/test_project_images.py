@@ -7,7 +7,7 @@ from pathlib import Path
 from twisted.internet.defer import Deferred
 
 from ironcurtain.container.dockerfiles import read_needs
-from ironcurtain.container.image_builder import BuildFailed
+from ironcurtain.container.image_builder import Builder, BuildFailed
 from ironcurtain.container.image_plans import Basis, Recipe
 from ironcurtain.container.images import MISSING, PROJECTS
 from tests import engine as test_engine
@@ -44,6 +44,17 @@ class ProjectImageTests(ImageCase):
         first = await self.images().ensure("toy", self.said.append, self.basis("FROM IMAGE\nCOPY a /a\n", a=b"1"))
         second = await self.images().ensure("toy", self.said.append, self.basis("FROM IMAGE\nCOPY a /a\n", a=b"2"))
         self.assertNotEqual(first, second)
+
+    async def test_images_behind_variables_and_of_copied_files_count(self) -> None:
+        builder, tag = Builder(self.engine, self.choices()), f"{self.prefix}varied:1"
+        for dockerfile in ("ARG X=VARIED\nFROM ${X}\n", "FROM IMAGE\nCOPY --from=VARIED /mark /mark\n"):
+            built = set()
+            for content in (b"1", b"2"):
+                files = {"Dockerfile": f"FROM {test_engine.image()}\nCOPY mark /mark\n".encode(), "mark": content}
+                await builder.run("varied", tag, files, {}, {}, self.said.append)
+                basis = self.basis(dockerfile.replace("VARIED", tag))
+                built.add(await self.images().ensure("toy", self.said.append, basis))
+            self.assertEqual(len(built), 2, dockerfile)
 
     async def test_steps_have_no_network(self) -> None:
         basis = self.basis("FROM IMAGE\nRUN ls /sys/class/net | grep -v lo >/net; ip addr >>/net; true\n")
