@@ -85,7 +85,7 @@ class ProxyListener:
 
     def _enter(self, handover: Handover, process: int, container: str) -> None:
         with handover.theirs, open(os.devnull, "r+b") as nothing:
-            line = in_directory("/", [*holding(), str(HANDOVER_DESCRIPTOR), str(PROXY), str(process), container])
+            line, place = in_directory("/", [*holding(), str(HANDOVER_DESCRIPTOR), str(PROXY), str(process), container])
             standard = dict.fromkeys((0, 1, 2), nothing.fileno())
             given = {**standard, HANDOVER_DESCRIPTOR: handover.theirs.fileno()}
-            self._engine.clock.spawnProcess(ProcessProtocol(), line[0], line, {}, childFDs=given)
+            self._engine.clock.spawnProcess(ProcessProtocol(), line[0], line, {}, place, childFDs=given)

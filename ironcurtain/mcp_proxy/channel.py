@@ -187,12 +187,13 @@ class Child:
         with theirs, opened(launch.inputs) as inputs:
             if gateway is not None:
                 inputs[HANDOVER_DESCRIPTOR] = gateway.handover().theirs.detach()  # closed like the others
-            line = in_directory(launch.cwd, launch.argv)
+            line, place = in_directory(launch.cwd, launch.argv)
             self._process = reactor.spawnProcess(
                 self._errors,
                 line[0],
                 line,
                 dict(launch.environment),
+                place,
                 childFDs={0: theirs.fileno(), 1: theirs.fileno(), 2: "r", **inputs},
             )
         self.pid = int(self._process.pid or 0)

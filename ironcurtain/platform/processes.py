@@ -21,6 +21,9 @@ if sys.platform == "linux":
 else:
     MARK_RESOURCE = -1
 
+ENV_CHANGES_DIRECTORIES = sys.platform == "linux"
+"""Whether env(1) is likely to know ``-C DIRECTORY``; other systems' do in late versions only."""
+
 
 def become(uid: int, gid: int) -> None:
     """

@@ -83,9 +83,10 @@ class PipedCommand(Generic[Ended]):
         pipes: dict[int, int | str] = {0: "w", 1: "r", 2: 2 if self.complained is None else "r", **descriptors}
         line = [setsid, *until_we_die, *argv]
         if directory is not None:
-            line = in_directory(directory, line)
+            line, directory = in_directory(directory, line)
+        protocol = _Protocol(self, stdin, open_input)
         try:
-            self._reactor.spawnProcess(_Protocol(self, stdin, open_input), line[0], line, dict(environ), childFDs=pipes)
+            self._reactor.spawnProcess(protocol, line[0], line, dict(environ), directory, childFDs=pipes)
         except OSError as e:
             raise Unavailable(f"the command cannot be started: {e.strerror}") from e
 

@@ -17,34 +17,49 @@ PLACE, TERMINAL = 4, "usePTY"
 
 
 def forks(path: Path) -> list[int]:
-    """:returns: the lines of a module where Twisted is to change the directory of a program, for which it forks."""
+    """:returns: the lines of a module where Twisted is to change to a directory that ``in_directory`` did not see."""
     calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
     return [
         call.lineno
         for call in calls
         if isinstance(call.func, ast.Attribute) and call.func.attr == "spawnProcess"
-        if len(call.args) > PLACE or any(keyword.arg == "path" for keyword in call.keywords)
         if all(keyword.arg != TERMINAL for keyword in call.keywords)
+        for place in call.args[PLACE : PLACE + 1]
+        if not (isinstance(place, ast.Name) and place.id in ("place", "directory"))
     ]
 
 
 class DirectoryTests(SynchronousTestCase):
-    def test_program_runs_in_the_directory_with_its_arguments_and_environment(self) -> None:
+    def started(self, directory: str, line: list[str], environment: dict[str, str]) -> list[str]:
+        """:returns: the lines that a program printed."""
+        command, place = in_directory(directory, line)
+        done = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, check=True)
+        return done.stdout.splitlines()
+
+    def test_program_runs_in_the_directory_with_its_arguments(self) -> None:
+        place = Path(self.mktemp()).absolute() / "-a $HOME"
+        place.mkdir(parents=True)
+        said = self.started(str(place), ["/bin/sh", "-c", 'pwd; echo "$@"', "sh", "* b", "$c"], {})
+        self.assertEqual(said, [os.path.realpath(place), "* b $c"])
+
+    def test_program_has_each_variable_unchanged(self) -> None:
+        environment = {"a.b": "1", "npm_config_//host/:_auth": "x", "IFS": ",", "UID": "5", "OLDPWD": "/here", "-": ""}
+        said = self.started("/", ["/usr/bin/env"], environment)
+        self.assertEqual(sorted(said), sorted(f"{name}={value}" for name, value in environment.items()))
+
+    def test_program_whose_path_reads_like_a_variable_runs(self) -> None:
         place = Path(self.mktemp()).absolute()
-        (place / "-a $HOME").mkdir(parents=True)
-        line = in_directory(str(place / "-a $HOME"), ["/bin/sh", "-c", 'pwd; echo "$@"; env', "sh", "* b", "$c"])
-        environment = {"A": "b", "OLDPWD": "/here"}
-        said = subprocess.run(line, env=environment, capture_output=True, text=True, check=True).stdout.splitlines()
-        self.assertEqual(said[:2], [os.path.realpath(place / "-a $HOME"), "* b $c"])
-        self.assertIn("A=b", said)
-        self.assertFalse([line for line in said if line.startswith("OLDPWD=")])
+        place.mkdir()
+        program = place / "a=b"
+        program.symlink_to("/bin/pwd")
+        self.assertEqual(self.started("/", [str(program)], {}), ["/"])
 
     def test_program_does_not_run_where_there_is_no_such_directory(self) -> None:
-        done = subprocess.run(
-            in_directory("/nowhere", ["/bin/echo", "ran"]), capture_output=True, text=True, check=False
-        )
-        self.assertEqual((done.returncode != 0, done.stdout), (True, ""))
-        self.assertIn("/nowhere", done.stderr)
+        with self.assertRaises((subprocess.CalledProcessError, FileNotFoundError)):
+            self.started("/nowhere", ["/bin/echo", "ran"], {})
 
-    def test_twisted_is_never_asked_to_change_the_directory(self) -> None:
+    def test_nothing_is_copied_here(self) -> None:
+        self.assertIsNone(in_directory("/", ["/bin/pwd"])[1])
+
+    def test_twisted_is_never_asked_to_change_the_directory_elsewhere(self) -> None:
         self.assertEqual({str(path): lines for path in modules() if (lines := forks(path))}, {})

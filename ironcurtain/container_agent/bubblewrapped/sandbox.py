@@ -211,9 +211,9 @@ class BubblewrapSandbox:
         ):
             number = FILES_DESCRIPTOR + len(plan.sandbox.files)
             given = {**inputs, HANDOVER_DESCRIPTOR: handover.theirs.fileno(), number: self._channel.theirs.fileno()}
-            line = in_directory("/", programs.command(plan.sandbox, (*plan.first_program, str(number))))
+            line, place = in_directory("/", programs.command(plan.sandbox, (*plan.first_program, str(number))))
             self._process = self._reactor.spawnProcess(
-                _Outermost(self._said, self._ended), line[0], line, dict(plan.environment),
+                _Outermost(self._said, self._ended), line[0], line, dict(plan.environment), place,
                 childFDs={0: nothing.fileno(), 1: "r", 2: "r", **given},
             )  # fmt: skip
         self.id = f"{self._process.pid}"
