@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.test_rules import module_name, modules
 
 PROGRAM = "import importlib, sys; [importlib.import_module(name) for name in sys.argv[1:]]"
+
+UNNEEDED = (
+    "docker",
+    "ironcurtain.cli.viewing",
+    "ironcurtain.container",
+    "ironcurtain.container_agent",
+    "ironcurtain.mitm_proxy",
+    "mcp",
+    "rs_bpe",
+    "treq",
+    "twisted.web.client",
+    "twisted.web.http",
+    "urwid",
+)
+"""Modules that are slow to import, and that a session of the built-in agent needs only later, or never."""
 
 
 class ImportTests(SynchronousTestCase):
@@ -20,3 +38,20 @@ class ImportTests(SynchronousTestCase):
             [sys.executable, "-I", "-W", "error", "-c", PROGRAM, *names], capture_output=True, text=True, check=False
         )
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+
+    def test_session_imports_no_slow_module_that_it_does_not_use(self) -> None:
+        with tempfile.TemporaryDirectory(prefix="ic-") as directory:
+            script = Path(directory, "script.toml")
+            script.write_text('version = 1\n[[turns]]\ntext = "Done."\n')
+            line = ["-I", "-X", "importtime", "-m", "ironcurtain.cli", "start", "--backend", f"scripted:{script}", "hi"]
+            environ = {**os.environ, "HOME": directory, "IRONCURTAIN_HOME": f"{directory}/home"}
+            done = subprocess.run(
+                [sys.executable, *line],
+                env=environ, cwd=directory, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+            )  # fmt: skip
+        self.assertEqual((done.returncode, done.stdout), (0, "Done.\n"), done.stderr[-2000:])
+        imported = {
+            each.rpartition("|")[2].strip() for each in done.stderr.splitlines() if each.startswith("import time")
+        }
+        self.assertIn("ironcurtain.builtin_agent.agent", imported)
+        self.assertEqual(imported.intersection(UNNEEDED), set())

@@ -21,7 +21,6 @@ from ironcurtain.cli.review import review_of
 from ironcurtain.cli.run import run
 from ironcurtain.cli.terminal import FrontEnd, Left
 from ironcurtain.cli.undoing import proposer
-from ironcurtain.cli.viewing import come_back, say_how_to_resume, say_that_it_goes_on
 from ironcurtain.errors import IronCurtainError, StaleDecision
 from ironcurtain.escalation import Outcome
 from ironcurtain.files.locks import is_held
@@ -97,6 +96,8 @@ class Play:
                 goes_on = (await daemon.stop(info.number, held=True)).state != State.CLOSED
             release()
             if goes_on:
+                from ironcurtain.cli.viewing import say_that_it_goes_on  # slow to import, like the other two below
+
                 say_that_it_goes_on(info.number)
             else:
                 await review_session(reactor, self._home, info)
@@ -112,6 +113,8 @@ class Play:
             session = await self._started(application)
             status = await self._talk(reactor, application.api, session.info)
             while self._detached:
+                from ironcurtain.cli.viewing import come_back
+
                 if not await come_back(reactor, session):
                     print_lines(f"Session {session.number} was closed: {one_line(session.reason)}", err=True)
                     return 1
@@ -125,6 +128,8 @@ class Play:
 
     def _say_how_to_resume(self, info: SessionInfo) -> None:
         if not self._request.task:  # else scripts would say it with each task
+            from ironcurtain.cli.viewing import say_how_to_resume
+
             say_how_to_resume(info)
 
     async def _started(self, application: Application) -> Session:

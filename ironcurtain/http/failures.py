@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from OpenSSL import SSL
 from service_identity import CertificateError, VerificationError
@@ -18,11 +18,13 @@ from twisted.internet.error import (
     TCPTimedOutError,
 )
 from twisted.internet.error import TimeoutError as ConnectTimeout
-from twisted.web.client import RequestGenerationFailed, RequestTransmissionFailed, ResponseFailed
 
 from ironcurtain.errors import ProtocolViolation
 from ironcurtain.http.trust import InvalidCertificate
 from ironcurtain.http.upstream_proxies import ProxyFailed
+
+if TYPE_CHECKING:
+    from twisted.web.client import RequestGenerationFailed, RequestTransmissionFailed, ResponseFailed
 
 _WORDS: Final[tuple[tuple[type[Exception], str], ...]] = (
     (DNSLookupError, "the address of {host} cannot be found; check the network and {setting}"),
@@ -34,8 +36,7 @@ _WORDS: Final[tuple[tuple[type[Exception], str], ...]] = (
     (SSL.Error, "no TLS connection with {host}: it may speak another protocol there, or only an old version of TLS"),
     (ConnectionClosed, "{host} closed the connection before its answer was whole"),
 )
-_WRAPPERS = (ResponseFailed, RequestTransmissionFailed, RequestGenerationFailed)
-_NETWORK = (*_WRAPPERS, ConnectError, ConnectionClosed, DNSLookupError, SSL.Error, VerificationError, CertificateError)
+_NETWORK = (ConnectError, ConnectionClosed, DNSLookupError, SSL.Error, VerificationError, CertificateError)
 
 
 class NetworkFailure(NamedTuple):
@@ -67,7 +68,7 @@ def explain(error: Exception, host: str, *, setting: str, ca_file: str) -> Netwo
     for cause in causes:
         if isinstance(cause, InvalidCertificate):
             return _untrusted(host, cause.reason, ca_file)
-    if not isinstance(error, _NETWORK):
+    if not isinstance(error, (*_NETWORK, *_wrappers())):
         return None
     return NetworkFailure(_words(causes, host, setting), False)
 
@@ -89,9 +90,16 @@ def is_cancelled(error: Exception) -> bool:
     return any(isinstance(cause, (CancelledError, ConnectingCancelledError)) for cause in _causes(error))
 
 
+def _wrappers() -> tuple[type[ResponseFailed | RequestTransmissionFailed | RequestGenerationFailed], ...]:
+    # Slow to import: only what sends requests has it already.
+    from twisted.web.client import RequestGenerationFailed, RequestTransmissionFailed, ResponseFailed
+
+    return ResponseFailed, RequestTransmissionFailed, RequestGenerationFailed
+
+
 def _causes(error: BaseException) -> Iterator[BaseException]:
     yield error
-    if isinstance(error, _WRAPPERS):
+    if isinstance(error, _wrappers()):
         for reason in error.reasons:
             yield from _causes(reason.value)
 
