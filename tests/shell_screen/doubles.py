@@ -44,22 +44,27 @@ class Terminal:
     def __init__(self, columns: int, rows: int) -> None:
         self.screen = pyte.HistoryScreen(columns, rows, history=100_000, ratio=0.5)
         self._stream = pyte.ByteStream(self.screen)
+        self._text: str | None = None
 
     def write(self, data: bytes) -> None:
         """Show what a program prints."""
-        self._stream.feed(data)
+        if data:
+            self._text = None
+            self._stream.feed(data)
 
     @property
     def lines(self) -> list[str]:
         """Everything that was printed and is still there, without blanks at line ends and empty lines at the end."""
-        width = self.screen.columns
-        above = ["".join(row[column].data for column in range(width)) for row in self.screen.history.top]
-        return "\n".join(line.rstrip() for line in (*above, *self.screen.display)).rstrip("\n").split("\n")
+        return self.text.split("\n")
 
     @property
     def text(self) -> str:
-        """The same, as one text."""
-        return "\n".join(self.lines)
+        """The same, as one text. It is made once for all that look at it before more is printed."""
+        if self._text is None:
+            width, rows = self.screen.columns, [self.screen.buffer[row] for row in range(self.screen.lines)]
+            shown = ("".join(row[column].data for column in range(width)) for row in (*self.screen.history.top, *rows))
+            self._text = "\n".join(line.rstrip() for line in shown).rstrip("\n")
+        return self._text
 
 
 class AgentMode:
