@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import h11
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import ProtocolViolation
-from ironcurtain.http.fields import FIELD_LIMIT
+from ironcurtain.http.fields import FIELD_LIMIT, LINES_KEPT, read_fields
 from ironcurtain.http.framing import Chunked, Counted, UntilClose
 from ironcurtain.http.head import HEAD_LIMIT, HeadReader, HttpRequest, HttpResponse, read_request, read_response
 from tests.mitm_proxy.refusing import refuses
@@ -150,6 +152,16 @@ class RequestTests(SynchronousTestCase):
         requested(LINE, HOST, *[b"x: a"] * (FIELD_LIMIT - 1))
         with self.assertRaises(ProtocolViolation):
             requested(LINE, HOST, *[b"x: a"] * FIELD_LIMIT)
+
+    def test_memory_of_remembered_lines_is_bounded(self) -> None:
+        tracemalloc.start()
+        self.addCleanup(tracemalloc.stop)
+        size = 2000
+        for number in range(4 * LINES_KEPT):
+            value = f"{number}".rjust(size, "a")
+            self.assertEqual(read_fields(f"x: {value}".encode()), (("x", value),))
+        kept, _ = tracemalloc.get_traced_memory()
+        self.assertLess(kept, 3 * LINES_KEPT * size)  # each as bytes and as a string
 
 
 class ResponseTests(SynchronousTestCase):
