@@ -1,6 +1,7 @@
 """
 What a model request costs through the MITM proxy, with its judgement and its audit log: beside mitmproxy, beside nginx
-(which needs no CONNECT and makes no certificates: as fast as any program that decrypts), and with nobody in between.
+(which needs no CONNECT and makes no certificates: as fast as any program that decrypts), with nobody in between, and
+beside a relay on our own TLS (``mitm_relay.py``): what ours takes beyond that is its work, not Python's TLS.
 
 All are measured in one run, in turns, with the same provider behind them, so that a busy machine slows all alike. The
 agent and the provider are one C program. mitmproxy needs Python 3.12 and an environment of its own::
@@ -126,7 +127,7 @@ def show(title: str, seen: dict[str, Seen], direct: Seen) -> None:
         numbers = f"{statistics.median(of.rate):>10.0f}{middle:>9.0f}{statistics.median(of.slow):>9.0f}"
         print(f"{name:<16}{numbers}{middle - statistics.median(direct.middle):>10.0f}{used:>9.0f}")
     ours = seen["ours"]
-    for name in ("nginx", "mitmproxy"):
+    for name in ("nginx", "mitmproxy", "relay"):
         if (other := seen.get(name)) is not None:
             parts = {
                 "rate": (ours.rate, other.rate),

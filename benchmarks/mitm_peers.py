@@ -3,7 +3,8 @@ Who stands between the agent and the provider in ``mitm.py``, each with the same
 the key is checked and replaced, the provider's certificate is verified, and no answer waits until it is whole.
 
 nginx does no more than that. Ours and mitmproxy also look for tools that the provider would run itself, count tokens,
-keep the real key out of answers, and write a chained record of each request and of each answer.
+keep the real key out of answers, and write a chained record of each request and of each answer. The relay does nothing
+but TLS, the same as ours on both sides.
 """
 
 from __future__ import annotations
@@ -139,7 +140,8 @@ def peers(mitmproxy: str) -> Iterator[tuple[Path, list[Peer]]]:
             Peer("direct", 0, str(provider), 0, top / "ca.pem", REAL_KEY),
             _nginx(running, top, provider),
             _mitmproxy(running, top, provider, mitmproxy) if mitmproxy else None,
-            _ours(running, top, provider),
+            _python(running, top, provider, "ours", "mitm_peers.py"),
+            _python(running, top, provider, "relay", "mitm_relay.py"),
         ]
         yield load, [peer for peer in found if peer is not None]
 
@@ -216,17 +218,17 @@ def _mitmproxy(running: contextlib.ExitStack, top: Path, provider: int, program:
     return Peer("mitmproxy", process.pid, str(port), provider, own / "mitmproxy-ca-cert.pem", FAKE_KEY)
 
 
-def _ours(running: contextlib.ExitStack, top: Path, provider: int) -> Peer:
-    own = top / "ours"
+def _python(running: contextlib.ExitStack, top: Path, provider: int, name: str, program: str) -> Peer:
+    own = top / name
     own.mkdir(mode=0o700)
     environ = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parent.parent)}
-    command = [sys.executable, __file__, own, top / "ca.pem", provider]
+    command = [sys.executable, Path(__file__).with_name(program), own, top / "ca.pem", provider]
     process = running.enter_context(_running(*command, env=environ, stdout=subprocess.PIPE, text=True))
     assert process.stdout is not None
     key = process.stdout.readline().strip()
     if not key:
-        raise SystemExit("our proxy did not start")
-    return Peer("ours", process.pid, str(own / "mitm.sock"), 443, own / "ca" / "ca.pem", key)
+        raise SystemExit(f"{name} did not start")
+    return Peer(name, process.pid, str(own / "mitm.sock"), 443, own / "ca" / "ca.pem", key)
 
 
 def serve(top: Path, ca_file: str, provider: int) -> None:

@@ -25,6 +25,7 @@ HELPERS = frozenset(
         "fleet_figure",
         "fleet_simulated",
         "mitm_peers",
+        "mitm_relay",
         "relay",
         "sizes",
         "terminal_ends",
@@ -89,7 +90,9 @@ class SmallestTests(SynchronousTestCase):
     def test_mitm(self) -> None:
         program("cc")
         program("/usr/include/openssl/ssl.h")
-        self.assertIn("KiB for an idle tunnel: ours", self.run_it("mitm"))
+        printed = self.run_it("mitm")
+        self.assertIn("ours to relay: rate", printed)
+        self.assertIn("KiB for an idle tunnel: ", printed)
 
     def test_session(self) -> None:
         self.assertIn("with us", self.run_it("session", **agent_images.environment()))
