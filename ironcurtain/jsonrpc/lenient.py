@@ -24,6 +24,7 @@ STRINGS_LIMIT: Final = 200_000
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
 _NAMED: Final = b'"jsonrpc"'
+_NOTIFICATION: Final = b'"notifications/'
 _LONE_SURROGATE = re.compile(
     rb"(?<!\\)((?:\\\\)*)"
     rb"(?:(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})|\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
@@ -59,6 +60,7 @@ class _Members(msgspec.Struct):
 
 
 _objects = msgspec.json.Decoder(_Members)
+_raw_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _raw_batches = msgspec.json.Decoder(list[msgspec.Raw])
 _batches = msgspec.json.Decoder(list[_Members])
 
@@ -68,8 +70,8 @@ def read(message: bytes) -> codec.Message:
     Read one message of a server.
 
     A batch of one message is that message. Broken characters become U+FFFD, unescaped control characters are escaped,
-    and a byte order mark is ignored. The result of an answer is an object; its error has a number and a text. Its id is
-    a number, as the proxy's are.
+    and a byte order mark is ignored, as are members that are null where none is permitted. The result of an answer is
+    an object; its error has a number and a text. Its id is a number, as the proxy's are.
 
     :param message: bytes without a line end.
     :raises Unreadable: it is not a message.
@@ -82,7 +84,7 @@ def read(message: bytes) -> codec.Message:
     except codec.InvalidMessage as e:
         if _NAMED not in message and _NAMED in message.replace(b"\0", b""):
             raise Unreadable("it is UTF-16 text, not UTF-8", is_answer=True) from None
-        if (mended := _mended(message)) == message:
+        if (mended := _without_nulls(_mended(message))) == message:
             return _answer(message, e)
     try:
         return _strictly(mended)
@@ -129,6 +131,20 @@ def _mended(message: bytes) -> bytes:
     if b"\t" in message and message.count(b'"') <= STRINGS_LIMIT:  # between strings it is white space
         message = _STRINGS.sub(lambda string: string[0].replace(b"\t", b"\\t"), message)
     return message
+
+
+def _without_nulls(message: bytes) -> bytes:
+    """:returns: a message in which members that are null, where none is permitted, are missing."""
+    if b"null" not in message:
+        return message
+    try:
+        members = _raw_members.decode(message)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return message
+    notifies = bytes(members.get("method", b"")).startswith(_NOTIFICATION)
+    needless = ("id", "params") if notifies else ("method", "params")
+    kept = {name: raw for name, raw in members.items() if name not in needless or bytes(raw) != b"null"}
+    return message if len(kept) == len(members) else codec.encode(kept)
 
 
 def _answer(message: bytes, why: codec.InvalidMessage) -> codec.Response:

@@ -60,6 +60,13 @@ class ConversationTests(SynchronousTestCase):
             answer = self.talk.receive(message(id=kind(number), result={}))
             self.assertEqual(answer, ServerAnswer("one", b"{}", None))
 
+    def test_members_that_are_null_are_missing(self) -> None:
+        number, _ = self.ask("one")
+        answer = self.talk.receive(message(id=number, method=None, params=None, result={}, error=None))
+        self.assertEqual(answer, ServerAnswer("one", b"{}", None))
+        notice = self.talk.receive(message(id=None, method="notifications/tools/list_changed", params=None))
+        self.assertEqual(notice, ServerNotice("notifications/tools/list_changed", None))
+
     def test_unreadable_answer_ends_its_request_only(self) -> None:
         (one, _), (two, _) = self.ask("one"), self.ask("two")
         event = self.talk.receive(b'{"jsonrpc":"2.0","id":%d,"result":{"v":NaN}}' % one)
