@@ -25,7 +25,6 @@ OUTSIDE = {
 DONE = {"text": "All done."}
 SAID = {"content": [{"type": "text", "chunks": ["All ", "done."]}]}
 CANARY = "sk-ant-api03-canary-of-nobody-0123456789abcdef"
-RUNS = int(os.environ.get("IRONCURTAIN_TEST_RUNS", "5"))
 
 
 def holds(path: Path, text: str) -> bool:
@@ -38,16 +37,22 @@ ISO = r"^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d\d\dZ$"
 
 
 class SingleShotTests(ProductCase):
-    def test_the_answer_alone_is_on_standard_output(self) -> None:
+    def test_the_answer_alone_is_on_standard_output_and_its_record_is_shown_later(self) -> None:
         done = self.product.run("start", "--backend", self.product.script(LIST, DONE), "do it")
         self.assertEqual((done.returncode, done.stdout), (0, "All done.\n"), done.stderr)
         self.assertIn("Agent: builtin", done.stderr)
         self.assertIn("filesystem.list_directory", done.stderr)
-
-    def test_every_run_ends_with_status_0(self) -> None:
-        script = self.product.script(LIST, DONE)
-        statuses = [self.product.run("start", "--backend", script, "do it").returncode for _ in range(RUNS)]
-        self.assertEqual(statuses, [0] * RUNS)
+        for words, shown in (
+            (["logs"], ""),
+            (["audit", "show"], "filesystem.list_directory"),
+            (["audit", "show", "1"], ""),
+            (["audit", "verify", "last"], ""),
+        ):
+            done = self.product.run(*words)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn(shown, done.stdout)
+        missing = self.product.run("audit", "show", "77")
+        self.assertEqual(missing.returncode, 69)
 
     def test_nobody_to_ask_is_a_refusal_at_once(self) -> None:
         done = self.product.run("start", "--backend", self.product.script(OUTSIDE, DONE), "do it")
@@ -270,15 +275,6 @@ class ConversationTests(ProductCase):
         verified = self.product.run("audit", "verify")
         self.assertEqual(verified.returncode, 0, verified.stdout)
         self.assertIn("not ended", verified.stdout)
-
-    def test_the_readable_commands_show_a_session_that_is_over(self) -> None:
-        self.product.run("start", "--backend", self.product.script(LIST, DONE), "do it")
-        for words in (["logs"], ["audit", "show"], ["audit", "show", "1"], ["audit", "verify", "last"]):
-            done = self.product.run(*words)
-            self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("filesystem.list_directory", self.product.run("audit", "show").stdout)
-        missing = self.product.run("audit", "show", "77")
-        self.assertEqual(missing.returncode, 69)
 
 
 class DemoTests(ProductCase):
