@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ironcurtain.mcp_proxy import shapes
+from ironcurtain.mcp_proxy import schemas, shapes
 
 NAMED = 3
 """Maximum number of parts that one fault names."""
@@ -173,7 +173,7 @@ def _object_schema(schema: Mapping[str, Any], where: str, tell: Tell) -> dict[st
     if "$schema" in shown and not isinstance(shown["$schema"], str):
         tell(f"$schema of {where} must be a string; it is left out")
         del shown["$schema"]
-    return shown
+    return dict(schemas.mended(shown, lambda what: tell(f"{where}: {what}")))
 
 
 def _property(name: str, schema: Any, where: str, tell: Tell) -> Any:

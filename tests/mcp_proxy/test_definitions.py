@@ -18,7 +18,9 @@ text = st.text(max_size=5)
 schema = objects(
     {
         "type": st.sampled_from(["object", "Object", "array", ["object", "null"]]),
-        "properties": st.dictionaries(text, st.booleans() | st.just({"type": "string"}) | values, max_size=2),
+        "properties": st.dictionaries(
+            text, st.booleans() | st.sampled_from([{"type": "string"}, {"type": "int"}, {"$ref": "#/$defs/x"}]) | values
+        ),
         "required": st.lists(text | st.integers(), max_size=2),
         "$schema": text,
     }
@@ -90,6 +92,14 @@ class MendingTests(SynchronousTestCase):
             ),
         ):
             self.assertEqual(shown("tools", {"name": "t", **sent}), [{"name": "t", "inputSchema": seen}])
+
+    def test_wrong_part_of_a_schema_is_left_out_and_named(self) -> None:
+        wrong = {"type": "object", "properties": {"a": {"$ref": "#/$defs/X"}, "b": {"type": "string"}}}
+        right = {"type": "object", "properties": {"a": {}, "b": {"type": "string"}}}
+        usable, faults = mended("tools", [{"name": "t", "inputSchema": wrong, "outputSchema": wrong}])
+        self.assertEqual(usable[0].shown, {"name": "t", "inputSchema": right, "outputSchema": right})
+        why = "properties/a/$ref refers to '#/$defs/X', which is not in the schema; it is left out"
+        self.assertEqual(faults, [f"tool t: inputSchema: {why}", f"tool t: outputSchema: {why}"])
 
     def test_tool_whose_arguments_are_no_object_is_left_out_alone(self) -> None:
         unusable: list[Any] = [{"type": "array"}, {"type": 5}, False, [], "{}"]
