@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
+import shlex
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from typing import Any
 
 ALIKE = 0.65
@@ -37,6 +40,10 @@ _VARIABLES = {
     "envvars": "env_vars",
 }
 """Fields that name variables of the environment."""
+
+_MILLISECONDS = ("timeoutms", "tooltimeoutms", "timeoutmillis")
+
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 _OF_SANDBOX = ("read", "write", "network")
 
@@ -182,9 +189,11 @@ def _own(name: str, value: Any, own: Collection[str]) -> tuple[str | None, Any]:
     """:returns: the name and value of a field in our terms; ``None`` for one that has no meaning here."""
     plain = _plain(name)
     ours = name if name in own else _RENAMED.get(plain)
+    if isinstance(value, str) and (ours == "timeout" or plain in _MILLISECONDS) and _NUMBER.fullmatch(value):
+        value = float(value)
     if plain in ("enabled", "isactive", "active"):
         return "disabled", not value if isinstance(value, bool) else value
-    if plain in ("timeoutms", "tooltimeoutms", "timeoutmillis") or (
+    if plain in _MILLISECONDS or (
         ours == "timeout" and plain != "tooltimeoutsec" and _is_number(value) and value > MOST_SECONDS
     ):
         return "timeout", value / 1000 if _is_number(value) else value
@@ -233,6 +242,11 @@ def _simplified(fields: dict[str, Any]) -> dict[str, Any]:
         fields["command"] = fields.pop("path", "")
     elif isinstance(command, list) and command:  # OpenCode
         fields = {**fields, "command": command[0], "args": [*command[1:], *(fields.get("args") or [])]}
+    if fields.get("command") and fields.get("url") == "":  # a form that was not filled in
+        del fields["url"]
+    if isinstance(line := fields.get("args"), str):
+        with suppress(ValueError):  # named where the list is missed
+            fields["args"] = shlex.split(line)
     for name in ("env", "headers"):
         if isinstance(table := fields.get(name), dict):
             fields[name] = {key: _text(value) for key, value in table.items() if value is not None}

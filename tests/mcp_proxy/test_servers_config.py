@@ -26,6 +26,19 @@ def read_text(text: str, **environ: str) -> tuple[Any, ...]:
     return read_servers(text, "mcp-servers.json", workspace="/srv/w", home="/home/me", environ=environ)
 
 
+class FormTests(SynchronousTestCase):
+    """Entries that other programs have filled in."""
+
+    def test_texts_for_lists_and_numbers_are_read(self) -> None:
+        (server,) = read({"a": {"command": "x", "args": "-y 'a b'", "timeout": "60", "url": ""}})
+        self.assertEqual((server.command, server.args, server.call_seconds), ("x", ("-y", "a b"), 60))
+        self.assertEqual(server.reading.problems, ())
+
+    def test_args_that_cannot_be_split_are_named(self) -> None:
+        (server,) = read({"a": {"command": "x", "args": "'open"}})
+        self.assertIn("args: must be a list", server.reading.problems[0])
+
+
 class ReadTests(SynchronousTestCase):
     """What is taken, and what is refused, by name."""
 
@@ -185,7 +198,7 @@ class ReadTests(SynchronousTestCase):
             self.assertIn("mcp-servers.json:1: mcpServers.bad", bad.reading.problems[0])
 
     def test_what_is_wrong_is_named(self) -> None:
-        self.assertIn("mcpServers.a.args", self.refused({"a": {"command": "x", "args": "y"}}))
+        self.assertIn("mcpServers.a.args", self.refused({"a": {"command": "x", "args": {"y": 1}}}))
         self.assertIn("needs a command, or a url", self.refused({"a": {}}))
         self.assertIn("not an absolute path", self.refused({"a": {"command": "x", "sandbox": {"read": ["rel"]}}}))
         for hosts in (["https://example.org"], ["localhost:53"], 1):
