@@ -184,7 +184,7 @@ class _Mending:
             if not _is_number(value) or (keyword == "multipleOf" and value <= 0):
                 return "must be a number"
         elif keyword in _COUNTS:
-            if not _is_number(value) or value < 0 or value != int(value):
+            if not _is_number(value) or value < 0 or value % 1 != 0:
                 return "must be a whole number"
         elif keyword in _TRUTHS:
             if not isinstance(value, bool):
