@@ -65,7 +65,8 @@ class FleetTests(SynchronousTestCase):
         return (starter or self.build).product.start(*line, stdin=subprocess.DEVNULL)
 
     def waiting(self) -> list[Any]:
-        found: list[Any] = self.laptop.product.json("escalations")
+        """:returns: what laptop lists, once there is something to list: the command is slow to wait with."""
+        found: list[Any] = self.laptop.product.json("escalations") if self.build.asking else []
         return found
 
     def verified(self) -> str:
@@ -74,8 +75,7 @@ class FleetTests(SynchronousTestCase):
     def test_a_question_of_one_host_is_answered_at_the_other(self) -> None:
         self.join("view", "approve")
         session = self.ask()
-        wait_until(self.waiting)
-        (asked,) = self.waiting()
+        (asked,) = wait_until(self.waiting)
         self.assertEqual((asked["number"], asked["session"]), ("build-3/1", "build-3/1"))
         self.assertIn("build-3/1", self.laptop.product.run("sessions").stdout)
         for name in ("1", "last"):  # of this host, where there is none
@@ -88,7 +88,8 @@ class FleetTests(SynchronousTestCase):
         self.assertIn("the session is closed", self.laptop.product.run("logs", "build-3/1").stdout)
         (log,) = self.build.product.home.glob("sessions/*/audit.jsonl")
         whole = log.read_bytes()
-        wait_until(lambda: f"same head of record {whole.count(NEWLINE) - 1}" in self.verified())
+        wait_until(lambda: self.laptop.witnesses(self.build))
+        self.assertIn(f"same head of record {whole.count(NEWLINE) - 1}", self.verified())
         self.assertIn("Intact.", self.verified())
         for wrong in (whole.replace(b"names.txt", b"other.txt"), b"".join(whole.splitlines(keepends=True)[:-3])):
             log.write_bytes(wrong)
@@ -135,7 +136,7 @@ class FleetTests(SynchronousTestCase):
         self.assertEqual(list(self.build.product.home.glob("sessions/*/audit.jsonl")), [path])
 
     def tasks(self) -> list[Any]:
-        found: list[Any] = self.laptop.product.json("fleet", "status")["tasks"]
+        found: list[Any] = json.loads(self.laptop.fleet("status", "--json"))["tasks"]
         return found
 
     def offer(self, task: Any) -> bytes:
@@ -209,10 +210,10 @@ class FleetTests(SynchronousTestCase):
         for command in ("sessions", "escalations"):
             self.assertIn("server is not reached since", self.laptop.product.run(command).stderr)
         session = self.ask()
-        wait_until(lambda: self.build.product.json("escalations"))
+        wait_until(lambda: self.build.asking)
         self.build.product.run("escalations", "show", "1")
         self.assertEqual(self.build.product.run("approve", "1").returncode, 0)
         self.assertIn("All done.", session.communicate()[0])
         self.serve()
-        wait_until(lambda: not self.laptop.product.json("fleet", "status")["unreached"])
+        wait_until(lambda: not self.laptop.known["unreached"])
         self.assertEqual(self.laptop.product.run("sessions").stderr, "")
