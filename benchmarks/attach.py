@@ -37,13 +37,12 @@ from tests import engine
 from tests.ports import free_port
 
 COLUMNS, ROWS = 120, 40
-BULK = 16 * 1024 * 1024
 END = b"THE END OF IT"
 PROGRAM = (
-    "printf 'all set\\n'; while read line; do yes 'a line of output of a program, about as wide as such lines are' "
-    f"| head -c {BULK}; printf '\\nTHE END %s\\n' 'OF IT'; done"
+    "printf 'all set\\n'; while read size; do yes 'a line of output of a program, about as wide as such lines are' "
+    "| head -c $size; printf '\\nTHE END %s\\n' 'OF IT'; done"
 )
-"""Echoes keys, as the kernel does for it; a line that is entered has it write much."""
+"""Echoes keys, as the kernel does for it; a number that is entered has it write so many bytes."""
 
 KEYS = b"vwyz"
 """Those that are pressed: escape sequences, which a screen sends now and then, have none of them."""
@@ -234,25 +233,25 @@ def key_times(ways: dict[str, Terminal], keys: int) -> Iterator[tuple[str, float
                 terminal.quiet()
 
 
-def bulk_rate(terminal: Terminal) -> float:
+def bulk_rate(terminal: Terminal, megabytes: int) -> float:
     """:returns: megabytes a second."""
     start = time.perf_counter()
-    terminal.type(b"\r")
+    terminal.type(b"\x15%d\r" % (megabytes * 1_000_000))
     terminal.until(END)
-    rate = BULK / 1e6 / (time.perf_counter() - start)
+    rate = megabytes / (time.perf_counter() - start)
     terminal.quiet()
     return rate
 
 
-def measure(ways: dict[str, Terminal], keys: int, rounds: int, floor: str = "docker attach") -> None:
+def measure(ways: dict[str, Terminal], options: argparse.Namespace, floor: str = "docker attach") -> None:
     """Measure in turns, and print a table, with the ratios to one of the ways."""
     times: dict[str, list[float]] = {way: [] for way in ways}
     rates: dict[str, list[float]] = {way: [] for way in ways}
-    for _ in range(rounds):
-        for way, taken in key_times(ways, keys):
+    for _ in range(options.rounds):
+        for way, taken in key_times(ways, options.keys):
             times[way].append(taken)
         for way, terminal in ways.items():
-            rates[way].append(bulk_rate(terminal))
+            rates[way].append(bulk_rate(terminal, options.megabytes))
     floor_time, floor_rate = (statistics.median(found[floor]) for found in (times, rates))
     print(f"{'':22}{'p50 ms':>9}{'p99 ms':>9}{'ratio':>8}{'MB/s':>9}{'ratio':>8}")
     for way in ways:
@@ -268,7 +267,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--keys", type=int, default=200, help="keys a round (default 200)")
     parser.add_argument("--rounds", type=int, default=5, help="rounds (default 5)")
-    options = parse(parser, keys=10, rounds=1)
+    parser.add_argument("--megabytes", type=int, default=16, help="size of much output (default 16)")
+    options = parse(parser, keys=10, rounds=1, megabytes=1)
     from ironcurtain.container.terminal import waiting
 
     with tempfile.TemporaryDirectory() as directory, contextlib.ExitStack() as stack:
@@ -300,7 +300,7 @@ def main() -> None:
             terminal.until(b"ready?")
             terminal.type(b"\x15")
             terminal.quiet()
-        measure(ways, options.keys, options.rounds)
+        measure(ways, options)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@ What it costs to reach the terminal of another host's session, and what becomes 
 
 The program runs at ``build-3``, and the person is at ``laptop``. Ways to it are ``ssh`` to build-3's own ``sshd``, the
 same to our service there, ``ironcurtain attach build-3/N`` at laptop, and ``ssh`` to our service at laptop. Keys are
-pressed at all of them in turn. Then the last two see a program write 50 MB and end at Ctrl-C, a new size, a detached
+pressed at all of them in turn. Then the last two see a program write much and end at Ctrl-C, a new size, a detached
 terminal come back, and ``kill -9`` of either daemon in the middle of much output::
 
     python -m benchmarks.fleet_attach [--keys 200] [--rounds 3] [--delay 0]
@@ -191,7 +191,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, help="rounds (default 3)")
     parser.add_argument("--delay", type=float, default=0.0, help="milliseconds that the network takes each way")
     parser.add_argument("--megabytes", type=int, default=50, help="size of much output (default 50)")
-    options = parse(parser, keys=10, rounds=1, megabytes=2)
+    options = parse(parser, keys=10, rounds=1, megabytes=1)
     from ironcurtain.ssh.key_files import KeyFile
     from tests.fleet.hosts import Fleet
     from tests.ports import free_port
@@ -236,7 +236,7 @@ def main() -> None:
             terminal.until(b"ready?")
             terminal.type(b"\x15")
             terminal.quiet()
-        measure(ways, options.keys, options.rounds, WAYS[0])
+        measure(ways, options, WAYS[0])
         for terminal in reversed(ways.values()):  # each has a copy of those before it
             terminal.close()
         there = f"build-3/{numbers[3]}"

@@ -150,6 +150,9 @@ def main() -> None:
     if not os.access(options.mitmdump or "mitmdump", os.X_OK):
         print("there is no mitmdump: mitmproxy is left out; see --help for how to install it")
         options.mitmdump = ""
+    if options.mitmdump:
+        says = subprocess.run([options.mitmdump, "--version"], capture_output=True, text=True, check=True)
+        print(" ".join(says.stdout.split()))
     loads = [load for load in LOADS if options.only in (None, load.name)]
     with peers(options.mitmdump) as (program, present):
         seen = {load: {peer.name: Seen() for peer in present} for load in loads}

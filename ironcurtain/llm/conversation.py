@@ -179,8 +179,11 @@ class Conversation:
         given = {result.id: result for result in results}
         if uses := self._open():
             self._add_user(tuple(given.get(use.id) or ToolResult(use.id, _UNRECORDED, True) for use in uses))
-        if sum(len(images_of(exchange)) for exchange in self._exchanges) > KEPT:
+        if any(result.images for result in results) and self._images() > KEPT:
             self.replace(keep_newest(self.past, KEPT // 2))
+
+    def _images(self) -> int:
+        return sum(len(images_of(exchange)) for exchange in self._exchanges)
 
     def interrupt(self, why: str) -> None:
         """End a turn that was cut off: results that are missing say why, or else a note does."""

@@ -20,6 +20,7 @@ LIMIT = 600
 
 HELPERS = frozenset(
     (
+        "daemon",
         "distance",
         "first_request",
         "fleet_figure",
