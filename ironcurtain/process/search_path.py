@@ -8,14 +8,23 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 from collections.abc import Iterator, Mapping, Sequence
 
 from ironcurtain.errors import Unavailable
 from ironcurtain.files.links import link_chain
 
+KEPT_SECONDS = 1.0
+"""For how long a path is not examined again that only root may change. Root itself may do so meanwhile."""
+
+_ROOT = 0
+
 _OTHERS = stat.S_IWOTH
 
 _workspaces: set[str] = set()
+
+_kept: dict[tuple[str, bool], tuple[float, list[str]]] = {}
+"""When paths that only root may change were examined last, and where they led. A session asks for a hundred."""
 
 
 def keep_out(workspace: str) -> None:
@@ -82,14 +91,31 @@ def _is_safe(path: str, workspaces: set[str], directory: bool = False) -> bool:
     if not os.path.isabs(path):
         return False
     try:
-        places = list(link_chain(os.path.normpath(path)))
+        places = _safe_places(path, directory)
     except OSError:  # somebody is changing a link
         return False
-    if any(f"{place}/".startswith(f"{each.rstrip('/')}/") for each in workspaces for place in places):
-        return False
-    ours = (0, os.geteuid(), os.stat("/").st_uid)  # in a user namespace, root's own number is another one
+    apart = [f"{each.rstrip('/')}/" for each in workspaces]
+    return bool(places) and not any(f"{place}/".startswith(each) for each in apart for place in places)
+
+
+def _safe_places(path: str, directory: bool) -> list[str]:
+    """
+    :returns: the path and where its links lead; empty: others may change one of them.
+    :raises OSError: somebody is changing a link.
+    """
+    now = time.monotonic()
+    since, places = _kept.get((path, directory), (now - KEPT_SECONDS, []))
+    if now - since < KEPT_SECONDS:
+        return places
+    places = list(link_chain(os.path.normpath(path)))
+    ours = (_ROOT, os.geteuid(), os.stat("/").st_uid)  # in a user namespace, root's own number is another one
     above = dict.fromkeys(parent for place in places for parent in _above(place))
-    return _is_ours(path, directory, ours) and all(_is_ours(parent, False, ours) for parent in above)
+    statuses = [_status(path), *map(_status, above)]
+    if not all(_is_ours(status, directory and not number, ours) for number, status in enumerate(statuses)):
+        return []
+    if all(map(_is_roots, statuses)):
+        _kept[path, directory] = (now, places)
+    return places
 
 
 def _above(path: str) -> Iterator[str]:
@@ -99,15 +125,26 @@ def _above(path: str) -> Iterator[str]:
         yield path
 
 
-def _is_ours(path: str, is_target: bool, ours: Sequence[int]) -> bool:
+def _status(path: str) -> os.stat_result | None:
+    """:returns: ``None`` if it does not exist."""
+    try:
+        return os.stat(path)
+    except OSError:
+        return None
+
+
+def _is_ours(status: os.stat_result | None, is_target: bool, ours: Sequence[int]) -> bool:
     """
     :param is_target: whether others may not even make files of their own in it, as they may in ``/tmp``.
     :param ours: the uids of root and this account.
     :returns: whether only root and this account may change it; true if it does not exist.
     """
-    try:
-        status = os.stat(path)
-    except OSError:
+    if status is None:
         return True
     shared = status.st_mode & _OTHERS and (is_target or not status.st_mode & stat.S_ISVTX)
     return status.st_uid in ours and not shared
+
+
+def _is_roots(status: os.stat_result | None) -> bool:
+    """:returns: whether it exists, and only root may change it: an access list shows in the bits of the group."""
+    return status is not None and status.st_uid == _ROOT and not status.st_mode & (_OTHERS | stat.S_IWGRP)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import tempfile
+import time
 from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import Unavailable
 from ironcurtain.process.search_path import (
+    KEPT_SECONDS,
     host_environment,
     host_path,
     host_program,
@@ -119,3 +121,39 @@ class SearchPathTests(SynchronousTestCase):
 
     def test_empty_path_finds_nothing(self) -> None:
         self.assertIsNone(host_program("helper", ""))
+
+
+class KeptTests(SynchronousTestCase):
+    """Paths that only root may change, as those of the system."""
+
+    def setUp(self) -> None:
+        self.now, self.asked = time.monotonic() + 2 * KEPT_SECONDS, 0
+        self.patch(time, "monotonic", lambda: self.now)
+        status = os.stat
+
+        def counted(path: str, **how: bool) -> os.stat_result:
+            self.asked += path == "/usr"
+            return status(path, **how)
+
+        self.patch(os, "stat", counted)
+
+    def test_path_of_root_is_examined_once_for_a_moment(self) -> None:
+        path = host_program("env", "/usr/bin")
+        self.assertEqual((path, self.asked), ("/usr/bin/env", 2))
+        self.now += 0.9 * KEPT_SECONDS
+        self.assertEqual((host_program("env", "/usr/bin"), self.asked), (path, 2))
+        self.now += 0.1 * KEPT_SECONDS
+        self.assertEqual((host_program("env", "/usr/bin"), self.asked), (path, 4))
+
+    def test_kept_path_is_passed_over_in_a_workspace(self) -> None:
+        self.assertEqual(host_path("/usr/sbin"), "/usr/sbin")
+        self.assertEqual(host_path("/usr/sbin", "/usr"), "")
+
+    def test_path_that_a_group_may_write_is_examined_each_time(self) -> None:
+        if os.geteuid() != 0:
+            self.skipTest("only root makes a directory that no other account may change")
+        with tempfile.TemporaryDirectory(dir="/usr/local") as directory:
+            os.chmod(directory, 0o775)
+            self.assertEqual(host_path(directory), directory)
+            os.chmod(directory, 0o777)
+            self.assertEqual(host_path(directory), "")
