@@ -8,6 +8,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Collection, Mapping
+from functools import partial
 from pathlib import Path
 
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
@@ -19,7 +20,8 @@ from ironcurtain.prove.places import VARIABLE, Machine, prove_server
 from ironcurtain.prove.report import Report
 from ironcurtain.sandbox import bubblewrap, programs
 from ironcurtain.sandbox.landlock import implementation
-from ironcurtain.sandbox.spec import Kind
+from ironcurtain.sandbox.spec import Kind, Sandbox
+from tests.prove.test_sandboxes import LIMITS
 
 PROGRAM = """#!{python} -I
 import json, os, sys
@@ -52,6 +54,7 @@ class DamageCase(SynchronousTestCase):
         self.top = Path(tempfile.mkdtemp(prefix="ic", dir="/tmp")).resolve()
         self.addCleanup(shutil.rmtree, self.top)
         self.top.chmod(0o755)
+        self.patch(launch, "Sandbox", partial(Sandbox, limits=LIMITS))
 
     def got_out(self) -> set[str]:
         """:returns: what the report of a server says that got out."""

@@ -17,7 +17,7 @@ from ironcurtain.prove.sandboxes import prove_sandbox
 from ironcurtain.sandbox import bubblewrap, programs
 from ironcurtain.sandbox.spec import MEBIBYTE, Kind, Sandbox, SandboxLimits
 
-LIMITS = SandboxLimits(memory=1024 * MEBIBYTE)
+LIMITS = SandboxLimits(memory=512 * MEBIBYTE, temporary=64 * MEBIBYTE)
 """Less than sandboxes have, as filling it takes time; ``test_command.py`` tests those as they are."""
 
 WITH_THE_HOSTS_NETWORK = """#!/usr/bin/python3
