@@ -43,6 +43,9 @@ _VARIABLES = {
 
 _MILLISECONDS = ("timeoutms", "tooltimeoutms", "timeoutmillis")
 
+_SECONDS = ("timeoutsec", "timeoutsecs", "timeoutseconds", "tooltimeoutsec")
+"""Fields whose number is one of seconds however great it is."""
+
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 _OF_SANDBOX = ("read", "write", "network")
@@ -64,7 +67,7 @@ _RENAMED = {
     "transporttype": "type",
     "calltimeout": "timeout",
     "tooltimeout": "timeout",
-    "tooltimeoutsec": "timeout",
+    **dict.fromkeys(_SECONDS, "timeout"),
     "toolcalltimeout": "timeout",
     "requesttimeout": "timeout",
 }
@@ -194,7 +197,7 @@ def _own(name: str, value: Any, own: Collection[str]) -> tuple[str | None, Any]:
     if plain in ("enabled", "isactive", "active"):
         return "disabled", not value if isinstance(value, bool) else value
     if plain in _MILLISECONDS or (
-        ours == "timeout" and plain != "tooltimeoutsec" and _is_number(value) and value > MOST_SECONDS
+        ours == "timeout" and plain not in _SECONDS and _is_number(value) and value > MOST_SECONDS
     ):
         return "timeout", value / 1000 if _is_number(value) else value
     if ours == "type" and isinstance(value, str):
@@ -238,7 +241,8 @@ def _simplified(fields: dict[str, Any]) -> dict[str, Any]:
     """:returns: fields with a command that is one text, and with texts for numbers and truth values."""
     command = fields.get("command")
     if isinstance(command, dict):  # Zed
-        fields = {**{_RENAMED.get(_plain(str(name)), str(name)): each for name, each in command.items()}, **fields}
+        nested = ((name, each) for name, each in command.items() if each is not None)
+        fields = {**{_RENAMED.get(_plain(str(name)), str(name)): each for name, each in nested}, **fields}
         fields["command"] = fields.pop("path", "")
     elif isinstance(command, list) and command:  # OpenCode
         fields = {**fields, "command": command[0], "args": [*command[1:], *(fields.get("args") or [])]}

@@ -7,10 +7,12 @@ from pathlib import Path
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import ConfigurationError
+from ironcurtain.mcp_proxy.client_fields import translated
 from ironcurtain.mcp_proxy.client_files import CLIENTS, is_ours, places, table, with_references, without_rights
 
 HOME, PROJECT = Path("/home/ada"), Path("/src/app")
 SECRET = "sk-live-8fQ2mVx71LbTz0Rk"
+OWN = ("command", "args", "env", "url", "timeout", "disabled")
 
 FILES = {
     "claude_desktop_config.json": '{"mcpServers": {"a": {"command": "npx", "args": ["-y", "a"]}}, "theme": "dark"}',
@@ -94,3 +96,16 @@ class RightsTests(SynchronousTestCase):
         )
         nested = without_rights({"command": {"path": "a", **plain, **rights}})
         self.assertEqual(nested, ({"command": {"path": "a", **plain}}, sorted(rights)))
+
+
+class TranslationTests(SynchronousTestCase):
+    """Fields of other clients in our terms."""
+
+    def test_null_in_a_nested_command_is_no_value(self) -> None:
+        entry = {"command": {"path": "npx", "args": None, "env": None}}
+        self.assertEqual(translated(entry, OWN), ({"command": "npx"}, {}))
+
+    def test_timeout_in_seconds_is_a_timeout(self) -> None:
+        for name in ("timeoutSeconds", "timeout_sec"):
+            for seconds in (30, 7200):
+                self.assertEqual(translated({"url": "x", name: seconds}, OWN)[0]["timeout"], seconds, name)
