@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import subprocess
+import tempfile
 from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
@@ -30,6 +31,11 @@ def forks(path: Path) -> list[int]:
 
 
 class DirectoryTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        made = tempfile.TemporaryDirectory()
+        self.addCleanup(made.cleanup)
+        self.top = Path(made.name)
+
     def started(self, directory: str, line: list[str], environment: dict[str, str]) -> list[str]:
         """:returns: the lines that a program printed."""
         command, place = in_directory(directory, line)
@@ -37,8 +43,8 @@ class DirectoryTests(SynchronousTestCase):
         return done.stdout.splitlines()
 
     def test_program_runs_in_the_directory_with_its_arguments(self) -> None:
-        place = Path(self.mktemp()).absolute() / "-a $HOME"
-        place.mkdir(parents=True)
+        place = self.top / "-a $HOME"
+        place.mkdir()
         said = self.started(str(place), ["/bin/sh", "-c", 'pwd; echo "$@"', "sh", "* b", "$c"], {})
         self.assertEqual(said, [os.path.realpath(place), "* b $c"])
 
@@ -48,9 +54,7 @@ class DirectoryTests(SynchronousTestCase):
         self.assertEqual(sorted(said), sorted(f"{name}={value}" for name, value in environment.items()))
 
     def test_program_whose_path_reads_like_a_variable_runs(self) -> None:
-        place = Path(self.mktemp()).absolute()
-        place.mkdir()
-        program = place / "a=b"
+        program = self.top / "a=b"
         program.symlink_to("/bin/pwd")
         self.assertEqual(self.started("/", [str(program)], {}), ["/"])
 
