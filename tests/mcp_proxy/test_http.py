@@ -10,7 +10,7 @@ import sys
 import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from urllib.error import HTTPError
 
 from twisted.internet.defer import Deferred
@@ -33,25 +33,52 @@ from tests.ports import free_port
 HTTP_SERVER = Path(__file__).with_name("http_server.py")
 
 
+def start(listener: socket.socket, *options: str) -> tuple[HttpServer, subprocess.Popen[bytes]]:
+    """:returns: how to reach a new server, and its process."""
+    fd = listener.fileno()
+    process = subprocess.Popen([sys.executable, str(HTTP_SERVER), str(fd), *options], pass_fds=[fd])
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+    return HttpServer("far", Secret(url), {"X-Api-Key": Secret(KEY)}, {"Authorization": "one"}), process
+
+
 class RealTests(Base):
-    """The official SDK's server, in a process of its own."""
+    """The official SDK's server, in processes of its own; tests that do not change one share it."""
+
+    shared: ClassVar[dict[tuple[str, ...], HttpServer]]
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        super().setUpClass()
+        cls.shared = {}
 
     def serve(self, *options: str, listener: socket.socket | None = None) -> HttpServer:
-        """:returns: how to reach a new server."""
+        """:returns: how to reach a new server, which ends with the test."""
         self.listener = listener or socket.create_server(("127.0.0.1", free_port()))
         self.listener_name = self.listener.getsockname()
         self.addCleanup(self.listener.close)
-        fd = self.listener.fileno()
-        self.server = subprocess.Popen([sys.executable, str(HTTP_SERVER), str(fd), *options], pass_fds=[fd])
+        server, self.server = start(self.listener, *options)
         self.addCleanup(self.server.wait)
         self.addCleanup(self.server.kill)
-        url = f"http://127.0.0.1:{self.listener_name[1]}/mcp"
-        return HttpServer("far", Secret(url), {"X-Api-Key": Secret(KEY)}, {"Authorization": "one"})
+        return server
 
-    async def far(self, *options: str, **more: Any) -> RawAgent:
-        """:returns: an agent before a new server that is up."""
+    def shared_server(self, *options: str) -> HttpServer:
+        """:returns: how to reach a server that ends with the class."""
+        if options not in self.shared:
+            with socket.create_server(("127.0.0.1", free_port())) as listener:
+                server, process = start(listener, *options)
+            self.addClassCleanup(process.wait)
+            self.addClassCleanup(process.kill)
+            self.shared[options] = server
+        return self.shared[options]
+
+    async def far(self, *options: str, alone: bool = False, **more: Any) -> RawAgent:
+        """
+        :param alone: whether no other test may use the server, as this one changes or ends it.
+        :returns: an agent before a server that is up.
+        """
         known: dict[str, tuple[str, ...]] = {"value": ("none",), "size": ("none",)}
-        bench = await self.bench(self.serve(*options), annotate={"echo": known, "big": known}, **more)
+        server = self.serve(*options) if alone else self.shared_server(*options)
+        bench = await self.bench(server, annotate={"echo": known, "big": known}, **more)
         await bench.proxy.gate.settled(60)
         return await bench.agent()
 
@@ -63,7 +90,7 @@ class RealTests(Base):
             self.assertEqual(self.top.records("call")[0]["arguments"], {"value": "é ☃ x"})
             listed = (await agent.request("tools/list"))["result"]["tools"]
             self.assertIn("far__echo", [tool["name"] for tool in listed])
-            self.assertIsNone(self.server.poll())
+            self.assertEqual(text(await agent.call("far__echo", {"value": "still there"})), "still there")
 
     async def test_headers_reach_it_and_no_log(self) -> None:
         agent = await self.far()
@@ -102,7 +129,7 @@ class RealTests(Base):
 
     async def test_changed_lists_are_heard_of(self) -> None:
         for options in ((), ("--handshake",)):
-            agent = await self.far(*options)
+            agent = await self.far(*options, alone=True)
             await agent.call("far__change")
             await agent.expect(lambda m: m.get("method") == "notifications/tools/list_changed")
             listed = (await agent.request("tools/list"))["result"]["tools"]
@@ -113,7 +140,7 @@ class RealTests(Base):
         self.assertEqual(len(text(await agent.call("far__big", {"size": 5 * 1024 * 1024}))), 5 * 1024 * 1024)
 
     async def test_a_crash_is_told_and_mended(self) -> None:
-        agent = await self.far()
+        agent = await self.far(alone=True)
         self.assertEqual(code(await agent.call("far__crash")), "backend-failed")
         self.server.wait()
         self.listener.close()
