@@ -46,6 +46,8 @@ _MILLISECONDS = ("timeoutms", "tooltimeoutms", "timeoutmillis")
 _SECONDS = ("timeoutsec", "timeoutsecs", "timeoutseconds", "tooltimeoutsec")
 """Fields whose number is one of seconds however great it is."""
 
+_TRUTHS = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
+
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 _OF_SANDBOX = ("read", "write", "network")
@@ -169,11 +171,16 @@ def translated(entry: Mapping[str, Any], own: Collection[str]) -> tuple[dict[str
     """
     given: dict[str, list[tuple[str, Any]]] = {}
     ignored: dict[str, list[str]] = {}
+    transport = entry.get("transport")
+    if isinstance(transport, dict):  # says what the entry does not
+        entry = {**transport, **{name: value for name, value in entry.items() if name != "transport"}}
     for name, value in entry.items():
         if value is None:
             continue
         ours, value = _own(name, value, own)
-        if ours is None:
+        if ours == "timeout" and not (_is_number(value) and value > 0):
+            ignored.setdefault("it is no number above 0", []).append(name)
+        elif ours is None:
             ignored.setdefault(_reason(name, own), []).append(name)
         else:
             given.setdefault(ours, []).append((name, value))
@@ -194,8 +201,10 @@ def _own(name: str, value: Any, own: Collection[str]) -> tuple[str | None, Any]:
     ours = name if name in own else _RENAMED.get(plain)
     if isinstance(value, str) and (ours == "timeout" or plain in _MILLISECONDS) and _NUMBER.fullmatch(value):
         value = float(value)
-    if plain in ("enabled", "isactive", "active"):
-        return "disabled", not value if isinstance(value, bool) else value
+    if ours == "disabled" or plain in ("enabled", "isactive", "active"):
+        # What cannot be read is refused later, so that the server is not started.
+        truth = _TRUTHS.get(str(value).casefold())
+        return "disabled", value if truth is None else truth is (ours == "disabled")
     if plain in _MILLISECONDS or (
         ours == "timeout" and plain not in _SECONDS and _is_number(value) and value > MOST_SECONDS
     ):

@@ -109,3 +109,20 @@ class TranslationTests(SynchronousTestCase):
         for name in ("timeoutSeconds", "timeout_sec"):
             for seconds in (30, 7200):
                 self.assertEqual(translated({"url": "x", name: seconds}, OWN)[0]["timeout"], seconds, name)
+
+    def test_truth_values_are_read_as_texts_and_numbers(self) -> None:
+        for value, truth in ((True, True), ("true", True), ("True", True), (1, True), ("off", False), (0, False)):
+            self.assertEqual(translated({"disabled": value}, OWN)[0]["disabled"], truth, value)
+            self.assertEqual(translated({"enabled": value}, OWN)[0]["disabled"], not truth, value)
+
+    def test_unreadable_truth_value_is_left_for_the_refusal(self) -> None:
+        for name in ("disabled", "enabled"):
+            self.assertEqual(translated({name: "perhaps"}, OWN)[0]["disabled"], "perhaps")
+
+    def test_timeout_that_is_none_is_passed_over(self) -> None:
+        for value in (-1, 0, {}, "soon", True):
+            self.assertEqual(translated({"timeout": value}, OWN), ({}, {"it is no number above 0": ["timeout"]}), value)
+
+    def test_transport_with_fields_is_read(self) -> None:
+        entry = {"transport": {"type": "streamable-http", "url": "https://a.example/mcp"}}
+        self.assertEqual(translated(entry, (*OWN, "type"))[0], {"type": "http", "url": "https://a.example/mcp"})
