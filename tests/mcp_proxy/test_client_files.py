@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -120,7 +121,8 @@ class TranslationTests(SynchronousTestCase):
             self.assertEqual(translated({name: "perhaps"}, OWN)[0]["disabled"], "perhaps")
 
     def test_timeout_that_is_none_is_passed_over(self) -> None:
-        for value in (-1, 0, {}, "soon", True):
+        values: tuple[Any, ...] = (-1, 0, {}, "soon", True)
+        for value in values:
             self.assertEqual(translated({"timeout": value}, OWN), ({}, {"it is no number above 0": ["timeout"]}), value)
 
     def test_transport_with_fields_is_read(self) -> None:
