@@ -189,5 +189,5 @@ class PlaceTests(SynchronousTestCase):
             self.assertIn('mcpServers: is missing: the servers stand in {"mcpServers"', self.refused(**content))
 
     def test_mistakes_are_placed_in_the_table_of_the_client(self) -> None:
-        self.assertIn("f.json:1: servers.a.args: must be a list, not text", self.refused(servers={"a": {"args": "x"}}))
+        self.assertIn("f.json:1: servers.a.args: must be a list, not", self.refused(servers={"a": {"args": {"y": 1}}}))
         self.assertIn("f.json:1: servers.a.sandbx: ", self.refused(servers={"a": {"sandbx": "none"}}))
