@@ -189,7 +189,7 @@ def status(json_output: bool) -> None:
 
     from ironcurtain.fleet.task_files import TaskFiles
 
-    known, tasks = read_known(home()), TaskFiles(home()).all()
+    known, tasks = known_fleet(home()), TaskFiles(home()).all()
     if json_output:
         print_json({**msgspec.structs.asdict(known), "tasks": tasks})
         return
@@ -250,21 +250,19 @@ def _row(known: KnownMember) -> tuple[str, ...]:
     )
 
 
-def read_known(where: Home) -> Known:
+def known_fleet(where: Home) -> Known:
     """
     :returns: what the daemon of a home knows.
     :raises UsageError: it is no member, or does not run.
     """
-    import msgspec
+    from ironcurtain.fleet.lacking import read_known
 
-    from ironcurtain.fleet.members import Known
-
-    try:
-        return msgspec.json.decode(where.fleet_members.read_bytes(), type=Known)
-    except FileNotFoundError:
+    known = read_known(where)
+    if known is None:
         raise UsageError(
             "no daemon runs here as a member of a fleet: ironcurtain fleet init (or join), then twistd ironcurtain"
-        ) from None
+        )
+    return known
 
 
 def say_what_lists_lack(where: Home) -> None:

@@ -1,4 +1,4 @@
-"""What lists of a fleet lack now: the sessions of machines that are not reached."""
+"""What the daemon of a home knows of its fleet, and what lists lack now: sessions of machines that are not reached."""
 
 from __future__ import annotations
 
@@ -13,10 +13,16 @@ from ironcurtain.text.display import one_line
 
 def lists_lack(home: Home) -> list[str]:
     """:returns: the sentences of :func:`lacking`, as far as the daemon of a home knows; none if it is no member."""
+    known = read_known(home)
+    return [] if known is None else lacking(known)
+
+
+def read_known(home: Home) -> Known | None:
+    """:returns: what the daemon of a home knows of its fleet; ``None`` if it is no member, or does not run."""
     try:
-        return lacking(msgspec.json.decode(home.fleet_members.read_bytes(), type=Known))
+        return msgspec.json.decode(home.fleet_members.read_bytes(), type=Known)
     except FileNotFoundError:
-        return []
+        return None
 
 
 def lacking(known: Known) -> list[str]:
