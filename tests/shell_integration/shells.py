@@ -17,6 +17,7 @@ import pyte
 
 from ironcurtain.shell_integration.marks import InstructionTyped, Mark, MarkReader
 from ironcurtain.shell_integration.preparation import prepare
+from tests import fish
 from tests.programs import program
 
 NONCE = "5e8f77"
@@ -60,7 +61,7 @@ class InteractiveShell:
         self.output = b""
         self._reader = MarkReader(NONCE)
         self._seen = 0
-        environ = {**own, **environ}
+        environ = {**own, **fish.NEW_HOME, **environ}
         if wrapped:
             prepared = prepare(argv[0], argv[1:], environ, NONCE, VARIABLES)
             argv, environ = prepared.argv, prepared.environ

@@ -9,6 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.shell_integration.marks import CommandBegan, CommandEnded, Mark, MarkReader
 from ironcurtain.shell_integration.typed_marks import end_mark, with_marks
+from tests import fish
 from tests.programs import program
 
 NONCE = "77a0"
@@ -22,7 +23,7 @@ def run(shell: str, line: str) -> list[bytes | Mark]:
         done = subprocess.run(
             [program("script"), "--quiet", "--command", f"exec {shell}", "/dev/null"],
             input=f" stty -echo\n{line}\nexit\n".encode(),
-            env={"PATH": "/usr/bin:/bin", "TERM": "dumb", "SHELL": "/bin/sh", "HOME": home},
+            env={"PATH": "/usr/bin:/bin", "TERM": "dumb", "SHELL": "/bin/sh", "HOME": home, **fish.NEW_HOME},
             capture_output=True,
             timeout=60,
         )
