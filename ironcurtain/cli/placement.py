@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ironcurtain.cli.output import print_lines
@@ -37,7 +38,7 @@ async def started_on(
 
     daemon = daemon_of(reactor, home, host)
     try:
-        info = await started_by(daemon, request, notices)
+        info = await started_by(partial(daemon.start, request), notices)
     except RemoteError as e:
         raise RemoteError(e.code, f"{host} refuses: {e}", e.exit_status) from None
     if info is None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from twisted.internet.defer import Deferred
@@ -34,6 +35,7 @@ from ironcurtain.text.display import one_line, paragraphs
 if TYPE_CHECKING:
     from ironcurtain.assembly import Application
     from ironcurtain.control.client import ControlClient
+    from ironcurtain.control.early import EarlyStart
     from ironcurtain.session.session import Session
 
 READING_SECONDS = 0.5
@@ -48,6 +50,7 @@ class Play:
     :param answer: the answer to every escalation; ``None``: the person answers.
     :param json_output: print the answer to a task as JSON, with its usage and the session.
     :param host: in whose daemon it runs; empty: this host's, or this process.
+    :param early: the session, if the daemon was asked for it, which holds it for this process.
     """
 
     log = Logger()
@@ -60,8 +63,9 @@ class Play:
         answer: bool | None = None,
         json_output: bool = False,
         host: str = "",
+        early: EarlyStart | None = None,
     ) -> None:
-        self._json_output, self._host = json_output, host
+        self._json_output, self._host, self._early = json_output, host, early
         self._home, self._request, self._environ, self._answer = home, request, environ, answer
         self._front: FrontEnd | None = None
         self._detached = False
@@ -75,17 +79,19 @@ class Play:
 
     async def _main(self, reactor: Any) -> int:
         if self._host:
-            return await self._in_daemon(reactor, *await started_on(reactor, self._home, self._host, self._request))
-        if self._environ is None and self._home.daemon_socket.exists():
+            daemon, info = await started_on(reactor, self._home, self._host, self._request)
+            return await self._in_daemon(reactor, daemon, info, await daemon.hold(info.number))
+        if self._early is not None and (started := await started_by(partial(self._early.started, reactor))) is not None:
             from ironcurtain.control.client import ControlClient  # slow to import, and usually there is no daemon
 
             daemon = ControlClient(reactor, str(self._home.daemon_socket))
-            if (info := await started_by(daemon, self._request)) is not None:
-                return await self._in_daemon(reactor, daemon, info)
+            return await self._in_daemon(reactor, daemon, started, self._early.leave)
         return await self._alone(reactor)
 
-    async def _in_daemon(self, reactor: Any, daemon: ControlClient, info: SessionInfo) -> int:
-        release, goes_on = await daemon.hold(info.number), False
+    async def _in_daemon(
+        self, reactor: Any, daemon: ControlClient, info: SessionInfo, release: Callable[[], None]
+    ) -> int:
+        goes_on = False
         try:
             status = await self._talk(reactor, daemon, info)
             if self._detached:

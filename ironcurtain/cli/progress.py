@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TextIO
 
 from ironcurtain.errors import Unavailable
-from ironcurtain.operations.api import SessionApi
+from ironcurtain.operations.api import OnEvent
 from ironcurtain.session.events import Notice, Progress, Stamped
-from ironcurtain.session.model import SessionInfo, SessionRequest
+from ironcurtain.session.model import SessionInfo
 from ironcurtain.text.display import one_line, shorten
 
 if TYPE_CHECKING:
@@ -71,16 +71,17 @@ class ProgressDisplay:
         self._stream.flush()
 
 
-async def started_by(daemon: SessionApi, request: SessionRequest, notices: bool = False) -> SessionInfo | None:
+async def started_by(start: Callable[[OnEvent], Awaitable[SessionInfo]], notices: bool = False) -> SessionInfo | None:
     """
-    Start a session in the daemon, and show its progress.
+    Start a session in a daemon, and show its progress.
 
+    :param start: starts it.
     :param notices: as for :class:`ProgressDisplay`.
     :returns: the session; ``None`` if the socket belongs to a daemon that was killed.
     """
     progress = ProgressDisplay(sys.stderr, notices)
     try:
-        return await daemon.start(request, progress.heard)
+        return await start(progress.heard)
     except Unavailable:
         if progress.heard_any:
             raise

@@ -6,9 +6,9 @@ import os
 import signal
 import sys
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from msgspec.structs import replace
 from twisted.internet.defer import Deferred
 
 from ironcurtain.cli.output import print_lines
@@ -25,11 +25,12 @@ from ironcurtain.services.lifecycle import to_its_end
 from ironcurtain.session.model import SessionInfo, SessionRequest, State
 from ironcurtain.terminal.keys import QUIT
 from ironcurtain.terminal.model import Mode
-from ironcurtain.terminal.raw import RawMode, have_terminal
+from ironcurtain.terminal.raw import have_terminal
 from ironcurtain.terminal.viewing import Viewing
 
 if TYPE_CHECKING:
     from ironcurtain.assembly import Application
+    from ironcurtain.control.early import EarlyStart
     from ironcurtain.session.session import Session
 
 KEYS = "Ctrl-\\ ends it; Ctrl-] and then d leaves it"
@@ -40,10 +41,11 @@ class Screen:
     One session at this terminal.
 
     :param host: in whose daemon it runs; empty: this host's, or this process.
+    :param early: the session, if the daemon was asked for it.
     """
 
-    def __init__(self, home: Home, request: SessionRequest, host: str = "") -> None:
-        self._home, self._request, self._host = home, request, host
+    def __init__(self, home: Home, request: SessionRequest, host: str = "", early: EarlyStart | None = None) -> None:
+        self._home, self._request, self._host, self._early = home, request, host, early
 
     def run(self) -> int:
         """
@@ -53,14 +55,13 @@ class Screen:
         return run(self._main)
 
     async def _main(self, reactor: Any) -> int:
-        self._request = replace(self._request, terminal=RawMode().size())
         if self._host:
             started = await started_on(reactor, self._home, self._host, self._request, notices=True)
             return await self._in_daemon(reactor, *started)
-        if self._home.daemon_socket.exists():
-            daemon = ControlClient(reactor, str(self._home.daemon_socket))
-            if (info := await started_by(daemon, self._request, notices=True)) is not None:
-                return await self._in_daemon(reactor, daemon, info)
+        if self._early is not None:
+            info = await started_by(partial(self._early.started, reactor), notices=True)
+            if info is not None:
+                return await self._in_daemon(reactor, ControlClient(reactor, str(self._home.daemon_socket)), info)
         return await self._alone(reactor)
 
     async def _in_daemon(self, reactor: Any, daemon: ControlClient, info: SessionInfo) -> int:

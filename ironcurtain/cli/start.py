@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from ironcurtain.agents.names import OWN_AGENTS
 from ironcurtain.cli.backends import BackendOption
 from ironcurtain.cli.completion import agents, all_sessions
 from ironcurtain.cli.output import home, print_lines, print_table, settings
@@ -154,7 +155,7 @@ def start(
         check_host(host, [workspace, policy], backend, resuming=resume is not None)
     place = absolute_path(workspace) if workspace is not None else None
     if resume is None:
-        session, default = "", settings(where).settings.default_agent
+        session, default = "", "" if agent else settings(where).settings.default_agent
         chosen, why = choose_agent(agent, default, pty) if host is None else choose_there(host, agent, pty)
     else:
         session, chosen, why = to_resume(resume, agent)
@@ -181,14 +182,24 @@ def start(
 
         give(where, chosen, Body(task=task or "", options=options, restart=restart), labels, "")
         return
-    request = SessionRequest(chosen, task or "", place, options, resume=session, typed=typed)
+    size = None
+    if pty:
+        from ironcurtain.terminal.raw import RawMode
+
+        size = RawMode().size()
+    request = SessionRequest(chosen, task or "", place, options, resume=session, typed=typed, terminal=size)
+    early = None
+    if not host:
+        from ironcurtain.control.early import asked_early
+
+        early = asked_early(where, request, hold=not pty)
     if pty:
         from ironcurtain.cli.screen import Screen
 
-        raise SystemExit(Screen(where, request, host or "").run())
+        raise SystemExit(Screen(where, request, host or "", early).run())
     from ironcurtain.cli.play import Play
 
-    raise SystemExit(Play(where, request, json_output=json_output, host=host or "").run())
+    raise SystemExit(Play(where, request, json_output=json_output, host=host or "", early=early).run())
 
 
 def check_task(task: str | None, pty: bool, stdin: bool | None, json_output: bool) -> None:
@@ -368,7 +379,7 @@ def choose_agent(asked: str | None, default: str, pty: bool = False) -> tuple[st
     """
     usual = (WITH_SCREEN, "the default with --pty") if pty else (BUILT_IN, "the default")
     agent, why = (asked, "--agent") if asked else (default, "default_agent") if default else usual
-    if agent == BUILT_IN:
+    if agent == BUILT_IN or agent in OWN_AGENTS:
         return agent, why
     from ironcurtain.agents.registry import installed
 

@@ -25,6 +25,7 @@ from zope.interface import implementer
 from ironcurtain.control import wire
 from ironcurtain.control.calls import ANSWER_LIMIT, KILLED, ControlCalls, session_path
 from ironcurtain.control.host_numbers import seconds_ahead
+from ironcurtain.control.starting import StartReader
 from ironcurtain.errors import ProtocolViolation, Unavailable
 from ironcurtain.http.connections import QuietConnectionPool
 from ironcurtain.http.sse import EventParser
@@ -63,13 +64,7 @@ class ControlClient(ControlCalls):
         :param on_event: called with its events until it is ready.
         :param attended: whether its escalations wait for a person; else they are denied at once.
         """
-        workspace = str(request.workspace) if request.workspace is not None else ""
-        options = dict(request.options)
-        body = wire.StartBody(
-            *(request.kind, request.task, workspace, options, request.resume, request.terminal, request.typed),
-            *(request.budget, attended),
-        )
-        response = await self._request("POST", "/v1/sessions?follow=1", body)
+        response = await self._request("POST", "/v1/sessions?follow=1", wire.start_body(request, attended))
         if response.code != 200:
             raise wire.read_error(await _whole(response, ANSWER_LIMIT))
         reader = _Starting(lambda stamped: on_event(self._from_host(stamped)))
@@ -180,17 +175,18 @@ class _Starting(Protocol):
     """
 
     def __init__(self, on_event: OnEvent) -> None:
-        self._on_event, self._parser = on_event, EventParser()
+        self._on_event, self._reader = on_event, StartReader()
         self.outcome: Deferred[SessionInfo] = Deferred(lambda _: self._leave())
 
     def dataReceived(self, data: bytes) -> None:
-        for event in self._parser.feed(data):
-            if event.name == "started":
-                self.outcome.callback(msgspec.json.decode(event.data, type=SessionInfo))
-            elif event.name == "failed":
-                self.outcome.errback(wire.read_error(event.data.encode()))
-            else:
-                self._on_event(msgspec.json.decode(event.data, type=Stamped))
+        try:
+            for heard in self._reader.feed(data):
+                if isinstance(heard, SessionInfo):
+                    self.outcome.callback(heard)
+                else:
+                    self._on_event(heard)
+        except wire.RemoteError as e:
+            self.outcome.errback(e)
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
         if not self.outcome.called:

@@ -70,6 +70,8 @@ class ControlResource(Resource):
             return
         if isinstance(answer, EventStream):
             answer.begin(request)
+        elif answer is NOT_DONE_YET:
+            return
         elif not gone:
             _finish(request, 200, msgspec.json.encode(answer))
         elif isinstance(answer, SessionInfo) and request.method == b"POST":
@@ -152,7 +154,7 @@ async def _start(operations: Operations, who: Principal, request: Request) -> ob
         by=who.name if who != owner() else "",
         budget=body.budget,
     )
-    follows, streams = bool(_number(request, b"follow")), list[EventStream]()
+    follows, holds, streams = bool(_number(request, b"follow")), bool(_number(request, b"hold")), list[EventStream]()
 
     def made(session: Session) -> None:
         if follows:
@@ -168,9 +170,13 @@ async def _start(operations: Operations, who: Principal, request: Request) -> ob
             raise
         streams[0].end("failed", wire.error_body(e))
         return None
-    if streams:
-        streams[0].end("started", msgspec.json.encode(info))
-    return info
+    if not streams:
+        return info
+    holds = holds and request.channel is not None  # else the client is gone
+    if holds:
+        _hold(operations, who, request, info.id)
+    streams[0].end("started", msgspec.json.encode(info), stay=holds)
+    return NOT_DONE_YET if holds else info
 
 
 async def _session(operations: Operations, who: Principal, request: Request, name: str) -> object:
@@ -219,9 +225,13 @@ async def _history(operations: Operations, who: Principal, request: Request, nam
 async def _events(operations: Operations, who: Principal, request: Request, name: str) -> object:
     operations.session(who, name)
     if _number(request, b"hold"):
-        operations.hold(who, name)
-        request.notifyFinish().addErrback(lambda _: Deferred.fromCoroutine(_end_hold(operations, who, name, held=True)))
+        _hold(operations, who, request, name)
     return EventStream(operations, who, name, _number(request, b"after"))
+
+
+def _hold(operations: Operations, who: Principal, request: Request, name: str) -> None:
+    operations.hold(who, name)
+    request.notifyFinish().addErrback(lambda _: Deferred.fromCoroutine(_end_hold(operations, who, name, held=True)))
 
 
 async def _end_hold(operations: Operations, who: Principal, name: str, held: bool = False) -> None:

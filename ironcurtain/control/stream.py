@@ -47,14 +47,19 @@ class EventStream:
         self._unwatch = self._watch()
         self._more()
 
-    def end(self, name: str, body: bytes) -> None:
-        """Send a final event that is not the session's, and end the response."""
+    def end(self, name: str, body: bytes, stay: bool = False) -> None:
+        """
+        Send a final event that is not the session's, and end the response.
+
+        :param stay: leave the connection open until the client goes.
+        """
         request, self._request = self._request, None
         if request is not None:
             self._unwatch()
             request.write(b"event: %b\ndata: %b\n\n" % (name.encode(), body))
             request.unregisterProducer()
-            request.finish()
+            if not stay:
+                request.finish()
 
     def pauseProducing(self) -> None:
         """The reader is slow."""

@@ -25,6 +25,8 @@ from ironcurtain.text.display import shorten
 if TYPE_CHECKING:
     from twisted.web.server import Request
 
+    from ironcurtain.session.model import SessionRequest
+
 BODY_LIMIT = 8 * 1024 * 1024
 """Maximum size in bytes of a request's body (far more than a prompt that a person pastes)."""
 
@@ -56,6 +58,21 @@ class StartBody(msgspec.Struct, forbid_unknown_fields=True):
     typed: str = ""
     budget: Budget | None = None
     attended: bool = True
+
+
+def start_body(request: SessionRequest, attended: bool = True) -> StartBody:
+    """:returns: what asks for a session; its escalations are denied at once if it is not ``attended``."""
+    return StartBody(
+        request.kind,
+        request.task,
+        str(request.workspace) if request.workspace is not None else "",
+        dict(request.options),
+        request.resume,
+        request.terminal,
+        request.typed,
+        request.budget,
+        attended,
+    )
 
 
 class AttachBody(msgspec.Struct, forbid_unknown_fields=True):

@@ -10,6 +10,7 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.agents.codex import Codex
+from ironcurtain.agents.names import OWN_AGENTS
 from ironcurtain.agents.registry import BUILT_IN, GROUP, AgentRegistry, installed
 from ironcurtain.container.image_choices import FOLDERS
 from ironcurtain.errors import ConfigurationError, UsageError
@@ -34,7 +35,8 @@ class BuiltInTests(SynchronousTestCase):
     """Those that come with IronCurtain."""
 
     def test_all_five(self) -> None:
-        self.assertEqual(AgentRegistry().names, ["claude-code", "codex", "gemini", "goose", "opencode"])
+        self.assertEqual(AgentRegistry().names, list(OWN_AGENTS))
+        self.assertEqual(len(OWN_AGENTS), 5)
         self.assertLessEqual(set(AgentRegistry().names), set(installed().names))
 
     def test_each_has_an_image_and_providers_that_there_are(self) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import socket
+from collections.abc import Callable, Coroutine
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 from twisted.internet import reactor
 from twisted.internet.defer import CancelledError, Deferred
@@ -14,9 +17,11 @@ from twisted.internet.task import deferLater
 from twisted.trial.unittest import TestCase
 
 from ironcurtain.control.client import ControlClient
+from ironcurtain.control.early import EarlyStart, asked_early
 from ironcurtain.control.listening import listen
 from ironcurtain.control.wire import RemoteError
 from ironcurtain.errors import Unavailable, UsageError
+from ironcurtain.home.layout import Home
 from ironcurtain.operations.operations import Operations
 from ironcurtain.session import events
 from ironcurtain.session.events import Stamped
@@ -44,9 +49,13 @@ class StartTests(TestCase):
         if stopped is not None:
             await stopped
 
+    def start(self, wanted: SessionRequest) -> Coroutine[Any, Any, SessionInfo]:
+        """:returns: asks for a session, and keeps what is heard until it has started."""
+        return self.client.start(wanted, self.heard.append)
+
     async def started(self) -> Deferred[SessionInfo]:
         """:returns: the start of a session, whose agent takes long."""
-        starting = Deferred.fromCoroutine(self.client.start(request(task="look"), self.heard.append))
+        starting = Deferred.fromCoroutine(self.start(request(task="look")))
         await self.until(lambda: self.world.agents)
         return starting
 
@@ -121,7 +130,7 @@ class StartTests(TestCase):
     async def failure(self, wanted: SessionRequest) -> Exception:
         """:returns: the error with which a start ends."""
         try:
-            await self.client.start(wanted, self.heard.append)
+            await self.start(wanted)
         except Exception as e:
             return e
         raise AssertionError("it started")
@@ -136,6 +145,48 @@ class StartTests(TestCase):
         _, _, stream = connection.data.partition(b"\r\n\r\n")
         self.assertIn(b"\nevent: started\ndata: {", stream)
         self.assertTrue(stream.endswith(b"}\n\n"))
+
+
+class EarlyStartTests(StartTests):
+    """The same, asked for before there is a reactor."""
+
+    def start(self, wanted: SessionRequest) -> Coroutine[Any, Any, SessionInfo]:
+        return EarlyStart(str(self.path), wanted, hold=False).started(reactor, self.heard.append)
+
+    async def held(self) -> EarlyStart:
+        """:returns: a session that has started, and is held."""
+        self.pause.callback(None)
+        early = EarlyStart(str(self.path), request(), hold=True)
+        self.addCleanup(early.leave)
+        await early.started(reactor, self.heard.append)
+        return early
+
+    async def test_one_that_is_held_ends_with_who_asked(self) -> None:
+        early = await self.held()
+        [session] = self.world.manager.all()
+        self.assertEqual(session.state, "ready")
+        early.leave()
+        await session.ended()
+
+    async def test_one_that_is_released_goes_on(self) -> None:
+        early = await self.held()
+        await self.client.release(1)
+        early.leave()
+        self.assertEqual((await self.client.stop(1, held=True)).state, "ready")
+        self.assertEqual((await self.client.send(1, "hello")).text, "you said hello")
+
+    async def test_one_that_is_not_held_goes_on(self) -> None:
+        self.pause.callback(None)
+        await EarlyStart(str(self.path), request(), hold=False).started(reactor, self.heard.append)
+        self.assertEqual((await self.client.session(1)).state, "ready")
+
+    async def test_nobody_asked(self) -> None:
+        home = Home(scratch(self), Path("/nowhere"))
+        self.assertIsNone(asked_early(home, request(), hold=True))
+        home.daemon_socket.parent.mkdir(parents=True)
+        with socket.socket(socket.AF_UNIX) as killed:
+            killed.bind(str(home.daemon_socket))
+        self.assertIsNone(asked_early(home, request(), hold=True))
 
 
 class Dies(Protocol):
@@ -153,9 +204,7 @@ class DeathTests(TestCase):
         path = str(scratch(self) / "control.sock")
         port = await UNIXServerEndpoint(reactor, path).listen(Factory.forProtocol(Dies))
         self.addCleanup(port.stopListening)
-        try:
-            await ControlClient(reactor, path).start(request())
-        except Unavailable as e:
-            self.assertIn("does not answer", str(e))
-        else:
-            self.fail("it started")
+        later: Deferred[object] = Deferred.fromCoroutine(ControlClient(reactor, path).start(request()))
+        self.assertIn("does not answer", str(await self.assertFailure(later, Unavailable)))
+        early = EarlyStart(path, request(), hold=True).started(reactor, lambda stamped: None)
+        self.assertIn("is gone", str(await self.assertFailure(Deferred.fromCoroutine(early), Unavailable)))
