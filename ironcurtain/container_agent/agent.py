@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
-from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.defer import CancelledError, Deferred, succeed
 from twisted.internet.defer import TimeoutError as Late
 from twisted.internet.task import LoopingCall
+from twisted.python.failure import Failure
 
 from ironcurtain.agents.adapter import Adapter, Facts
 from ironcurtain.agents.outcome import CUT, TurnFailed, failure
@@ -42,6 +43,8 @@ BUDGET_SECONDS = 1.0
 INTERRUPT_SECONDS = 5.0
 """Seconds that a program has to end its turn when it is asked (real ones need milliseconds), before it is ended."""
 
+T = TypeVar("T")
+
 
 class Making(msgspec.Struct, frozen=True):
     """
@@ -60,10 +63,11 @@ class Making(msgspec.Struct, frozen=True):
 
 
 class _Started(msgspec.Struct, frozen=True):
-    """A program, and the command line with which it was started."""
+    """A program, the command line with which it was started, and the messages that it has."""
 
     program: AgentProgram
     command: tuple[str, ...]
+    handed: HandedOver
 
 
 class ContainerAgent:
@@ -90,9 +94,9 @@ class ContainerAgent:
         self._conversation = Conversation(core, adapter, facts, making.place, making.orient, answered, notice)
         self._sandboxes = SandboxLife(core, making.container, self._died)
         self._setup = ProjectSetup(core, making.commands)
+        self._preparing: Deferred[None] = succeed(None)
         self._running: Deferred[TurnOver] | None = None
         self._started: _Started | None = None
-        self._handed = HandedOver()
         self._reporting = Reporting(core)
         self._abort: IronCurtainError | None = None
         proxies.on_exhausted = self.interrupt
@@ -112,6 +116,10 @@ class ContainerAgent:
         self._conversation.environment()  # raise now what would otherwise fail the first message
         await self._sandboxes.open()
 
+    def prepare(self) -> None:
+        """See :class:`~ironcurtain.session.parts.PreparingAgent`. What fails, fails again with the message."""
+        self._preparing = Deferred.fromCoroutine(self._prepare()).addErrback(self._unprepared)
+
     async def respond(self, message: str) -> Reply:
         """
         Run the program for a message.
@@ -127,14 +135,10 @@ class ContainerAgent:
         self._traffic.begin()
         if self._proxies.dead:
             raise SessionError("MESSAGE_FAILED", self._proxies.dead)
-        container = await self._sandboxes.roomy()
-        try:
-            await self._setup.run(container)
-        except (ContainerDied, EngineUnavailable) as e:
-            raise self._lost(e) from None
-        await conversation.orient()
+        await _followed(self._preparing)
+        container = await self._ready_sandbox()
         started = await self._program_in(container)
-        said = self._handed.begin(message, conversation.notice if command is None else "")
+        said = started.handed.begin(message, conversation.notice if command is None else "")
         over = await self._run(container, started, said)
         if over.failed is not None:
             raise self._failure(over, started.program)
@@ -149,11 +153,12 @@ class ContainerAgent:
             return False
         if not self._started.program.join(message):
             return False
-        self._handed.add(message, taken)
+        self._started.handed.add(message, taken)
         return True
 
     async def stop(self) -> None:
         """End and remove the container."""
+        self._preparing.cancel()
         await self._sandboxes.stop()
 
     def usage(self) -> Usage:
@@ -165,6 +170,25 @@ class ContainerAgent:
         if self._running is not None and self._abort is None:
             self._abort = why
             self._running.cancel()
+
+    async def _prepare(self) -> None:
+        container = await self._ready_sandbox()
+        if self._adapter.dialogue(self._conversation.facts).resident:
+            await self._program_in(container)
+
+    def _unprepared(self, failure: Failure) -> None:
+        failure.trap(IronCurtainError, CancelledError)
+        self._core.log_line(self._adapter.id, f"it could not be started before the first message: {failure.value}")
+
+    async def _ready_sandbox(self) -> AgentSandbox:
+        """:returns: one in which the agent's programs can start, and find what they need."""
+        container = await self._sandboxes.roomy()
+        try:
+            await self._setup.run(container)
+        except (ContainerDied, EngineUnavailable) as e:
+            raise self._lost(e) from None
+        await self._conversation.orient()
+        return container
 
     async def _clear(self) -> Reply:
         await self._end_program()
@@ -189,8 +213,7 @@ class ContainerAgent:
         if self._started is None or not self._started.program.running:
             dialogue = self._adapter.dialogue(self._conversation.facts)
             program = AgentProgram(dialogue, self._reported, self._error_line, self._clock)
-            self._handed.clear()
-            started = self._started = _Started(program, self._conversation.command)
+            started = self._started = _Started(program, self._conversation.command, HandedOver())
             try:
                 await program.start(container, started.command, self._conversation.environment())
             except (ContainerDied, EngineUnavailable) as e:
@@ -282,7 +305,8 @@ class ContainerAgent:
         if isinstance(report, Named):
             self._conversation.name = report.conversation
         elif isinstance(report, Taken):
-            self._handed.take(report.message)
+            if self._started is not None:
+                self._started.handed.take(report.message)
         else:
             self._reporting.take(report)
 
@@ -308,10 +332,10 @@ class ContainerAgent:
         self.interrupt(_without_container(why))
 
 
-def _followed(turn: Deferred[TurnOver]) -> Deferred[TurnOver]:
-    """:returns: fires with the turn's end. Cancelling it leaves the turn alone, whose end interests nobody then."""
-    waiting: Deferred[TurnOver] = Deferred()
-    turn.addBoth(lambda over: None if waiting.called else waiting.callback(over))
+def _followed(work: Deferred[T]) -> Deferred[T]:
+    """:returns: fires with the work's end. Cancelling it leaves the work alone, whose end interests nobody then."""
+    waiting: Deferred[T] = Deferred()
+    work.addBoth(lambda over: None if waiting.called else waiting.callback(over))
     return waiting
 
 

@@ -34,7 +34,3 @@ class HandedOver:
         rest = [handed for handed in self._messages if handed[0] != message]
         is_known, self._messages = len(rest) < len(self._messages), rest
         return message if is_known or not notice else f"{notice}\n\n{message}"
-
-    def clear(self) -> None:
-        """Another program begins, which has no message yet."""
-        self._messages.clear()

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import msgspec
 from msgspec.structs import replace
@@ -169,6 +169,14 @@ class SessionAgent(Protocol):
 
     def usage(self) -> Usage:
         """:returns: the usage of the current or last message so far."""
+
+
+@runtime_checkable
+class PreparingAgent(Protocol):
+    """An agent that can do something for its first message before there is one."""
+
+    def prepare(self) -> None:
+        """Begin to: the session is ready, and its workspace may be changed."""
 
 
 class SessionPart(Protocol):

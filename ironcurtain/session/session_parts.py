@@ -16,7 +16,7 @@ from ironcurtain.services.lifecycle import Lifecycle, started
 from ironcurtain.session import events
 from ironcurtain.session.identity import Identity
 from ironcurtain.session.model import SessionInfo
-from ironcurtain.session.parts import Core, Project, Services, SessionAgent, SessionKind, Tools
+from ironcurtain.session.parts import Core, PreparingAgent, Project, Services, SessionAgent, SessionKind, Tools
 from ironcurtain.session.records import (
     Registration,
     close_audit,
@@ -102,6 +102,8 @@ class SessionParts:
         await self._start_agent(core, tools)
         if not has_terminal:
             await self._settle()
+            if isinstance(self.up.agent, PreparingAgent):
+                self.up.agent.prepare()
         listed = Registration(
             self._services.home, entry(self._session.info(), self._known.paths, self._services.control_socket)
         )

@@ -43,8 +43,3 @@ class HandedOverTests(SynchronousTestCase):
         self.handed.take("a")
         self.handed.take("a")
         self.assertEqual(self.taken, ["a", "a"])
-
-    def test_another_program_has_no_message(self) -> None:
-        self.add("more")
-        self.handed.clear()
-        self.assertEqual(self.handed.begin("more", "notice"), "notice\n\nmore")
