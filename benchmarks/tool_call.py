@@ -123,10 +123,10 @@ def serve(top: Path) -> None:
     from ironcurtain.mcp_proxy.servers_config import CommandServer
     from ironcurtain.network.dialling import Dialer
     from ironcurtain.network.gateway import WayOut
-    from ironcurtain.policy import Annotations, Policy, PolicyEngine
-    from ironcurtain.policy.annotations import ServerAnnotations, ToolAnnotation
+    from ironcurtain.policy.annotations import Annotations, ServerAnnotations, ToolAnnotation
+    from ironcurtain.policy.engine import PolicyEngine
     from ironcurtain.policy.pathmap import PathMap
-    from ironcurtain.policy.rules import Conditions, Rule
+    from ironcurtain.policy.rules import Conditions, Policy, Rule
     from ironcurtain.secrets.redaction import Redactor, Secret
 
     reactor: Any = the_reactor

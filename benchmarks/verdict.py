@@ -16,10 +16,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.sizes import parse
-from ironcurtain.policy import PolicyEngine, ToolCall
+from ironcurtain.policy.engine import PolicyEngine
 from ironcurtain.policy.loading import default_annotations, default_policy
 from ironcurtain.policy.pathmap import PathMap
 from ironcurtain.policy.protected import always_protected
+from ironcurtain.policy.verdict import ToolCall
 
 ONE_PATH: dict[str, object] = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
 MANY_PATHS: dict[str, object] = {

@@ -30,7 +30,7 @@ from ironcurtain.ssh.addresses import check_address
 
 if TYPE_CHECKING:
     from ironcurtain.mcp_proxy.servers_config import ServerConfig
-    from ironcurtain.policy import Policy
+    from ironcurtain.policy.rules import Policy
     from ironcurtain.session.tool_files import ToolFiles
 
 

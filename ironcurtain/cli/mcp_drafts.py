@@ -15,9 +15,9 @@ from ironcurtain.text.display import one_line
 from ironcurtain.text.quantities import counted
 
 if TYPE_CHECKING:
-    from ironcurtain.policy import Policy
     from ironcurtain.policy.drafts import Draft
     from ironcurtain.policy.roles import Role
+    from ironcurtain.policy.rules import Policy
 
 LINE_LIMIT = 400
 """Maximum number of characters shown of why a tool has no draft."""

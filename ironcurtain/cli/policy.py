@@ -46,8 +46,8 @@ def check(policy_file: Path | None, json_output: bool) -> None:
     """
     from ironcurtain.configuration import check_approval
     from ironcurtain.home.layout import person_home
-    from ironcurtain.policy import PolicyEngine
     from ironcurtain.policy.check import check as read_through
+    from ironcurtain.policy.engine import PolicyEngine
     from ironcurtain.policy.loading import default_annotations, default_policy, load_policy
     from ironcurtain.policy.pathmap import PathMap
     from ironcurtain.policy.paths import real_path
@@ -109,9 +109,9 @@ def explain(
     refuses is refused here, too.
     """
     from ironcurtain.home.layout import person_home
-    from ironcurtain.policy import ToolCall
     from ironcurtain.policy.explain import explain as explain_call
     from ironcurtain.policy.history import NO_HISTORY
+    from ironcurtain.policy.verdict import ToolCall
     from ironcurtain.process.accounts import session_account
     from ironcurtain.session.tools import protected_paths
     from ironcurtain.session.workspace import usable_workspace

@@ -17,8 +17,9 @@ from ironcurtain.cli.paths import UserPath
 from ironcurtain.cli.policy_engine import engine_for, policy_option, servers_option, tool_files
 
 if TYPE_CHECKING:
-    from ironcurtain.policy import Annotations, Policy, PolicyEngine
-    from ironcurtain.policy.rules import Rule
+    from ironcurtain.policy.annotations import Annotations
+    from ironcurtain.policy.engine import PolicyEngine
+    from ironcurtain.policy.rules import Policy, Rule
     from ironcurtain.policy_compiler.parts import Part, ServerTools
     from ironcurtain.session.tool_files import ToolFiles
 

@@ -12,8 +12,9 @@ from ironcurtain.cli.output import home, settings
 from ironcurtain.cli.paths import UserPath
 
 if TYPE_CHECKING:
-    from ironcurtain.policy import Policy, PolicyEngine
+    from ironcurtain.policy.engine import PolicyEngine
     from ironcurtain.policy.files import FileView
+    from ironcurtain.policy.rules import Policy
     from ironcurtain.process.accounts import Account
     from ironcurtain.session.tool_files import ToolFiles
 
@@ -57,7 +58,7 @@ def engine_for(
     :raises ConfigurationError: one of the files is wrong.
     """
     from ironcurtain.home.layout import person_home
-    from ironcurtain.policy import PolicyEngine
+    from ironcurtain.policy.engine import PolicyEngine
     from ironcurtain.policy.files import HOST_FILES
     from ironcurtain.policy.loading import default_annotations
     from ironcurtain.policy.pathmap import PathMap

@@ -10,7 +10,8 @@ from ironcurtain.cli.questions import chosen
 from ironcurtain.text.display import one_line, paragraphs
 
 if TYPE_CHECKING:
-    from ironcurtain.policy import Annotations, Policy
+    from ironcurtain.policy.annotations import Annotations
+    from ironcurtain.policy.rules import Policy
     from ironcurtain.policy_compiler.changes import RuleChange
     from ironcurtain.policy_compiler.parts import Part, ServerTools
 

@@ -15,8 +15,9 @@ from ironcurtain.cli.policy_engine import engine_for, policy_option, servers_opt
 
 if TYPE_CHECKING:
     from ironcurtain.home.session_paths import SessionPaths
-    from ironcurtain.policy import Policy, PolicyEngine
+    from ironcurtain.policy.engine import PolicyEngine
     from ironcurtain.policy.replay import ChangedCalls, ReplayReport, VerdictChange
+    from ironcurtain.policy.rules import Policy
     from ironcurtain.session.tool_files import ToolFiles
 
 EXAMPLE_SHOWN = 100

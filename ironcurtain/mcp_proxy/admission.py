@@ -27,8 +27,7 @@ from ironcurtain.mcp_proxy.catalogue import ToolDefinition
 from ironcurtain.mcp_proxy.overwriting import change
 from ironcurtain.mcp_proxy.reasons import reason_for
 from ironcurtain.mcp_proxy.refusals import CallRefused, undecided
-from ironcurtain.policy import Verdict
-from ironcurtain.policy.verdict import Automatic, Reversal
+from ironcurtain.policy.verdict import Automatic, Reversal, Verdict
 from ironcurtain.services.asyncio_bridge import soon
 
 REMINDER_SECONDS = 10.0

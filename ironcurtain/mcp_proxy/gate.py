@@ -34,7 +34,8 @@ from ironcurtain.mcp_proxy.hooks import Hooks
 from ironcurtain.mcp_proxy.memory import CallMemory, FileChanges, file_changes
 from ironcurtain.mcp_proxy.pins import WITHHELD, Reason
 from ironcurtain.mcp_proxy.refusals import BREAKER_RULE, WITHHELD_CODE, CallRefused, refuse_denied
-from ironcurtain.policy import Decision, PolicyEngine, ToolCall, Verdict
+from ironcurtain.policy.engine import PolicyEngine
+from ironcurtain.policy.verdict import Decision, ToolCall, Verdict
 
 REFUSED = -32001
 """JSON-RPC error code of refused requests other than tool calls (in the range reserved for servers)."""

@@ -12,7 +12,7 @@ from ironcurtain.mcp_proxy.admission import OpenCall
 from ironcurtain.mcp_proxy.catalogue import ToolDefinition
 from ironcurtain.mcp_proxy.hooks import Hooks, HookVerdict, ToolAction
 from ironcurtain.mcp_proxy.refusals import CallRefused
-from ironcurtain.policy import Decision, Verdict
+from ironcurtain.policy.verdict import Decision, Verdict
 
 DENIED_CODE = "denied-by-hook"
 """The stable code for an agent that does not get a result."""

@@ -6,8 +6,8 @@ import os
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ironcurtain.policy import Verdict
 from ironcurtain.policy.history import NO_HISTORY, CallHistory
+from ironcurtain.policy.verdict import Verdict
 
 
 class FileChanges(NamedTuple):

@@ -35,8 +35,9 @@ from ironcurtain.mcp_proxy.standing_answers import SharedQuestion, Standing, rul
 from ironcurtain.network.held import HeldConnections
 from ironcurtain.network.judge import AccountUse, NetworkJudge
 from ironcurtain.network.refusal_records import WINDOW, Meter, RefusalRecords
-from ironcurtain.policy import Decision, PolicyEngine, ToolCall, Verdict
+from ironcurtain.policy.engine import PolicyEngine
 from ironcurtain.policy.network import ACCOUNT_RULE, CONNECT, NO_RULE, REQUEST, SCHEMAS, SERVER, TELEMETRY_RULE
+from ironcurtain.policy.verdict import Decision, ToolCall, Verdict
 from ironcurtain.providers.provider import RequestRefusal
 
 RECORD_SECONDS: Final = 60.0

@@ -5,8 +5,8 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Final
 
-from ironcurtain.policy import Verdict
 from ironcurtain.policy.network import ASK_RULE, CONNECT, REQUEST, TELEMETRY_RULE, refusal_status
+from ironcurtain.policy.verdict import Verdict
 from ironcurtain.providers.provider import RequestRefusal
 from ironcurtain.text.display import one_line
 

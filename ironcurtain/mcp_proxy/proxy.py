@@ -44,7 +44,7 @@ from ironcurtain.mcp_proxy.workspace_guard import WorkspaceGuard
 from ironcurtain.network.gateway import Gateway, WayOut
 from ironcurtain.network.judge import NetworkJudge
 from ironcurtain.network.listed import ListedJudge
-from ironcurtain.policy import PolicyEngine
+from ironcurtain.policy.engine import PolicyEngine
 from ironcurtain.policy.history import NO_HISTORY, CallHistory
 from ironcurtain.policy.network import server_party
 from ironcurtain.policy.pathmap import PathMap

@@ -26,7 +26,7 @@ from ironcurtain.mcp_proxy.refusals import CallRefused
 from ironcurtain.mcp_proxy.server_calls import Remind, ServerCalls
 from ironcurtain.mcp_proxy.server_fields import AgentRequest
 from ironcurtain.network.refusal_records import Meter
-from ironcurtain.policy import Decision, Verdict
+from ironcurtain.policy.verdict import Decision, Verdict
 from ironcurtain.text.display import one_line
 
 ELICITATION, SAMPLING = "elicitation/create", "sampling/createMessage"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ironcurtain.jsonrpc import codec
-from ironcurtain.policy import Verdict
+from ironcurtain.policy.verdict import Verdict
 from ironcurtain.text.display import json_line
 
 LINKS = 10

@@ -5,9 +5,9 @@ from __future__ import annotations
 from ironcurtain.errors import IronCurtainError
 from ironcurtain.escalation import Outcome
 from ironcurtain.mcp_proxy.pins import WITHHELD
-from ironcurtain.policy import Decision, Verdict
 from ironcurtain.policy.judgement import NO_RULE
 from ironcurtain.policy.unannotated import RULE as UNANNOTATED
+from ironcurtain.policy.verdict import Decision, Verdict
 
 BREAKER_RULE = "circuit-breaker"
 

@@ -8,7 +8,7 @@ from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.python.failure import Failure
 
 from ironcurtain.mcp_proxy.admission import OpenCall
-from ironcurtain.policy import Decision, Verdict
+from ironcurtain.policy.verdict import Decision, Verdict
 from ironcurtain.providers.provider import RequestRefusal
 
 LINGER_SECONDS = 60.0

@@ -14,9 +14,9 @@ from ironcurtain.home.layout import private_directory
 from ironcurtain.llm.conversation import Conversation
 from ironcurtain.llm.model import ModelRequest, TextBlock
 from ironcurtain.llm.registry import Chosen
-from ironcurtain.policy import Annotations, PolicyEngine
-from ironcurtain.policy.annotations import ToolAnnotation
+from ironcurtain.policy.annotations import Annotations, ToolAnnotation
 from ironcurtain.policy.drafts import unsuited
+from ironcurtain.policy.engine import PolicyEngine
 from ironcurtain.policy.rules import Rule
 from ironcurtain.policy_compiler import prompt
 from ironcurtain.policy_compiler.annotating import Annotated, as_answer, batches, parse_annotations

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from ironcurtain.policy import Annotations
+from ironcurtain.policy.annotations import Annotations
 from ironcurtain.policy.scenarios import ScenarioResult
 from ironcurtain.text.display import json_line
 

@@ -13,11 +13,11 @@ from msgspec.structs import replace
 from ironcurtain.errors import ConfigurationError, IronCurtainError
 from ironcurtain.home.parsing import parse_json
 from ironcurtain.home.structured import convert
-from ironcurtain.policy import Annotations, Policy
+from ironcurtain.policy.annotations import Annotations
 from ironcurtain.policy.check import check, is_broad
 from ironcurtain.policy.paths import UnresolvablePath
 from ironcurtain.policy.roles import RESOURCE_ROLES
-from ironcurtain.policy.rules import Rule
+from ironcurtain.policy.rules import Policy, Rule
 from ironcurtain.policy.scenarios import Scenario
 from ironcurtain.text.display import has_hidden_text, one_line
 

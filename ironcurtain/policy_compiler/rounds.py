@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from ironcurtain.policy import Annotations, PolicyEngine
+from ironcurtain.policy.annotations import Annotations
+from ironcurtain.policy.engine import PolicyEngine
 from ironcurtain.policy.rules import Rule
 from ironcurtain.policy.scenarios import ScenarioResult, judge_scenarios
 from ironcurtain.policy_compiler import prompt

@@ -8,7 +8,7 @@ from typing import Any
 
 from ironcurtain.audit.chain import read_record
 from ironcurtain.errors import NotFound
-from ironcurtain.policy import Annotations
+from ironcurtain.policy.annotations import Annotations
 from ironcurtain.policy.recorded import SessionRecords
 
 

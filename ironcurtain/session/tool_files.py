@@ -13,9 +13,9 @@ import msgspec
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.home.layout import Home, read_configuration
 from ironcurtain.mcp_proxy.servers_config import ServerConfig, read_servers, server_names
-from ironcurtain.policy import Policy
 from ironcurtain.policy.check import require_right
 from ironcurtain.policy.loading import default_annotations, default_policy, load_policy
+from ironcurtain.policy.rules import Policy
 
 
 class ToolFiles(msgspec.Struct, frozen=True):

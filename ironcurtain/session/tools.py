@@ -17,8 +17,8 @@ from ironcurtain.mcp_proxy.launch import Ground, account_notice, is_for_root, is
 from ironcurtain.mcp_proxy.logins import LoginFiles
 from ironcurtain.mcp_proxy.pins import PinFiles
 from ironcurtain.mcp_proxy.servers_config import CommandServer, ServerConfig
-from ironcurtain.policy import Annotations, PolicyEngine
-from ironcurtain.policy.engine import ServerBounds
+from ironcurtain.policy.annotations import Annotations
+from ironcurtain.policy.engine import PolicyEngine, ServerBounds
 from ironcurtain.policy.history import NO_HISTORY, CallHistory
 from ironcurtain.policy.loading import default_annotations
 from ironcurtain.policy.pathmap import AGENT_WORKSPACE, PathMap

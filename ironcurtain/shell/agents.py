@@ -15,8 +15,7 @@ from ironcurtain.llm.model import ToolSpec, ToolUse
 from ironcurtain.mcp_proxy.admission import CallAdmission, OpenCall
 from ironcurtain.mcp_proxy.catalogue import ToolDefinition
 from ironcurtain.mcp_proxy.hooks import AgentAction, Hooks
-from ironcurtain.policy import Decision, Verdict
-from ironcurtain.policy.verdict import Reversal
+from ironcurtain.policy.verdict import Decision, Reversal, Verdict
 from ironcurtain.process.piped import CommandReactor
 from ironcurtain.shell.child_run import AGENT_TOOL, ChildRun
 from ironcurtain.shell.children import checked_host, child_start, command_line, read_only, why_no_answer

@@ -13,8 +13,7 @@ from typing import Final
 from ironcurtain.command_rules import Risk
 from ironcurtain.command_rules.effects import effects
 from ironcurtain.commandline import read_command
-from ironcurtain.policy import Decision
-from ironcurtain.policy.verdict import Reversal
+from ironcurtain.policy.verdict import Decision, Reversal
 from ironcurtain.shell.messages import ProposedStep, StepKind
 from ironcurtain.shell.tools import JudgedStep
 

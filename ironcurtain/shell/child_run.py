@@ -12,7 +12,7 @@ from twisted.logger import Logger
 
 from ironcurtain.mcp_proxy.admission import CallAdmission
 from ironcurtain.mcp_proxy.refusals import CallRefused
-from ironcurtain.policy import Decision, Verdict
+from ironcurtain.policy.verdict import Decision, Verdict
 from ironcurtain.process.bounded import Kept
 from ironcurtain.process.piped import ERRORS_KEPT, CommandReactor, PipedCommand, exit_status
 from ironcurtain.shell.children import ChildReport, ChildStart, asked_arguments

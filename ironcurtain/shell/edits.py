@@ -16,7 +16,7 @@ from ironcurtain.llm.model import ToolSpec, ToolUse
 from ironcurtain.mcp_proxy.admission import CallAdmission, OpenCall
 from ironcurtain.mcp_proxy.catalogue import ToolDefinition
 from ironcurtain.mcp_proxy.hooks import EditAction, Hooks
-from ironcurtain.policy import Decision, Verdict
+from ironcurtain.policy.verdict import Decision, Verdict
 from ironcurtain.servers.files import content
 from ironcurtain.servers.files.edits import Edit, apply
 from ironcurtain.servers.files.failures import FileError

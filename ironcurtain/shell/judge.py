@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from ironcurtain.command_rules import Risk
 from ironcurtain.mcp_proxy.catalogue import ToolDefinition
 from ironcurtain.mcp_proxy.hooks import HookAction, Hooks, HookVerdict
-from ironcurtain.policy import Decision, Verdict
+from ironcurtain.policy.verdict import Decision, Verdict
 from ironcurtain.shell.execution import CommandResult
 from ironcurtain.shell.messages import Message, ProposedStep
 from ironcurtain.shell.model import SERVER, TOOL

@@ -13,8 +13,7 @@ from twisted.internet.defer import Deferred
 from ironcurtain.errors import StaleDecision, UsageError
 from ironcurtain.mcp_proxy.admission import OpenCall
 from ironcurtain.mcp_proxy.refusals import CallRefused, refuse_denied
-from ironcurtain.policy import Decision
-from ironcurtain.policy.verdict import Reversal
+from ironcurtain.policy.verdict import Decision, Reversal
 from ironcurtain.shell.asking import StepQuestion
 from ironcurtain.shell.execution import CommandResult
 from ironcurtain.shell.messages import (

@@ -16,7 +16,7 @@ from ironcurtain.errors import IronCurtainError, UsageError
 from ironcurtain.llm.model import ToolSpec, ToolUse
 from ironcurtain.mcp_proxy.admission import CallAdmission, OpenCall
 from ironcurtain.mcp_proxy.catalogue import ToolDefinition
-from ironcurtain.policy import Decision, Verdict
+from ironcurtain.policy.verdict import Decision, Verdict
 from ironcurtain.shell.execution import CommandResult
 from ironcurtain.shell.messages import Message, Notice, ProposedStep, StepKind, StepOutcome
 from ironcurtain.shell.tools import JudgedStep, StepRun

@@ -18,7 +18,7 @@ from ironcurtain.llm.model import ToolSpec, ToolUse
 from ironcurtain.mcp_proxy.admission import CallAdmission, OpenCall
 from ironcurtain.mcp_proxy.catalogue import ToolDefinition
 from ironcurtain.mcp_proxy.hooks import Action, Hooks
-from ironcurtain.policy import Verdict
+from ironcurtain.policy.verdict import Verdict
 from ironcurtain.shell.execution import CommandResult
 from ironcurtain.shell.messages import Message, Notice, ProposedStep, StepKind
 

@@ -7,8 +7,8 @@ from typing import Any, get_args
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.cli.mcp_drafts import DRAFT_LIMIT, LINE_LIMIT, Drafts, drafts, use_of
-from ironcurtain.policy import Policy
 from ironcurtain.policy.roles import RESOURCE_ROLES, Role
+from ironcurtain.policy.rules import Policy
 
 
 def tool(*names: str) -> dict[str, Any]:

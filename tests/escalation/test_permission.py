@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.escalation.permission import Location, Scope, is_normalized, make_scope
-from ironcurtain.policy import Decision, Resource, Verdict
+from ironcurtain.policy.verdict import Decision, Resource, Verdict
 
 HOME = "/home/ada"
 

@@ -38,14 +38,13 @@ from ironcurtain.mcp_proxy.server_fields import AgentRequest
 from ironcurtain.mcp_proxy.servers_config import CommandServer, ServerConfig
 from ironcurtain.network.dialling import Dialer
 from ironcurtain.network.gateway import WayOut
-from ironcurtain.policy import Annotations, Policy, PolicyEngine
-from ironcurtain.policy.annotations import ServerAnnotations, ToolAnnotation
-from ironcurtain.policy.engine import ServerBounds
+from ironcurtain.policy.annotations import Annotations, ServerAnnotations, ToolAnnotation
+from ironcurtain.policy.engine import PolicyEngine, ServerBounds
 from ironcurtain.policy.history import NO_HISTORY, CallHistory
 from ironcurtain.policy.loading import default_annotations
 from ironcurtain.policy.pathmap import PathMap
 from ironcurtain.policy.roles import Role
-from ironcurtain.policy.rules import Conditions, Rule
+from ironcurtain.policy.rules import Conditions, Policy, Rule
 from ironcurtain.secrets.redaction import Redactor, Secret
 from ironcurtain.session.tools import server_bounds
 from tests.http.direct import DIRECT

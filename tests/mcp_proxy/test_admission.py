@@ -18,8 +18,7 @@ from ironcurtain.mcp_proxy.calls import CallEvent, CallFinished, CallRaised
 from ironcurtain.mcp_proxy.catalogue import ToolDefinition
 from ironcurtain.mcp_proxy.pins import WITHHELD
 from ironcurtain.mcp_proxy.refusals import BREAKER_RULE, WITHHELD_CODE, CallRefused, refuse_denied
-from ironcurtain.policy import Decision, Verdict
-from ironcurtain.policy.verdict import Automatic, Resource
+from ironcurtain.policy.verdict import Automatic, Decision, Resource, Verdict
 from ironcurtain.secrets.redaction import Redactor
 from tests.audit.doubles import at_once, scratch
 from tests.escalation.doubles import make_queue

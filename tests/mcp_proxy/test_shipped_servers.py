@@ -7,10 +7,11 @@ from typing import Any
 
 from ironcurtain.mcp_proxy.catalogue import ToolDefinition
 from ironcurtain.mcp_proxy.servers_config import CommandServer, ServerConfig
-from ironcurtain.policy import Policy, PolicyEngine, ToolCall
-from ironcurtain.policy.engine import ServerBounds
+from ironcurtain.policy.engine import PolicyEngine, ServerBounds
 from ironcurtain.policy.loading import compiled_policy, default_annotations, default_policy
 from ironcurtain.policy.pathmap import PathMap
+from ironcurtain.policy.rules import Policy
+from ironcurtain.policy.verdict import ToolCall
 from tests.machine import demand_sandbox
 from tests.mcp_proxy.npm import module
 from tests.mcp_proxy.test_protocol import Base

@@ -9,10 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.policy import Decision, ToolCall, Verdict
 from ironcurtain.policy.files import HOST_FILES, HostFiles
 from ironcurtain.policy.history import CREATED_LIMIT, CallHistory
-from ironcurtain.policy.verdict import SEVERITY
+from ironcurtain.policy.verdict import SEVERITY, Decision, ToolCall, Verdict
 from tests.policy.worlds import World, rule
 
 ANNOTATIONS = {

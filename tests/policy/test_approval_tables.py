@@ -8,12 +8,12 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import ConfigurationError
-from ironcurtain.policy import Policy, ToolCall
 from ironcurtain.policy.check import check
 from ironcurtain.policy.engine import PolicyEngine, ServerBounds
 from ironcurtain.policy.loading import default_annotations, load_policy
 from ironcurtain.policy.pathmap import PathMap
-from ironcurtain.policy.verdict import Verdict
+from ironcurtain.policy.rules import Policy
+from ironcurtain.policy.verdict import ToolCall, Verdict
 from tests.policy.worlds import World
 
 GENERAL = """

@@ -7,10 +7,9 @@ from pathlib import Path
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import ConfigurationError
-from ironcurtain.policy import ToolCall
 from ironcurtain.policy.explain import explain
 from ironcurtain.policy.loading import load_policy
-from ironcurtain.policy.verdict import Automatic
+from ironcurtain.policy.verdict import Automatic, ToolCall
 from tests.audit.doubles import scratch
 from tests.policy.worlds import World, rule
 

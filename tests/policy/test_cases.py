@@ -7,7 +7,7 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.policy import Verdict
+from ironcurtain.policy.verdict import Verdict
 from tests.policy.worlds import CASES, World, filled
 
 

@@ -6,12 +6,11 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.policy import ToolCall
 from ironcurtain.policy.engine import PolicyEngine, ServerBounds
 from ironcurtain.policy.loading import default_annotations, default_policy
 from ironcurtain.policy.pathmap import PathMap
 from ironcurtain.policy.rules import Conditions, ListCondition, Policy, Rule
-from ironcurtain.policy.verdict import Automatic, Verdict
+from ironcurtain.policy.verdict import Automatic, ToolCall, Verdict
 from tests.policy.worlds import World
 
 _EDITOR = ListCondition(("app",), ("mousepad",), "identifiers")

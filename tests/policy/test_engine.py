@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import ConfigurationError
-from ironcurtain.policy import PolicyEngine, ToolCall, Verdict
+from ironcurtain.policy.engine import PolicyEngine
+from ironcurtain.policy.verdict import ToolCall, Verdict
 from tests.policy.worlds import CASES, World, rule
 
 LINKS = {

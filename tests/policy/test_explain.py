@@ -12,13 +12,12 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.http.urls import UnclearAddress
-from ironcurtain.policy import ToolCall
 from ironcurtain.policy.check import check, require_right
 from ironcurtain.policy.explain import explain
 from ironcurtain.policy.lists import DomainPatterns, pattern_problem
 from ironcurtain.policy.loading import compiled_policy, tool_annotations
 from ironcurtain.policy.targets import git_target, web_target
-from ironcurtain.policy.verdict import Trace
+from ironcurtain.policy.verdict import ToolCall, Trace
 from tests.policy.test_cases import judged
 from tests.policy.worlds import CASES, World, filled, rule
 

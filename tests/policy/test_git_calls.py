@@ -8,9 +8,10 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.policy import PolicyEngine, ToolCall, Verdict
+from ironcurtain.policy.engine import PolicyEngine
 from ironcurtain.policy.loading import default_annotations, default_policy
 from ironcurtain.policy.pathmap import PathMap
+from ironcurtain.policy.verdict import ToolCall, Verdict
 from tests.policy.worlds import CASES, World, rule
 
 POLICY = CASES["policies"]["git"]

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import ConfigurationError
-from ironcurtain.policy import PolicyEngine, ToolCall, Verdict
 from ironcurtain.policy.check import check
+from ironcurtain.policy.engine import PolicyEngine
 from ironcurtain.policy.files import AssumedFiles
 from ironcurtain.policy.history import CREATED_LIMIT, NO_HISTORY, RATE_LIMIT, CallHistory
 from ironcurtain.policy.loading import compiled_policy, tool_annotations
 from ironcurtain.policy.pathmap import PathMap
 from ironcurtain.policy.recorded import SessionRecords
-from ironcurtain.policy.verdict import Trace
+from ironcurtain.policy.verdict import ToolCall, Trace, Verdict
 from tests.policy.test_replay import call_record
 from tests.policy.worlds import CASES, rule
 

@@ -6,8 +6,7 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.policy import PolicyEngine
-from ironcurtain.policy.engine import ServerBounds
+from ironcurtain.policy.engine import PolicyEngine, ServerBounds
 from ironcurtain.policy.loading import compiled_policy, default_annotations
 from ironcurtain.policy.network import ASK_RULE
 from tests.policy.test_network import HOME, PATHS, connect, rule, said

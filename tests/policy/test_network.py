@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.policy import PolicyEngine, ToolCall, Verdict
+from ironcurtain.policy.engine import PolicyEngine
 from ironcurtain.policy.history import NO_HISTORY, CallHistory
 from ironcurtain.policy.lists import DomainPatterns
 from ironcurtain.policy.loading import compiled_policy, default_annotations, default_policy
 from ironcurtain.policy.network import SCHEMAS, canonical_host
 from ironcurtain.policy.pathmap import PathMap
 from ironcurtain.policy.telemetry import entries
-from ironcurtain.policy.verdict import Reversal
+from ironcurtain.policy.verdict import Reversal, ToolCall, Verdict
 
 PATHS, HOME = PathMap("/nonexistent/work"), "/nonexistent/home"
 

@@ -7,14 +7,16 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.policy import Policy, PolicyEngine, ToolCall
 from ironcurtain.policy.check import check
+from ironcurtain.policy.engine import PolicyEngine
 from ironcurtain.policy.explain import explain
 from ironcurtain.policy.loading import compiled_policy, default_annotations, tool_annotations
 from ironcurtain.policy.network import ASK_RULE
 from ironcurtain.policy.recorded import SessionRecords
 from ironcurtain.policy.replay import ReplayReport, replay
+from ironcurtain.policy.rules import Policy
 from ironcurtain.policy.suggest import Suggestion, answered_calls, suggest
+from ironcurtain.policy.verdict import ToolCall
 from tests.policy.test_network import HOME, PATHS, connect, engine, rule
 from tests.policy.test_replay import call_record
 

@@ -15,7 +15,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from ironcurtain.mcp_proxy.network_gate import CONFIGURED_RULE
 from ironcurtain.mcp_proxy.pins import WITHHELD
 from ironcurtain.mcp_proxy.refusals import BREAKER_RULE
-from ironcurtain.policy import PolicyEngine
+from ironcurtain.policy.engine import PolicyEngine
 from ironcurtain.policy.loading import tool_annotations
 from ironcurtain.policy.recorded import (
     REFUSED_BY_SESSION,

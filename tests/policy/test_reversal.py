@@ -6,12 +6,11 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.policy import ToolCall
 from ironcurtain.policy.engine import PolicyEngine, ServerBounds
 from ironcurtain.policy.loading import default_annotations, default_policy
 from ironcurtain.policy.pathmap import PathMap
 from ironcurtain.policy.reversal import is_lasting, undo_words
-from ironcurtain.policy.verdict import Reversal
+from ironcurtain.policy.verdict import Reversal, ToolCall
 from tests.policy.worlds import World
 
 

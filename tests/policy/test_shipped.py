@@ -10,10 +10,11 @@ from unittest import SkipTest
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.policy import PolicyEngine, ToolCall
+from ironcurtain.policy.engine import PolicyEngine
 from ironcurtain.policy.loading import default_annotations, default_policy
 from ironcurtain.policy.pathmap import PathMap
 from ironcurtain.policy.protected import CREDENTIAL_STORES, always_protected
+from ironcurtain.policy.verdict import ToolCall
 from tests.policy.worlds import World
 
 

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.home.structured import convert
-from ironcurtain.policy import Policy, PolicyEngine
+from ironcurtain.policy.engine import PolicyEngine
 from ironcurtain.policy.files import AssumedFiles
 from ironcurtain.policy.loading import compiled_policy, default_annotations, tool_annotations
 from ironcurtain.policy.pathmap import PathMap
 from ironcurtain.policy.recorded import SessionRecords
-from ironcurtain.policy.rules import Rule
+from ironcurtain.policy.rules import Policy, Rule
 from ironcurtain.policy.suggest import Answered, Declined, Suggestion, answered_calls, suggest
 from ironcurtain.policy.written import rule_toml
 from tests.policy.test_replay import call_record

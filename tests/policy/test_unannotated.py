@@ -8,11 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.policy import Annotations, Decision, Policy, PolicyEngine, ToolCall, Verdict
-from ironcurtain.policy.engine import ServerBounds
+from ironcurtain.policy.annotations import Annotations
+from ironcurtain.policy.engine import PolicyEngine, ServerBounds
 from ironcurtain.policy.history import CallHistory
 from ironcurtain.policy.pathmap import PathMap
-from ironcurtain.policy.verdict import Automatic, Trace
+from ironcurtain.policy.rules import Policy
+from ironcurtain.policy.verdict import Automatic, Decision, ToolCall, Trace, Verdict
 from tests.policy.worlds import World, rule
 
 SCHEMA = {"type": "object", "additionalProperties": True}

@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ironcurtain.policy import PolicyEngine, ToolCall, Verdict
-from ironcurtain.policy.engine import ServerBounds
+from ironcurtain.policy.engine import PolicyEngine, ServerBounds
 from ironcurtain.policy.files import HOST_FILES, FileView
 from ironcurtain.policy.loading import compiled_policy, tool_annotations
 from ironcurtain.policy.pathmap import PathMap
-from ironcurtain.policy.verdict import Trace
+from ironcurtain.policy.verdict import ToolCall, Trace, Verdict
 
 CASES: dict[str, Any] = json.loads((Path(__file__).parent / "policy-cases.json").read_text())
 """The hand-worked verdicts; the file explains itself."""

@@ -13,8 +13,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.home.structured import convert
 from ironcurtain.mcp_proxy.names import BACKEND_NAME
-from ironcurtain.policy import Annotations
-from ironcurtain.policy.annotations import Case, Condition, Conditional, ServerAnnotations, ToolAnnotation
+from ironcurtain.policy.annotations import Annotations, Case, Condition, Conditional, ServerAnnotations, ToolAnnotation
 from ironcurtain.policy.loading import DEFAULT_POLICY, default_policy, load_policy
 from ironcurtain.policy.rules import Rule
 from ironcurtain.policy_compiler.changes import (

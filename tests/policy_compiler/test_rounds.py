@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.mcp_proxy.names import BACKEND_NAME
-from ironcurtain.policy import PolicyEngine
+from ironcurtain.policy.engine import PolicyEngine
 from ironcurtain.policy.files import AssumedFiles
 from ironcurtain.policy.loading import default_annotations, default_policy
 from ironcurtain.policy.pathmap import PathMap

@@ -16,8 +16,7 @@ from ironcurtain.command_rules import Risk
 from ironcurtain.escalation.queue import EscalationQueue, closing_numbers
 from ironcurtain.mcp_proxy.admission import CallAdmission
 from ironcurtain.mcp_proxy.catalogue import ToolDefinition
-from ironcurtain.policy import Decision, Verdict
-from ironcurtain.policy.verdict import Reversal
+from ironcurtain.policy.verdict import Decision, Reversal, Verdict
 from ironcurtain.secrets.redaction import Redactor
 from ironcurtain.shell.commands import CommandHand
 from ironcurtain.shell.execution import ENTER, CommandResult, CommandRunner

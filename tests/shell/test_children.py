@@ -13,7 +13,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.commandline import read_command
 from ironcurtain.errors import UsageError
-from ironcurtain.policy import Decision
+from ironcurtain.policy.verdict import Decision
 from ironcurtain.shell.children import (
     STEP_LIMIT,
     STEPS_KEPT,

@@ -15,8 +15,7 @@ from twisted.trial.unittest import TestCase
 from ironcurtain.errors import UsageError
 from ironcurtain.llm.model import ToolUse
 from ironcurtain.mcp_proxy.hooks import Hooks
-from ironcurtain.policy import Decision
-from ironcurtain.policy.verdict import Reversal
+from ironcurtain.policy.verdict import Decision, Reversal
 from ironcurtain.shell.approval import read_approval
 from ironcurtain.shell.edits import EDIT, SIZE_LIMIT, WRITE, EditHand
 from ironcurtain.shell.execution import CommandResult

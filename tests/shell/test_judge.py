@@ -9,7 +9,7 @@ from typing import Any
 from twisted.internet.defer import Deferred
 
 from ironcurtain.mcp_proxy.hooks import Hooks
-from ironcurtain.policy import Decision
+from ironcurtain.policy.verdict import Decision
 from ironcurtain.shell.approval import read_approval
 from ironcurtain.shell.execution import CommandResult
 from ironcurtain.shell.gate import CommandGate

@@ -9,7 +9,7 @@ from twisted.internet.defer import Deferred
 from ironcurtain.mcp_proxy.admission import OpenCall
 from ironcurtain.mcp_proxy.catalogue import ToolDefinition
 from ironcurtain.mcp_proxy.refusals import CallRefused
-from ironcurtain.policy import Decision, Verdict
+from ironcurtain.policy.verdict import Decision, Verdict
 from ironcurtain.shell.commands import CommandHand
 from ironcurtain.shell.execution import CommandResult
 from ironcurtain.shell.messages import (

@@ -10,7 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import ConfigurationError, UsageError
 from ironcurtain.llm.model import ToolUse
-from ironcurtain.policy import Decision, Verdict
+from ironcurtain.policy.verdict import Decision, Verdict
 from ironcurtain.shell.messages import Message, Notice, ProposedStep, StepKind
 from ironcurtain.shell.server_tools import PARENT_RULE, ServerTools, ToolHand, result_text
 from tests.shell.support import ShellTestCase
