@@ -36,7 +36,9 @@ class Candidate(msgspec.Struct, frozen=True):
     @property
     def disabled(self) -> bool:
         """Whether its entry says that it does not start."""
-        return self.entry.get("disabled") is True or self.entry.get("enabled") is False
+        from ironcurtain.mcp_proxy.client_fields import is_disabled
+
+        return is_disabled(self.entry)
 
 
 def sandbox_of(network: Sequence[str], read: Sequence[str], write: Sequence[str]) -> dict[str, list[str]]:
@@ -116,7 +118,7 @@ def _variable(text: str) -> tuple[str, str]:
 
 def _imported(source: str, only: str | None) -> Iterator[Candidate]:
     from ironcurtain.home.layout import person_home, read_configuration
-    from ironcurtain.mcp_proxy.client_files import CLIENTS, is_ours, places, table, with_references, without_rights
+    from ironcurtain.mcp_proxy.client_files import CLIENTS, places, table, with_references, without_rights
     from ironcurtain.mcp_proxy.names import usable_name
 
     directory = current_directory()
@@ -128,19 +130,32 @@ def _imported(source: str, only: str | None) -> Iterator[Candidate]:
         raise NotFound(f"there is no such file: {', '.join(map(str, paths))}")
     seen = set[str]()
     for path, text in texts:
-        servers = table(text, str(path))[1]
-        print_lines(f"{path} has {counted(len(servers), 'server')}.")
-        for written, entry in servers.items():
-            name = usable_name(written)
-            if only is not None and only not in (written, name):
+        entries, here = table(text, str(path)).entries, set[str]()
+        print_lines(f"{path} has {counted(len(entries), 'server')}.")
+        for written in entries:
+            name = usable_name(written.name)
+            if only is not None and only not in (written.name, name):
                 continue
-            if is_ours(entry):
-                print_lines(f"{name} is IronCurtain itself: it is left out.")
+            if (why := _useless(written.value)) or name in here:
+                print_lines(f"{one_line(written.name, NAME_LIMIT)} is left out: {why or f'{name} is there already'}.")
             elif name not in seen:
-                seen.add(name)
-                safe, taken = without_rights(entry)
+                here.add(name)
+                safe, taken = without_rights(written.value)
                 if taken:
                     print_lines(f"{name}: {', '.join(taken)} is left out, as only you give rights.")
                 yield Candidate(name, *with_references(safe, os.environ))
+        seen |= here
     if only is not None and only not in seen and usable_name(only) not in seen:
         raise NotFound(f"there is no server {only!r} in {', '.join(str(path) for path, _ in texts)}")
+
+
+def _useless(entry: Any) -> str:
+    """:returns: why an entry of another client cannot be a server here; empty if it can."""
+    from ironcurtain.mcp_proxy.client_files import is_ours
+    from ironcurtain.mcp_proxy.server_tables import is_part_of_client
+
+    if not isinstance(entry, dict):
+        return "it is no table of fields"
+    if is_ours(entry):
+        return "it is IronCurtain itself"
+    return "it is a part of the other client, and no MCP server" if is_part_of_client(entry) else ""

@@ -22,8 +22,8 @@ from ironcurtain.text.display import one_line
 from ironcurtain.text.quantities import counted
 
 if TYPE_CHECKING:
-    from ironcurtain.home.lines import Place
     from ironcurtain.mcp_proxy.pins import PinFile
+    from ironcurtain.mcp_proxy.server_tables import ServerTable
     from ironcurtain.session.tool_files import ToolFiles
 
 ALL_THE_SAME = "--anyway adds it all the same."
@@ -161,8 +161,8 @@ def list_(json_output: bool) -> None:
         state = f"does not start: {obstacle}" if obstacle is not None else judged(server.name)
         rows.append((server.name, one_line(runs, NAME_LIMIT), state))
     enabled = {row[0] for row in rows}
-    disabled = [name for name in _entries(files)[1] if usable_name(name) not in enabled]
-    rows += [(usable_name(name), "", "disabled") for name in disabled]
+    disabled = [name for each in _entries(files).entries if (name := usable_name(each.name)) not in enabled]
+    rows += [(name, "", "disabled") for name in disabled]
     if json_output:
         print_json([{"server": name, "runs": runs, "state": state} for name, runs, state in rows])
     else:
@@ -184,12 +184,13 @@ def remove(name: str) -> None:
     from ironcurtain.mcp_proxy.names import usable_name
 
     files = _files()
-    place, servers = _entries(files)
+    table = _entries(files)
+    servers = [each.name for each in table.entries]
     written = name if name in servers else next((n for n in servers if usable_name(n) == usable_name(name)), None)
     text = read_configuration(files.servers)
     if written is None or text is None:
         raise NotFound(f"there is no MCP server {name!r} in {files.servers}")
-    write_atomically(files.servers, without_member(str(files.servers), text, place, written).encode())
+    write_atomically(files.servers, without_member(str(files.servers), text, table.place, written).encode())
     for file in _pins([usable_name(written)]).values():
         file.path.unlink(missing_ok=True)
     print_lines(f"Removed {one_line(name, NAME_LIMIT)} from {files.servers}.")
@@ -201,7 +202,7 @@ def _files() -> ToolFiles:
     return ToolFiles.chosen(home(), {})
 
 
-def _entries(files: ToolFiles) -> tuple[Place, dict[str, dict[str, Any]]]:
+def _entries(files: ToolFiles) -> ServerTable:
     from ironcurtain.home.layout import read_configuration
     from ironcurtain.mcp_proxy.client_files import table
     from ironcurtain.session.tool_files import default_servers
@@ -213,7 +214,7 @@ def _entries(files: ToolFiles) -> tuple[Place, dict[str, dict[str, Any]]]:
 def _names(files: ToolFiles) -> set[str]:
     from ironcurtain.mcp_proxy.names import usable_name
 
-    return set(map(usable_name, _entries(files)[1]))
+    return {usable_name(each.name) for each in _entries(files).entries}
 
 
 def _is_taken(name: str, names: set[str], *, quiet: bool) -> bool:
@@ -243,9 +244,11 @@ def _try(name: str, files: ToolFiles) -> Trial:
     from ironcurtain.errors import Unavailable
     from ironcurtain.mcp_proxy.names import usable_name
 
-    entries = {usable_name(written): each for written, each in reversed(_entries(files)[1].items())}
+    entries = {usable_name(each.name): each.value for each in reversed(_entries(files).entries)}
     if (entry := entries.get(name)) is None:
         raise NotFound(f"there is no MCP server {name!r} in {files.servers}")
+    if not isinstance(entry, dict):
+        raise UsageError(f"MCP server {name} is no table of fields in {files.servers}")
     if Candidate(name, entry).disabled:
         raise UsageError(f"MCP server {name} is disabled in {files.servers}")
     trial = try_servers({name: entry})[name]
@@ -290,7 +293,7 @@ def _write_server(path: Path, candidate: Candidate) -> None:
 
     text = read_configuration(path)
     text = f"{default_servers()}\n" if text is None else text
-    place, _ = table(text, str(path))
+    place = table(text, str(path)).place
     write_atomically(path, with_member(str(path), text, place, candidate.name, dict(candidate.entry)).encode())
 
 

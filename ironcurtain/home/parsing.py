@@ -1,8 +1,9 @@
-"""Parse TOML and JSON, with errors that name file and line."""
+"""Parse TOML, JSON and YAML, with errors that name file and line."""
 
 from __future__ import annotations
 
 import json
+import math
 import re
 import tomllib
 from typing import Any
@@ -61,6 +62,44 @@ def parse_json(source: str, data: bytes | str) -> Any:
         raise ConfigurationError(source, f"not JSON: {e.msg}", line=e.lineno) from None
     except (ValueError, msgspec.DecodeError, RecursionError) as e:
         raise ConfigurationError(source, f"not JSON: {e}") from None
+
+
+def parse_yaml(source: str, text: str) -> Any:
+    """
+    :param source: the file's name, for messages.
+    :raises ConfigurationError: the text is not YAML, or uses aliases, with which a short text can have any size.
+    """
+    import yaml  # type: ignore[import-untyped, unused-ignore]
+
+    try:
+        for token in yaml.scan(text, yaml.SafeLoader):
+            if isinstance(token, yaml.AliasToken):
+                raise ConfigurationError(source, "has an alias: write its value out", line=token.start_mark.line + 1)
+        return yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, RecursionError) as e:
+        raise not_yaml(source, e) from None
+
+
+def not_yaml(source: str, error: Exception) -> ConfigurationError:
+    """:param error: what the library raised about a text."""
+    mark = getattr(error, "problem_mark", None)
+    detail = getattr(error, "problem", None) or str(error)
+    return ConfigurationError(source, f"not YAML: {detail}", line=mark.line + 1 if mark else None)
+
+
+def as_json(value: Any) -> Any:
+    """
+    :param value: what was parsed of TOML or YAML.
+    :returns: the value as JSON has it: names and dates are texts, and numbers without end are ``None``.
+    """
+    if isinstance(value, dict):
+        names = (key if isinstance(key, str) else json.dumps(key, default=str) for key in value)
+        return dict(zip(names, map(as_json, value.values()), strict=True))
+    if isinstance(value, list | tuple | set):
+        return list(map(as_json, value))
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if value is None or isinstance(value, str | int | float) else str(value)
 
 
 def _line_of_second(text: str, key: str) -> int | None:

@@ -17,6 +17,7 @@ import msgspec
 import yaml  # type: ignore[import-untyped, unused-ignore]
 
 from ironcurtain.errors import ConfigurationError
+from ironcurtain.home.parsing import not_yaml
 from ironcurtain.home.settings import flatten
 from ironcurtain.home.structured import convert
 from ironcurtain.loop.ralph import FLAT, SECTIONS, SIMILAR, bounds, flat_name
@@ -148,9 +149,7 @@ def read_file(source: str, text: str) -> tuple[SettingsLayer, tuple[str, ...]]:
         node = loader.get_single_node()
         parsed = loader.construct_document(node) if node is not None else {}
     except (yaml.YAMLError, ValueError, RecursionError) as e:
-        mark = getattr(e, "problem_mark", None)
-        detail = getattr(e, "problem", None) or str(e)
-        raise ConfigurationError(source, f"not YAML: {detail}", line=mark.line + 1 if mark else None) from None
+        raise not_yaml(source, e) from None
     if not isinstance(parsed, dict | None):
         raise ConfigurationError(source, "must contain sections with settings, such as 'event_loop:'")
     lines: dict[str, int] = {}

@@ -10,29 +10,18 @@ from __future__ import annotations
 import difflib
 import json
 import re
-import shlex
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from typing import Any
 
-ALIKE = 0.65
-"""Similarity from 0 to 1 from which an unknown field counts as a misspelled one."""
+from ironcurtain.mcp_proxy.windows_words import split_words
+
+ALIKE = 0.82
+"""Similarity from 0 to 1 from which an unknown field counts as a misspelled one: ``envs`` as ``env``, not ``file`` as
+``ca_file``."""
 
 MOST_SECONDS = 3600
 """Greatest ``timeout`` that is a number of seconds. Clients that count milliseconds write thousands."""
-
-SERVERS = (
-    ("mcpServers",),
-    ("servers",),
-    ("mcp", "servers"),
-    ("mcp", "mcpServers"),
-    ("context_servers",),
-    ("mcp_servers",),
-    ("mcp.servers",),
-    ("amp.mcpServers",),
-    ("mcp",),
-)
-"""Where clients keep their servers in a file: the first is ours, the next VS Code's; the last OpenCode's."""
 
 _VARIABLES = {
     "bearertokenenvvar": "bearer_token_env_var",
@@ -41,12 +30,29 @@ _VARIABLES = {
 }
 """Fields that name variables of the environment."""
 
-_MILLISECONDS = ("timeoutms", "tooltimeoutms", "timeoutmillis")
+_MILLISECONDS = {
+    "timeoutms": "timeout",
+    "tooltimeoutms": "timeout",
+    "timeoutmillis": "timeout",
+    "startuptimeoutms": "startup_timeout_sec",
+}
+"""Fields whose number is one of milliseconds however small it is."""
 
 _SECONDS = ("timeoutsec", "timeoutsecs", "timeoutseconds", "tooltimeoutsec")
 """Fields whose number is one of seconds however great it is."""
 
 _TRUTHS = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
+
+_LIMITS = ("timeout", "startup_timeout_sec")
+_DISABLED = ("disabled", "disable", "isdisabled")
+_ENABLED = ("enabled", "enable", "isenabled", "isactive", "active")
+NESTED = ("transport", "requestOptions", "requestInit")
+"""Fields whose value can be a table of fields of the server, as that of ``command`` can."""
+
+_PLAIN_FIELDS = ("command", "args", "env", "cwd", "url", "headers", "type", "timeout")
+"""Fields of ours that are read in every spelling, since they give no rights."""
+
+_EMPTY: tuple[Any, ...] = ("", [], {})
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
@@ -54,6 +60,12 @@ _OF_SANDBOX = ("read", "write", "network")
 
 _RENAMED = {
     **_VARIABLES,
+    **{name: name for name in _PLAIN_FIELDS},
+    "cmd": "command",
+    "uri": "url",
+    "envkeys": "env_vars",
+    "envs": "env",
+    "environmentvariables": "env",
     "httpurl": "url",
     "serverurl": "url",
     "streamablehttp": "url",
@@ -100,14 +112,15 @@ _REASONS = {
         _POLICY,
     ),
     **dict.fromkeys(
-        ("includetools", "excludetools", "enabledtools", "disabledtools", "allowedtools", "blockedtools", "tools"),
+        ("includetools", "excludetools", "enabledtools", "disabledtools", "allowedtools", "blockedtools", "tools",
+            "availabletools"),
         _TOOLS,
     ),
     **dict.fromkeys(
         ("oauth", "oauthscopes", "scopes", "auth", "authprovidertype", "targetaudience", "targetserviceaccount"), _LOGIN
     ),
     **dict.fromkeys(
-        ("startuptimeoutsec", "startuptimeoutms", "startuptimeout", "inittimeout", "connecttimeout"), _START
+        ("startuptimeoutsec", "startuptimeout", "inittimeout", "connecttimeout"), _START
     ),
     **dict.fromkeys(("envfile", "dotenv"), _FILE),
     "headershelper": "use headers_command",
@@ -119,7 +132,7 @@ _REASONS = {
             "fromgalleryid", "source", "extension", "extensionname", "schema", "note", "notes", "comment", "comments",
             "metadata", "settings", "dev", "debug", "watch", "watchpaths", "autostart", "startonlaunch", "alwaysload",
             "required", "remoteconfigured", "longrunning", "restart", "instructions", "useinstructions", "roots",
-            "experimentaluserrmcpclient", "installsource", "isglobal", "errors", "status",
+            "experimentaluserrmcpclient", "installsource", "isglobal", "errors", "status", "bundled",
         ),
         _PEOPLE,
     ),
@@ -135,31 +148,14 @@ class FieldError(Exception):
         self.field, self.detail = field, detail
 
 
-def servers_place(parsed: Mapping[str, Any]) -> tuple[str, ...] | None:
-    """
-    :param parsed: a file of servers.
-    :returns: the path of its table of servers; ``None`` if there is none.
-    :raises FieldError: there are two.
-    """
-    places: list[tuple[str, ...]] = []
-    for place in SERVERS:
-        if places and place == ("mcp",):
-            continue
-        table: Any = parsed
-        for key in place:
-            table = table.get(key) if isinstance(table, dict) else None
-        if table is not None and (place != ("mcp",) or _holds_servers(table)):
-            places.append(place)
-    if len(places) > 1:
-        first, second = (".".join(place) for place in places[:2])
-        raise FieldError(second, f'there are servers in "{first}", too: keep one of the two')
-    return places[0] if places else None
+def is_disabled(entry: Mapping[str, Any]) -> bool:
+    """:returns: whether an entry says that its server does not start."""
+    return any(_own(name, value, ()) == ("disabled", True) for name, value in entry.items())
 
 
-def _holds_servers(table: Any) -> bool:
-    return isinstance(table, dict) and any(
-        isinstance(entry, dict) and ("command" in entry or "url" in entry) for entry in table.values()
-    )
+def is_table_of_values(name: str) -> bool:
+    """:returns: whether a field has variables of the environment, or headers, in any client's spelling."""
+    return _RENAMED.get(_plain(name)) in ("env", "headers")
 
 
 def translated(entry: Mapping[str, Any], own: Collection[str]) -> tuple[dict[str, Any], dict[str, list[str]]]:
@@ -171,14 +167,14 @@ def translated(entry: Mapping[str, Any], own: Collection[str]) -> tuple[dict[str
     """
     given: dict[str, list[tuple[str, Any]]] = {}
     ignored: dict[str, list[str]] = {}
-    transport = entry.get("transport")
-    if isinstance(transport, dict):  # says what the entry does not
-        entry = {**transport, **{name: value for name, value in entry.items() if name != "transport"}}
+    for table in NESTED:
+        if isinstance(nested := entry.get(table), dict):  # says what the entry does not
+            entry = {**nested, **{name: value for name, value in entry.items() if name != table}}
     for name, value in entry.items():
         if value is None:
             continue
         ours, value = _own(name, value, own)
-        if ours == "timeout" and not (_is_number(value) and value > 0):
+        if ours in _LIMITS and not (_is_number(value) and value > 0):
             ignored.setdefault("it is no number above 0", []).append(name)
         elif ours is None:
             ignored.setdefault(_reason(name, own), []).append(name)
@@ -199,16 +195,16 @@ def _own(name: str, value: Any, own: Collection[str]) -> tuple[str | None, Any]:
     """:returns: the name and value of a field in our terms; ``None`` for one that has no meaning here."""
     plain = _plain(name)
     ours = name if name in own else _RENAMED.get(plain)
-    if isinstance(value, str) and (ours == "timeout" or plain in _MILLISECONDS) and _NUMBER.fullmatch(value):
+    if isinstance(value, str) and (ours in _LIMITS or plain in _MILLISECONDS) and _NUMBER.fullmatch(value):
         value = float(value)
-    if ours == "disabled" or plain in ("enabled", "isactive", "active"):
+    if (disables := plain in _DISABLED) or plain in _ENABLED:
         # What cannot be read is refused later, so that the server is not started.
         truth = _TRUTHS.get(str(value).casefold())
-        return "disabled", value if truth is None else truth is (ours == "disabled")
+        return "disabled", value if truth is None else truth is disables
     if plain in _MILLISECONDS or (
         ours == "timeout" and plain not in _SECONDS and _is_number(value) and value > MOST_SECONDS
     ):
-        return "timeout", value / 1000 if _is_number(value) else value
+        return _MILLISECONDS.get(plain, "timeout"), value / 1000 if _is_number(value) else value
     if ours == "type" and isinstance(value, str):
         value = _TYPES.get(_plain(value), value)
     return ours, value
@@ -255,17 +251,31 @@ def _simplified(fields: dict[str, Any]) -> dict[str, Any]:
         fields["command"] = fields.pop("path", "")
     elif isinstance(command, list) and command:  # OpenCode
         fields = {**fields, "command": command[0], "args": [*command[1:], *(fields.get("args") or [])]}
-    if fields.get("command") and fields.get("url") == "":  # a form that was not filled in
-        del fields["url"]
+    fields = {name: value for name, value in fields.items() if name not in _PLAIN_FIELDS or value not in _EMPTY}
     if isinstance(line := fields.get("args"), str):
         with suppress(ValueError):  # named where the list is missed
-            fields["args"] = shlex.split(line)
+            fields["args"] = split_words(line)
     for name in ("env", "headers"):
+        fields |= {name: _pairs(fields[name])} if isinstance(fields.get(name), list) else {}
         if isinstance(table := fields.get(name), dict):
             fields[name] = {key: _text(value) for key, value in table.items() if value is not None}
     if isinstance(words := fields.get("args"), list):
         fields["args"] = [_text(word) for word in words]
     return fields
+
+
+def _pairs(written: list[Any]) -> Any:
+    """:returns: a table for a list of ``NAME=VALUE``, or of tables with name and value; else the same list."""
+    found: dict[Any, Any] = {}
+    for each in written:
+        if isinstance(each, str) and "=" in each:
+            name, _, value = each.partition("=")
+        elif isinstance(each, dict) and each.keys() == {"name", "value"}:
+            name, value = each["name"], each["value"]
+        else:
+            return written
+        found[name] = value
+    return found
 
 
 def _text(value: Any) -> Any:

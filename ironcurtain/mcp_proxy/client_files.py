@@ -8,12 +8,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ironcurtain.home.faults import wrong
 from ironcurtain.home.json_comments import plain_json
-from ironcurtain.home.lines import Place
-from ironcurtain.home.parsing import parse_json, parse_toml
-from ironcurtain.home.structured import convert
-from ironcurtain.mcp_proxy.client_fields import SERVERS, FieldError, servers_place
+from ironcurtain.home.parsing import as_json, parse_json, parse_toml, parse_yaml
+from ironcurtain.mcp_proxy.client_fields import NESTED, is_table_of_values
+from ironcurtain.mcp_proxy.server_fields import RIGHTS
+from ironcurtain.mcp_proxy.server_tables import SERVERS, ServerTable, read_table
 from ironcurtain.secrets.redaction import may_be_secret
 
 _OF_PROJECT: Mapping[str, str] = {
@@ -38,11 +37,6 @@ CLIENTS = ("claude-desktop", "claude-code", "vscode", "cursor", "codex")
 OURS = "ironcurtain"
 """The program that clients start as a server of theirs to use IronCurtain."""
 
-RIGHTS = frozenset(
-    ("sandbox", "install_scripts", "env_command", "headers_command", "ca_file", "agent_requests")
-)  # fmt: skip
-"""Fields of ours that give a server more than it gets without them, or run commands outside its sandbox."""
-
 _PLAIN_REFERENCE = re.compile(r"\$\{(?:env:)?[A-Za-z_][A-Za-z0-9_]*\}")
 
 
@@ -62,27 +56,21 @@ def places(client: str, home: Path, directory: Path, environ: Mapping[str, str],
     return [*found, home / _AT_HOME[client]] if client in _AT_HOME else found
 
 
-def table(text: str, source: str) -> tuple[Place, dict[str, dict[str, Any]]]:
+def table(text: str, source: str) -> ServerTable:
     """
-    :param text: JSON, also with comments; or TOML, if the file's name ends so.
+    :param text: JSON, also with comments; TOML or YAML, if the file's name ends so.
     :param source: the file's name.
-    :returns: the path of the table of servers in a client's file, and the servers as the client writes them; none if it
-        has no such table.
+    :returns: the servers as the client writes them; none if the file has no place for servers.
     :raises ConfigurationError: it is not valid.
     """
-    written = text if source.endswith(".toml") else plain_json(source, text)
-    parsed = parse_toml(source, written) if source.endswith(".toml") else parse_json(source, written)
-    found: Any = convert(source, parsed, dict[str, Any], written)
-    try:
-        place = servers_place(found)
-    except FieldError as e:
-        raise wrong(source, e.detail, written, tuple(e.field.split("."))) from None
-    if place is None:
-        return SERVERS[0], {}
-    for key in place:
-        found = found[key]
-    servers: dict[str, dict[str, Any]] = convert(source, found, dict[str, dict[str, Any]], written, place)
-    return place, servers
+    if source.endswith((".yaml", ".yml")):
+        parsed, written = parse_yaml(source, text), ""
+    elif source.endswith(".toml"):
+        parsed, written = parse_toml(source, text), text
+    else:
+        written = plain_json(source, text)
+        parsed = parse_json(source, written)
+    return read_table(source, as_json(parsed), written) or ServerTable(SERVERS[0], ())
 
 
 def is_ours(entry: Mapping[str, Any]) -> bool:
@@ -99,9 +87,10 @@ def without_rights(entry: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]
     :returns: the entry without :data:`RIGHTS`, and the names of those that it had.
     """
     result, taken = {name: value for name, value in entry.items() if name not in RIGHTS}, RIGHTS & entry.keys()
-    if isinstance(command := entry.get("command"), dict):  # its members count as those of the entry
-        result["command"], further = without_rights(command)
-        taken |= frozenset(further)
+    for name in ("command", *NESTED):
+        if isinstance(nested := entry.get(name), dict):  # its members count as those of the entry
+            result[name], further = without_rights(nested)
+            taken |= frozenset(further)
     return result, sorted(taken)
 
 
@@ -113,10 +102,12 @@ def with_references(entry: Mapping[str, Any], environ: Mapping[str, str]) -> tup
     """
     result, kept = dict(entry), list[str]()
     for member, table in entry.items():
-        if member.lower() not in ("env", "environment", "headers", "http_headers") or not isinstance(table, dict):
-            continue
-        result[member] = {name: _reference(name, value, environ) for name, value in table.items()}
-        kept += _secrets(result[member])
+        if member in ("command", *NESTED) and isinstance(table, dict):
+            result[member], further = with_references(table, environ)
+            kept += further
+        elif is_table_of_values(member) and isinstance(table, dict):
+            result[member] = {name: _reference(name, value, environ) for name, value in table.items()}
+            kept += _secrets(result[member])
     return result, kept
 
 

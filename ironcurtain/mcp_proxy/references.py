@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping
 
 import msgspec
 
+from ironcurtain.mcp_proxy.windows_words import windows_variable
 from ironcurtain.secrets.redaction import Secret, may_be_secret
 from ironcurtain.secrets.rules import find, is_secret_name
 
@@ -31,6 +32,13 @@ _IN_VALUE = re.compile(
 )
 """Where no shell reads the text, also without braces: a complete word, or ``$PATH``."""
 
+_FOLDER = re.compile(r"\$\{workspace(?:Folder|Root):(?P<name>[^{}]*)\}")
+"""A directory of several that an editor has open."""
+
+_BACKSLASH = re.compile(rf"(?:\$\{{(?:env:)?{_NAME}\}}|\$(?:WORKSPACE|HOME)|^~)\\")
+"""What begins a path that was written for Windows."""
+
+_PROFILE = re.compile(r"%USERPROFILE%", re.IGNORECASE)
 _FOREIGN = re.compile(r"\$?\{(?P<kind>input|command|config|file|secret|vault):(?P<rest>[^{}]*)\}")
 _LEFT = re.compile(r"\$\{[^{}]*\}")
 _TOKEN = re.compile(rf"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9_+=-]{{{TOKEN_LENGTH},}}")
@@ -62,7 +70,8 @@ class References(msgspec.Struct):
         :param text: a text that no other user sees: a variable's value, a header's value, a URL.
         :param place: the name of its field, for messages.
         """
-        if (left := _LEFT.search(_FOREIGN.sub(" ", _REFERENCE.sub(" ", text)))) is not None:
+        rest = _FOLDER.sub(" ", _FOREIGN.sub(" ", _REFERENCE.sub(" ", text)))
+        if (left := _LEFT.search(rest)) is not None:
             self._wrong(f"{place}: {left[0]} is not known to IronCurtain; write ${{NAME}}, or use env_command")
         return self._expanded(text, place, _IN_VALUE)
 
@@ -87,7 +96,20 @@ class References(msgspec.Struct):
     def _at_home(self, text: str) -> str:
         return f"{self.home}{text[1:]}" if text.startswith("~/") else text
 
+    def _native(self, text: str, place: str) -> str:
+        """:returns: a text without what is plain of Windows and of editors with several directories."""
+        text = _PROFILE.sub("${userHome}", text)
+        if _BACKSLASH.search(text):
+            text = text.replace("\\", "/")
+        if (variable := windows_variable(text)) is not None:
+            self._wrong(f"{place}: {variable} is a variable of Windows; write the value that it shall have here")
+        for folder in _FOLDER.finditer(text):
+            if folder["name"] != os.path.basename(self.workspace):
+                self._wrong(f"{place}: {folder[0]} is another directory than the workspace: write its path")
+        return _FOLDER.sub("${workspaceFolder}", text)
+
     def _expanded(self, text: str, place: str, pattern: re.Pattern[str]) -> str:
+        text = self._native(text, place)
         if (foreign := _FOREIGN.search(text)) is not None:
             self._wrong(f"{place}: {foreign[0]} {_FOREIGN_WORDS[foreign['kind']]}")
             return text

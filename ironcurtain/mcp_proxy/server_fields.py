@@ -9,6 +9,9 @@ import msgspec
 START_SECONDS = 60.0
 """Default time limit in seconds from a server's start until it is ready (some download themselves first)."""
 
+RIGHTS = frozenset(("sandbox", "install_scripts", "env_command", "headers_command", "ca_file", "agent_requests"))
+"""Fields of ours that give a server more than it gets without them, or run commands outside its sandbox."""
+
 AgentRequest = Literal["sampling"]
 """Requests to the agent that a server's configuration can permit; a person answers the others."""
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,10 +28,12 @@ from ironcurtain.home.lines import Place
 from ironcurtain.home.parsing import parse_json
 from ironcurtain.home.structured import check_version, convert
 from ironcurtain.http.addresses import keeps_secrets, literal
-from ironcurtain.mcp_proxy.client_fields import SERVERS, FieldError, servers_place, translated
+from ironcurtain.mcp_proxy.client_fields import FieldError, translated
 from ironcurtain.mcp_proxy.names import taken, usable_name
 from ironcurtain.mcp_proxy.references import References
-from ironcurtain.mcp_proxy.server_fields import START_SECONDS, AgentRequest, SandboxFields, ServerFields
+from ironcurtain.mcp_proxy.server_fields import RIGHTS, START_SECONDS, AgentRequest, SandboxFields, ServerFields
+from ironcurtain.mcp_proxy.server_tables import SERVERS, Entry, ServerTable, read_table
+from ironcurtain.mcp_proxy.windows_words import is_windows_path, split_words, without_cmd
 from ironcurtain.network.access import Access, read_access
 from ironcurtain.secrets.redaction import Secret
 
@@ -69,7 +70,7 @@ RESERVED_HEADERS = frozenset(
 )
 """Headers that the transport sets, in lower case."""
 
-_COMMAND_FIELDS = ("command", "args", "env_command", "cwd", "sandbox", "install_scripts")
+_COMMAND_FIELDS = ("command", "args", "env", "env_command", "cwd", "sandbox", "install_scripts")
 _HTTP_FIELDS = ("url", "headers", "headers_command", "ca_file")
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
 _SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "fish")
@@ -188,17 +189,17 @@ def read_servers(
     :raises ConfigurationError: there is no table of servers.
     """
     written = plain_json(source, text)
-    parsed: dict[str, Any] = convert(source, parse_json(source, written), dict[str, Any], written)
-    place, entries = _entries(source, parsed, written)
-    if place == SERVERS[0]:
+    parsed = parse_json(source, written)
+    table = _table(source, parsed, written)
+    if table.place == SERVERS[0]:
         check_version(source, parsed, FORMAT_VERSION, written)
     found = dict[str, ServerConfig]()
-    for written_name, entry in entries.items():
-        name = usable_name(written_name)
+    for entry in table.entries:
+        name = usable_name(entry.name)
         try:
             if why := taken(name, found):
-                raise wrong(source, why, written, (*place, written_name))
-            server = _entry(source, entry, written, (*place, written_name), name, (environ, workspace, home))
+                raise wrong(source, why, written, entry.place)
+            server = _server(source, entry, written, name, (environ, workspace, home))
         except ConfigurationError as e:
             while taken(name, found):
                 name = f"{name[:28]}-{len(found)}"
@@ -208,39 +209,31 @@ def read_servers(
     return tuple(found.values())
 
 
-def _entry(
-    source: str, entry: Any, written: str, place: Place, name: str, context: tuple[Mapping[str, str], str, str]
+def _server(
+    source: str, entry: Entry, written: str, name: str, context: tuple[Mapping[str, str], str, str]
 ) -> ServerConfig | None:
     """:returns: one server; ``None`` for a disabled one."""
-    table: dict[str, Any] = convert(source, entry, dict[str, Any], written, place)
+    table: dict[str, Any] = convert(source, entry.value, dict[str, Any], written, entry.place)
     try:
         fields, ignored = translated(table, ServerFields.__struct_fields__)
     except FieldError as e:
-        raise wrong(source, e.detail, written, (*place, e.field)) from None
-    server: ServerFields = convert(source, fields, ServerFields, written, place)
+        raise wrong(source, e.detail, written, (*entry.place, e.field)) from None
+    server: ServerFields = convert(source, fields, ServerFields, written, entry.place)
     if server.disabled:
         return None
     references = References(*context, {*server.env, *server.env_command})
     notes = [f"ignored: {', '.join(names)} ({reason})" for reason, names in ignored.items()]
-    if name != place[-1]:
+    if name != entry.name:
         notes.append(f"is called {name} here, since names are letters, digits, '-' and single '_'")
-    return _Reader(name, server, source, written, place, references, notes).server()
+    return _Reader(name, server, source, written, entry.place, references, notes).server()
 
 
-def _entries(source: str, parsed: dict[str, Any], written: str) -> tuple[Place, dict[str, Any]]:
-    """:returns: the path of the table of servers, and the table."""
-    try:
-        place = servers_place(parsed)
-    except FieldError as e:
-        raise wrong(source, e.detail, written, tuple(e.field.split("."))) from None
-    if place is None:
+def _table(source: str, parsed: Any, written: str) -> ServerTable:
+    """:raises ConfigurationError: there is none."""
+    if (found := read_table(source, parsed, written)) is None:
         detail = 'is missing: the servers stand in {"mcpServers": {"NAME": {"command": ...}}}'
         raise wrong(source, detail, written, SERVERS[0])
-    table: Any = parsed
-    for key in place:
-        table = table[key]
-    entries: dict[str, Any] = convert(source, table, dict[str, Any], written, place)
-    return place, entries
+    return found
 
 
 def is_header_value(value: str) -> bool:
@@ -255,8 +248,7 @@ def server_names(text: str, source: str) -> frozenset[str]:
     :raises ConfigurationError: the file has no table of servers.
     """
     written = plain_json(source, text)
-    parsed: dict[str, Any] = convert(source, parse_json(source, written), dict[str, Any], written)
-    return frozenset(map(usable_name, _entries(source, parsed, written)[1]))
+    return frozenset(usable_name(each.name) for each in _table(source, parse_json(source, written), written).entries)
 
 
 class _Reader(msgspec.Struct, frozen=True):
@@ -275,13 +267,15 @@ class _Reader(msgspec.Struct, frozen=True):
     notes: list[str]
 
     def server(self) -> ServerConfig:
-        remote = self.entry.url is not None if self.entry.type is None else self.entry.type != "stdio"
-        if remote and self.entry.env:
-            self.notes.append("ignored: env (the server runs elsewhere)")
-        for member in _COMMAND_FIELDS if remote else _HTTP_FIELDS:
-            if getattr(self.entry, member):
-                way = "reached by HTTP" if remote else "run as a command"
+        entry = self.entry
+        remote = entry.url is not None if entry.type is None else entry.type != "stdio"
+        way = "reached by HTTP" if remote else "run as a command"
+        needless = [member for member in (_COMMAND_FIELDS if remote else _HTTP_FIELDS) if getattr(entry, member)]
+        for member in needless:
+            if member in RIGHTS or (entry.type is None and member == "command"):
                 raise self._wrong(f"has no meaning for a server that is {way}", member)
+        if needless:
+            self.notes.append(f"ignored: {', '.join(needless)} (the server is {way})")
         return self._http_server() if remote else self._command_server()
 
     def _command_server(self) -> CommandServer:
@@ -310,17 +304,34 @@ class _Reader(msgspec.Struct, frozen=True):
         )
 
     def _command_line(self, command: str, args: list[str]) -> list[str]:
-        command = self.references.word(command, "command")
-        if re.search(r"\s", command) and not os.path.exists(os.path.join(self.references.workspace, command)):
+        references = self.references
+        command = references.word(command, "command")
+        is_line = re.search(r"\s", command) is not None and not is_windows_path(command)
+        if is_line and not os.path.exists(os.path.join(references.workspace, command)):
             try:
-                command, *first = shlex.split(command) or [command]
+                command, *first = split_words(command) or [command]
             except ValueError as e:
                 raise self._wrong(f"cannot be read as a command line: {e}", "command") from None
             self.notes.append(f"command: the program is {command}; what follows is taken for arguments")
             args = [*first, *args]
+        written, (command, *args) = [command, *args], without_cmd([command, *args])
+        if written != [command, *args]:
+            self.notes.append(f"command: {written[0]} is of Windows; the program is {command}")
+        self._look_for_paths_of_windows(command, args)
         if os.path.basename(command) in _SHELLS and any(re.fullmatch("-[a-z]*c", word) for word in args):
             return [command, *map(self.references.path, args)]  # the shell expands its variables
         return [command, *(self.references.word(word, f"args[{index}]") for index, word in enumerate(args))]
+
+    def _look_for_paths_of_windows(self, command: str, args: list[str]) -> None:
+        places = {
+            "command": command,
+            "cwd": self.entry.cwd or "",
+            **{f"args[{i}]": word for i, word in enumerate(args)},
+        }
+        for place, word in places.items():
+            # Where Linux runs programs of Windows, these take such paths.
+            if is_windows_path(word) and (place == "command" or not command.casefold().endswith(".exe")):
+                self.references.problems.append(f"{place}: {word} is a path of Windows: write the one that it has here")
 
     def _reading(self) -> Reading:
         found = self.references
@@ -330,7 +341,7 @@ class _Reader(msgspec.Struct, frozen=True):
 
     def _http_server(self) -> HttpServer:
         entry = self.entry
-        url = literal(self.references.value(entry.url or "", "url"))
+        url = literal(self.references.value(entry.url or "", "url").strip())
         if entry.type == "sse" and not urlsplit(url).path.rstrip("/").endswith("/sse"):
             self.notes.append('type: "sse" is not supported; the URL is taken for one of streamable HTTP')
         elif entry.type not in (None, "http"):

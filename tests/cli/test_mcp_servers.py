@@ -124,9 +124,11 @@ class AddTests(ProductCase):
         touched = self.product.person / "touched"
         entries = {
             "my notes": {"command": SERVER[0], "args": list(SERVER[1:]), "env": {**env, "API_TOKEN": SECRET}},
-            "off": {"command": "x", "disabled": True, "env": {"OTHER_TOKEN": SECRET[::-1]}},
+            "off": {"command": "x", "disabled": "true", "env": {"OTHER_TOKEN": SECRET[::-1]}},
             "bad": {"command": "no-such-program", "sandbox": "none", "env_command": {"A": f"touch {touched}"}},
             "ironcurtain": {"command": "ironcurtain", "args": ["mcp-proxy"]},
+            "words": "npx -y words",
+            "inside": {"type": "builtin"},
         }
         Path(self.product.project, ".mcp.json").write_text(json.dumps({"mcpServers": entries}))
         self.product.environ["API_TOKEN"] = SECRET
@@ -140,7 +142,13 @@ class AddTests(ProductCase):
             self.assertNotIn(secret, said)
         self.assertFalse(touched.exists() or self.pins.exists())
         self.assertIn("bad: env_command, sandbox is left out", said)
-        for words in ("ironcurtain is IronCurtain itself", "off is disabled", "bad was not added", "OTHER_TOKEN"):
+        for name, why in (
+            ("ironcurtain", "IronCurtain itself"),
+            ("words", "no table"),
+            ("inside", "a part of the other"),
+        ):
+            self.assertIn(f"{name} is left out: it is {why}", said)
+        for words in ("off is disabled", "bad was not added", "OTHER_TOKEN"):
             self.assertIn(words, said)
         added = json.loads(self.servers.read_text())["mcpServers"]
         self.assertEqual(list(added), ["filesystem", "my-notes", "off"])

@@ -8,8 +8,10 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import ConfigurationError
-from ironcurtain.mcp_proxy.client_fields import translated
+from ironcurtain.mcp_proxy.client_fields import FieldError, translated
 from ironcurtain.mcp_proxy.client_files import CLIENTS, is_ours, places, table, with_references, without_rights
+from ironcurtain.mcp_proxy.server_fields import ServerFields
+from ironcurtain.mcp_proxy.server_tables import ServerTable
 
 HOME, PROJECT = Path("/home/ada"), Path("/src/app")
 SECRET = "sk-live-8fQ2mVx71LbTz0Rk"
@@ -19,6 +21,7 @@ FILES = {
     "claude_desktop_config.json": '{"mcpServers": {"a": {"command": "npx", "args": ["-y", "a"]}}, "theme": "dark"}',
     "mcp.json": '{/* VS Code */ "inputs": [], "servers": {"a": {"type": "http", "url": "https://a.test/mcp"},}}',
     "settings.json": '{"editor.fontSize": 12, "mcp": {"servers": {"a": {"command": "a"}}}}',
+    "config.yaml": "GOOSE_MODEL: x\nextensions:\n  a:\n    {type: stdio, cmd: uvx, envs: {K: v}, env_keys: [T]}\n",
     "config.toml": 'model = "x"\n[mcp_servers.a]\ncommand = "npx"\nargs = ["-y"]\n[mcp_servers.a.env]\nK = "v"\n',
 }
 
@@ -54,17 +57,28 @@ class EntryTests(SynchronousTestCase):
 
     def test_each_kind_of_file(self) -> None:
         for name, text in FILES.items():
-            self.assertEqual(list(table(text, name)[1]), ["a"], name)
-        self.assertEqual(table(FILES["config.toml"], "config.toml")[1]["a"]["env"], {"K": "v"})
+            self.assertEqual([entry.name for entry in table(text, name).entries], ["a"], name)
+        self.assertEqual(table(FILES["config.toml"], "config.toml").entries[0].value["env"], {"K": "v"})
 
     def test_file_without_servers_has_none(self) -> None:
-        self.assertEqual(table('{"editor.fontSize": 12}', "settings.json"), (("mcpServers",), {}))
-        self.assertEqual(table('model = "x"', "config.toml")[1], {})
+        self.assertEqual(table('{"editor.fontSize": 12}', "settings.json"), ServerTable(("mcpServers",), ()))
+        self.assertEqual(table('model = "x"', "config.toml").entries, ())
+
+    def test_yaml_is_read_as_json_would_be(self) -> None:
+        text = "extensions:\n  a:\n    cmd: uvx\n    timeout: .inf\n    on: 2026-01-02\n    2: yes\n"
+        (entry,) = table(text, "config.yaml").entries
+        self.assertEqual(entry.value, {"cmd": "uvx", "timeout": None, "true": "2026-01-02", "2": True})
 
     def test_wrong_files_are_refused(self) -> None:
-        for text in ("[", '{"mcpServers": {"a": 1}}', "[]"):
+        for text, name in (
+            ("[", "x.json"),
+            ("[]", "x.json"),
+            ('{"mcpServers": 1}', "x.json"),
+            ("a: [", "x.yaml"),
+            ("mcpServers: {a: &b {command: x}, c: *b}", "x.yaml"),
+        ):
             with self.assertRaises(ConfigurationError):
-                table(text, "x.json")
+                table(text, name)
 
     def test_ironcurtain_itself_is_recognized(self) -> None:
         self.assertTrue(is_ours({"command": "/opt/bin/ironcurtain", "args": ["mcp-proxy"]}))
@@ -85,6 +99,14 @@ class SecretTests(SynchronousTestCase):
         found, kept = with_references(entry, {"API_TOKEN": "another"})
         self.assertEqual((found, kept), (entry, ["API_TOKEN", "Authorization"]))
 
+    def test_secrets_are_found_in_each_spelling(self) -> None:
+        for name in ("envs", "Env", "environment", "http_headers"):
+            entries = {name: {"API_TOKEN": SECRET}}, {"transport": {name: {"API_TOKEN": SECRET}}}
+            for entry in entries:
+                found, kept = with_references(entry, {"API_TOKEN": SECRET})
+                self.assertEqual((SECRET in str(found), kept), (False, []), entry)
+                self.assertEqual(with_references(entry, {})[1], ["API_TOKEN"])
+
 
 class RightsTests(SynchronousTestCase):
     """Fields of ours in files of others."""
@@ -95,8 +117,9 @@ class RightsTests(SynchronousTestCase):
         self.assertEqual(
             without_rights({"command": "a", **plain, **rights}), ({"command": "a", **plain}, sorted(rights))
         )
-        nested = without_rights({"command": {"path": "a", **plain, **rights}})
-        self.assertEqual(nested, ({"command": {"path": "a", **plain}}, sorted(rights)))
+        for name in ("command", "transport", "requestOptions", "requestInit"):
+            nested = without_rights({name: {"path": "a", **plain, **rights}})
+            self.assertEqual(nested, ({name: {"path": "a", **plain}}, sorted(rights)), name)
 
 
 class TranslationTests(SynchronousTestCase):
@@ -106,10 +129,38 @@ class TranslationTests(SynchronousTestCase):
         entry = {"command": {"path": "npx", "args": None, "env": None}}
         self.assertEqual(translated(entry, OWN), ({"command": "npx"}, {}))
 
+    def test_fields_of_goose(self) -> None:
+        entry = {"cmd": "uvx", "envs": {"K": "v"}, "env_keys": ["T"], "bundled": None, "available_tools": []}
+        fields, ignored = translated(entry, OWN)
+        self.assertEqual(fields, {"command": "uvx", "env": {"T": "${T}", "K": "v"}})
+        self.assertEqual([names for names in ignored.values()], [["available_tools"]])
+        self.assertEqual(translated({"uri": "x", "type": "streamable_http"}, OWN)[0], {"url": "x", "type": "http"})
+
+    def test_fields_of_continue(self) -> None:
+        entry = {"url": "x", "requestOptions": {"headers": {"A": "b"}}}
+        self.assertEqual(translated(entry, OWN), ({"url": "x", "headers": {"A": "b"}}, {}))
+
+    def test_unknown_field_is_not_taken_for_another(self) -> None:
+        for name in ("flags", "eager", "visible", "installed", "file", "install", "setupCommand", "readTimeout"):
+            ignored = translated({"command": "x", name: 1}, ServerFields.__struct_fields__)[1]
+            self.assertEqual(ignored, {"IronCurtain does not know it": [name]})
+        for name, meant in (("comand", "command"), ("headr", "headers"), ("sandbx", "sandbox")):
+            with self.assertRaisesRegex(FieldError, f"did you mean {meant}\\?"):
+                translated({"command": "x", name: 1}, ServerFields.__struct_fields__)
+
+    def test_other_spellings_of_fields_without_rights_are_read(self) -> None:
+        self.assertEqual(translated({"Command": "x", "ARGS": ["a"]}, OWN)[0], {"command": "x", "args": ["a"]})
+        with self.assertRaises(FieldError):
+            translated({"command": "x", "Sandbox": "none"}, ServerFields.__struct_fields__)
+
     def test_timeout_in_seconds_is_a_timeout(self) -> None:
         for name in ("timeoutSeconds", "timeout_sec"):
             for seconds in (30, 7200):
                 self.assertEqual(translated({"url": "x", name: seconds}, OWN)[0]["timeout"], seconds, name)
+
+    def test_each_word_for_a_server_that_does_not_start(self) -> None:
+        for entry in ({"disable": True}, {"enable": False}, {"isDisabled": 1}, {"isEnabled": "no"}):
+            self.assertEqual(translated({"command": "x", **entry}, OWN)[0]["disabled"], True, entry)
 
     def test_truth_values_are_read_as_texts_and_numbers(self) -> None:
         for value, truth in ((True, True), ("true", True), ("True", True), (1, True), ("off", False), (0, False)):

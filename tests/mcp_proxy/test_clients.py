@@ -137,7 +137,7 @@ class ClientTests(SynchronousTestCase):
         )
         self.assertEqual(docs.call_seconds, 120)
         self.noted(docs, "autoApprove", "disabledTools")
-        self.noted(self.http(found["far"], "https://far.example.org/mcp"), "env (the server runs elsewhere)")
+        self.noted(self.http(found["far"], "https://far.example.org/mcp"), "env (the server is reached by HTTP)")
 
     def test_zed(self) -> None:
         found = read("zed")
@@ -185,7 +185,7 @@ class PlaceTests(SynchronousTestCase):
             self.assertIn('there are servers in "mcpServers", too', self.refused(mcpServers=entry, **{other: entry}))
 
     def test_a_file_without_servers_says_how_they_are_written(self) -> None:
-        for content in ({}, {"a": {"command": "x"}}, {"mcp": {"allowed": ["a"]}}):
+        for content in ({}, {"a": {"b": "x"}}, {"mcp": {"allowed": ["a"]}}, {"extensions": {"a": {"enabled": True}}}):
             self.assertIn('mcpServers: is missing: the servers stand in {"mcpServers"', self.refused(**content))
 
     def test_mistakes_are_placed_in_the_table_of_the_client(self) -> None:

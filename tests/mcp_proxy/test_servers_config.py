@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from hypothesis import given
@@ -34,9 +35,79 @@ class FormTests(SynchronousTestCase):
         self.assertEqual((server.command, server.args, server.call_seconds), ("x", ("-y", "a b"), 60))
         self.assertEqual(server.reading.problems, ())
 
+    def test_forms_that_are_not_filled_in_are_read(self) -> None:
+        empty = {"args": "", "env": [], "headers": {}, "cwd": "", "type": "", "url": ""}
+        self.assertEqual(read({"a": {"command": "x", **empty}}), (CommandServer("a", "x"),))
+        (server,) = read({"a": {"url": " https://a.test/mcp ", "command": "", "args": []}})
+        self.assertEqual((server.url.reveal(), server.reading.problems), ("https://a.test/mcp", ()))
+
+    def test_lists_of_variables_are_tables(self) -> None:
+        for env in (["A=b=c", "D="], [{"name": "A", "value": "b=c"}, {"name": "D", "value": ""}]):
+            (server,) = read({"a": {"command": "x", "env": env}})
+            self.assertEqual(server.environment, {"A": "b=c", "D": ""})
+        for wrong in (["A"], [1], [{"name": "A"}]):
+            (server,) = read({"a": {"command": "x", "env": wrong}})
+            self.assertIn("env: must be a table", server.reading.problems[0])
+
+    def test_time_to_start_is_read_and_stops_no_server(self) -> None:
+        for field, value, seconds in (
+            ("startup_timeout_ms", 20_000, 20),
+            ("startup_timeout_sec", "20", 20),
+            ("startup_timeout_sec", 0, 60),
+            ("startup_timeout_sec", None, 60),
+            ("startup_timeout_sec", {}, 60),
+        ):
+            (server,) = read({"a": {"command": "x", field: value}})
+            self.assertEqual((server.start_seconds, server.reading.problems), (seconds, ()), (field, value))
+
     def test_args_that_cannot_be_split_are_named(self) -> None:
         (server,) = read({"a": {"command": "x", "args": "'open"}})
         self.assertIn("args: must be a list", server.reading.problems[0])
+
+
+class WindowsTests(SynchronousTestCase):
+    """Entries that were written on Windows."""
+
+    def test_shell_of_windows_is_left_out(self) -> None:
+        for entry in (
+            {"command": "cmd", "args": ["/c", "npx", "-y", "notes"]},
+            {"command": "cmd.exe", "args": ["/d", "/s", "/C", "npx -y notes"]},
+            {"command": "cmd /c npx -y notes"},
+            {"command": "npx.cmd", "args": ["-y", "notes"]},
+        ):
+            (server,) = read({"a": entry})
+            self.assertEqual((server.command, *server.args), ("npx", "-y", "notes"))
+            self.assertIn(" is of Windows; the program is npx", server.reading.notes[-1])
+            self.assertEqual(server.reading.problems, ())
+
+    def test_paths_of_windows_are_named_whole(self) -> None:
+        node, script = r"C:\Program Files\nodejs\node.exe", r"D:\src\server\index.js"
+        for place, entry in (
+            ("command", {"command": node, "args": [script]}),
+            ("args[0]", {"command": "node", "args": [script]}),
+            ("cwd", {"command": "node", "cwd": "D:/src"}),
+        ):
+            (server,) = read({"a": entry})
+            self.assertEqual(len(server.reading.problems), 1)
+            self.assertRegex(server.reading.problems[0], rf"^{re.escape(place)}: .* is a path of Windows: write")
+        self.assertIn(node, read({"a": {"command": node}})[0].reading.problems[0])
+        self.assertEqual(read({"a": {"command": "tool.exe", "args": [script]}})[0].reading.problems, ())
+
+    def test_backslashes_after_a_directory_are_slashes(self) -> None:
+        entry = {
+            "command": r"${workspaceFolder}\bin\run",
+            "args": [r"--data=${userHome}\data", r"a\b", r"%USERPROFILE%\c"],
+        }
+        (server,) = read({"a": entry})
+        self.assertEqual(server.command, "/srv/w/bin/run")
+        self.assertEqual(server.args, ("--data=/home/me/data", r"a\b", "/home/me/c"))
+
+    def test_variables_of_windows_are_named(self) -> None:
+        (server,) = read({"a": {"command": "x", "args": [r"%APPDATA%\npm"], "env": {"T": "%Temp%", "P": "%E4%B8%AD"}}})
+        self.assertEqual(
+            [problem.split(" is a variable of Windows")[0] for problem in server.reading.problems],
+            ["args[0]: %APPDATA%", "env.T: %Temp%"],
+        )
 
 
 class ReadTests(SynchronousTestCase):
@@ -127,7 +198,6 @@ class ReadTests(SynchronousTestCase):
             "http://localhost.example/mcp",
             "https://me:pw@example.org/",
             "ftp://x",
-            "",
             "x",
         ):
             self.assertIn("mcpServers.far.url: must look like https://", self.refused({"far": {"url": url}}))
@@ -155,11 +225,23 @@ class ReadTests(SynchronousTestCase):
 
     def test_fields_of_the_other_kind(self) -> None:
         value: object
-        for field, value in (("args", ["x"]), ("sandbox", {}), ("cwd", "/"), ("command", "x")):
+        for field, value in (("sandbox", {}), ("env_command", {"A": "b"}), ("command", "x")):
             message = self.refused({"far": {"url": "https://example.org/", field: value}})
             self.assertIn(f"mcpServers.far.{field}: has no meaning for a server that is reached by HTTP", message)
-        for field, value in (("headers", {"A": "b"}), ("ca_file", "x"), ("headers_command", {"A": "b"})):
+        for field, value in (("ca_file", "x"), ("headers_command", {"A": "b"})):
             self.assertIn("that is run as a command", self.refused({"near": {"command": "x", field: value}}))
+
+    def test_needless_fields_of_other_clients_are_named(self) -> None:
+        url, headers = "https://example.org/", {"bearer_token_env_var": "TOKEN"}
+        for entry, name, way in (
+            ({"url": url, "args": ["x"], "cwd": "/"}, "args, cwd", "reached by HTTP"),
+            ({"url": url, "type": "http", "command": "x"}, "command", "reached by HTTP"),
+            ({"command": "x", **headers}, "headers", "run as a command"),
+            ({"command": "x", "type": "stdio", "url": url}, "url", "run as a command"),
+        ):
+            (server,) = read({"a": entry})
+            self.assertEqual(server.reading.problems, ())
+            self.assertEqual(server.reading.notes, (f"ignored: {name} (the server is {way})",))
 
     def test_names_that_agents_cannot_use_are_replaced_and_that_is_noted(self) -> None:
         for name, ours in (("Brave Search", "Brave-Search"), ("a.b/c", "a-b-c"), ("a__b", "a-b"), ("_a_", "a")):
@@ -190,7 +272,7 @@ class ReadTests(SynchronousTestCase):
             self.assertIn(f"mcpServers.{name}: the name network is that of IronCurtain's own", bad.reading.problems[0])
 
     def test_an_entry_that_is_wrong_stops_no_other_server(self) -> None:
-        more = ({"command": 3}, {"sandbx": "none", "command": "x"}, {"command": "x", "args": {}})
+        more = ({"command": 3}, {"sandbx": "none", "command": "x"}, {"command": "x", "args": {"y": 1}})
         entries: tuple[Any, ...] = ([], "x", 3, *more)
         for entry in entries:
             bad, good = read({"bad": entry, "good": {"command": "x"}})
@@ -208,7 +290,7 @@ class ReadTests(SynchronousTestCase):
         self.assertIn("version", self.refused({}, version=2))
 
     def test_fields_that_look_like_ours_are_refused(self) -> None:
-        for field, meant in (("sandbx", "sandbox"), ("envCommand", "env_command"), ("Command", "command")):
+        for field, meant in (("sandbx", "sandbox"), ("envCommand", "env_command"), ("comand", "command")):
             refused = self.refused({"a": {"command": "x", field: "none"}})
             self.assertIn(f"mcpServers.a.{field}: there is no such setting: did you mean {meant}?", refused)
         self.assertIn('write "sandbox": {"network"', self.refused({"a": {"command": "x", "network": ["example.org"]}}))
@@ -265,6 +347,6 @@ class ReadTests(SynchronousTestCase):
 
     def test_what_is_no_file(self) -> None:
         twice = '{"mcpServers": {}, "mcpServers": {}}'
-        for text in ("", "{", "[]", "{}", '{"mcpServers": []}', twice):
+        for text in ("", "{", "[]", "{}", '{"mcpServers": 1}', twice):
             with self.assertRaises(ConfigurationError):
                 read_text(text)
