@@ -25,8 +25,11 @@ ID_LIMIT: Final = 4096
 
 _WRONG_ID: Final = f"id must be an integer, or a string of at most {ID_LIMIT} characters"
 
-Id = int | str
-"""A request's id; type and exact value are preserved (JSON-RPC 2.0 section 4; MCP forbids null and fractions)."""
+Id = int | float | str
+"""
+A request's id; type and exact value are preserved (JSON-RPC 2.0 section 4). MCP forbids null and fractions, which only
+:mod:`ironcurtain.jsonrpc.lenient` reads.
+"""
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -86,7 +89,7 @@ class _Envelope(msgspec.Struct):
 
 _messages = msgspec.json.Decoder(_Message)
 _envelopes = msgspec.json.Decoder(_Envelope)
-_ids = msgspec.json.Decoder(Id)
+_ids: msgspec.json.Decoder[int | str] = msgspec.json.Decoder(int | str)
 _values = msgspec.json.Decoder()
 _encoder = msgspec.json.Encoder()
 

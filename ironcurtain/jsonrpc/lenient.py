@@ -7,8 +7,9 @@ learns the reason at once.
 
 from __future__ import annotations
 
+import json
 import re
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
@@ -59,6 +60,15 @@ class _Members(msgspec.Struct):
     error: msgspec.Raw = msgspec.Raw()
 
 
+class _Call(msgspec.Struct):
+    jsonrpc: Literal["2.0"]
+    id: float
+    method: str
+    params: dict[str, msgspec.Raw] | msgspec.UnsetType = msgspec.UNSET
+
+
+_calls = msgspec.json.Decoder(_Call)
+_scanner = json.JSONDecoder(strict=False)
 _objects = msgspec.json.Decoder(_Members)
 _raw_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _raw_batches = msgspec.json.Decoder(list[msgspec.Raw])
@@ -69,9 +79,10 @@ def read(message: bytes) -> codec.Message:
     """
     Read one message of a server.
 
-    A batch of one message is that message. Broken characters become U+FFFD, unescaped control characters are escaped,
-    and a byte order mark is ignored, as are members that are null where none is permitted. The result of an answer is
-    an object; its error has a number and a text. Its id is a number, as the proxy's are.
+    A batch of one message is that message. The id of a request may be a fraction. Broken characters become U+FFFD,
+    unescaped control characters are escaped, and a byte order mark is ignored, as are members that are null where none
+    is permitted. The result of an answer is an object; its error has a number and a text. Its id is a number, as the
+    proxy's are.
 
     :param message: bytes without a line end.
     :raises Unreadable: it is not a message.
@@ -90,6 +101,24 @@ def read(message: bytes) -> codec.Message:
         return _strictly(mended)
     except codec.InvalidMessage as e:
         return _answer(mended, e)
+
+
+def messages(line: bytes) -> tuple[bytes, ...]:
+    """:returns: the messages on a line, of which some servers write several one after the other."""
+    if line.count(_NAMED) < 2 or line.lstrip().startswith(b"["):
+        return (line,)
+    found, at = list[bytes](), 0
+    text = line.decode("utf-8", "surrogateescape")
+    try:
+        while at < len(text):
+            _, end = _scanner.raw_decode(text, at)
+            found.append(text[at:end].encode("utf-8", "surrogateescape"))
+            while end < len(text) and text[end] in " \t\r\n":
+                end += 1
+            at = end
+    except (ValueError, RecursionError):
+        return (line,)
+    return tuple(found)
 
 
 def as_number(value: Any) -> int | None:
@@ -147,7 +176,12 @@ def _without_nulls(message: bytes) -> bytes:
     return message if len(kept) == len(members) else codec.encode(kept)
 
 
-def _answer(message: bytes, why: codec.InvalidMessage) -> codec.Response:
+def _answer(message: bytes, why: codec.InvalidMessage) -> codec.Message:
+    try:
+        call = _calls.decode(message)
+        return codec.Request(call.id, call.method, None if call.params is msgspec.UNSET else codec.encode(call.params))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        pass
     try:
         members = _objects.decode(message)
     except (msgspec.ValidationError, RecursionError):

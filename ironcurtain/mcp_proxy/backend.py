@@ -289,7 +289,8 @@ class ServerConversation(msgspec.Struct, Generic[W]):
             return Garbage(f"{notification.method} without parameters")
         if notification.method == "notifications/progress":
             return self._progress(params)
-        identifier = codec.as_id(params.get("requestId"))
+        identifier = params.get("requestId")
+        identifier = identifier if isinstance(identifier, float) else codec.as_id(identifier)
         return QuestionWithdrawn(identifier) if identifier is not None else Garbage("cancelled nothing")
 
     def _progress(self, params: dict[str, Any]) -> ServerProgress | Garbage:

@@ -14,7 +14,7 @@ from ironcurtain.errors import IronCurtainError
 from ironcurtain.mcp_proxy import results
 from ironcurtain.mcp_proxy.backend import Backend, BackendFailed, OnProgress
 from ironcurtain.mcp_proxy.calls import PathRewriter
-from ironcurtain.mcp_proxy.catalogue import KINDS, Catalogue, ToolDefinition
+from ironcurtain.mcp_proxy.catalogue import KINDS, TOOLS, Catalogue, ToolDefinition
 from ironcurtain.mcp_proxy.connected_agents import ConnectedAgent, ConnectedAgents
 from ironcurtain.mcp_proxy.faults import ServerFaults
 from ironcurtain.mcp_proxy.pins import SessionPins
@@ -217,8 +217,11 @@ class Backends:
         for server, uri in self.agents.subscriptions():
             if server == backend.name:
                 self._quietly(server, "resources/subscribe", {"uri": uri})
-        for changed in dict.fromkeys(kind.changed for kind in KINDS if backend in self.having(kind.capability)):
-            self.agents.tell(changed, None)
+        changed = [kind.changed for kind in KINDS if backend in self.having(kind.capability)]
+        if self.catalogue.tools_of(backend.name):  # which its capabilities need not name
+            changed.insert(0, TOOLS.changed)
+        for method in dict.fromkeys(changed):
+            self.agents.tell(method, None)
         self._starts.settle(backend.name)
 
     def went_down(self, backend: Backend, why: str) -> None:

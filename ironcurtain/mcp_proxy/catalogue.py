@@ -15,7 +15,7 @@ import msgspec
 
 from ironcurtain.jsonrpc import codec
 from ironcurtain.mcp_proxy.backend import Backend, BackendFailed, RpcError, UnreadableAnswer
-from ironcurtain.mcp_proxy.definitions import Listed, mended
+from ironcurtain.mcp_proxy.definitions import Listed, mended, once
 from ironcurtain.mcp_proxy.names import public_name
 from ironcurtain.mcp_proxy.pins import Pin, Reason, digest, has_hidden, visible, withheld
 
@@ -147,9 +147,9 @@ class Catalogue(msgspec.Struct):
         :param definitions: as the server sent them. Agents see them mended; those that cannot be mended are left out.
         :returns: the changed tool definitions, for the audit log.
         """
-        usable, self.faults[server, kind.method] = mended(kind.member, definitions)
-        first = {listed.sent[kind.identity]: listed for listed in reversed(usable)}
-        self._lists[server, kind.method] = list(first.values())[::-1]
+        usable, faults = mended(kind.member, definitions)
+        self._lists[server, kind.method], twice = once(usable, kind.identity, kind.member)
+        self.faults[server, kind.method] = [*faults, *twice]
         if kind is TOOLS:
             return self.pin_again(server)
         self._rebuild(kind)
@@ -175,6 +175,10 @@ class Catalogue(msgspec.Struct):
     def tool(self, server: str, name: str) -> ToolDefinition | None:
         """:returns: a tool by the server's name for it."""
         return self._tools_by_server.get((server, name))
+
+    def tools_of(self, server: str) -> list[ToolDefinition]:
+        """:returns: the tools of one server, also withheld ones."""
+        return [tool for tool in self.tools.values() if tool.server == server]
 
     def withholding(self) -> list[str]:
         """:returns: the servers with withheld tools."""
@@ -254,22 +258,24 @@ PAGES = 500
 ENTRIES = 20_000
 """Maximum number of entries used of one list."""
 
+_REST = "what follows is left out"
+
 
 async def fetch_all(backend: Backend, kind: CatalogueKind) -> tuple[list[Any], str]:
     """
     :returns: the entries, unchanged, and why there may be more; no entries if the server does not have such a list.
     :raises BackendFailed: the server does not answer, or its list does not end.
     """
-    if backend.introduction is None or kind.capability not in backend.introduction.capabilities:
+    if backend.introduction is None or not _may_have(backend.introduction.capabilities, kind):
         return [], ""
     entries: list[Any] = []
-    cursor: str | None = None
-    seen: set[str] = set()
+    cursor: str | float | None = None
+    seen: set[str | float] = set()
     for _ in range(PAGES):
         try:
             page = codec.decode(await backend.request(kind.method, None if cursor is None else {"cursor": cursor}))
         except RpcError:
-            return entries, ""
+            return entries, f"its answer to {kind.method} is an error; {_REST}" if entries else ""
         except (UnreadableAnswer, codec.InvalidMessage) as e:
             return entries, f"its answer to {kind.method} cannot be read: {e}"
         found = page.get(kind.member) if isinstance(page, dict) else None
@@ -277,9 +283,25 @@ async def fetch_all(backend: Backend, kind: CatalogueKind) -> tuple[list[Any], s
             return entries, f"its answer to {kind.method} has no list of {kind.member}"
         entries += found
         cursor = page.get("nextCursor")
-        if not isinstance(cursor, str) or not cursor:
-            return entries, ""
-        if cursor in seen or len(entries) > ENTRIES:
+        if not cursor:
+            return entries, _undeclared(backend.introduction.capabilities, kind) if entries else ""
+        if isinstance(cursor, bool) or not isinstance(cursor, str | int | float):
+            return entries, f"nextCursor in its answer to {kind.method} must be a string; {_REST}"
+        if cursor in seen:
+            return entries, f"its answers to {kind.method} begin again; {_REST}"
+        if len(entries) > ENTRIES:
             break
         seen.add(cursor)
     raise BackendFailed(f"MCP server {backend.name}: its answers to {kind.method} do not end")
+
+
+def _may_have(capabilities: Mapping[str, Any], kind: CatalogueKind) -> bool:
+    """:returns: whether a server may have a list: one that names no list at all may have tools all the same."""
+    return kind.capability in capabilities or (
+        kind is TOOLS and not any(each.capability in capabilities for each in KINDS)
+    )
+
+
+def _undeclared(capabilities: Mapping[str, Any], kind: CatalogueKind) -> str:
+    declared = kind.capability in capabilities
+    return "" if declared else f"it has {kind.member}, which its capabilities do not name"

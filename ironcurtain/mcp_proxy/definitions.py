@@ -61,6 +61,22 @@ def mended(member: str, definitions: Iterable[Any]) -> tuple[list[Listed], list[
     return usable, [f"{_NOUNS[member]} {_some(names)}: {fault}" for fault, names in faults.items()]
 
 
+def once(listed: Iterable[Listed], identity: str, member: str) -> tuple[list[Listed], list[str]]:
+    """
+    :param identity: the member by which definitions are told apart.
+    :param member: as for :func:`mended`.
+    :returns: the first definition of each identity, and a sentence about the others.
+    """
+    first: dict[str, Listed] = {}
+    twice: dict[str, None] = {}
+    for each in listed:
+        name = each.sent[identity]
+        if first.setdefault(name, each) is not each:
+            twice[name] = None
+    said = [f"{_NOUNS[member]} {_some(list(twice))}: is listed more than once; the first is used"] if twice else []
+    return list(first.values()), said
+
+
 def _some(names: Sequence[str]) -> str:
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     return ", ".join(names[:NAMED]) + more

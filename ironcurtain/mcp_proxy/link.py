@@ -11,7 +11,7 @@ from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from ironcurtain.jsonrpc import codec
+from ironcurtain.jsonrpc import codec, lenient
 from ironcurtain.jsonrpc.framing import OUTBOUND_LIMIT, TooLong
 from ironcurtain.mcp_proxy.backend import (
     BackendFailed,
@@ -142,9 +142,9 @@ class Link:
         """For the channel: a message arrived."""
         if isinstance(line, TooLong):
             self.gone(f"sent a message of more than {OUTBOUND_LIMIT} bytes")
-        if self._over:
-            return
-        self._take(self._conversation.receive(line))
+        for message in (line,) if isinstance(line, TooLong) else lenient.messages(line):
+            if not self._over:
+                self._take(self._conversation.receive(message))
 
     def unread(self, request: codec.Id | None, why: str) -> None:
         """For the channel: the answer to a request cannot be read."""

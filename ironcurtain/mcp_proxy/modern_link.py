@@ -20,9 +20,14 @@ from ironcurtain.mcp_proxy import envelope
 from ironcurtain.mcp_proxy.backend import BackendFailed, OnProgress, RpcError
 from ironcurtain.mcp_proxy.envelope import DISCOVER, LISTEN, MODERN_VERSION, ChangeFilter
 from ironcurtain.mcp_proxy.link import Link
+from ironcurtain.mcp_proxy.session import VERSIONS
+from ironcurtain.text.display import json_line
 
 ROUNDS = 10
 """Maximum number of times that a server may require input for one request."""
+
+VERSION_LIMIT = 60
+"""Maximum number of characters shown of an unknown version."""
 
 CONNECTION_CLOSED = -32000
 """JSON-RPC error code of the SDK for an HTTP stream that ended without an answer."""
@@ -58,9 +63,10 @@ class ModernLink:
         :raises BackendFailed: it does not support the revision.
         """
         found = codec.decode(await self.request(DISCOVER))
-        if not isinstance(found, dict) or MODERN_VERSION not in (found.get("supportedVersions") or ()):
-            raise BackendFailed(f"MCP server {self._link.name} supports no known protocol version")
-        return found
+        versions = found.get("supportedVersions") if isinstance(found, dict) else None
+        if not isinstance(versions, list) or MODERN_VERSION not in versions:
+            raise unknown_version(self._link.name, versions)
+        return dict(found)
 
     async def request(
         self, method: str, params: Mapping[str, Any] | None = None, on_progress: OnProgress | None = None
@@ -124,3 +130,10 @@ def error_code(error: RpcError) -> Any:
     """:returns: the code of a server's error; ``None`` if it has none."""
     value = codec.decode(error.raw)
     return value.get("code") if isinstance(value, dict) else None
+
+
+def unknown_version(server: str, said: Any) -> BackendFailed:
+    """:param said: what a server answered for a version of the protocol, or for a list of them; ``None``: nothing."""
+    shown = json_line(said, VERSION_LIMIT)
+    named = "names no protocol version" if said is None else f"speaks protocol version {shown}"
+    return BackendFailed(f"MCP server {server} {named}; supported are {', '.join((*VERSIONS, MODERN_VERSION))}")

@@ -20,7 +20,7 @@ from ironcurtain.mcp_proxy.backend import BackendFailed, BackendOwner, Introduct
 from ironcurtain.mcp_proxy.channel import MakeChannel
 from ironcurtain.mcp_proxy.envelope import DISCOVER, IDENTITY, UNSUPPORTED_PROTOCOL_VERSION
 from ironcurtain.mcp_proxy.link import Link
-from ironcurtain.mcp_proxy.modern_link import CONFIRMED, ModernLink, error_code
+from ironcurtain.mcp_proxy.modern_link import CONFIRMED, ModernLink, error_code, unknown_version
 from ironcurtain.mcp_proxy.server_fields import START_SECONDS
 from ironcurtain.mcp_proxy.session import INITIALIZE, NEWEST_VERSION, VERSIONS
 
@@ -250,7 +250,7 @@ class RestartingBackend:
                 raise
             return None
         if not isinstance(said, dict) or said.get("protocolVersion") not in VERSIONS:
-            raise BackendFailed(f"MCP server {self.name} supports no known protocol version")
+            raise unknown_version(self.name, said.get("protocolVersion") if isinstance(said, dict) else None)
         link.notify("notifications/initialized")
         return said
 

@@ -53,6 +53,28 @@ class ReadTests(SynchronousTestCase):
         self.assertEqual(lenient.read(message(id="q", method="ping")), codec.Request("q", "ping", None))
         self.assertEqual(lenient.read(message(method="x", params={"a": 1})), codec.Notification("x", b'{"a": 1}'))
 
+    def test_request_may_have_a_fraction_as_id(self) -> None:
+        for identifier in (1.5, 1.0):
+            line = message(id=identifier, method="ping", params={"a": None})
+            found = lenient.read(line)
+            self.assertEqual(found, codec.Request(identifier, "ping", b'{"a":null}'))
+            assert isinstance(found, codec.Request)
+            self.assertIsInstance(found.id, float)
+
+    def test_messages_on_one_line_are_told_apart(self) -> None:
+        one, two = message(id=1, result={"a": '{"jsonrpc":'}), message(method="notifications/x", params={"é": "\t"})
+        for between in (b"", b" ", b"\t "):
+            self.assertEqual(lenient.messages(one + between + two), (one, two))
+        for line in (one, one[:-1], b"log " + one + two, one + b"log" + two, b"[%b,%b]" % (one, two), b""):
+            self.assertEqual(lenient.messages(line), (line,))
+
+    @given(
+        st.lists(st.binary(max_size=20) | st.sampled_from([b"{}", b'{"jsonrpc":1}', b" ", b"{", b"\xff"]), max_size=6)
+    )
+    def test_no_byte_of_a_line_is_lost(self, parts: list[bytes]) -> None:
+        line = b"".join(parts)
+        self.assertEqual(b"".join(b"".join(lenient.messages(line)).split()), b"".join(line.split()))
+
     def test_ids_come_back_as_text_or_fractions(self) -> None:
         for written in ("7", '"7"', "7.0", "7e0"):
             self.assertEqual(self.result(b'{"jsonrpc":"2.0","id":%b,"result":{}}' % written.encode()), (7, {}))

@@ -85,7 +85,7 @@ def list_tools(identifier: Any, params: dict[str, Any]) -> None:
     names = [*TOOLS, *extra_tools]
     result: dict[str, Any] = {"tools": [definition(name) for name in names[start : start + PAGE]]}
     if start + PAGE < len(names):
-        result["nextCursor"] = str(start + PAGE)
+        result["nextCursor"] = start + PAGE if "NUMBERS" in os.environ else str(start + PAGE)
     send({"id": identifier, "result": result})
 
 

@@ -60,6 +60,11 @@ class ConversationTests(SynchronousTestCase):
             answer = self.talk.receive(message(id=kind(number), result={}))
             self.assertEqual(answer, ServerAnswer("one", b"{}", None))
 
+    def test_questions_with_fractions_as_ids_can_be_withdrawn(self) -> None:
+        self.assertEqual(self.talk.receive(message(id=1.5, method="ping")), ServerQuestion(1.5, "ping", None))
+        withdrawn = self.talk.receive(message(method="notifications/cancelled", params={"requestId": 1.5}))
+        self.assertEqual(withdrawn, QuestionWithdrawn(1.5))
+
     def test_members_that_are_null_are_missing(self) -> None:
         number, _ = self.ask("one")
         answer = self.talk.receive(message(id=number, method=None, params=None, result={}, error=None))

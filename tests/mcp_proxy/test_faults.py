@@ -111,6 +111,56 @@ class ProxyTests(Base):
         for fault in faults["fake"]:
             self.assertIn(f"MCP server fake: {fault}", self.top.told)
 
+    async def test_tool_that_is_listed_twice_is_named(self) -> None:
+        tools = [{"name": "echo", "description": text, "inputSchema": {"type": "object"}} for text in ("one", "two")]
+        agent = await self.raw(tools_list=answer(result={"tools": tools}))
+        listed = [t for t in (await agent.request("tools/list"))["result"]["tools"] if t["name"] == "fake__echo"]
+        self.assertEqual([tool["description"] for tool in listed], ["one"])
+        self.assertEqual(self.top.proxy.faults["fake"], ("tool echo: is listed more than once; the first is used",))
+
+    async def test_lists_that_do_not_go_on_keep_what_was_read(self) -> None:
+        tools = [{"name": "echo", "inputSchema": {"type": "object"}}]
+        for cursor, why in (
+            ({"page": 2}, "nextCursor in its answer to tools/list must be a string; what follows is left out"),
+            (7, "its answers to tools/list begin again; what follows is left out"),
+            ("same", "its answers to tools/list begin again; what follows is left out"),
+        ):
+            agent = await self.raw(tools_list=answer(result={"tools": tools, "nextCursor": cursor}))
+            names = [tool["name"] for tool in (await agent.request("tools/list"))["result"]["tools"]]
+            self.assertEqual(names.count("fake__echo"), 1)
+            self.assertIn("sound__echo", names)
+            self.assertIn(why, self.top.proxy.faults["fake"])
+
+    async def test_cursor_that_is_a_number_is_sent_back(self) -> None:
+        agent = await self.agent(fake_server(NUMBERS="1"))
+        names = [tool["name"] for tool in (await agent.request("tools/list"))["result"]["tools"]]
+        self.assertIn("fake__overlong", names)
+        self.assertEqual(self.top.proxy.faults, {})
+
+    async def test_server_that_does_not_name_its_tools_has_them(self) -> None:
+        hello: dict[str, Any] = {
+            "protocolVersion": "2025-06-18",
+            "capabilities": {},
+            "serverInfo": {"name": "x", "version": "1"},
+        }
+        agent = await self.raw(initialize=answer(result=hello))
+        names = [tool["name"] for tool in (await agent.request("tools/list"))["result"]["tools"]]
+        self.assertIn("fake__echo", names)
+        self.assertEqual(self.top.proxy.faults["fake"], ("it has tools, which its capabilities do not name",))
+
+    async def test_messages_on_one_line_are_all_read(self) -> None:
+        notice = json.dumps({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info"}})
+        agent = await self.raw(echo=notice + answer(result={"content": [{"type": "text", "text": "here"}]}))
+        self.assertEqual(text(await agent.call("fake__echo")), "here")
+
+    async def test_unknown_version_is_named(self) -> None:
+        self.patch(restarting, "FIRST_DELAY", 60.0)
+        for version, named in (("0.1", 'speaks protocol version "0.1"'), (None, "names no protocol version")):
+            hello: dict[str, Any] = {"protocolVersion": version, "capabilities": {}}
+            bench = await self.bench(fake_server(RAW=json.dumps({"initialize": answer(result=hello)})))
+            await bench.proxy.gate.settled(60)
+            self.assertIn(f"{named}; supported are 2024-11-05, ", bench.proxy.failures["fake"])
+
     async def test_list_that_cannot_be_read_leaves_the_others(self) -> None:
         agent = await self.raw(
             prompts_list=answer(result={"prompts": [float("nan")]}), resources_list=answer(result={})
