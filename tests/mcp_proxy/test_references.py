@@ -47,6 +47,15 @@ class ReferencesTests(SynchronousTestCase):
         self.assertEqual([self.value("${EMPTY}"), self.value("${NONE:-}")], ["", ""])
         self.assertEqual(self.found.problems, [])
 
+    def test_directory_of_several_is_the_workspace_or_named(self) -> None:
+        for read in (self.value, self.word):
+            self.make()
+            self.assertEqual(read("${workspaceFolder:w}/a"), "/srv/w/a")
+            self.assertEqual(self.found.problems, [])
+            read("${workspaceFolder:api}/a")
+            (problem,) = self.found.problems
+            self.assertIn("${workspaceFolder:api} is another directory than the workspace", problem)
+
     def test_directories(self) -> None:
         for text, expected in (
             ("${workspaceFolder}/a", "/srv/w/a"),
