@@ -16,6 +16,7 @@ from ironcurtain.text.decoding import decode_text
 
 _TOML_PLACE = re.compile(r" \(at line (\d+), column \d+\)$")
 _TOML_END = " (at end of document)"
+_COMMENT = re.compile(r"_comment|//|#", re.IGNORECASE)
 _TWICE = "Cannot overwrite a value"
 """What :mod:`tomllib` says of a name that has a value, and then another one or a table."""
 
@@ -41,7 +42,7 @@ def parse_json(source: str, data: bytes | str) -> Any:
     :param source: the file's name, for messages.
     :param data: JSON; of a file that a person writes, what :func:`~ironcurtain.home.json_comments.plain_json` returns.
     :raises ConfigurationError: it is not JSON, or an object has a key twice: parsers use either the first or the last,
-        so that a reviewer may see the other one.
+        so that a reviewer may see the other one. Texts under a key such as ``_comment`` or ``//`` may be repeated.
     """
     text = decode_text(source, data) if isinstance(data, bytes) else data
     if not text.strip():
@@ -50,7 +51,10 @@ def parse_json(source: str, data: bytes | str) -> Any:
     def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) < len(pairs):
-            twice = next(key for number, (key, _) in enumerate(pairs) if key in dict(pairs[:number]))
+            comments = {key for key in found if _COMMENT.match(key) and all(_is_text(key, pair) for pair in pairs)}
+            seen = [key for key, _ in pairs if key not in comments]
+            if (twice := next((key for number, key in enumerate(seen) if key in seen[:number]), None)) is None:
+                return found
             detail = f"{json.dumps(twice)} occurs twice in one object: remove one of them"
             raise ConfigurationError(source, detail, line=_line_of_second(text, twice))
         return found
@@ -100,6 +104,10 @@ def as_json(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value if value is None or isinstance(value, str | int | float) else str(value)
+
+
+def _is_text(key: str, pair: tuple[str, Any]) -> bool:
+    return pair[0] != key or isinstance(pair[1], str)
 
 
 def _line_of_second(text: str, key: str) -> int | None:

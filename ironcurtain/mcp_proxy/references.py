@@ -40,7 +40,7 @@ _BACKSLASH = re.compile(rf"(?:\$\{{(?:env:)?{_NAME}\}}|\$(?:WORKSPACE|HOME)|^~)\
 
 _PROFILE = re.compile(r"%USERPROFILE%", re.IGNORECASE)
 _FOREIGN = re.compile(r"\$?\{(?P<kind>input|command|config|file|secret|vault):(?P<rest>[^{}]*)\}")
-_LEFT = re.compile(r"\$\{[^{}]*\}")
+_LEFT = re.compile(r"\$\{[^{}]*\}|\$\{\{.*?\}\}")
 _TOKEN = re.compile(rf"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9_+=-]{{{TOKEN_LENGTH},}}")
 
 

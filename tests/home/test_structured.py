@@ -139,6 +139,13 @@ class MessageTests(SynchronousTestCase):
         for data in (b"{", b"\xff", b'"\\ud800"', b"[" * 5000, b""):
             self.assertRaises(ConfigurationError, parse_json, "f.json", data)
 
+    def test_comments_may_have_the_same_key(self) -> None:
+        for key in ("_comment", "//", "#"):
+            self.assertEqual(list(parse_json("f", f'{{"{key}": "a", "b": 1, "{key}": "c"}}')), [key, "b"])
+        for text in ('{"_comment": {}, "_comment": "c"}', '{"_comment": "a", "b": 1, "_comment": "c", "b": 2}'):
+            with self.assertRaisesRegex(ConfigurationError, "occurs twice"):
+                parse_json("f", text)
+
     def test_a_key_that_stands_twice_in_json_is_named(self) -> None:
         for data in (b'{"then": 1, "then": 1}', b'[{"a": {"then": 1, "b": 2, "the\\u006e": {}}}]'):
             with self.assertRaisesRegex(ConfigurationError, 'f.json:1: "then" occurs twice in one object'):

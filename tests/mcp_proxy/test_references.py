@@ -47,6 +47,10 @@ class ReferencesTests(SynchronousTestCase):
         self.assertEqual([self.value("${EMPTY}"), self.value("${NONE:-}")], ["", ""])
         self.assertEqual(self.found.problems, [])
 
+    def test_references_of_workflows_are_not_sent_as_they_are(self) -> None:
+        self.value("Bearer ${{ secrets.WIKI }}")
+        self.assertIn("${{ secrets.WIKI }} is not known to IronCurtain", self.found.problems[0])
+
     def test_directory_of_several_is_the_workspace_or_named(self) -> None:
         for read in (self.value, self.word):
             self.make()
