@@ -6,7 +6,8 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -18,6 +19,9 @@ from ironcurtain.platform.kernel import IS_MACOS
 from ironcurtain.text.display import json_line, one_line
 from ironcurtain.text.quantities import counted
 
+if TYPE_CHECKING:
+    from ironcurtain.secrets.redaction import Secret
+
 NAME_LIMIT = 64
 """Maximum number of characters shown of a name."""
 
@@ -26,12 +30,12 @@ class Candidate(msgspec.Struct, frozen=True):
     """
     A server to add.
 
-    :param secrets: names of variables and headers whose values are secrets that will stand in the file.
+    :param secrets: values that are secrets and will stand in the file, by the names of their variables and headers.
     """
 
     name: str
     entry: Mapping[str, Any]
-    secrets: Sequence[str] = ()
+    secrets: Mapping[str, Secret] = MappingProxyType({})
 
     @property
     def disabled(self) -> bool:
@@ -92,7 +96,8 @@ def may_start(candidates: Sequence[Candidate], yes: bool) -> bool:
     from ironcurtain.secrets.redaction import Redactor
 
     for each in candidates:
-        print_lines(f"{each.name} is {json_line(Redactor().value(dict(each.entry)))}")
+        redactor = Redactor(each.secrets.values())
+        print_lines(f"{each.name} is {json_line(redactor.value(dict(each.entry)))}")
     return yes or agreed(f"Start {counted(len(candidates), 'server')} to see the tools?")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from ironcurtain.home.parsing import as_json, parse_json, parse_toml, parse_yaml
 from ironcurtain.mcp_proxy.client_fields import NESTED, is_table_of_values
 from ironcurtain.mcp_proxy.server_fields import RIGHTS
 from ironcurtain.mcp_proxy.server_tables import SERVERS, ServerTable, read_table
-from ironcurtain.secrets.redaction import may_be_secret
+from ironcurtain.secrets.redaction import Secret, may_be_secret
 
 _OF_PROJECT: Mapping[str, str] = {
     "claude-code": ".mcp.json",
@@ -94,20 +94,20 @@ def without_rights(entry: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]
     return result, sorted(taken)
 
 
-def with_references(entry: Mapping[str, Any], environ: Mapping[str, str]) -> tuple[dict[str, Any], list[str]]:
+def with_references(entry: Mapping[str, Any], environ: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, Secret]]:
     """
     :param entry: a server as a client writes it.
-    :returns: the entry, in which secrets that the environment has, too, are references to it; and the names of the
-        variables and headers whose values are still secrets.
+    :returns: the entry, in which secrets that the environment has, too, are references to it; and the values that are
+        still secrets, by the names of their variables and headers.
     """
-    result, kept = dict(entry), list[str]()
+    result, kept = dict(entry), dict[str, Secret]()
     for member, table in entry.items():
         if member in ("command", *NESTED) and isinstance(table, dict):
             result[member], further = with_references(table, environ)
-            kept += further
+            kept |= further
         elif is_table_of_values(member) and isinstance(table, dict):
             result[member] = {name: _reference(name, value, environ) for name, value in table.items()}
-            kept += _secrets(result[member])
+            kept |= _secrets(result[member])
     return result, kept
 
 
@@ -116,7 +116,9 @@ def _reference(name: str, value: Any, environ: Mapping[str, str]) -> Any:
     return f"${{{name}}}" if is_same else value
 
 
-def _secrets(table: Mapping[str, Any]) -> Iterator[str]:
-    for name, value in table.items():
-        if isinstance(value, str) and not _PLAIN_REFERENCE.search(value) and may_be_secret(name, value):
-            yield name
+def _secrets(table: Mapping[str, Any]) -> dict[str, Secret]:
+    return {
+        name: Secret(value)
+        for name, value in table.items()
+        if isinstance(value, str) and not _PLAIN_REFERENCE.search(value) and may_be_secret(name, value)
+    }

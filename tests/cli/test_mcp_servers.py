@@ -16,6 +16,7 @@ from tests.mcp_proxy.support import FAKE_SERVER
 from tests.product import LIMIT
 
 SECRET = "sk-live-8fQ2mVx71LbTz0Rk"
+WORDS = "river lamp orange quiet stone"
 TEXT = {"type": "string"}
 SCHEMAS = {
     "read_note": {"type": "object", "properties": {"path": TEXT, "tone": TEXT}},
@@ -124,7 +125,7 @@ class AddTests(ProductCase):
         touched = self.product.person / "touched"
         entries = {
             "my notes": {"command": SERVER[0], "args": list(SERVER[1:]), "env": {**env, "API_TOKEN": SECRET}},
-            "off": {"command": "x", "disabled": "true", "env": {"OTHER_TOKEN": SECRET[::-1]}},
+            "off": {"command": "x", "disabled": "true", "env": {"OTHER_TOKEN": SECRET[::-1], "SEED": WORDS}},
             "bad": {"command": "no-such-program", "sandbox": "none", "env_command": {"A": f"touch {touched}"}},
             "ironcurtain": {"command": "ironcurtain", "args": ["mcp-proxy"]},
             "words": "npx -y words",
@@ -138,7 +139,7 @@ class AddTests(ProductCase):
         done = self.product.run("mcp", "add", "--from", "claude-code", "--yes")
         self.assertEqual(done.returncode, 69, done.stderr)
         said = unasked.stdout + done.stdout + done.stderr
-        for secret in (SECRET, SECRET[::-1]):
+        for secret in (SECRET, SECRET[::-1], WORDS):
             self.assertNotIn(secret, said)
         self.assertFalse(touched.exists() or self.pins.exists())
         self.assertIn("bad: env_command, sandbox is left out", said)

@@ -92,20 +92,21 @@ class SecretTests(SynchronousTestCase):
     def test_secret_that_the_environment_has_becomes_a_reference(self) -> None:
         entry = {"command": "x", "env": {"API_TOKEN": SECRET, "MODE": "fast"}}
         found, kept = with_references(entry, {"API_TOKEN": SECRET, "MODE": "fast"})
-        self.assertEqual((found["env"], kept), ({"API_TOKEN": "${API_TOKEN}", "MODE": "fast"}, []))
+        self.assertEqual((found["env"], kept), ({"API_TOKEN": "${API_TOKEN}", "MODE": "fast"}, {}))
 
     def test_other_secrets_are_named(self) -> None:
         entry = {"env": {"API_TOKEN": SECRET, "B": "${B}"}, "headers": {"Authorization": f"Bearer {SECRET}"}}
         found, kept = with_references(entry, {"API_TOKEN": "another"})
-        self.assertEqual((found, kept), (entry, ["API_TOKEN", "Authorization"]))
+        revealed = {name: secret.reveal() for name, secret in kept.items()}
+        self.assertEqual((found, revealed), (entry, {"API_TOKEN": SECRET, "Authorization": f"Bearer {SECRET}"}))
 
     def test_secrets_are_found_in_each_spelling(self) -> None:
         for name in ("envs", "Env", "environment", "http_headers"):
             entries = {name: {"API_TOKEN": SECRET}}, {"transport": {name: {"API_TOKEN": SECRET}}}
             for entry in entries:
                 found, kept = with_references(entry, {"API_TOKEN": SECRET})
-                self.assertEqual((SECRET in str(found), kept), (False, []), entry)
-                self.assertEqual(with_references(entry, {})[1], ["API_TOKEN"])
+                self.assertEqual((SECRET in str(found), kept), (False, {}), entry)
+                self.assertEqual(list(with_references(entry, {})[1]), ["API_TOKEN"])
 
 
 class RightsTests(SynchronousTestCase):
