@@ -45,6 +45,9 @@ _COMMENTS = frozenset(("comment", "comments", "note", "notes", "description", "v
 _MARKS = ("_", "#", "//", "$")
 """How members begin that are there for readers."""
 
+_OFF = ("#", "//", "_disabled")
+"""How the name of a server begins that is commented out."""
+
 
 class Entry(msgspec.Struct, frozen=True):
     """
@@ -107,7 +110,8 @@ def _entries(source: str, table: Any, written: str, place: Place) -> Iterator[En
     members: dict[str, Any] = convert(source, table, dict[str, Any], written, place)
     for name, value in members.items():
         if value is not None and not _is_comment(name, value) and (place or name not in _BESIDE):
-            yield Entry(name, value, (*place, name))
+            is_off = isinstance(value, dict) and name.startswith(_OFF)
+            yield Entry(name, {**value, "disabled": True} if is_off else value, (*place, name))
 
 
 def _at(file: Mapping[str, Any], place: tuple[str, ...]) -> Any:

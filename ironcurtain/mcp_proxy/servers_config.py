@@ -197,9 +197,9 @@ def read_servers(
     for entry in table.entries:
         name = usable_name(entry.name)
         try:
-            if why := taken(name, found):
-                raise wrong(source, why, written, entry.place)
             server = _server(source, entry, written, name, (environ, workspace, home))
+            if server is not None and (why := taken(name, found)):
+                raise wrong(source, why, written, entry.place)
         except ConfigurationError as e:
             while taken(name, found):
                 name = f"{name[:28]}-{len(found)}"

@@ -58,6 +58,12 @@ class TableTests(SynchronousTestCase):
             self.assertEqual(names({"mcpServers": {name: value, "a": SERVER}}), ["a"], name)
         self.assertEqual(names({"mcpServers": {"_a": SERVER, "note": SERVER, "b": "text"}}), ["_a", "note", "b"])
 
+    def test_servers_that_are_commented_out_do_not_start(self) -> None:
+        for name in ("//a", "# a", "_disabled_a"):
+            text = json.dumps({"mcpServers": {"a": SERVER, name: SERVER, "b": SERVER}})
+            servers = read_servers(text, "f.json", workspace="/w", home="/h", environ={})
+            self.assertEqual([(s.name, s.reading.problems) for s in servers], [("a", ()), ("b", ())], name)
+
     def test_what_only_shares_a_name_is_no_place(self) -> None:
         others: tuple[dict[str, Any], ...] = (
             {"servers": ["a"]},
