@@ -44,6 +44,9 @@ SETTLE_SECONDS = 4.0
 SHELL = "stty -g; {}; echo ended $?; stty -g; echo over"
 """Runs a command, and shows whether the terminal is as before."""
 
+FLOOD, TRICKLE = b"yes\r", b"sh -c 'while sleep 0.01; do echo y; done'\r"
+"""Commands that write until they are interrupted: as much as is read, and where that is not measured, little."""
+
 WAYS = ("ssh to build-3", "our ssh at build-3", "attach at laptop", "our ssh at laptop")
 """The first is what the others are compared with; each has a session of its own, but for the first."""
 
@@ -118,13 +121,13 @@ class Watched(Terminal):
         return seen
 
 
-def check_output(name: str, terminal: Terminal, size: int) -> None:
-    """See much output, interrupt it, and type on."""
+def check_output(name: str, terminal: Terminal, size: int, flood: bytes) -> None:
+    """See much output, interrupt a command that writes more, and type on."""
     start = time.monotonic()
     terminal.type(b"yes 0123456789012345678901234567890123456789 | head -c %d | cat; echo wri''tten\r" % size)
     got = terminal.until(b"written")
     seconds = time.monotonic() - start
-    terminal.type(b"yes\r")
+    terminal.type(flood)
     terminal.until(b"y\r\ny\r\ny")
     time.sleep(0.5)
     start = time.monotonic()
@@ -192,6 +195,7 @@ def main() -> None:
     parser.add_argument("--delay", type=float, default=0.0, help="milliseconds that the network takes each way")
     parser.add_argument("--megabytes", type=int, default=50, help="size of much output (default 50)")
     options = parse(parser, keys=10, rounds=1, megabytes=1)
+    flood = TRICKLE if options.smallest else FLOOD
     from ironcurtain.ssh.key_files import KeyFile
     from tests.fleet.hosts import Fleet
     from tests.ports import free_port
@@ -245,7 +249,7 @@ def main() -> None:
         for name, words in commands.items():
             terminal = Terminal(*words, environ=environ)
             terminal.quiet()
-            check_output(name, terminal, options.megabytes * 1_000_000)
+            check_output(name, terminal, options.megabytes * 1_000_000, flood)
             terminal.close()
             check_detach(name, words, environ)
         trust_there = trusted.read_text()
@@ -262,7 +266,7 @@ def main() -> None:
             watched = {name: Watched(*words, environ=environ) for name, words in commands.items()}
             for terminal in watched.values():
                 interrupt(terminal)
-            next(iter(watched.values())).type(b"yes\r")
+            next(iter(watched.values())).type(flood)
             for terminal in watched.values():
                 terminal.until(b"y\r\ny")
             start = time.monotonic()
