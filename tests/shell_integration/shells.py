@@ -136,7 +136,8 @@ class InteractiveShell:
         """:returns: the lines that a terminal shows."""
         screen = pyte.Screen(COLUMNS, ROWS)
         pyte.ByteStream(screen).feed(self.output)
-        return [line.rstrip() for line in screen.display[: screen.cursor.y + 1]]
+        rows = (screen.buffer[y] for y in range(screen.cursor.y + 1))  # all rows of display take a second
+        return ["".join(row[x].data for x in range(COLUMNS)).rstrip() for row in rows]
 
     def end(self) -> int:
         """
