@@ -19,7 +19,9 @@ PLACE, TERMINAL = 4, "usePTY"
 
 def forks(path: Path) -> list[int]:
     """:returns: the lines of a module where Twisted is to change to a directory that ``in_directory`` did not see."""
-    calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+    if "spawnProcess" not in (source := path.read_text()):
+        return []
+    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
     return [
         call.lineno
         for call in calls
