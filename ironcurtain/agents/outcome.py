@@ -7,6 +7,7 @@ The output comes from an untrusted program: texts are escaped before a person re
 from __future__ import annotations
 
 import re
+import signal
 from typing import Literal
 
 import msgspec
@@ -30,6 +31,14 @@ _QUOTA = re.compile(
 _OVERLOADED = re.compile(
     r"overloaded|at capacity|unavailable|internal server error|bad gateway|gateway time|server_error", re.IGNORECASE
 )
+_DEADLY = {
+    128 + number: number.name
+    for number in (signal.SIGABRT, signal.SIGBUS, signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM)
+}
+"""
+Signals by the exit status that stands for them. Others are left out: Gemini CLI's status is one of HTTP modulo 256, so
+144 to 173 may be 400 to 429.
+"""
 _ADVICE: dict[Kind, str] = {
     "quota": "the account at the model's provider has reached a limit, or needs a payment",
     "overloaded": "the model's provider is unavailable: try again later",
@@ -103,10 +112,13 @@ def failure(
     """
     end = _end(outcome.stderr)
     kind = kind or _judge(reason or end, status)
-    exited = "" if outcome.exit_code is None else f" (exit status {outcome.exit_code})"
+    status_words = f"exit status {outcome.exit_code}"
+    if deadly := _DEADLY.get(outcome.exit_code or 0):
+        status_words = f"ended by {deadly}"
+    exited = "" if outcome.exit_code is None else f" ({status_words})"
     lines = [f"{agent} gave no answer{exited}: {_ADVICE[kind]}"]
     if reason.strip():
-        lines[0] += f". It said: {one_line(reason.strip(), REASON_LIMIT)}"
+        lines[0] += f". It said: {one_line(' '.join(reason.split()), REASON_LIMIT)}"
     if kind == "failed" or not reason.strip():
         shown = end or _end(b"\n".join(line for line in outcome.stdout.splitlines() if not line.startswith(b"{")))
         lines += ["The end of its output:", *(f"  {line}" for line in shown.split("\n"))] if shown else []

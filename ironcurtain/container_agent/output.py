@@ -48,6 +48,10 @@ class Tail:
         if len(self._data) > 2 * self._limit:  # rarely, so that not every piece causes a copy
             del self._data[: -self._limit]
 
+    def clear(self) -> None:
+        """Forget what is kept."""
+        self._data.clear()
+
     @property
     def kept(self) -> bytes:
         """The last bytes."""

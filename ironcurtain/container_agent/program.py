@@ -107,6 +107,9 @@ class AgentProgram:
         """
         turn: Deferred[TurnOver] = Deferred()
         self._turn = turn
+        if self.running and self._dialogue.resident:
+            self.stdout.clear()  # what it said before does not explain how this turn ends
+            self.stderr.clear()
         self._guarded(lambda: self._begin(message, compact))
         return turn
 

@@ -33,6 +33,14 @@ class FailureTests(SynchronousTestCase):
     def test_the_exit_status_is_named_only_if_the_program_ended(self) -> None:
         self.assertNotIn("exit status", str(failure("Agent", TurnOutcome(None, b"", b""), "no")))
 
+    def test_a_signal_is_named_unless_the_status_may_be_one_of_http(self) -> None:
+        self.assertIn("(ended by SIGKILL)", str(failure("Agent", TurnOutcome(137, b"", b""))))
+        for number in (144, 145, 147, 173):  # 400, 401, 403 and 429, modulo 256
+            self.assertIn(f"(exit status {number})", str(failure("Agent", TurnOutcome(number, b"", b""))))
+
+    def test_a_reason_of_several_lines_becomes_one(self) -> None:
+        self.assertIn("It said: You are out. Try later.", str(failure("A", ENDED, "You are out.\n  Try later.\n")))
+
     def test_a_long_line_is_cut(self) -> None:
         shown = str(failure("Agent", TurnOutcome(2, b"", b"x" * 1_000_000)))
         self.assertEqual(shown.count("x" * 10), TAIL_LIMIT // 10)

@@ -80,6 +80,22 @@ class ProgramTests(SynchronousTestCase):
         self.assertEqual((self.program.running, self.program.outcome.exit_code), (False, 7))
         self.assertEqual(self.lines, ["it broke"])
 
+    def test_an_end_is_not_explained_by_what_came_before_its_turn(self) -> None:
+        self.stderr(b"a warning at the start\n")
+        self.program.send("hello")
+        self.stdout(RESULT)
+        turn = self.program.send("more")
+        self.stderr(b"it broke\n")
+        self.ended.callback(ProgramEnded(7, out_of_memory=False))
+        self.assertIsNotNone(self.successResultOf(turn).failed)
+        self.assertEqual((self.program.outcome.stdout, self.program.outcome.stderr), (b"", b"it broke\n"))
+
+    def test_a_program_that_ended_before_its_turn_is_explained(self) -> None:
+        self.stderr(b"it broke\n")
+        self.ended.callback(ProgramEnded(7, out_of_memory=False))
+        self.program.send("hello")
+        self.assertEqual(self.program.outcome.stderr, b"it broke\n")
+
     def test_the_end_of_the_sandbox_fails_the_turn(self) -> None:
         turn: Deferred[TurnOver] = self.program.send("hello")
         self.ended.errback(ContainerDied("gone"))

@@ -53,6 +53,9 @@ _SYNTHETIC = "<synthetic>"
 """The model of messages that Claude Code wrote itself, such as errors."""
 
 _ABORTED = "aborted"
+_COMPACTED = "compacted"
+"""How a turn stops that only shortens the conversation; not of Anthropic's API."""
+
 _COUNTS = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
 
 
@@ -116,8 +119,9 @@ class ClaudeDialogue:
         return ()
 
     def ended(self, outcome: TurnOutcome) -> TurnOver:
-        """:returns: a failure: it says how a turn ended."""
-        return self._over("", Failed(kind="mcp-down" if self._lost else None), None)
+        """:returns: a failure, with the text so far: the program says how a turn ended."""
+        said = f"{self._carried}{self._block}{self._pieces}"
+        return self._over(said, Failed(kind="mcp-down" if self._lost else None), None)
 
     def _read(self, event: dict[str, Any]) -> Iterator[Report]:
         match event.get("type"):
@@ -149,6 +153,9 @@ class ClaudeDialogue:
                 status = status_at(event, "error_status")
                 words = " ".join(str(part) for part in (status, reason) if part and part != "unknown")
                 yield Waiting(count_at(event, "retry_delay_ms") / 1000, words or "the connection broke")
+            case "compact_boundary":
+                if dig(event, "compact_metadata", "trigger") == "manual":
+                    self._stop = _COMPACTED
             case "task_notification":
                 yield ToolFinished(
                     id_at(event, "tool_use_id"),
@@ -174,7 +181,8 @@ class ClaudeDialogue:
 
     def _whole(self, event: dict[str, Any]) -> Iterator[Report]:
         parent = id_at(event, "parent_tool_use_id")
-        if text_at(event, "message", "model") == _SYNTHETIC and event.get("is_api_error_message"):
+        is_error = event.get("is_api_error_message") or event.get("error")  # the latter up to 2.1.197 at least
+        if text_at(event, "message", "model") == _SYNTHETIC and is_error:
             self._status = status_at(event, "api_error_status")
             return
         for block in list_at(event, "message", "content"):
@@ -243,7 +251,9 @@ class ClaudeDialogue:
         if event.get("is_error"):
             status = status_at(event, "api_error_status") or self._status
             return self._over("", Failed(text or "; ".join(errors) or reason.replace("_", " "), status), usage)
-        if local := text_at(event, "local_command"):
+        # Version 2.1.197 has no field for it.
+        local = text_at(event, "local_command") or ("compact" if self._stop == _COMPACTED else "")
+        if local:
             text = text or str(self._block) or f"{local}: done"
         answer = f"{self._carried}{text}"
         if not answer.strip():

@@ -138,8 +138,8 @@ class CodexDialogue:
         return ()
 
     def ended(self, outcome: TurnOutcome) -> TurnOver:
-        """:returns: a failure: turns end while the server goes on."""
-        return TurnOver("", Failed(kind="mcp-down") if self._lost else self._failed)
+        """:returns: a failure, with the text so far: turns end while the server goes on."""
+        return TurnOver(self._said, Failed(kind="mcp-down") if self._lost else self._failed)
 
     def _answered(self, method: str, message: dict[str, Any]) -> Iterator[Report]:
         error = text_at(message, "error", "message")
@@ -252,7 +252,7 @@ class CodexDialogue:
         self._handed.clear()
         answer = self._message
         if status == "interrupted":
-            return TurnOver("".join(map(str, self._pieces.values())) or answer, Failed("it was interrupted"), usage)
+            return TurnOver(self._said, Failed("it was interrupted"), usage)
         if status != "completed" and _LIMIT in error and answer:
             return TurnOver(f"{answer}\n{CUT}", None, usage)
         if status != "completed":
@@ -261,6 +261,10 @@ class CodexDialogue:
         if self._compacted and not answer:
             return TurnOver("the conversation is compacted", None, usage)
         return TurnOver(answer, None if answer else Failed(kind="empty"), usage)
+
+    @property
+    def _said(self) -> str:
+        return "".join(map(str, self._pieces.values())) or self._message
 
     def _drop(self) -> Iterator[Report]:
         if any(self._pieces.values()):

@@ -6,6 +6,7 @@ import json
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from ironcurtain.agents.outcome import TurnOutcome
 from ironcurtain.agents.streams.reports import (
     Activity,
     Failed,
@@ -104,6 +105,26 @@ class TurnTests(SynchronousTestCase):
     def test_a_local_command_without_text_is_done(self) -> None:
         *_, over = dialogue(AGENT).output(b'{"type": "result", "result": "", "local_command": "compact"}\n')
         self.assertEqual(over, TurnOver("compact: done", None, TokenUsage()))
+
+    def test_version_2_1_197_marks_a_compacted_conversation_by_its_boundary(self) -> None:
+        boundary = b'{"type": "system", "subtype": "compact_boundary", "compact_metadata": {"trigger": "%s"}}\n'
+        for trigger, answer in ((b"manual", "compact: done"), (b"auto", "")):
+            *_, over = dialogue(AGENT).output(boundary % trigger + b'{"type": "result", "result": ""}\n')
+            assert isinstance(over, TurnOver)
+            self.assertEqual((over.answer, over.failed is None), (answer, bool(answer)))
+
+    def test_version_2_1_197_marks_an_error_that_is_no_text_of_the_model(self) -> None:
+        message = {"model": "<synthetic>", "content": [{"type": "text", "text": "API Error"}]}
+        line = json.dumps({"type": "assistant", "message": message, "error": "rate_limit"}).encode() + b"\n"
+        result = b'{"type": "result", "result": "API Error", "is_error": true, "api_error_status": 429}\n'
+        [over] = dialogue(AGENT).output(line + result)
+        self.assertEqual(over, TurnOver("", Failed("API Error", 429), TokenUsage()))
+
+    def test_a_program_that_ends_leaves_the_text_so_far(self) -> None:
+        talk = dialogue(AGENT)
+        delta = {"type": "content_block_delta", "delta": {"type": "text_delta", "text": "half an"}}
+        list(talk.output(json.dumps({"type": "stream_event", "event": delta}).encode() + b"\n"))
+        self.assertEqual(talk.ended(TurnOutcome(137, b"", b"")), TurnOver("half an", Failed()))
 
 
 class ConversationTests(SynchronousTestCase):

@@ -7,7 +7,7 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.agents.outcome import CUT
+from ironcurtain.agents.outcome import CUT, TurnOutcome
 from ironcurtain.agents.streams.reports import Failed, Remark, Taken, TextDropped, TurnOver, Waiting
 from tests.agents.streams.replaying import Replay, dialogue
 
@@ -55,6 +55,12 @@ class AppServerTests(SynchronousTestCase):
         [waiting] = [report for report in replay.reports if isinstance(report, Waiting)]
         self.assertIn("Reconnecting... 1/5", waiting.reason)
         self.assertEqual(replay.turns[-1].answer, "second try")
+
+    def test_a_program_that_ends_leaves_the_text_so_far(self) -> None:
+        talk = dialogue("codex")
+        params = {"itemId": "m", "delta": "half an"}
+        list(talk.output(line({"method": "item/agentMessage/delta", "params": params})))
+        self.assertEqual(talk.ended(TurnOutcome(137, b"", b"")), TurnOver("half an", Failed()))
 
     def test_shown_text_that_broke_off_is_dropped(self) -> None:
         talk = dialogue("codex")
