@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ironcurtain.session.tool_files import ToolFiles
 
 ALL_THE_SAME = "--anyway adds it all the same."
+MORE_ACCESS = "--read, --write and --network extend its sandbox."
 
 
 @click.command()
@@ -278,7 +279,8 @@ def _show(candidate: Candidate, trial: Trial, files: ToolFiles) -> Drafts | None
 def _is_wanted(candidate: Candidate, trial: Trial, yes: bool, anyway: bool) -> bool:
     if trial.failure and not anyway:
         if yes or not sys.stdin.isatty():
-            print_lines(f"{candidate.name} was not added. {ALL_THE_SAME}", err=True)
+            more = f" {MORE_ACCESS}" if '"sandbox": {' in trial.failure else ""  # it says what the sandbox lacks
+            print_lines(f"{candidate.name} was not added. {ALL_THE_SAME}{more}", err=True)
             return False
         return confirmed(f"Add {candidate.name} all the same?", default=False)
     return yes or agreed(f"Add {candidate.name}?")

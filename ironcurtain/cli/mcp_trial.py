@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -29,6 +30,15 @@ AFTER_SECONDS = 5.0
 
 ERROR_LIMIT = 600
 """Maximum number of characters that a failure has of the server's standard error: of its end."""
+
+_TRACE = re.compile(
+    r"\s+at |[\s|+]*(?:File \"|(?:Exception Group )?Traceback \(|[\^~]+$|-*\+?-+(?: \d+ -+)?$|$"
+    r"|(?:During|The above) .*exception)"
+)
+"""The beginning of a line that only says where in a program an exception came from, as Python and Node print it."""
+
+MAX_INDENT = sys.maxsize
+"""How far in a line may be that follows no frame of a stack trace."""
 
 
 class Trial(msgspec.Struct, frozen=True):
@@ -114,8 +124,20 @@ def _with_errors(name: str, trial: Trial, directory: Path | None) -> Trial:
         for line in SessionPaths(directory).log.read_text(errors="replace").splitlines():
             _, _, rest = line.partition(" ")
             found += [rest.removeprefix(f"{name}: ")] if rest.startswith(f"{name}: ") else []
-    last = "; ".join(line for line in found if line.strip() and line not in trial.failure)
+    last = "; ".join(line.strip() for line in reasons(found) if line not in trial.failure)
     return replace(trial, failure=f"{trial.failure}: {last[-ERROR_LIMIT:]}") if last else trial
+
+
+def reasons(lines: Sequence[str]) -> list[str]:
+    """:returns: those lines of a standard error that say why, without those of stack traces."""
+    found, frame = [], MAX_INDENT
+    for line in lines:
+        rest = line.lstrip(" |")
+        indent = len(line) - len(rest)
+        if indent <= frame and _TRACE.match(line) is None:
+            found.append(line)
+        frame = indent if rest.startswith('File "') else MAX_INDENT  # what is further in quotes the program
+    return found
 
 
 async def _tried(session: Any, names: list[str]) -> dict[str, Trial]:

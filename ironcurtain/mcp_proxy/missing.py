@@ -1,4 +1,7 @@
-"""Find in a server's error messages what its sandbox lacks, and say what to write in ``mcp-servers.json``."""
+"""
+Find in a server's error messages what its sandbox lacks, files, modules or hosts, and say what to write in
+``mcp-servers.json``.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from ironcurtain.sandbox.spec import Access, Sandbox
 from ironcurtain.sandbox.system_paths import is_system
 
 MISSING_LIMIT = 20
-"""Maximum number of files and modules of one run of a server that are reported as missing in its sandbox."""
+"""Maximum number of files, modules and hosts of one run of a server that are reported as missing in its sandbox."""
 
 _ABSOLUTE = re.compile(r"(?<![\w./-])/[^\s'\":,;()<>]+")
 _MODULE = re.compile(
@@ -19,6 +22,12 @@ _MODULE = re.compile(
     r"((?:@[\w.-]{1,100}/)?[\w-][\w.-]{0,100})"
 )
 """A module that Node, Python or Ruby does not find; what is below it does not matter."""
+
+_HOST = re.compile(
+    r"(?:getaddrinfo (?:ENOTFOUND|EAI_AGAIN)|Could not resolve host:|Failed to resolve|dial tcp: lookup"
+    r"|Failed to fetch: `?https?://) ?['\"]?((?:[A-Za-z0-9_-]{1,63}\.)+[A-Za-z]{2,63})(?![\w.-])"
+)
+"""A host that Node, curl, Python's urllib3, Go or uv looked for in vain."""
 
 
 class Missing:
@@ -36,7 +45,7 @@ class Missing:
     def hint(self, line: str) -> str | None:
         """
         :param line: a line of its standard error.
-        :returns: what to write for a file or module that the line names and the sandbox lacks; once for each.
+        :returns: what to write for a file, module or host that the line names and the sandbox lacks; once for each.
         """
         for path in map(os.path.normpath, _ABSOLUTE.findall(line)):
             if ".git" in path.split("/"):
@@ -46,6 +55,10 @@ class Missing:
         if (named := _MODULE.search(line)) is not None and self._is_new(name := named[1].rstrip(".")):
             what = f"MCP server {self._server} does not find {name}, which may be outside its sandbox"
             return self._told(what, next(self._places(name), ""))
+        if (looked_up := _HOST.search(line)) is not None and self._is_new(host := looked_up[1].lower()):
+            what = f"{host} cannot be reached from the sandbox of MCP server {self._server}"
+            self.last = f'{what}; to let it connect, write "sandbox": {{"network": ["{host}"]}} in mcp-servers.json'
+            return self.last
         return None
 
     def _is_new(self, name: str) -> bool:

@@ -66,6 +66,22 @@ class MissingTests(SynchronousTestCase):
         self.missing = Missing("mine", Sandbox(read=(str(self.server), str(self.top / "project/node_modules"))))
         self.assertIn("/DIRECTORY", self.hint("Cannot find module 'dep'"))
 
+    def test_host_that_is_not_found_is_named_once(self) -> None:
+        for line in (
+            "Error: getaddrinfo EAI_AGAIN api.example.org",
+            "curl: (6) Could not resolve host: api.example.org",
+            "NameResolutionError: Failed to resolve 'api.example.org' ([Errno -3] Temporary failure)",
+            'Get "https://api.example.org/v1": dial tcp: lookup api.example.org on 127.0.0.1:53: no such host',
+            "  cause: Failed to fetch: `https://API.example.org/simple/mcp/`",
+        ):
+            missing = Missing("mine", Sandbox())
+            self.assertIn('write "sandbox": {"network": ["api.example.org"]}', missing.hint(line) or "", line)
+            self.assertIsNone(missing.hint(line))
+
+    def test_what_is_no_host_is_not_proposed(self) -> None:
+        for line in ("getaddrinfo ENOTFOUND localhost", 'dial tcp: lookup "]}, x', "Could not resolve host: a.b.*"):
+            self.assertEqual(self.hint(line), "")
+
     def test_number_of_hints_is_limited(self) -> None:
         said = [self.hint(f"No module named m{number}") for number in range(MISSING_LIMIT + 5)]
         self.assertEqual(len([hint for hint in said if hint]), MISSING_LIMIT)
@@ -74,3 +90,4 @@ class MissingTests(SynchronousTestCase):
     def test_any_line_is_read(self, line: str) -> None:
         self.missing.hint(f"Cannot find module '{line}'")
         self.missing.hint(f"No module named /{line}")
+        self.missing.hint(f"getaddrinfo ENOTFOUND {line}")
