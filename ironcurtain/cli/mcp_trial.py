@@ -32,7 +32,7 @@ ERROR_LIMIT = 600
 """Maximum number of characters that a failure has of the server's standard error: of its end."""
 
 _TRACE = re.compile(
-    r"\s+at |[\s|+]*(?:File \"|(?:Exception Group )?Traceback \(|[\^~]+$|-*\+?-+(?: \d+ -+)?$|$"
+    r"\s+at |[\s|+]*+(?:File \"|(?:Exception Group )?Traceback \(|[\^~]+$|[-+]++(?: \d+ [-+]++)?$|$"
     r"|(?:During|The above) .*exception)"
 )
 """The beginning of a line that only says where in a program an exception came from, as Python and Node print it."""

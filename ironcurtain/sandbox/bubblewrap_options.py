@@ -127,10 +127,10 @@ def at_most(wanted: int, kind: int) -> int:
 def tasks_of(uid: int) -> int:
     """:returns: the number of processes and threads of an account."""
     count = 0
-    for directory in Path("/proc").glob("[0-9]*"):
+    for entry in os.scandir("/proc"):
         try:
-            if directory.stat().st_uid == uid:
-                count += sum(1 for _ in (directory / "task").iterdir())
+            if entry.name.isdigit() and entry.stat().st_uid == uid:
+                count += len(os.listdir(f"{entry.path}/task"))
         except OSError:  # it has ended
             continue
     return count
