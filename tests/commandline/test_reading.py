@@ -14,6 +14,7 @@ from ironcurtain.command_rules import Places, parse_pattern
 from ironcurtain.commandline import Match, read_command
 from ironcurtain.commandline.reading import SIZE_LIMIT
 from tests.commandline.strategies import COMPLETE, argvs, lines, wrappers
+from tests.examples import examples
 
 HOME = "/home/ann"
 PLACES = Places(HOME, [f"{HOME}/project"], lambda path: path)
@@ -33,7 +34,7 @@ class ReaderTests(SynchronousTestCase):
     """:func:`read_command`"""
 
     @given(st.text() | lines, st.sampled_from(("bash", "zsh", "fish")))
-    @settings(max_examples=300)
+    @settings(max_examples=examples(300))
     @example("\ud800", "bash")
     @example("(" * 5000, "bash")
     @example("$(" * 2000, "bash")

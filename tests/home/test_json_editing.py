@@ -12,6 +12,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.home.json_comments import plain_json
 from ironcurtain.home.json_editing import with_member, without_member
+from tests.examples import examples
 
 PLACE = ("mcpServers",)
 COMMENTED = """\
@@ -67,7 +68,7 @@ class EditingTests(SynchronousTestCase):
             with self.assertRaises(ConfigurationError):
                 with_member("f", text, PLACE, "b", {})
 
-    @settings(max_examples=150, deadline=None, database=None)
+    @settings(max_examples=examples(150), deadline=None, database=None)
     @given(
         TABLES,
         TABLES,

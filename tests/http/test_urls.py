@@ -17,6 +17,7 @@ from twisted.web.client import URI
 from ironcurtain.http.addresses import is_base_url, keeps_secrets
 from ironcurtain.http.hosts import parse_host
 from ironcurtain.http.urls import UnclearAddress, read_authority, read_host, read_web_address
+from tests.examples import examples
 
 
 def _standard(url: str) -> tuple[str, int]:
@@ -199,7 +200,7 @@ class ReadingTests(SynchronousTestCase):
                 "blanks or invisible", str(self.assertRaises(UnclearAddress, read_web_address, url)), repr(url)
             )
 
-    @settings(max_examples=600, deadline=None, database=None)
+    @settings(max_examples=examples(600), deadline=None, database=None)
     @given(_nearly())
     @example("https://ok.test\\@evil.test/")
     @example("https://ok.test#@evil.test/")
@@ -220,7 +221,7 @@ class ReadingTests(SynchronousTestCase):
             host, port = _twisted(url)
             self.assertEqual((host.strip("[]").lower(), port), (address.host.name, address.port))
 
-    @settings(max_examples=500, deadline=None, database=None)
+    @settings(max_examples=examples(500), deadline=None, database=None)
     @given(st.text(max_size=40) | _nearly())
     def test_any_text_is_an_address_or_refused(self, text: str) -> None:
         for read in (read_web_address, read_authority, read_host):

@@ -12,6 +12,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from ironcurtain.policy.files import HOST_FILES, HostFiles
 from ironcurtain.policy.history import CREATED_LIMIT, CallHistory
 from ironcurtain.policy.verdict import SEVERITY, Decision, ToolCall, Verdict
+from tests.examples import examples
 from tests.policy.worlds import World, rule
 
 ANNOTATIONS = {
@@ -125,7 +126,7 @@ class AddressTests(AnyValueCase):
         ):
             self.assertEqual(self.decision(rules, "vcs.push", remotes=remotes), expected, remotes)
 
-    @settings(max_examples=150, deadline=None, database=None)
+    @settings(max_examples=examples(150), deadline=None, database=None)
     @given(
         st.lists(
             st.tuples(

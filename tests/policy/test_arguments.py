@@ -11,6 +11,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from ironcurtain.policy.annotations import Condition
 from ironcurtain.policy.arguments import problem
 from ironcurtain.policy.scalars import equal, fold, truthy
+from tests.examples import examples
 
 
 def fits(value: Any, schema: Any) -> bool:
@@ -88,7 +89,7 @@ class NameTests(SynchronousTestCase):
             node = {"anyOf": [node, node]}
         self.assertIsNotNone(problem({"a": "x"}, {"properties": {"a": node}}))
 
-    @settings(max_examples=200, deadline=None, database=None)
+    @settings(max_examples=examples(200), deadline=None, database=None)
     @given(
         st.recursive(
             st.none() | st.booleans() | st.integers() | st.text(max_size=5),

@@ -13,6 +13,7 @@ from ironcurtain.errors import ConfigurationError
 from ironcurtain.policy.loading import compiled_policy
 from ironcurtain.policy.named_paths import WrongPath, directory_of, written
 from ironcurtain.policy.paths import real_path
+from tests.examples import examples
 from tests.policy.worlds import World, rule
 
 SAME = ("~/secrets", "~/secrets/", "~/secrets/**", "~/secrets/**/", "$HOME/secrets", "$HOME/secrets/**", "~//./secrets")
@@ -94,7 +95,7 @@ class DirectoryTests(SynchronousTestCase):
                     )
                 )
 
-    @settings(max_examples=300, deadline=None, database=None)
+    @settings(max_examples=examples(300), deadline=None, database=None)
     @given(st.lists(st.text("ab.*?[]{}$\\~ -", min_size=1, max_size=5), max_size=4))
     def test_a_written_path_is_read_as_it_was(self, names: list[str]) -> None:
         path = real_path("/" + "/".join(names))
@@ -103,7 +104,7 @@ class DirectoryTests(SynchronousTestCase):
         if path == path.strip():
             directory_of(written(path))
 
-    @settings(max_examples=500, deadline=None, database=None)
+    @settings(max_examples=examples(500), deadline=None, database=None)
     @given(st.text(max_size=20) | st.text("~$HOMEWRKSPAC/*.\\ab[{", max_size=20))
     def test_a_path_that_is_read_is_normal(self, text: str) -> None:
         with contextlib.suppress(WrongPath):

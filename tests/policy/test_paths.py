@@ -10,6 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.policy.pathmap import PathMap
 from ironcurtain.policy.paths import ForeignHome, NoPath, Places, Root, UnresolvablePath, real_path
+from tests.examples import examples
 from tests.policy.worlds import World
 
 TREE = {
@@ -53,7 +54,7 @@ class RealPathTests(SynchronousTestCase):
         self.addCleanup(self.world.remove)
 
     def test_it_agrees_with_the_standard_library(self) -> None:
-        @settings(max_examples=400, deadline=None, database=None)
+        @settings(max_examples=examples(400), deadline=None, database=None)
         @given(st.lists(st.sampled_from(NAMES), max_size=9))
         def agree(names: list[str]) -> None:
             path = "/".join((self.world.workspace, *names))

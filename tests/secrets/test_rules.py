@@ -11,6 +11,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from ironcurtain.secrets.redaction import Redactor
 from ironcurtain.secrets.rules import any_of, find, is_secret_name, is_secret_option, rules
 from tests.credentials import Sample, innocents, samples
+from tests.examples import examples
 
 SAMPLES = {f"{sample.kind} {number}": sample for number, sample in enumerate(samples())}
 
@@ -142,7 +143,7 @@ class WorkTests(SynchronousTestCase):
             self.check(sample.text)
             self.check(sample.text[:-3])
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=examples(60), deadline=None)
     @given(st.lists(st.sampled_from(PIECES), min_size=1, max_size=6))
     def test_mixtures(self, pieces: list[str]) -> None:
         self.check("".join(pieces))
