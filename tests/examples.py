@@ -10,4 +10,4 @@ USUAL = 100
 
 def examples(wanted: int) -> int:
     """:returns: that number, or the same part of it as the profile in force has of the usual one."""
-    return wanted * settings.default.max_examples // USUAL
+    return wanted * settings().max_examples // USUAL

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-NEW_HOME = {"FISH_UNIT_TESTS_RUNNING": "1"}
-"""
-Its environment. Without this, an interactive fish that finds no completions in its home reads all manual pages of the
-machine: in the background, for minutes, and beyond the end of a test.
-"""
+from pathlib import Path
+
+
+def without_manuals(home: Path) -> None:
+    """
+    Keep fish from reading manual pages.
+
+    An interactive fish that finds no completions in its home makes some from all manual pages of the machine: in the
+    background, for minutes, and beyond the end of a test.
+    """
+    (home / ".local/share/fish/generated_completions").mkdir(parents=True)

@@ -18,7 +18,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tests import fish
 from tests.login import login_environ
 
 PR_SET_CHILD_SUBREAPER = 36
@@ -72,7 +71,7 @@ class Product:
         self.project.mkdir()
         kept = {name: os.environ[name] for name in BARE if name in os.environ}
         said = {name: value for name, value in login_environ(self.person / "my files").items() if name not in CHANGING}
-        self.environ = {**said, **kept, "HOME": str(self.person), "TERM": "dumb", "USER": "ada", **fish.NEW_HOME}
+        self.environ = {**said, **kept, "HOME": str(self.person), "TERM": "dumb", "USER": "ada"}
         self.environ |= {"PWD": str(self.project), "OLDPWD": str(self.person)}
         self.environ["IRONCURTAIN_SSH_PORT"] = "0"  # the usual port may be another daemon's
         self._started: list[subprocess.Popen[str]] = []

@@ -24,12 +24,16 @@ class AnswerTests(ProductCase):
         super().setUp()
         self.product.home.mkdir(mode=0o700)
         schema = {"type": "object", "properties": PROPERTIES, "required": ["name"]}
-        hello = {"protocolVersion": "2025-11-25", "capabilities": {}}
+        hello = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}}
         asked = {"message": "Who are you?", "requestedSchema": schema}
-        messages: list[dict[str, Any]] = [{"jsonrpc": "2.0", "id": 1, "result": hello}]
+        results: tuple[dict[str, Any], ...] = (hello, {"tools": []})
+        messages: list[dict[str, Any]] = [
+            {"jsonrpc": "2.0", "id": number, "result": result} for number, result in enumerate(results, 1)
+        ]
         messages += [{"jsonrpc": "2.0", "id": f"q{n}", "method": "elicitation/create", "params": asked} for n in (1, 2)]
         lines = [json.dumps(message) for message in messages]
-        script = f"read -r a; echo '{lines[0]}'; read -r b; echo '{lines[1]}'; read -r c; echo '{lines[2]}'; read -r d"
+        script = f"read -r a; echo '{lines[0]}'; read -r a; read -r b; echo '{lines[1]}'; echo '{lines[2]}'; read -r c"
+        script += f"; echo '{lines[3]}'; read -r d"
         script += '; echo "first: $c" >&2; echo "second: $d" >&2; read -r e'
         servers = {"mcpServers": {"far": {"command": "/bin/sh", "args": ["-c", script], "sandbox": "none"}}}
         (self.product.home / "mcp-servers.json").write_text(json.dumps(servers))

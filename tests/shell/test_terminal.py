@@ -14,6 +14,7 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.shell.inheritance import VARIABLE, AgentPolicies, policies_in
+from tests.fish import without_manuals
 from tests.product import Product
 from tests.tmux import Tmux
 
@@ -40,6 +41,7 @@ class TerminalCase(SynchronousTestCase):
         (self.product.home / "policy.toml").write_text(POLICY)
         (self.product.person / ".zshrc").write_text("PS1='%# '\n")
         (self.product.person / ".bashrc").write_text("PS1='\\$ '\n")
+        without_manuals(self.product.person)
         self.terminal = Tmux(self.product, columns=100, rows=40)
         self.addCleanup(self.terminal.close)
         self.terminal.type("stty -g >before; echo rea''dy")

@@ -17,7 +17,7 @@ import pyte
 
 from ironcurtain.shell_integration.marks import InstructionTyped, Mark, MarkReader
 from ironcurtain.shell_integration.preparation import prepare
-from tests import fish
+from tests.fish import without_manuals
 from tests.programs import program
 
 NONCE = "5e8f77"
@@ -55,13 +55,14 @@ class InteractiveShell:
 
     def __init__(self, argv: Sequence[str], home: Path, wrapped: bool, environ: Mapping[str, str]) -> None:
         program(argv[0])
+        without_manuals(home)
         own = {"HOME": os.fspath(home), "PATH": os.environ["PATH"], "LANG": "C.UTF-8", "TERM": "xterm-256color"}
         self.home = home
         self.marks: list[Mark] = []
         self.output = b""
         self._reader = MarkReader(NONCE)
         self._seen = 0
-        environ = {**own, **fish.NEW_HOME, **environ}
+        environ = {**own, **environ}
         if wrapped:
             prepared = prepare(argv[0], argv[1:], environ, NONCE, VARIABLES)
             argv, environ = prepared.argv, prepared.environ

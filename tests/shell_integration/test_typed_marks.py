@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import tempfile
+from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.shell_integration.marks import CommandBegan, CommandEnded, Mark, MarkReader
 from ironcurtain.shell_integration.typed_marks import end_mark, with_marks
-from tests import fish
+from tests.fish import without_manuals
 from tests.programs import program
 
 NONCE = "77a0"
@@ -20,10 +21,11 @@ def run(shell: str, line: str) -> list[bytes | Mark]:
     """:returns: what a shell writes when it runs a line, in a terminal of its own."""
     program(shell)
     with tempfile.TemporaryDirectory() as home:
+        without_manuals(Path(home))
         done = subprocess.run(
             [program("script"), "--quiet", "--command", f"exec {shell}", "/dev/null"],
             input=f" stty -echo\n{line}\nexit\n".encode(),
-            env={"PATH": "/usr/bin:/bin", "TERM": "dumb", "SHELL": "/bin/sh", "HOME": home, **fish.NEW_HOME},
+            env={"PATH": "/usr/bin:/bin", "TERM": "dumb", "SHELL": "/bin/sh", "HOME": home},
             capture_output=True,
             timeout=60,
         )
