@@ -105,17 +105,16 @@ class AgentProgram:
         :returns: fires with its end; fails with :class:`~ironcurtain.container.errors.ContainerDied` if the sandbox
             ends, and with :class:`~ironcurtain.container.errors.EngineUnavailable`.
         """
-        turn: Deferred[TurnOver] = Deferred()
-        self._turn = turn
-        if self.running and self._dialogue.resident:
-            self.stdout.clear()  # what it said before does not explain how this turn ends
+        if self.running and self._turn is not None:
+            self.stdout.clear()  # what it said in earlier turns does not explain how this one ends; its start may
             self.stderr.clear()
+        turn = self._turn = Deferred()
         self._guarded(lambda: self._begin(message, compact))
         return turn
 
     def join(self, message: str) -> bool:
         """:returns: whether a further message was handed over, to join the turn that runs."""
-        return self._turn is not None and self._told(lambda: self._dialogue.join(message))
+        return self._in_turn and self._told(lambda: self._dialogue.join(message))
 
     def interrupt(self) -> bool:
         """:returns: whether the program was asked to end its turn, and to go on."""
@@ -131,6 +130,10 @@ class AgentProgram:
     def outcome(self) -> TurnOutcome:
         """Its outcome so far."""
         return TurnOutcome(self.ended.status if self.ended else None, self.stdout.kept, self.stderr.kept)
+
+    @property
+    def _in_turn(self) -> bool:
+        return self._turn is not None and not self._turn.called
 
     def _begin(self, message: str, compact: bool) -> None:
         data = self._dialogue.compact() if compact else self._dialogue.message(message)
@@ -195,9 +198,8 @@ class AgentProgram:
                 self._report(report)
 
     def _finish(self, end: TurnOver | Failure) -> None:
-        turn, self._turn = self._turn, None
-        if turn is not None:
-            turn.callback(end)  # a Deferred that gets a Failure fails
+        if self._turn is not None and self._in_turn:
+            self._turn.callback(end)  # a Deferred that gets a Failure fails
 
     def _over(self, ended: ProgramEnded) -> None:
         self._lines.end()

@@ -90,6 +90,12 @@ class ProgramTests(SynchronousTestCase):
         self.assertIsNotNone(self.successResultOf(turn).failed)
         self.assertEqual((self.program.outcome.stdout, self.program.outcome.stderr), (b"", b"it broke\n"))
 
+    def test_the_end_of_a_first_turn_may_be_explained_by_the_start(self) -> None:
+        self.stderr(b"no login\n")
+        self.program.send("hello")
+        self.ended.callback(ProgramEnded(7, out_of_memory=False))
+        self.assertEqual(self.program.outcome.stderr, b"no login\n")
+
     def test_a_program_that_ended_before_its_turn_is_explained(self) -> None:
         self.stderr(b"it broke\n")
         self.ended.callback(ProgramEnded(7, out_of_memory=False))
