@@ -23,8 +23,8 @@ SHOWN = 200
 
 class ProjectSetup:
     """
-    Runs the commands before the agent's program in each sandbox: those for a new container once a session, the others in
-    each sandbox. After one that fails, no further one is run, and the session goes on.
+    Runs the commands before the agent's program in each sandbox: those for a new container once a session, the others
+    in each sandbox. After one that fails, no further one is run, and the session goes on.
 
     :param find: returns what the project wants to be run, as its file is now.
     """
