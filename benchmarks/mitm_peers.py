@@ -241,7 +241,7 @@ def serve(top: Path, ca_file: str, provider: int) -> None:
     from twisted.internet.threads import deferToThread
 
     from ironcurtain.accounts.source import api_key
-    from ironcurtain.audit import AuditLog
+    from ironcurtain.audit.log import AuditLog
     from ironcurtain.home.network_section import Network
     from ironcurtain.home.sections import Provider
     from ironcurtain.http.upstream_proxies import UpstreamProxies

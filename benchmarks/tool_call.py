@@ -112,7 +112,7 @@ def serve(top: Path) -> None:
     from twisted.internet.defer import Deferred, succeed
     from twisted.internet.threads import deferToThread
 
-    from ironcurtain.audit import AuditLog
+    from ironcurtain.audit.log import AuditLog
     from ironcurtain.escalation.queue import EscalationQueue, closing_numbers
     from ironcurtain.home.network_section import Network
     from ironcurtain.http.upstream_proxies import UpstreamProxies

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -39,19 +40,34 @@ class ImportTests(SynchronousTestCase):
         )
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
 
-    def test_session_imports_no_slow_module_that_it_does_not_use(self) -> None:
+    def test_commands_import_no_slow_module_that_they_do_not_use(self) -> None:
         with tempfile.TemporaryDirectory(prefix="ic-") as directory:
             script = Path(directory, "script.toml")
             script.write_text('version = 1\n[[turns]]\ntext = "Done."\n')
-            line = ["-I", "-X", "importtime", "-m", "ironcurtain.cli", "start", "--backend", f"scripted:{script}", "hi"]
-            environ = {**os.environ, "HOME": directory, "IRONCURTAIN_HOME": f"{directory}/home"}
-            done = subprocess.run(
-                [sys.executable, *line],
-                env=environ, cwd=directory, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-            )  # fmt: skip
-        self.assertEqual((done.returncode, done.stdout), (0, "Done.\n"), done.stderr[-2000:])
-        imported = {
-            each.rpartition("|")[2].strip() for each in done.stderr.splitlines() if each.startswith("import time")
-        }
-        self.assertIn("ironcurtain.builtin_agent.agent", imported)
-        self.assertEqual(imported.intersection(UNNEEDED), set())
+            imported = imports_of(directory, "start", "--backend", f"scripted:{script}", "hi")
+            self.assertIn("ironcurtain.builtin_agent.agent", imported)
+            self.assertEqual(imported.intersection(UNNEEDED), set())
+            servers = {"mcpServers": {"notes": {"command": "npx", "args": ["-y", "notes"]}}}
+            Path(directory, "home", "mcp-servers.json").write_text(json.dumps(servers))
+            for command, needed in (
+                ("config check", "ironcurtain.mcp_proxy.obstacles"),
+                ("mcp list", "ironcurtain.mcp_proxy.obstacles"),
+                ("audit verify", "ironcurtain.session.verification"),
+                ("audit show 1", "ironcurtain.audit.chain"),
+            ):
+                imported = imports_of(directory, *command.split())
+                self.assertIn(needed, imported)
+                self.assertEqual(imported.intersection(("asyncio", "twisted", "zope")), set(), command)
+
+
+def imports_of(directory: str, *words: str) -> set[str]:
+    """
+    :param directory: of a person; a directory ``home`` in it is that of IronCurtain.
+    :returns: the modules that a command of ours imports.
+    """
+    line = [sys.executable, "-I", "-X", "importtime", "-m", "ironcurtain.cli", *words]
+    environ = {**os.environ, "HOME": directory, "IRONCURTAIN_HOME": f"{directory}/home"}
+    done = subprocess.run(
+        line, env=environ, cwd=directory, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True
+    )
+    return {each.rpartition("|")[2].strip() for each in done.stderr.splitlines() if each.startswith("import time")}

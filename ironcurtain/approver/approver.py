@@ -19,7 +19,7 @@ from twisted.python.failure import Failure
 from ironcurtain.approver.consultation import consult, read_answer
 from ironcurtain.approver.grounding import KnownDirectories, own_words, quote_problem, unnamed
 from ironcurtain.approver.trusted_input import TrustedInput
-from ironcurtain.audit import AuditLog
+from ironcurtain.audit.log import AuditLog
 from ironcurtain.errors import IronCurtainError
 from ironcurtain.escalation import Outcome
 from ironcurtain.escalation.model import AutomaticCall, Change, Closed, Escalation, Raised

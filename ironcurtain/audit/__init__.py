@@ -1,5 +1,1 @@
 """The audit log: an append-only chain of records, one file per session, written before the effects it describes."""
-
-from ironcurtain.audit.log import AuditLog
-
-__all__ = ["AuditLog"]

@@ -13,7 +13,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
@@ -26,12 +26,14 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
     load_pem_public_key,
 )
-from cryptography.x509 import Certificate, CertificateBuilder
 
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.files.atomic import publish_once
 from ironcurtain.files.private import read_private
 from ironcurtain.home.layout import private_directory
+
+if TYPE_CHECKING:
+    from cryptography.x509 import Certificate, CertificateBuilder
 
 FILE_LIMIT = 64 * 1024
 """Maximum size in bytes of a file with a key (one has about 120)."""

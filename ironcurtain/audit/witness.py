@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-import msgspec
 from twisted.internet.defer import Deferred, DeferredList
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.python.failure import Failure
 
 from ironcurtain.audit.signing import SignedHead
 from ironcurtain.audit.unsent import UnsentHeads
+from ironcurtain.audit.witness_lines import BEGINS, head_line, read_heads, witness_file
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.home.layout import Home
 from ironcurtain.services.line_sinks import FileSink, JournalSink, LineSink, SyslogSink
@@ -31,40 +31,6 @@ FIRST_DELAY, LONGEST_DELAY = 1.0, 60.0
 
 LAST_SECONDS = 5.0
 """Maximum number of seconds that the end of a session waits for its witnesses."""
-
-BEGINS = b'{"session":"'
-"""What every line of a witness begins with; syslog and the journal put something before it."""
-
-_encoder = msgspec.json.Encoder()
-
-
-def head_line(head: SignedHead) -> bytes:
-    """:returns: a head as a line of JSON, with its end."""
-    return _encoder.encode(head) + b"\n"
-
-
-def read_heads(lines: Iterable[bytes]) -> Iterator[SignedHead]:
-    """
-    :param lines: of a witness, also as the journal or syslog show them. Other lines are left out.
-    :returns: the heads in them.
-    """
-    for line in lines:
-        start = line.find(BEGINS)
-        try:
-            members = msgspec.json.decode(line[start:]) if start >= 0 else None
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            continue
-        if isinstance(members, dict) and (head := SignedHead.read(members)) is not None:
-            yield head
-
-
-def witness_file(place: str) -> Path | None:
-    """
-    :param place: as the setting ``audit.witness`` has it.
-    :returns: the absolute path of its file; ``None`` if it is none.
-    """
-    kind, _, path = place.partition(":")
-    return Path(os.path.abspath(path)) if kind == "file" else None
 
 
 def make_sinks(home: Home, places: Iterable[str]) -> dict[str, LineSink]:
@@ -93,10 +59,6 @@ HTTPS = "https://"
 
 NAME = "audit.witness"
 """The setting."""
-
-
-FLEET = "fleet"
-"""The name of the witness that all members of a home's fleet are together."""
 
 
 def fleet_heads(home: Home) -> UnsentHeads:

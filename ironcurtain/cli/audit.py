@@ -140,7 +140,7 @@ def heads(session: str, everything: bool) -> None:
     Kept on another machine, it shows later whether the log was cut or replaced: 'audit verify --witness FILE'.
     """
     from ironcurtain.audit.signing import SignedHead
-    from ironcurtain.audit.witness import head_line
+    from ironcurtain.audit.witness_lines import head_line
     from ironcurtain.session.verification import signed_heads
 
     found: list[SignedHead] = list(signed_heads(session_files(home(), session).audit))

@@ -87,7 +87,7 @@ class _Serving:
         from twisted.internet.threads import deferToThreadPool
         from twisted.python.failure import Failure
 
-        from ironcurtain.audit import AuditLog
+        from ironcurtain.audit.log import AuditLog
         from ironcurtain.audit.signing import SigningKey
         from ironcurtain.errors import Unavailable
         from ironcurtain.home.layout import private_directory

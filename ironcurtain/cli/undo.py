@@ -102,7 +102,7 @@ async def _undo_here(
 ) -> UndoReport:
     from twisted.internet.threads import deferToThreadPool
 
-    from ironcurtain.audit import AuditLog
+    from ironcurtain.audit.log import AuditLog
     from ironcurtain.audit.signing import SigningKey
     from ironcurtain.files.locks import FileLock
     from ironcurtain.http.upstream_proxies import UpstreamProxies

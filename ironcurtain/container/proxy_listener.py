@@ -21,6 +21,7 @@ from ironcurtain.container.sidecar import SocketWay
 from ironcurtain.errors import Unavailable
 from ironcurtain.network.access import PROXY
 from ironcurtain.process.directory import in_directory
+from ironcurtain.sandbox.awaited_sockets import awaited_sockets
 from ironcurtain.sandbox.bubblewrap_options import HANDOVER_DESCRIPTOR, holding
 from ironcurtain.sandbox.handover import Handover, Sockets
 
@@ -73,7 +74,7 @@ class ProxyListener:
 
     async def _made(self, process: int, container: str) -> Sockets:
         handover = Handover((PROXY,))
-        coming: Deferred[Sockets] = handover.come(self._engine.clock)
+        coming: Deferred[Sockets] = awaited_sockets(handover, self._engine.clock)
         try:
             self._enter(handover, process, container)
             return await coming.addTimeout(ENTER_SECONDS, self._engine.clock)

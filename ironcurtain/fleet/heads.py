@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from twisted.logger import Logger
 
 from ironcurtain.audit.signing import SignedHead, VerifyingKey
-from ironcurtain.audit.witness import BEGINS, head_line, read_heads
+from ironcurtain.audit.witness_lines import BEGINS, head_line, read_heads
 from ironcurtain.errors import ProtocolViolation
 from ironcurtain.files.atomic import write_atomically
 from ironcurtain.fleet.trust import Trust

@@ -14,7 +14,7 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
 
-from ironcurtain.audit import AuditLog
+from ironcurtain.audit.log import AuditLog
 from ironcurtain.errors import AuditUnavailable, NotAllowed
 from ironcurtain.escalation import Answer, EscalationRequest, Scope, arguments_digest
 from ironcurtain.escalation.forms import Form

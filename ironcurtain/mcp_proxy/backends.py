@@ -9,7 +9,7 @@ from twisted.internet.defer import Deferred, DeferredList, succeed
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
-from ironcurtain.audit import AuditLog
+from ironcurtain.audit.log import AuditLog
 from ironcurtain.errors import IronCurtainError
 from ironcurtain.mcp_proxy import results
 from ironcurtain.mcp_proxy.backend import Backend, BackendFailed, OnProgress

@@ -8,10 +8,8 @@ unless a person asks for them. Afterwards the program runs without network.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -29,13 +27,13 @@ from twisted.python.failure import Failure
 from ironcurtain.errors import Unavailable
 from ironcurtain.files.atomic import write_atomically
 from ironcurtain.files.locks import locked
+from ironcurtain.mcp_proxy.needed_download import DONE, PROGRAM_NAME, Download, installer
 from ironcurtain.mcp_proxy.servers_config import CommandServer
-from ironcurtain.network.access import Access
-from ironcurtain.network.gateway import WayOut, listeners
+from ironcurtain.network.access import Access, listeners
+from ironcurtain.network.gateway import WayOut
 from ironcurtain.network.listed import ListedJudge
 from ironcurtain.process.accounts import Account
 from ironcurtain.process.bounded import Bounds, Unfinished
-from ironcurtain.process.search_path import host_program
 from ironcurtain.sandbox import programs
 from ironcurtain.sandbox.handover import Handover
 from ironcurtain.sandbox.installation import Installation
@@ -50,81 +48,7 @@ T = TypeVar("T")
 DOWNLOAD_SECONDS = 300.0
 """Time limit of an installation in seconds (a server with many packages takes some ten seconds)."""
 
-DONE = "installed"
-"""Name of the file that marks a complete installation."""
-
-_SILENT = frozenset(("-y", "--yes", "-q", "--quiet"))
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
-_PACKAGE = re.compile(
-    r"(?:@[a-z0-9][a-z0-9._-]*/)?[A-Za-z0-9][A-Za-z0-9._-]*(?:\[[a-z0-9,_-]+\])?(?:(?:@|==)[A-Za-z0-9.^~+-]+)?\Z"
-)
 _CERTIFICATES = ("SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS")
-
-
-class Download(msgspec.Struct, frozen=True):
-    """
-    :param tool: "npx" or "uvx".
-    :param package: the package, with its version if given.
-    :param program: the package's command; empty: its only one.
-    :param arguments: arguments of the program.
-    :param scripts: whether packages may run programs of theirs while they are installed.
-    """
-
-    tool: str
-    package: str
-    program: str
-    arguments: tuple[str, ...]
-    scripts: bool = False
-
-    @property
-    def key(self) -> str:
-        """Name of the installation's directory."""
-        what = f"{self.package}{' with its scripts' if self.scripts else ''}"
-        return f"{self.tool}-{hashlib.sha256(what.encode()).hexdigest()[:16]}"
-
-    def is_installed(self, top: Path) -> bool:
-        """:returns: whether it is installed in a :class:`Place`, so that nothing is fetched any more."""
-        return (top / self.key / DONE).exists()
-
-
-def download_of(server: CommandServer) -> Download | None:
-    """
-    :returns: what a server would download at its start; ``None`` if nothing, or if its arguments are not understood.
-    """
-    tool, words = os.path.basename(server.command), list(server.args)
-    if tool == "uv" and words[:2] == ["tool", "run"]:
-        tool, words = "uvx", words[2:]
-    option = {"npx": ("-p", "--package"), "uvx": ("--from",)}.get(tool)
-    if option is None:
-        return None
-    package = ""
-    while words and words[0].startswith("-"):
-        word = words.pop(0)
-        name, equals, value = word.partition("=")
-        if name in option:
-            package = value if equals else words.pop(0) if words else ""
-        elif word not in _SILENT and word != "--":
-            return None
-    if not words:
-        return None
-    first, *arguments = words
-    program = first if package or tool == "uvx" else ""
-    name = re.split("@|==", program)[0]
-    found = Download(tool, package or first, name, tuple(arguments), server.install_scripts)
-    fits = _PACKAGE.match(found.package) and (not found.program or _NAME.match(found.program))
-    return found if fits else None
-
-
-def installer(download: Download, server: CommandServer, environ: Mapping[str, str]) -> str:
-    """
-    :param environ: the environment of this process.
-    :returns: path of the program that installs what a server needs.
-    :raises Unavailable: it is missing.
-    """
-    name = "npm" if download.tool == "npx" else "uv"
-    if (found := host_program(name, environ.get("PATH"))) is None:
-        raise Unavailable(f"MCP server {server.name}: {server.command} needs {name}, which is not in the PATH")
-    return found
 
 
 def in_background(reactor: IReactorFromThreads, work: Callable[[], T]) -> Deferred[T]:
@@ -312,6 +236,6 @@ def _only_command(package: str, directory: Path) -> str:
         raise Unavailable(f"{package} is not a package with a command: {e}") from None
     names = [last] if isinstance(commands, str) else list(commands) if isinstance(commands, dict) else []
     chosen = last if last in names or not names else str(names[0])
-    if not _NAME.match(chosen):
+    if not PROGRAM_NAME.match(chosen):
         raise Unavailable(f"{package} has no executable command")
     return chosen

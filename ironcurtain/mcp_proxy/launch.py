@@ -14,9 +14,9 @@ import msgspec
 from msgspec.structs import replace
 
 from ironcurtain.errors import Unavailable
-from ironcurtain.mcp_proxy.downloads import Download, download_of
+from ironcurtain.mcp_proxy.needed_download import Download, download_of
 from ironcurtain.mcp_proxy.servers_config import CommandServer, SandboxConfig, ServerConfig
-from ironcurtain.network.gateway import PROXY_VARIABLES, listeners
+from ironcurtain.network.access import PROXY_VARIABLES, listeners
 from ironcurtain.policy.desktop import SERVER as DESKTOP
 from ironcurtain.process import bounded
 from ironcurtain.process.accounts import FREE_UIDS, SEARCH, WRITE, Account

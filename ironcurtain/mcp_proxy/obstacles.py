@@ -11,8 +11,8 @@ import re
 import shlex
 
 from ironcurtain.errors import Unavailable
-from ironcurtain.mcp_proxy.downloads import installer
 from ironcurtain.mcp_proxy.launch import OWN_SERVERS, Ground, is_own, needed_download, program_of
+from ironcurtain.mcp_proxy.needed_download import installer
 from ironcurtain.mcp_proxy.servers_config import CommandServer, ServerConfig
 from ironcurtain.sandbox import programs
 from ironcurtain.sandbox.spec import Listener, Sandbox

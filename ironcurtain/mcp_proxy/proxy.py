@@ -14,7 +14,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorFromThreads
 from twisted.logger import Logger
 
-from ironcurtain.audit import AuditLog
+from ironcurtain.audit.log import AuditLog
 from ironcurtain.errors import Unavailable
 from ironcurtain.escalation.model import Change, Revoked
 from ironcurtain.escalation.queue import EscalationQueue

@@ -9,7 +9,7 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import LoopingCall, deferLater
 from twisted.logger import Logger
 
-from ironcurtain.audit import AuditLog
+from ironcurtain.audit.log import AuditLog
 from ironcurtain.errors import IronCurtainError
 from ironcurtain.mcp_proxy.backend import Backend
 from ironcurtain.mcp_proxy.catalogue import TOOLS, Catalogue, CatalogueKind, Sighting, fetch_all

@@ -19,7 +19,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from ironcurtain.accounts.source import TokenSource
-from ironcurtain.audit import AuditLog
+from ironcurtain.audit.log import AuditLog
 from ironcurtain.http.host_patterns import NOTHING, HostSet
 from ironcurtain.http.upstream_proxies import UpstreamProxies
 from ironcurtain.mitm_proxy.account_tokens import AccountTokens

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
-from ironcurtain.audit import AuditLog
+from ironcurtain.audit.log import AuditLog
 from ironcurtain.errors import AuditUnavailable
 from ironcurtain.llm.model import TokenUsage
 from ironcurtain.network.refusal_records import RefusalRecords

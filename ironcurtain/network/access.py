@@ -25,6 +25,19 @@ WEB_PORTS = (443, 80)
 PROXY = Listener("127.0.0.1", 18080)
 """Where the proxy listens inside."""
 
+PROXY_URL = f"http://{PROXY.address}:{PROXY.port}"
+
+PROXY_VARIABLES: Mapping[str, str] = {
+    **{f"{scheme}_proxy": PROXY_URL for scheme in ("http", "https", "all")},
+    **{f"{scheme}_PROXY": PROXY_URL for scheme in ("HTTP", "HTTPS", "ALL")},
+    "YARN_HTTP_PROXY": PROXY_URL,
+    "YARN_HTTPS_PROXY": PROXY_URL,
+    "NODE_USE_ENV_PROXY": "1",
+    "no_proxy": "localhost,127.0.0.1,::1",
+    "NO_PROXY": "localhost,127.0.0.1,::1",
+}
+"""Variables by which programs find the proxy. Services of the sandbox itself are reached without it."""
+
 NAMES = (Listener("127.0.0.1", 53), Listener("127.0.0.1", 53, datagrams=True))
 """Where names are answered inside."""
 
@@ -208,3 +221,8 @@ def _is_address(name: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def listeners(access: Access, proxy: bool) -> tuple[Listener, ...]:
+    """:returns: what a sandbox listens on that may reach something; see :class:`~ironcurtain.sandbox.spec.Sandbox`."""
+    return (*([PROXY] if proxy else []), *NAMES, *access.relayed) if access else ()

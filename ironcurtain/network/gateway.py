@@ -19,27 +19,15 @@ from twisted.internet.protocol import DatagramProtocol, Factory, Protocol
 from twisted.logger import Logger
 
 from ironcurtain.errors import IronCurtainError
-from ironcurtain.network.access import NAMES, PROXY, Access
+from ironcurtain.network.access import NAMES, PROXY, Access, listeners
 from ironcurtain.network.judge import NetworkJudge
 from ironcurtain.network.name_answers import QUERY_LIMIT, answer
 from ironcurtain.network.relay import Dialer, Relay
+from ironcurtain.sandbox.awaited_sockets import awaited_sockets
 from ironcurtain.sandbox.handover import Handover, Sockets
 from ironcurtain.sandbox.spec import Listener
 from ironcurtain.services.client_limits import ClientAdmission
 from ironcurtain.services.stream import FlowSignal, serve
-
-PROXY_URL = f"http://{PROXY.address}:{PROXY.port}"
-
-PROXY_VARIABLES: Mapping[str, str] = {
-    **{f"{scheme}_proxy": PROXY_URL for scheme in ("http", "https", "all")},
-    **{f"{scheme}_PROXY": PROXY_URL for scheme in ("HTTP", "HTTPS", "ALL")},
-    "YARN_HTTP_PROXY": PROXY_URL,
-    "YARN_HTTPS_PROXY": PROXY_URL,
-    "NODE_USE_ENV_PROXY": "1",
-    "no_proxy": "localhost,127.0.0.1,::1",
-    "NO_PROXY": "localhost,127.0.0.1,::1",
-}
-"""Variables by which programs find the proxy. Services of the sandbox itself are reached without it."""
 
 
 class HttpProxy(typing.Protocol):
@@ -96,7 +84,7 @@ class Gateway:
         :returns: what the sandbox inherits.
         """
         handover = Handover(listeners(self._access, self._proxy is not None))
-        self._coming = handover.come(self._reactor)
+        self._coming = awaited_sockets(handover, self._reactor)
         self._open = Deferred.fromCoroutine(self._accept(self._coming)).addErrback(self._failed)
         return handover
 
@@ -173,11 +161,6 @@ class WayOut(msgspec.Struct, frozen=True):
     def without_proxy(self, access: Access, judge: NetworkJudge, tell: Callable[[str], None]) -> Gateway:
         """:returns: a gateway by which listed hosts are reached only as hosts."""
         return Gateway(access, judge, self.dialer, self.reactor, tell=tell)
-
-
-def listeners(access: Access, proxy: bool) -> tuple[Listener, ...]:
-    """:returns: what a sandbox listens on that may reach something; see :class:`~ironcurtain.sandbox.spec.Sandbox`."""
-    return (*([PROXY] if proxy else []), *NAMES, *access.relayed) if access else ()
 
 
 async def _stopped(port: IListeningPort) -> None:

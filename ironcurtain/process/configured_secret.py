@@ -7,14 +7,15 @@ import shlex
 import stat
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ironcurtain.errors import ConfigurationError, Unavailable
 from ironcurtain.home.user_paths import user_path
-from ironcurtain.process.piped import CommandReactor
-from ironcurtain.process.secret_command import secret_from_command
 from ironcurtain.secrets.redaction import Secret
 from ironcurtain.text.decoding import decode_text
+
+if TYPE_CHECKING:
+    from ironcurtain.process.piped import CommandReactor
 
 
 class SecretSource(Protocol):
@@ -64,6 +65,8 @@ def _from_file(path: Path, where: str) -> str:
 
 
 async def _from_command(command: str, environ: Mapping[str, str], where: str, reactor: CommandReactor) -> str:
+    from ironcurtain.process.secret_command import secret_from_command
+
     try:
         if not (argv := shlex.split(command)):
             raise ValueError(f"{command!r} is not a command")

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.home.sections import KeySettings
 from ironcurtain.process.configured_secret import configured_secret
-from ironcurtain.process.piped import CommandReactor
 from ironcurtain.providers.registry import KNOWN_PROVIDERS
 from ironcurtain.secrets.redaction import Secret
+
+if TYPE_CHECKING:
+    from ironcurtain.process.piped import CommandReactor
 
 DEFAULT_VARIABLES: Mapping[str, str] = {
     known.name: known.key_variables[0] for known in KNOWN_PROVIDERS.values() if known.key_variables

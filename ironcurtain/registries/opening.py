@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from ironcurtain.audit import AuditLog
+from ironcurtain.audit.log import AuditLog
 from ironcurtain.home.registry_sections import REGISTRIES, Registries, RegistrySettings, canonical
 from ironcurtain.home.sections import KeySettings
 from ironcurtain.home.user_paths import user_path

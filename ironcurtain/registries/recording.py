@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
 
-from ironcurtain.audit import AuditLog
+from ironcurtain.audit.log import AuditLog
 from ironcurtain.errors import AuditUnavailable
 from ironcurtain.network.refusal_records import RefusalRecords
 from ironcurtain.providers.provider import RequestRefusal

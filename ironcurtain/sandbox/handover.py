@@ -4,11 +4,6 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Mapping, Sequence
-from typing import Any
-
-from twisted.internet.defer import Deferred
-from twisted.internet.interfaces import IReactorFDSet, IReadDescriptor
-from zope.interface import implementer
 
 from ironcurtain.errors import Unavailable
 from ironcurtain.sandbox.hold import FAILED
@@ -51,14 +46,6 @@ class Handover:
         reason = said.removeprefix(FAILED).decode(errors="replace")
         raise Unavailable(reason or "its network could not be made: the sandbox did not start")
 
-    def come(self, reactor: IReactorFDSet) -> Deferred[Sockets]:
-        """
-        :returns: fires with the sockets, or fails as :meth:`take` does. Cancelling it gives them up.
-        """
-        waiting = _Waiting(reactor, self)
-        reactor.addReader(waiting)
-        return waiting.done
-
     def fileno(self) -> int:
         """:returns: the descriptor that becomes readable; -1 once they were taken or given up."""
         return self._ours.fileno()
@@ -66,32 +53,3 @@ class Handover:
     def give_up(self) -> None:
         """Take no sockets any more."""
         self._ours.close()
-
-
-@implementer(IReadDescriptor)
-class _Waiting:
-    """The part of a reactor's that waits."""
-
-    def __init__(self, reactor: IReactorFDSet, handover: Handover) -> None:
-        self._reactor, self._handover = reactor, handover
-        self.done: Deferred[Sockets] = Deferred(lambda _: self._leave())
-
-    def fileno(self) -> int:
-        return self._handover.fileno()
-
-    def doRead(self) -> None:
-        self._reactor.removeReader(self)
-        try:
-            self.done.callback(self._handover.take())
-        except Unavailable:
-            self.done.errback()
-
-    def connectionLost(self, reason: Any) -> None:
-        self._leave()
-
-    def logPrefix(self) -> str:
-        return "handover"
-
-    def _leave(self) -> None:
-        self._reactor.removeReader(self)
-        self._handover.give_up()

@@ -14,7 +14,7 @@ from twisted.internet.interfaces import IProtocolFactory, IReactorTime
 
 from ironcurtain.accounts.limits import AccountLimits
 from ironcurtain.approver.trusted_input import TrustedInput
-from ironcurtain.audit import AuditLog
+from ironcurtain.audit.log import AuditLog
 from ironcurtain.audit.syncing import InThread
 from ironcurtain.escalation.queue import EscalationQueue
 from ironcurtain.escalation.watcher import DirectoryWatcher

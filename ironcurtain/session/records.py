@@ -12,8 +12,8 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
 from ironcurtain.approver.trusted_input import TrustedInput
-from ironcurtain.audit import AuditLog
 from ironcurtain.audit.chain import timestamp
+from ironcurtain.audit.log import AuditLog
 from ironcurtain.errors import AuditUnavailable, IronCurtainError
 from ironcurtain.escalation.queue import EscalationQueue
 from ironcurtain.escalation.rendezvous import Rendezvous

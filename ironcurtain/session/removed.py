@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ironcurtain.audit.chain import timestamp
 from ironcurtain.audit.signing import SigningKey, VerifyingKey
-from ironcurtain.audit.witness import head_line, read_heads
+from ironcurtain.audit.witness_lines import head_line, read_heads
 from ironcurtain.files.appending import LineFile
 from ironcurtain.home.layout import Home
 

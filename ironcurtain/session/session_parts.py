@@ -9,7 +9,7 @@ import msgspec
 from twisted.internet.defer import maybeDeferred, succeed
 
 from ironcurtain.approver.trusted_input import InputSource, TrustedInput
-from ironcurtain.audit import AuditLog
+from ironcurtain.audit.log import AuditLog
 from ironcurtain.escalation.queue import EscalationQueue
 from ironcurtain.process.accounts import Account
 from ironcurtain.services.lifecycle import Lifecycle, started

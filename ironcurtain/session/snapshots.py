@@ -11,7 +11,7 @@ import msgspec
 from twisted.internet.defer import CancelledError
 from twisted.internet.interfaces import IReactorTime
 
-from ironcurtain.audit import AuditLog
+from ironcurtain.audit.log import AuditLog
 from ironcurtain.audit.syncing import InThread
 from ironcurtain.home.sections import UndoSettings
 from ironcurtain.project.snapshot import SnapshotKind, SnapshotLimits, Snapshots, SnapshotTaken

@@ -16,7 +16,7 @@ import msgspec
 from ironcurtain.audit.chain import CHECKPOINT, ChainProblem, read_record
 from ironcurtain.audit.signing import SignedHead, SigningKey, VerifyingKey
 from ironcurtain.audit.verification import DESCRIPTION, Expected, LogReport, verify_log
-from ironcurtain.audit.witness import FLEET, read_heads, witness_file
+from ironcurtain.audit.witness_lines import FLEET, read_heads, witness_file
 from ironcurtain.errors import NotFound
 from ironcurtain.files.locks import is_held
 from ironcurtain.home.layout import Home

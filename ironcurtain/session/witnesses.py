@@ -9,7 +9,8 @@ from typing import Any
 from twisted.internet.defer import Deferred
 
 from ironcurtain.audit.syncing import InThread
-from ironcurtain.audit.witness import FLEET, HTTPS, FleetSink, Witnesses, WriteLine, make_sinks
+from ironcurtain.audit.witness import HTTPS, FleetSink, Witnesses, WriteLine, make_sinks
+from ironcurtain.audit.witness_lines import FLEET
 from ironcurtain.home.layout import Home
 from ironcurtain.home.sections import Audit
 from ironcurtain.http.upstream_proxies import UpstreamProxies

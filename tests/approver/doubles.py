@@ -13,7 +13,7 @@ from twisted.internet.task import Clock
 from ironcurtain.approver.approver import AutoApprover
 from ironcurtain.approver.grounding import KnownDirectories
 from ironcurtain.approver.trusted_input import InputSource, TrustedInput
-from ironcurtain.audit import AuditLog
+from ironcurtain.audit.log import AuditLog
 from ironcurtain.escalation import Answer, EscalationRequest, arguments_digest
 from ironcurtain.escalation.model import AutomaticCall
 from ironcurtain.llm.model import ModelEvent, ModelReply, ModelRequest, TextBlock, TokenUsage

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from twisted.internet.task import Clock
 
-from ironcurtain.audit import AuditLog
+from ironcurtain.audit.log import AuditLog
 from ironcurtain.secrets.redaction import Redactor
 from tests.audit.doubles import at_once
 

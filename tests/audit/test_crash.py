@@ -10,7 +10,8 @@ from typing import IO
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.audit import AuditLog, chain
+from ironcurtain.audit import chain
+from ironcurtain.audit.log import AuditLog
 from ironcurtain.secrets.redaction import Redactor
 from tests.audit import appender
 from tests.audit.doubles import at_once, scratch

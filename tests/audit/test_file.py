@@ -7,7 +7,8 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.audit import AuditLog, chain
+from ironcurtain.audit import chain
+from ironcurtain.audit.log import AuditLog
 from ironcurtain.audit.syncing import SYNC_SECONDS
 from ironcurtain.errors import AuditUnavailable
 from ironcurtain.secrets.redaction import Redactor

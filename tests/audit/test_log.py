@@ -6,8 +6,8 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.audit import AuditLog, chain
-from ironcurtain.audit.log import TEXT_LIMIT
+from ironcurtain.audit import chain
+from ironcurtain.audit.log import TEXT_LIMIT, AuditLog
 from ironcurtain.audit.syncing import SYNC_SECONDS, InThread
 from ironcurtain.errors import AuditUnavailable
 from ironcurtain.secrets.redaction import Redactor

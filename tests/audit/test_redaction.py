@@ -7,8 +7,7 @@ from urllib.parse import quote
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.audit import AuditLog
-from ironcurtain.audit.log import TEXT_LIMIT
+from ironcurtain.audit.log import TEXT_LIMIT, AuditLog
 from ironcurtain.secrets.redaction import Redactor, Secret
 from tests.audit.doubles import at_once, scratch
 

@@ -11,8 +11,9 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.audit import AuditLog, chain
+from ironcurtain.audit import chain
 from ironcurtain.audit.checkpoints import SIGN_SECONDS, SIGNED_RECORDS
+from ironcurtain.audit.log import AuditLog
 from ironcurtain.audit.signing import SignedHead, SigningKey
 from ironcurtain.audit.verification import DESCRIPTION, Expected, LogReport, verify_lines, verify_log
 from ironcurtain.secrets.redaction import Redactor

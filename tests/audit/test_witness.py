@@ -7,16 +7,8 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.audit.signing import SignedHead
-from ironcurtain.audit.witness import (
-    FIRST_DELAY,
-    LAST_SECONDS,
-    LONGEST_DELAY,
-    Witnesses,
-    head_line,
-    make_sinks,
-    read_heads,
-    witness_file,
-)
+from ironcurtain.audit.witness import FIRST_DELAY, LAST_SECONDS, LONGEST_DELAY, Witnesses, make_sinks
+from ironcurtain.audit.witness_lines import head_line, read_heads, witness_file
 from ironcurtain.errors import ConfigurationError, Unavailable
 from ironcurtain.home.layout import Home
 from ironcurtain.services.line_sinks import FileSink, JournalSink, LineSink, SyslogSink

@@ -12,7 +12,7 @@ from twisted.internet.task import Clock
 from twisted.internet.threads import deferToThread
 from twisted.trial.unittest import TestCase
 
-from ironcurtain.audit import AuditLog
+from ironcurtain.audit.log import AuditLog
 from ironcurtain.audit.signing import SigningKey
 from ironcurtain.secrets.redaction import Redactor
 from tests.audit.doubles import at_once, scratch

@@ -18,7 +18,7 @@ from typing import Any
 
 from click.testing import CliRunner
 
-from ironcurtain.audit.witness import read_heads
+from ironcurtain.audit.witness_lines import read_heads
 from ironcurtain.cli.fleet import fleet
 from ironcurtain.fleet.carried import SUBJECTS
 from ironcurtain.fleet.heads import heads_file

@@ -9,7 +9,8 @@ from twisted.logger import capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.audit.signing import SigningKey
-from ironcurtain.audit.witness import FleetSink, fleet_heads, head_line, read_heads
+from ironcurtain.audit.witness import FleetSink, fleet_heads
+from ironcurtain.audit.witness_lines import head_line, read_heads
 from ironcurtain.errors import ProtocolViolation, Unavailable
 from ironcurtain.fleet import heads
 from ironcurtain.fleet.heads import KeptHeads, heads_file

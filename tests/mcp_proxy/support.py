@@ -21,7 +21,7 @@ from twisted.internet.protocol import Protocol, connectionDone
 from twisted.internet.task import deferLater
 from twisted.python.failure import Failure
 
-from ironcurtain.audit import AuditLog
+from ironcurtain.audit.log import AuditLog
 from ironcurtain.escalation import Escalation, Outcome
 from ironcurtain.escalation.model import Change, Raised
 from ironcurtain.escalation.queue import EscalationQueue, closing_numbers

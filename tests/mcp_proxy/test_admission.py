@@ -10,7 +10,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.audit import AuditLog
+from ironcurtain.audit.log import AuditLog
 from ironcurtain.escalation import Outcome
 from ironcurtain.escalation.model import AutomaticCall
 from ironcurtain.mcp_proxy.admission import CallAdmission, OpenCall

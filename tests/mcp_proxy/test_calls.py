@@ -9,7 +9,7 @@ from typing import Any
 from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 
-from ironcurtain.audit import AuditLog
+from ironcurtain.audit.log import AuditLog
 from ironcurtain.errors import StaleDecision
 from ironcurtain.escalation import Outcome
 from ironcurtain.mcp_proxy import admission, connection

@@ -13,8 +13,9 @@ from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
 from ironcurtain.errors import Unavailable
-from ironcurtain.mcp_proxy.downloads import DONE, Download, Place, download_of, install
+from ironcurtain.mcp_proxy.downloads import Place, install
 from ironcurtain.mcp_proxy.launch import Ground
+from ironcurtain.mcp_proxy.needed_download import DONE, Download, download_of
 from ironcurtain.mcp_proxy.servers_config import CommandServer
 from ironcurtain.network.dialling import Dialer
 from ironcurtain.network.gateway import WayOut

@@ -11,7 +11,7 @@ from typing import Any
 
 from twisted.internet.defer import Deferred, fail
 
-from ironcurtain.audit import AuditLog
+from ironcurtain.audit.log import AuditLog
 from ironcurtain.errors import AuditUnavailable
 from ironcurtain.escalation import Outcome
 from ironcurtain.mcp_proxy.gate import GateLimits

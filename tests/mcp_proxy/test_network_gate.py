@@ -12,7 +12,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.audit import AuditLog
+from ironcurtain.audit.log import AuditLog
 from ironcurtain.audit.syncing import InThread
 from ironcurtain.escalation import Escalation, Outcome
 from ironcurtain.mcp_proxy.admission import CallAdmission

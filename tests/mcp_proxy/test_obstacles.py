@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import Unavailable
-from ironcurtain.mcp_proxy.downloads import DONE, download_of
 from ironcurtain.mcp_proxy.launch import OWN_SERVERS, Ground, prepare
+from ironcurtain.mcp_proxy.needed_download import DONE, download_of
 from ironcurtain.mcp_proxy.obstacles import container_program, obstacle
 from ironcurtain.mcp_proxy.servers_config import CommandServer, HttpServer, Reading, SandboxConfig
 from ironcurtain.network.access import read_access

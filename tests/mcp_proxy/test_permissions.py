@@ -8,7 +8,7 @@ from typing import Any
 
 from twisted.internet.defer import Deferred
 
-from ironcurtain.audit import AuditLog
+from ironcurtain.audit.log import AuditLog
 from ironcurtain.escalation import Outcome
 from ironcurtain.mcp_proxy.calls import CallDecided
 from ironcurtain.mcp_proxy.gate import GateLimits

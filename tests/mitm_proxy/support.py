@@ -16,7 +16,7 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.trial.unittest import TestCase
 
 from ironcurtain.accounts.source import TokenSource, api_key
-from ironcurtain.audit import AuditLog
+from ironcurtain.audit.log import AuditLog
 from ironcurtain.home.sections import Provider
 from ironcurtain.http.host_patterns import HostPatterns
 from ironcurtain.mitm_proxy.authority import Authority

@@ -13,9 +13,9 @@ from twisted.internet.protocol import Factory, Protocol
 from twisted.internet.threads import deferToThread
 from twisted.trial.unittest import TestCase
 
-from ironcurtain.network.access import Access, read_entry
+from ironcurtain.network.access import Access, listeners, read_entry
 from ironcurtain.network.dialling import Dialer
-from ironcurtain.network.gateway import Gateway, WayOut, listeners
+from ironcurtain.network.gateway import Gateway, WayOut
 from ironcurtain.network.judge import AccountUse
 from ironcurtain.network.listed import ListedJudge
 from ironcurtain.process.bounded import Bounds

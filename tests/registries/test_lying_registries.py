@@ -12,7 +12,7 @@ from twisted.internet import reactor
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import TestCase
 
-from ironcurtain.audit import AuditLog
+from ironcurtain.audit.log import AuditLog
 from ironcurtain.home.registry_sections import Registries, RegistrySettings
 from ironcurtain.http.head import RequestHead
 from ironcurtain.network.dialling import Dialer

@@ -9,7 +9,7 @@ from twisted.internet import reactor
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import TestCase
 
-from ironcurtain.audit import AuditLog
+from ironcurtain.audit.log import AuditLog
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.home.registry_sections import REGISTRIES, Registries
 from ironcurtain.home.sections import KeySettings

@@ -14,7 +14,7 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.audit import AuditLog
+from ironcurtain.audit.log import AuditLog
 from ironcurtain.home.registry_sections import Registries, RegistrySettings
 from ironcurtain.http.fields import Fields
 from ironcurtain.http.head import RequestHead

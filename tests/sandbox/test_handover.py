@@ -20,6 +20,7 @@ from ironcurtain.errors import Unavailable
 from ironcurtain.process.accounts import Account
 from ironcurtain.process.bounded import Bounds, Finished
 from ironcurtain.sandbox import programs
+from ironcurtain.sandbox.awaited_sockets import awaited_sockets
 from ironcurtain.sandbox.bubblewrap import tried
 from ironcurtain.sandbox.handover import Handover, Sockets
 from ironcurtain.sandbox.spec import Kind, Listener, Sandbox
@@ -127,7 +128,7 @@ class HandoverTests(TestCase):
     async def test_the_reactor_takes_the_sockets_while_a_thread_runs_the_program(self) -> None:
         handover = Handover(LISTENERS)
         running = deferToThread(self.run_python, self.sandbox, "print(1)", handover=handover)
-        sockets = await handover.come(reactor)
+        sockets = await awaited_sockets(handover, reactor)
         self.assertEqual(
             [each.getsockname() for each in sockets.values()][:2], [("127.0.0.1", 18080), ("127.0.0.10", 443)]
         )

@@ -10,7 +10,7 @@ from twisted.internet.testing import MemoryReactorClock
 from twisted.trial.unittest import SynchronousTestCase, TestCase
 
 from ironcurtain.audit.signing import SignedHead
-from ironcurtain.audit.witness import head_line
+from ironcurtain.audit.witness_lines import head_line
 from ironcurtain.errors import ConfigurationError, Unavailable
 from ironcurtain.home.sections import Audit
 from ironcurtain.session.https_witness import REQUEST_SECONDS, HttpsWitness, https_witnesses

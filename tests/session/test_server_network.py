@@ -14,10 +14,9 @@ from twisted.internet import reactor as _reactor
 from twisted.internet.threads import deferToThread
 from twisted.trial.unittest import TestCase
 
-from ironcurtain.audit import AuditLog
+from ironcurtain.audit.log import AuditLog
 from ironcurtain.mitm_proxy.authority import Authority
-from ironcurtain.network.access import read_access
-from ironcurtain.network.gateway import PROXY_VARIABLES, listeners
+from ironcurtain.network.access import PROXY_VARIABLES, listeners, read_access
 from ironcurtain.network.listed import ListedJudge
 from ironcurtain.process.bounded import Bounds
 from ironcurtain.sandbox import certificates, programs

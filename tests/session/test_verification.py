@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.audit.signing import SignedHead, SigningKey
 from ironcurtain.audit.verification import LogReport
-from ironcurtain.audit.witness import head_line, read_heads
+from ironcurtain.audit.witness_lines import head_line, read_heads
 from ironcurtain.errors import AuditUnavailable, NotFound
 from ironcurtain.files.removal import remove
 from ironcurtain.home.sections import Audit

@@ -10,7 +10,7 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.audit import AuditLog
+from ironcurtain.audit.log import AuditLog
 from ironcurtain.audit.syncing import InThread
 from ironcurtain.command_rules import Risk
 from ironcurtain.escalation.queue import EscalationQueue, closing_numbers

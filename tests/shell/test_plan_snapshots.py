@@ -8,7 +8,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.audit import AuditLog
+from ironcurtain.audit.log import AuditLog
 from ironcurtain.home.sections import UndoSettings
 from ironcurtain.secrets.redaction import Redactor
 from ironcurtain.session.snapshots import WorkspaceSnapshots

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from twisted.internet.defer import Deferred
 
 from ironcurtain.approver.trusted_input import TrustedInput
-from ironcurtain.audit import AuditLog
+from ironcurtain.audit.log import AuditLog
 from ironcurtain.escalation import Outcome
 from ironcurtain.llm.registry import Chosen
 from ironcurtain.process.accounts import Account

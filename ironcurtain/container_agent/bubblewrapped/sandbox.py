@@ -26,6 +26,7 @@ from ironcurtain.errors import Unavailable
 from ironcurtain.process.bounded import Kept
 from ironcurtain.process.directory import in_directory
 from ironcurtain.sandbox import programs
+from ironcurtain.sandbox.awaited_sockets import awaited_sockets
 from ironcurtain.sandbox.bubblewrap import opened
 from ironcurtain.sandbox.bubblewrap_options import FILES_DESCRIPTOR, HANDOVER_DESCRIPTOR
 from ironcurtain.sandbox.cgroups import sweep
@@ -185,7 +186,7 @@ class BubblewrapSandbox:
     async def _begin(self) -> None:
         plan = self._plan
         handover = Handover(plan.sandbox.listeners)
-        coming = handover.come(self._reactor)
+        coming = awaited_sockets(handover, self._reactor)
         try:
             self._spawn(handover)
         except BaseException:
