@@ -71,6 +71,7 @@ class Asker:
     """An agent that asks once a message, as the MCP proxy does, and replies when it asked and when it was released."""
 
     terminal = None
+    model = ""
 
     def __init__(self, core: Core, tools: NoTools) -> None:
         self._core = core

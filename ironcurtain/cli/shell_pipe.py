@@ -111,7 +111,7 @@ class PipeFrontEnd:
             self._agent = agent
             agent.watch(self._show)
             if self._trace:
-                click.echo(f"trace {agent.trace_id}", err=True)
+                click.echo(f"trace {agent.front_ends.trace_id}", err=True)
             self._serving = Deferred.fromCoroutine(self._serve(reactor, session, instructions))
             await self._serving
         except CancelledError:

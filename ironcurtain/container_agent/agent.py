@@ -108,6 +108,11 @@ class ContainerAgent:
         return self._sandboxes.current
 
     @property
+    def model(self) -> str:
+        """The name of the model that was chosen; empty: the default of its program."""
+        return self._conversation.facts.model
+
+    @property
     def _clock(self) -> Any:
         return self._core.services.clock
 

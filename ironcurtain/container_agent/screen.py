@@ -210,6 +210,11 @@ class ScreenAgent:
         return self._traffic.usage()
 
     @property
+    def model(self) -> str:
+        """The name of the model that was chosen when it started; empty: the default of its program."""
+        return self._facts.model
+
+    @property
     def _traffic(self) -> Traffic:
         return self._proxies.traffic
 

@@ -40,6 +40,8 @@ class LoopAgent:
     :param work: what the loop does.
     """
 
+    model = ""
+
     def __init__(self, core: Core, reactor: Any, work: LoopWork) -> None:
         self._core, self._reactor, self._work = core, reactor, work
         self._snapshot = succeed(None)

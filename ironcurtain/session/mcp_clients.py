@@ -23,6 +23,7 @@ class McpClients:
     """
 
     terminal = None
+    model = ""
 
     def __init__(self, core: Core, proxy: McpProxy) -> None:
         self._proxy, self._socket, self._end = proxy, core.request.options.get("socket"), core.end

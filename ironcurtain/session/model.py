@@ -84,6 +84,7 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
     :param unsandboxed: names of its MCP servers that run outside any sandbox.
     :param servers_down: for each MCP server that failed and is not up again, the reason.
     :param server_faults: for each MCP server that breaks the protocol, what was wrong and what was done about it.
+    :param model: the name of its agent's model; empty: the default of the agent's program, or none was chosen yet.
     :param payers: which accounts pay for its agent's models, for people.
     :param by: who started it, if that was no person: ``watcher:NAME``.
     :param directory: path of the workspace for its agent, which finds its conversation by it.
@@ -108,6 +109,7 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
     unsandboxed: tuple[str, ...] = ()
     servers_down: dict[str, str] = {}
     server_faults: dict[str, tuple[str, ...]] = {}
+    model: str = ""
     payers: tuple[str, ...] = ()
     by: str = ""
     directory: str = AGENT_WORKSPACE

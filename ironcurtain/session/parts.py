@@ -154,6 +154,10 @@ class SessionAgent(Protocol):
     def terminal(self) -> Hub | None:
         """Its terminal; ``None``: it accepts messages."""
 
+    @property
+    def model(self) -> str:
+        """The name of its model; empty: the default of its program, or none was chosen yet."""
+
     async def start(self) -> None:
         """Get ready; on failure, undo everything."""
 

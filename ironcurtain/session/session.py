@@ -125,6 +125,7 @@ class Session:
             unsandboxed=up.tools.unsandboxed if up.tools else (),
             servers_down=running.failures if running else {},
             server_faults=running.faults if running else {},
+            model=self.agent.model if self.agent is not None else str(self._options.get("model") or ""),
             payers=tuple(self._parts.payers),
             by=known.request.by,
             directory=known.directory,

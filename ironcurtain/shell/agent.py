@@ -68,9 +68,9 @@ class ShellAgent:
         return self.front_ends.terminal
 
     @property
-    def trace_id(self) -> str:
-        """Of the trace that it belongs to."""
-        return self.front_ends.trace_id
+    def model(self) -> str:
+        """The provider's name of the model that was asked last; empty before that."""
+        return self.assistant.model
 
     async def start(self) -> None:
         """

@@ -82,6 +82,11 @@ class Assistant:
         """Whether nothing was done for the last instruction, since no model could be reached."""
         return self._requests.unreached
 
+    @property
+    def model(self) -> str:
+        """The provider's name of the model that was asked last; empty before that."""
+        return self._requests.model
+
     def usage(self) -> Usage:
         """:returns: what the last instruction used so far."""
         return self._requests.usage

@@ -10,7 +10,7 @@ from ironcurtain.session.model import AuditHead, SessionInfo, Turn
 from ironcurtain.text.columns import Line, Span, rows
 from ironcurtain.text.display import ago, one_line
 from ironcurtain.text.quantities import counted
-from ironcurtain.view.escalations import WIDE
+from ironcurtain.view.escalations import NAME_LIMIT, WIDE
 
 NAME_COLUMNS = 10
 """Columns for the name of a fact."""
@@ -27,10 +27,16 @@ def outside_sandboxes(found: Iterable[SessionInfo]) -> Iterator[str]:
 
 
 def remarks(found: Sequence[SessionInfo]) -> Iterator[str]:
-    """:returns: lines on where agents run, who pays, and what is down, broken or held by little, topic by topic."""
+    """
+    :returns: lines on where agents run, their models, who pays, and what is down, broken or held by little, topic by
+        topic.
+    """
     for info in found:
         if place := info.options.get("sandbox"):
             yield f"Session {info.number}: the agent runs in {'a container' if place == 'container' else str(place)}."
+    for info in found:
+        if info.model:
+            yield f"Session {info.number}: the model is {one_line(info.model, NAME_LIMIT)}."
     for info in found:
         if info.payers:
             yield f"Session {info.number} is paid by {'; '.join(info.payers)}."
@@ -85,6 +91,7 @@ def session_lines(info: SessionInfo, turns: Sequence[Turn], width: int, now: flo
     facts = [
         ("session", f"{info.number}, {info.label}"),
         ("state", state),
+        ("model", info.model),
         ("workspace", info.workspace),
         ("used", f"{counted(len(turns), 'message')}, tokens {tokens}; cost {cost}"),
         ("paid by", "; ".join(info.payers)),

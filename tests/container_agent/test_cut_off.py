@@ -94,6 +94,7 @@ class CutOffTests(SynchronousTestCase):
             self.assertIn(said, self.successResultOf(Deferred.fromCoroutine(agent.respond(message))).text)
         self.successResultOf(Deferred.fromCoroutine(agent.respond("one")))
         self.assertEqual((container.messages, container.commands), (["one"], [("sh", "-s", "first")]))
+        self.assertEqual(agent.model, "m2")
 
     def test_a_program_without_the_command_compacts_nothing(self) -> None:
         agent = self.agent("", container := Programs(0))

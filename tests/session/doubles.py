@@ -90,6 +90,7 @@ class PlainAgent(Part):
 
     core: Core | None = None
     terminal: Hub | None = None
+    model: str = ""
     waiting: list[Deferred[None]] = field(default_factory=list)
 
     async def respond(self, message: str) -> Reply:

@@ -4,6 +4,7 @@ import json
 import os
 from pathlib import Path
 
+import msgspec
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -15,7 +16,7 @@ from ironcurtain.session import events
 from ironcurtain.session.agent_events import AgentToolFinished, AgentToolStarted
 from ironcurtain.session.event import Event
 from ironcurtain.session.history import read_turns
-from ironcurtain.session.model import AuditHead, Reply, State
+from ironcurtain.session.model import AuditHead, Reply, SessionInfo, State
 from ironcurtain.session.session import Session
 from ironcurtain.session.verification import signed_heads
 from tests.audit.doubles import open_files, scratch
@@ -123,6 +124,12 @@ class ClosingTests(SessionTestCase):
             report = chain.verify(file)
         self.assertEqual((report.problems, report.ended), ([], True))
         self.assertEqual(json.loads(self.session.paths.snapshot.read_bytes())["state"], "closed")
+
+    def test_its_model_is_what_its_agent_uses_now(self) -> None:
+        self.world.agents[0].model = "m2"
+        self.assertEqual(self.session.info.model, "m2")
+        self.close()
+        self.assertEqual(msgspec.json.decode(self.session.paths.snapshot.read_bytes(), type=SessionInfo).model, "m2")
 
     def test_the_newest_signed_head_is_told_and_is_final_at_the_end(self) -> None:
         first = self.session.info.head

@@ -6,8 +6,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.session.model import Turn, Usage
 from ironcurtain.text.columns import unstyled
-from ironcurtain.view.sessions import fact_lines, remarks, used
-from tests.console.doubles import session
+from ironcurtain.view.sessions import fact_lines, remarks, session_lines, used
+from tests.console.doubles import NOW, session
 
 
 class PayerTests(SynchronousTestCase):
@@ -18,6 +18,14 @@ class PayerTests(SynchronousTestCase):
             list(said),
             [f"Session 2 is paid by {both[0]}.", f"Session 3 is paid by {both[0]}; {both[1]}."],
         )
+
+
+class ModelTests(SynchronousTestCase):
+    def test_chosen_models_are_named(self) -> None:
+        said = remarks([session(1), session(2, model="claude-opus-5-5\n")])
+        self.assertEqual(list(said), ["Session 2: the model is claude-opus-5-5\\n."])
+        shown = [unstyled(line) for line in session_lines(session(2, model="claude-opus-5-5"), (), 79, NOW)]
+        self.assertIn("model     claude-opus-5-5", shown)
 
 
 class FactTests(SynchronousTestCase):

@@ -6,6 +6,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from ironcurtain.home.session_paths import SessionPaths
 from ironcurtain.operations.api import SessionApi
 from ironcurtain.session.model import Turn
@@ -39,9 +41,9 @@ async def inspect(
             return history_lines(await api.history(number), width, signs)
         case "status":
             [info] = [info for info in await api.sessions() if info.number == number]
-            model = str(info.options.get("model") or "the agent's default, or as chosen with /model")
-            agent = fact_lines((("agent", info.kind), ("model", model)))
-            return [*agent, *session_lines(info, await api.history(number), WIDE, now)]
+            known = replace(info, model=info.model or "the agent's default")
+            agent = fact_lines((("agent", info.kind),))
+            return [*agent, *session_lines(known, await api.history(number), WIDE, now)]
         case "budget":
             turns = await api.history(number)
             tokens, cost = used(turns)

@@ -36,7 +36,7 @@ class PlayedSession:
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
         self.log = events.EventLog(now)
-        self.state = "ready"
+        self.state, self.model = "ready", ""
         self.turns: list[Turn] = []
         self.messages: list[str] = []
         self.keeps = False
@@ -125,7 +125,7 @@ class PlayedSession:
             self.fail("cancelled", "CANCELLED")
 
     async def sessions(self) -> list[SessionInfo]:
-        return [SessionInfo(**{**_fields(INFO), "state": self.state})]
+        return [SessionInfo(**{**_fields(INFO), "state": self.state, "model": self.model})]
 
     async def start(self, request: SessionRequest, on_event: OnEvent = lambda stamped: None) -> SessionInfo:
         return INFO

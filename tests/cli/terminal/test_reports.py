@@ -38,3 +38,9 @@ class StatusTests(FrontEndCase):
         self.type("/status", "/budget")
         for text in ("state     ready", "agent     builtin", "model     the agent's default", "messages  0"):
             self.assertIn(text, self.surface.text)
+
+    def test_it_names_the_model(self) -> None:
+        self.session.model = "\x1bopus"
+        self.begin(self.front.interactive())
+        self.type("/status")
+        self.assertIn("model     \\x1bopus", self.surface.text)
