@@ -86,11 +86,11 @@ def examine_servers(
     from ironcurtain.mcp_proxy.obstacles import obstacle
     from ironcurtain.session.tool_files import ToolFiles
 
-    account = None
+    account, kind = None, None
     with suppress(ConfigurationError):
-        run_as = read_settings(home.config, environ).settings.run_as
-        account = session_account(run_as, environ, None, os.geteuid()).switched
-    ground = Ground(environ, workspace, account=account, downloads=home.downloads)
+        settings = read_settings(home.config, environ).settings
+        account, kind = session_account(settings.run_as, environ, None, os.geteuid()).switched, settings.sandbox.chosen
+    ground = Ground(environ, workspace, account=account, downloads=home.downloads, kind=kind)
     for server in ToolFiles.chosen(home, {}).load_servers(workspace, person_home(environ, os.geteuid()), environ):
         yield server, obstacle(server, ground)
 

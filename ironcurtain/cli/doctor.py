@@ -140,7 +140,7 @@ def _files(where: Home) -> Iterator[Finding]:
 
 def _servers(where: Home) -> Iterator[Finding]:
     from ironcurtain.configuration import examine_servers
-    from ironcurtain.mcp_proxy.launch import is_for_desktop, is_own
+    from ironcurtain.mcp_proxy.launch import is_for_desktop, is_own, serves_files
     from ironcurtain.mcp_proxy.logins import LoginFiles
     from ironcurtain.mcp_proxy.servers_config import HttpServer
     from ironcurtain.sandbox import programs
@@ -171,7 +171,8 @@ def _servers(where: Home) -> Iterator[Finding]:
             detail = f"{server.command}, outside any sandbox, as the account of its session{given}; see desktop"
             yield Finding(f"MCP server {server.name}", OK, detail)
         else:
-            kept = "which follows no links" if is_own(server) else "in a sandbox"
+            own = "which follows no links" if serves_files(server) else "which runs git in sandboxes"
+            kept = own if is_own(server) else "in a sandbox"
             yield Finding(f"MCP server {server.name}", OK, f"{server.command}, {kept}{given}")
 
 
@@ -201,16 +202,19 @@ def _sandboxed(where: Home) -> tuple[Account | None, Kind | None]:
 
 def _sandbox(where: Home) -> Iterator[Finding]:
     from ironcurtain.sandbox import bubblewrap, cgroups, promises
-    from ironcurtain.sandbox.programs import problems
+    from ironcurtain.sandbox.programs import other_kind, problems
     from ironcurtain.sandbox.spec import Kind, Sandbox
 
     account, wanted = _sandboxed(where)
-    tried = dict(problems(Sandbox(account=account, kind=wanted)))
+    sandbox = Sandbox(account=account, kind=wanted)
+    tried = dict(problems(sandbox))
     chosen = next((kind for kind, problem in tried.items() if problem is None), None)
     reasons = "; ".join(problem for problem in tried.values() if problem is not None)
-    used = "MCP servers, git, downloads and the interpreter run in it"
+    used = "MCP servers, git, downloads and the interpreter run in them"
     if chosen is None:
         mend = "Until one works, only IronCurtain's own MCP servers start, and no agent."
+        if (other := other_kind(sandbox)) is not None:
+            mend = f"{promises.NAMES[other]} can make them: remove sandbox.kind from {where.config.name}. {mend}"
         yield Finding("sandbox", WRONG, f"none can be made: {reasons}", mend)
         return
     weak = promises.weaknesses(chosen, account)
@@ -219,10 +223,10 @@ def _sandbox(where: Home) -> Iterator[Finding]:
         trial = bubblewrap.tried(account)
         program = f" ({trial.program.path})" if trial.program is not None else ""
         passed_over = f". Passed over: {'; '.join(trial.problems)}" if trial.problems else ""
-    limits = f"It does not {'; does not '.join(weak)}." if weak else ""
+    limits = f"They do not {'; do not '.join(weak)}." if weak else ""
     if promises.MEMORY in promises.unlimited(chosen, account):
         limits += f" Memory needs a cgroup: {cgroups.unavailable()}."
-    detail = f"{promises.NAMES[chosen]} works{program}: {used}{passed_over}"
+    detail = f"made with {promises.NAMES[chosen]}{program}: {used}{passed_over}"
     yield Finding("sandbox", HINT if weak else OK, detail, limits)
 
 

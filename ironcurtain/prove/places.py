@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from ironcurtain.errors import IronCurtainError, Unavailable
 from ironcurtain.mcp_proxy.launch import OWN_SERVERS, Ground, is_for_desktop, is_own, prepare
+from ironcurtain.mcp_proxy.obstacles import obstacle
 from ironcurtain.mcp_proxy.servers_config import CommandServer
 from ironcurtain.policy.loading import default_annotations
 from ironcurtain.process.accounts import Account
@@ -95,8 +96,11 @@ def _sandboxed(subject: str, server: CommandServer, machine: Machine) -> Iterato
         ground = Ground(environ, str(workspace), account=account, writers=writers, authority=b"")
         server = dataclasses.replace(server, environment={})  # which the program does not need
         for kind in machine.kinds:
+            trial = replace(ground, kind=kind)
             try:
-                launch = prepare(server, {}, replace(ground, kind=kind))
+                if (problem := obstacle(server, trial)) is not None:
+                    raise Unavailable(problem)
+                launch = prepare(server, {}, trial)
             except Unavailable as e:
                 problems[kind] = str(e)
                 continue

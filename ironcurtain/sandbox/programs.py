@@ -6,6 +6,8 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from ironcurtain.errors import Unavailable
 from ironcurtain.process import bounded
 from ironcurtain.process.accounts import Account
@@ -59,6 +61,13 @@ def unavailable(account: Account | None = None, kind: Kind | None = None) -> str
     """
     found = dict(problems(Sandbox(account=account, kind=kind)))
     return None if None in found.values() else "; ".join(filter(None, found.values()))
+
+
+def other_kind(sandbox: Sandbox) -> Kind | None:
+    """:returns: the strongest kind that works here for a sandbox whose own does not; ``None`` if it names none."""
+    if sandbox.kind is None:
+        return None
+    return next((kind for kind, problem in problems(replace(sandbox, kind=None)) if problem is None), None)
 
 
 def inputs(sandbox: Sandbox) -> dict[int, bytes]:

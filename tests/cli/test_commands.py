@@ -324,13 +324,15 @@ class DoctorTests(CommandCase):
         for kind, problem in programs.problems(Sandbox(account=Account(61184, 61184).switched)):
             done = self.doctor(IRONCURTAIN_SANDBOX_KIND=kind.value)
             if problem is None:
-                self.assertIn(f"sandbox: {promises.NAMES[kind]} works", done.stdout)
-                self.assertEqual("It does not hide names" in done.stdout, kind is Kind.LANDLOCK, done.stdout)
+                self.assertIn(f"sandbox: made with {promises.NAMES[kind]}", done.stdout)
+                self.assertEqual("They do not hide names" in done.stdout, kind is Kind.LANDLOCK, done.stdout)
 
     def test_without_any_sandbox_is_wrong_with_the_reason(self) -> None:
         done = self.doctor(IRONCURTAIN_SANDBOX_KIND="container", DOCKER_HOST="unix:///nowhere/docker.sock")
         self.assertIn("sandbox: none can be made: there is no Docker Engine at unix:///nowhere", done.stdout)
         self.assertEqual(done.returncode, 1, done.stdout)
+        if programs.unavailable(Account(61184, 61184).switched, Kind.BUBBLEWRAP) is None:
+            self.assertIn("bubblewrap can make them: remove sandbox.kind from config.toml", done.stdout)
 
 
 class NothingThereTests(CommandCase):

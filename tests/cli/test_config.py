@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from ironcurtain.mcp_proxy.launch import OWN_SERVERS
 from tests.cli.test_commands import CommandCase
 
 
@@ -58,3 +59,14 @@ class ServerNotesTests(CommandCase):
         self.assertIn("MCP server no-path: does not start: there is no program 'served' in its PATH", told)
         self.assertIn("MCP server boxed: does not start: docker needs its engine", told)
         self.assertNotIn("value-of-the-key", told)
+
+    def test_servers_are_looked_up_with_the_kind_of_sandbox_that_is_set(self) -> None:
+        self.home.mkdir(mode=0o700)
+        (self.home / "config.toml").write_text('[sandbox]\nkind = "landlock"\n')
+        own = {"command": sys.executable, "args": [*OWN_SERVERS[1], "$WORKSPACE"]}
+        listed = {"command": "true", "sandbox": {"network": ["example.org"]}}
+        servers = {"git-remote": own, "tickets": listed}
+        (self.home / "mcp-servers.json").write_text(json.dumps({"mcpServers": servers}))
+        told = self.run_command("config", "check").stdout
+        for name in servers:
+            self.assertIn(f"server {name} does not start: no sandbox can be made for it", told)

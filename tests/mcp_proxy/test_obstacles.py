@@ -109,6 +109,12 @@ class NetworkTests(ObstacleCase):
         if programs.unavailable(kind=Kind.LANDLOCK) is None:
             self.assertIn("Landlock cannot limit the network, so there is none", said)
 
+    def test_a_kind_that_would_do_is_named_where_the_settings_choose_another(self) -> None:
+        ground, without = replace(self.ground, kind=Kind.LANDLOCK), programs.unavailable(kind=Kind.BUBBLEWRAP)
+        server = CommandServer("mine", "/bin/sh", sandbox=SandboxConfig(access=read_access(["example.org"])))
+        advice = "; bubblewrap can: remove sandbox.kind from config.toml"
+        self.assertEqual((obstacle(server, ground) or "").endswith(advice), without is None)
+
     def test_servers_that_connect_need_a_sandbox_that_can(self) -> None:
         self.program("npm")
         ground = replace(self.ground, environ={"PATH": f"{self.top}"}, downloads=self.top, kind=Kind.LANDLOCK)
