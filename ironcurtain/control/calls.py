@@ -21,7 +21,7 @@ from ironcurtain.home.host_numbers import HostNumber
 from ironcurtain.operations import Principal
 from ironcurtain.operations.model import EscalationView, Name, PermissionView, Reloaded
 from ironcurtain.operations.principal import owner
-from ironcurtain.session.model import Reply, SessionInfo, Ticket, Turn, Usage
+from ironcurtain.session.model import Cancelled, Reply, SessionInfo, Ticket, Turn, Usage
 from ironcurtain.terminal.model import Mode
 
 if TYPE_CHECKING:
@@ -74,10 +74,9 @@ class ControlCalls(ABC):
         reply = await self._call("POST", f"{session_path(name)}/messages", _Reply, wire.MessageBody(message, typed))
         return Reply(reply.text, reply.usage)
 
-    async def cancel(self, name: Name) -> bool:
-        """:returns: whether there was a message to cancel."""
-        answer = await self._call("POST", f"{session_path(name)}/cancel", dict[str, bool])
-        return answer["cancelled"]
+    async def cancel(self, name: Name) -> Cancelled:
+        """See :meth:`ironcurtain.operations.api.SessionApi.cancel`."""
+        return await self._call("POST", f"{session_path(name)}/cancel", Cancelled)
 
     async def withdraw(self, name: Name, number: int = 0) -> str:
         """See :meth:`ironcurtain.operations.api.SessionApi.withdraw`."""

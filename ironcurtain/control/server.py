@@ -206,7 +206,7 @@ async def _terminal(operations: Operations, who: Principal, request: Request, na
 
 
 async def _cancel(operations: Operations, who: Principal, request: Request, name: str) -> object:
-    return {"cancelled": operations.cancel(who, name)}
+    return operations.cancel(who, name)
 
 
 async def _withdraw(operations: Operations, who: Principal, request: Request, name: str) -> object:

@@ -13,7 +13,7 @@ from ironcurtain.escalation import Outcome
 from ironcurtain.operations.model import EscalationView, Name, PermissionView
 from ironcurtain.operations.principal import Principal
 from ironcurtain.session.events import Stamped
-from ironcurtain.session.model import Reply, SessionInfo, SessionRequest, Turn
+from ironcurtain.session.model import Cancelled, Reply, SessionInfo, SessionRequest, Turn
 
 if TYPE_CHECKING:
     from ironcurtain.operations.operations import Operations
@@ -93,8 +93,8 @@ class SessionApi(OversightApi, Protocol):
         :param typed: what of it a person typed, and neither pasted nor piped in.
         """
 
-    async def cancel(self, name: Name) -> bool:
-        """:returns: whether there was a message to cancel."""
+    async def cancel(self, name: Name) -> Cancelled:
+        """:returns: whether there was a message to cancel, and those that waited for its end."""
 
     async def withdraw(self, name: Name, number: int = 0) -> str:
         """
@@ -157,8 +157,8 @@ class LocalApi:
         """See :meth:`SessionApi.send`."""
         return await self._operations.send(self._who, name, message, typed)
 
-    async def cancel(self, name: Name) -> bool:
-        """:returns: whether there was a message to cancel."""
+    async def cancel(self, name: Name) -> Cancelled:
+        """See :meth:`SessionApi.cancel`."""
         return self._operations.cancel(self._who, name)
 
     async def withdraw(self, name: Name, number: int = 0) -> str:

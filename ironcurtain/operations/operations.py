@@ -15,7 +15,7 @@ from ironcurtain.operations.model import LOOK, EscalationView, Name, PermissionV
 from ironcurtain.operations.principal import Principal, Role
 from ironcurtain.session.events import Stamped
 from ironcurtain.session.manager import SessionManager
-from ironcurtain.session.model import Reply, SessionInfo, SessionRequest, Ticket, Turn
+from ironcurtain.session.model import Cancelled, Reply, SessionInfo, SessionRequest, Ticket, Turn
 from ironcurtain.session.session import Session
 from ironcurtain.session.snapshots import UndoReport
 from ironcurtain.terminal.hub import Hub
@@ -84,8 +84,8 @@ class Operations:
         """
         return self._find(who, Role.ATTACH, name).send(message, typed)
 
-    def cancel(self, who: Principal, name: Name) -> bool:
-        """:returns: whether there was a message to cancel."""
+    def cancel(self, who: Principal, name: Name) -> Cancelled:
+        """:returns: whether there was a message to cancel, and those that waited for its end."""
         return self._find(who, Role.ATTACH, name).cancel()
 
     def withdraw(self, who: Principal, name: Name, number: int = 0) -> str:

@@ -120,10 +120,16 @@ class MessageQueue:
         self._drop(free[-1], "it was taken back")
         return free[-1].text
 
-    def clear(self, why: str) -> None:
-        """Take all messages back, also those that the agent has but did not take."""
-        for queued in list(self._waiting):
+    def clear(self, why: str) -> list[str]:
+        """
+        Take all messages back, also those that the agent has but did not take.
+
+        :returns: their texts, in their order.
+        """
+        waiting = list(self._waiting)
+        for queued in waiting:
             self._drop(queued, why)
+        return [queued.text for queued in waiting]
 
     def turn_over(self, outcome: Reply | Failure) -> None:
         """A turn ended: it answers what joined it too."""

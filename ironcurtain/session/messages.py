@@ -11,7 +11,7 @@ from twisted.python.failure import Failure
 from ironcurtain.session import events
 from ironcurtain.session.agent_events import AgentToolStarted
 from ironcurtain.session.message_queue import JoiningAgent, MessageQueue
-from ironcurtain.session.model import Reply
+from ironcurtain.session.model import Cancelled, Reply
 from ironcurtain.session.parts import SessionAgent
 from ironcurtain.session.turns import Turns
 
@@ -58,17 +58,13 @@ class Messages:
         if isinstance(event, AgentToolStarted | events.ToolCallRaised) and isinstance(self._agent, JoiningAgent):
             self._queue.offer(self._agent)
 
-    def cancel(self) -> bool:
-        """
-        Cancel the current message, and take back those that wait: they were written for another situation.
-
-        :returns: whether there was a current message.
-        """
+    def cancel(self) -> Cancelled:
+        """Cancel the current message, and take back those that wait: they were written for another situation."""
         if self._current is None:
-            return False
-        self._queue.clear("the message before it was cancelled")
+            return Cancelled(False)
+        taken_back = self._queue.clear("the message before it was cancelled")
         self._current.cancel()
-        return True
+        return Cancelled(True, tuple(taken_back))
 
     def close(self) -> None:
         """The session ends."""

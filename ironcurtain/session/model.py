@@ -166,6 +166,18 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     error: str = ""
 
 
+class Cancelled(msgspec.Struct, frozen=True, omit_defaults=True):
+    """
+    What became of a request to cancel a message.
+
+    :param cancelled: whether there was one.
+    :param taken_back: texts of the messages that waited for its end and that the agent never gets, in their order.
+    """
+
+    cancelled: bool
+    taken_back: tuple[str, ...] = ()
+
+
 class Reply(msgspec.Struct, frozen=True):
     """An agent's answer, and its usage."""
 

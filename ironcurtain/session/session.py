@@ -19,7 +19,7 @@ from ironcurtain.session.history import History
 from ironcurtain.session.identity import identity
 from ironcurtain.session.message_queue import JoiningAgent, MessageQueue
 from ironcurtain.session.messages import Messages
-from ironcurtain.session.model import Reply, SessionInfo, SessionRequest, State
+from ironcurtain.session.model import Cancelled, Reply, SessionInfo, SessionRequest, State
 from ironcurtain.session.parts import Services, SessionAgent, SessionKind, Tools
 from ironcurtain.session.progress import Ending, Progress
 from ironcurtain.session.records import make_queue, newest_head
@@ -225,7 +225,7 @@ class Session:
         audit.append("attach", by=by, mode=Mode.DRIVE)
         self.ends_with_owner = False
 
-    def cancel(self) -> bool:
+    def cancel(self) -> Cancelled:
         """See :meth:`~ironcurtain.session.messages.Messages.cancel`."""
         return self._messages.cancel()
 

@@ -66,7 +66,7 @@ class EndingTests(ContainerTestCase):
         session = await self.start()
         sent = session.send(self.STUBBORN)
         await self.until(session, events.AgentDiagnostic)
-        self.assertTrue(session.cancel())
+        self.assertTrue(session.cancel().cancelled)
         error = await self.fails(sent)
         self.assertEqual(str(error), "the message was cancelled")
         self.assertIs(session.state, State.READY)

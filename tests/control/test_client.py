@@ -20,7 +20,7 @@ from ironcurtain.escalation import Outcome
 from ironcurtain.operations.operations import Operations
 from ironcurtain.session import events
 from ironcurtain.session.events import SessionEvent, Stamped
-from ironcurtain.session.model import Reply
+from ironcurtain.session.model import Cancelled, Reply
 from ironcurtain.terminal.model import Mode, ProgramExit
 from tests.audit.doubles import scratch
 from tests.control.doubles import start_owner
@@ -68,7 +68,7 @@ class ClientTests(TestCase):
         self.assertEqual((info.number, info.label, info.state), (1, "plain: look", "ready"))
         self.assertEqual(await self.client.sessions(), [info])
         self.assertEqual(await self.client.send(1, "hello"), Reply("you said hello", USAGE))
-        self.assertEqual(await self.client.cancel(info.id), False)
+        self.assertEqual(await self.client.cancel(info.id), Cancelled(False))
         self.assertEqual([turn.answer for turn in await self.client.history(1)], ["you said hello"])
         self.assertEqual((await self.client.stop("1")).state, "closed")
 
@@ -90,7 +90,7 @@ class ClientTests(TestCase):
         stop = await self.client.follow(1, 0, heard)
         sent = Deferred.fromCoroutine(self.client.send(1, "wait"))
         await started
-        self.assertEqual(await self.client.cancel(1), True)
+        self.assertEqual(await self.client.cancel(1), Cancelled(True))
         error: Any = await self.assertFailure(sent, RemoteError)
         self.assertEqual((error.code, str(error)), ("MESSAGE_FAILED", "the message was cancelled"))
         stop()

@@ -15,7 +15,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from ironcurtain.control import calls, server, wire
 from ironcurtain.operations.model import EscalationView, PermissionView, Reloaded
 from ironcurtain.session.events import Stamped
-from ironcurtain.session.model import SessionInfo, Ticket, Turn
+from ironcurtain.session.model import Cancelled, SessionInfo, Ticket, Turn
 from ironcurtain.session.snapshots import UndoReport
 
 FILE = Path(__file__).parents[2] / "docs" / "control-api.yaml"
@@ -26,6 +26,7 @@ SCHEMAS = "  schemas:\n"
 TRAVELLING = (
     SessionInfo,
     Turn,
+    Cancelled,
     calls._Reply,
     EscalationView,
     PermissionView,

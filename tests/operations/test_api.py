@@ -9,6 +9,7 @@ from ironcurtain.operations.api import LocalApi
 from ironcurtain.operations.operations import Operations
 from ironcurtain.session import events
 from ironcurtain.session.events import Stamped
+from ironcurtain.session.model import Cancelled
 from tests.audit.doubles import scratch
 from tests.session.doubles import World, make_request, request
 
@@ -24,7 +25,7 @@ class LocalApiTests(SynchronousTestCase):
         run = Deferred.fromCoroutine
         self.assertEqual((self.info.number, self.info.label, self.info.state), (1, "plain: look", "ready"))
         self.assertEqual(self.successResultOf(run(self.api.send(1, "hello"))).text, "you said hello")
-        self.assertEqual(self.successResultOf(run(self.api.cancel(1))), False)
+        self.assertEqual(self.successResultOf(run(self.api.cancel(1))), Cancelled(False))
         self.assertEqual(len(self.successResultOf(run(self.api.history("1")))), 1)
         core = self.world.agents[0].core
         assert core is not None

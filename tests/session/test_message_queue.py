@@ -14,7 +14,7 @@ from ironcurtain.session.agent_events import AgentToolStarted, MessageQueued, Me
 from ironcurtain.session.event import Event
 from ironcurtain.session.history import read_turns
 from ironcurtain.session.message_queue import MOST, JoiningAgent, MessageQueue
-from ironcurtain.session.model import State
+from ironcurtain.session.model import Cancelled, State
 from tests.session.doubles import PlainAgent
 from tests.session.test_session import SessionTestCase
 
@@ -112,10 +112,11 @@ class SessionQueueTests(SessionTestCase):
 
     def test_cancelling_a_turn_takes_back_what_waits(self) -> None:
         keeps_messages(self.agent, joins=False)
-        first, second = self.session.send("wait"), self.session.send("more")
-        self.session.cancel()
+        first, second, third = (self.session.send(text) for text in ("wait", "more", "most"))
+        self.assertEqual(self.session.cancel(), Cancelled(True, ("more", "most")))
         self.failureResultOf(first, SessionError)
-        self.assertIn("cancelled", str(self.failureResultOf(second, SessionError).value))
+        for waiting in (second, third):
+            self.assertIn("cancelled", str(self.failureResultOf(waiting, SessionError).value))
         self.world.clock.advance(0)
         self.assertEqual(len(self.session.history.turns), 1)
 

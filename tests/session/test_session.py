@@ -86,12 +86,12 @@ class StateTests(SessionTestCase):
             self.assertEqual(self.successResultOf(sent).text, "withdrawn by ")
             self.assertIs(self.session.state, State.READY)
         sent = self.session.send("wait")
-        self.assertTrue(self.session.cancel())
+        self.assertTrue(self.session.cancel().cancelled)
         self.assertFails(sent, "MESSAGE_FAILED", "cancelled")
 
     def test_there_is_nothing_to_cancel_after_an_answer_that_came_at_once(self) -> None:
         self.successResultOf(self.session.send("hello"))
-        self.assertFalse(self.session.cancel())
+        self.assertFalse(self.session.cancel().cancelled)
 
     def test_a_message_that_is_half_a_character_is_carried(self) -> None:
         """Command lines that are no UTF-8 come so; neither files nor the control API could hold it."""

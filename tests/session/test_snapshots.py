@@ -87,7 +87,7 @@ class TurnTests(SnapshotTestCase):
 
     def test_a_message_that_is_cancelled_has_an_end_too(self) -> None:
         sent = self.session.send("wait")
-        self.assertTrue(self.session.cancel())
+        self.assertTrue(self.session.cancel().cancelled)
         self.failureResultOf(sent, SessionError)
         self.assertEqual([str(head.kind) for head in self.heads], ["turn", "end"])
 
@@ -97,7 +97,7 @@ class TurnTests(SnapshotTestCase):
         self.world.services = replace(self.world.services, in_thread=thread)
         self.session = self.start()
         sent = self.session.send("wait")
-        self.assertTrue(self.session.cancel())
+        self.assertTrue(self.session.cancel().cancelled)
         self.failureResultOf(sent, SessionError)
         self.assertIs(self.session.state, State.READY)
         self.assertEqual(self.world.agents[-1].waiting, [])

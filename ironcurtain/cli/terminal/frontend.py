@@ -277,9 +277,12 @@ class FrontEnd:
 
     async def _cancel(self) -> None:
         try:
-            await self._api.cancel(self._session.number)
+            cancelled = await self._api.cancel(self._session.number)
         except IronCurtainError as e:
             self._add(self._view.failed(str(e)))
+            return
+        if cancelled.taken_back:
+            self._surface.put_back("\n".join(cancelled.taken_back))
 
     def _heard(self, stamped: events.Stamped) -> None:
         if not self._open:

@@ -15,7 +15,7 @@ from ironcurtain.operations.api import OnEvent
 from ironcurtain.operations.model import EscalationView, PermissionView
 from ironcurtain.session import events
 from ironcurtain.session.agent_events import MessageQueued
-from ironcurtain.session.model import Reply, SessionInfo, SessionRequest, Turn, Usage
+from ironcurtain.session.model import Cancelled, Reply, SessionInfo, SessionRequest, Turn, Usage
 from ironcurtain.session.snapshots import LeftPath, UndoReport
 from ironcurtain.text.columns import Line, unstyled
 from ironcurtain.view.look import ASCII
@@ -149,11 +149,12 @@ class PlayedSession:
             raise NotFound("no message waits")
         return self.queue.pop()
 
-    async def cancel(self, name: int | str) -> bool:
-        working = self._reply is not None
-        if working:
-            self.fail("cancelled", "CANCELLED")
-        return working
+    async def cancel(self, name: int | str) -> Cancelled:
+        if self._reply is None:
+            return Cancelled(False)
+        waiting, self.queue = self.queue, []
+        self.fail("cancelled", "CANCELLED")
+        return Cancelled(True, tuple(waiting))
 
     async def undo(self, name: int | str, snapshot: int, everything: bool = False) -> UndoReport:
         self.undone.append(snapshot)

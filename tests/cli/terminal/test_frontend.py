@@ -42,14 +42,6 @@ class ConversationTests(FrontEndCase):
         self.type("two")
         self.assertEqual(self.session.messages, ["one", "two"])
 
-    def test_a_message_while_one_is_processing_waits_if_the_agent_keeps_it(self) -> None:
-        self.session.keeps = True
-        self.type("one", "two")
-        self.type("/withdraw", "/withdraw 1")
-        self.assertEqual((self.session.queue, self.surface.input_line), ([], "two"))
-        for words in ("message 1 in the queue: two", "no message waits"):
-            self.assertIn(words, self.surface.text)
-
     def test_a_message_while_a_call_waits_is_told_how_to_answer(self) -> None:
         self.type("one")
         self.session.raise_escalation(3)
