@@ -24,7 +24,6 @@ def agent_findings(where: Home, account: Account | None, has_engine: bool) -> It
     from ironcurtain.accounts.places import Accounts
     from ironcurtain.agents.adapter import KEY_VARIABLES
     from ironcurtain.agents.registry import UNTESTED, installed
-    from ironcurtain.container_agent.bubblewrapped.programs import version
     from ironcurtain.container_agent.places import Places, weakness
     from ironcurtain.sandbox import bubblewrap
 
@@ -34,20 +33,23 @@ def agent_findings(where: Home, account: Account | None, has_engine: bool) -> It
     agents = installed()
     for name in (listed.id for listed in agents.listing() if not listed.problem):
         adapter = agents.find(name)
-        program = Places(adapter, known, os.environ).program()
+        machine = Places(adapter, known, os.environ)
+        program = machine.program()
+        lack = machine.lack(program) if program is not None else ""
         untested = ", not tested with the real program" if name in UNTESTED else ""
         payers = [each.words for each in Payers(name, adapter.providers, known.providers, accounts).all()]
         if program is None:
             there = "no program on this machine"
         else:
-            there = f"{program.path} ({' '.join(filter(None, (program.origin, version(program))))})"
-        in_bubblewrap = program is not None and without is None
+            there = f"{program.path} ({' '.join(filter(None, (program.origin, machine.version(program, account))))})"
+        in_bubblewrap = program is not None and without is None and not lack
         places = [*(["in a container"] if has_engine else []), *(["with bubblewrap"] if in_bubblewrap else [])]
         paid = f"; paid by {', '.join(payers)}" if payers else "; no account"
         detail = f"{there}{paid}; runs {' or '.join(places) or 'nowhere'}{untested}"
         mend = ""
         if not places:
-            mend = "Install Docker, or the agent's program with bubblewrap." if program is None else without or ""
+            missing = "Install Docker, or the agent's program with bubblewrap."
+            mend = missing if program is None else f"{lack}." if lack else without or ""
         elif in_bubblewrap and not has_engine:
             mend = f"With bubblewrap, {weakness()}."
         lacks = bool(adapter.providers) and not payers

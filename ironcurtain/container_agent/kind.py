@@ -36,9 +36,9 @@ from ironcurtain.container.spec import WORKSPACE, ContainerSpec, Mount
 from ironcurtain.container.terminal import ContainerTerminal, waiting
 from ironcurtain.container_agent.agent import ContainerAgent, Making
 from ironcurtain.container_agent.bubblewrapped.description import mcp_command
-from ironcurtain.container_agent.bubblewrapped.programs import version
 from ironcurtain.container_agent.bubblewrapped.sandbox import BubblewrapSandbox, Plan
 from ironcurtain.container_agent.bubblewrapped.screened import ScreenedBubblewrap
+from ironcurtain.container_agent.bubblewrapped.versions import version
 from ironcurtain.container_agent.conversation import cut_off
 from ironcurtain.container_agent.github import github_accounts, github_variables
 from ironcurtain.container_agent.leftovers import clear

@@ -12,8 +12,10 @@ from ironcurtain.container.engine import Engine
 from ironcurtain.container.errors import EngineUnavailable
 from ironcurtain.container.spec import Mount, mounts
 from ironcurtain.container_agent.bubblewrapped.description import plan
-from ironcurtain.container_agent.bubblewrapped.programs import AgentProgram, find, needed
+from ironcurtain.container_agent.bubblewrapped.programs import AgentProgram, Needed, find, lack, needed
 from ironcurtain.container_agent.bubblewrapped.sandbox import Plan
+from ironcurtain.container_agent.bubblewrapped.version_managers import VersionManagers
+from ironcurtain.container_agent.bubblewrapped.versions import printed_version, version
 from ironcurtain.container_agent.provision import BUNDLE_NAME, container_name, group_file, passwd_file, scratch_mb
 from ironcurtain.errors import ConfigurationError, Unavailable, UsageError
 from ironcurtain.home.layout import person_home
@@ -31,6 +33,13 @@ CONTAINER, BUBBLEWRAP = "container", "bubblewrap"
 
 NAMES = {CONTAINER: "a container of the Docker Engine", BUBBLEWRAP: "a sandbox of bubblewrap"}
 """The values of that option, strongest first, and how they are called."""
+
+
+HOMEBREW_HOME = "/home/linuxbrew"
+"""The home of Homebrew's own account, where it installs itself on Linux for all."""
+
+NO_WORKSPACE = "/nonexistent"
+"""In place of a workspace's path, where there is none."""
 
 
 def program_name(adapter: Adapter) -> str:
@@ -75,14 +84,15 @@ class Places:
         """:returns: why the agent cannot run with bubblewrap here, in words; empty if it can."""
         if (reason := bubblewrap.available(account.switched)) is not None:
             return f"{self._adapter.display_name} cannot run in a sandbox of bubblewrap: {reason}"
-        return "" if self.program(workspace) is not None else self._missing()
+        program = self.program(workspace)
+        return self._missing() if program is None else self.lack(program, workspace)
 
     def program(self, workspace: str = "") -> AgentProgram | None:
         """
         :param workspace: real path of the workspace; empty: there is none.
         :returns: the agent's program on this machine; ``None`` if it has none.
         """
-        return find(program_name(self._adapter), self._search, self._homes, workspace=workspace)
+        return self._find(program_name(self._adapter), self._search, workspace)
 
     def plan(
         self,
@@ -119,7 +129,7 @@ class Places:
             name=container_name(core.id),
             account=core.account,
             environment=environment,
-            needed=needed(program, self._search, self._homes, protected, workspace),
+            needed=self._needed(program, protected, workspace),
             mounts=(*(mount for mount in usual if mount.source), *further, certificates),
             proxy_socket=proxy_socket,
             resources=core.services.settings.resources,
@@ -127,13 +137,35 @@ class Places:
             directory=places[0],
         )
 
+    def lack(self, program: AgentProgram, workspace: str = "") -> str:
+        """:returns: what the agent's program needs and this machine has not, as a sentence; empty if it has all."""
+        return lack(program, self._node(program, workspace))
+
+    def version(self, program: AgentProgram, account: Account | None) -> str:
+        """
+        :param account: the account that sandboxed programs run as; ``None``: that of this process.
+        :returns: the version of the agent's program; empty if it cannot be found out.
+        """
+        return version(program) or printed_version(program, self._needed(program, (), NO_WORKSPACE), account)
+
+    def _needed(self, program: AgentProgram, protected: Sequence[str], workspace: str) -> Needed:
+        node = self._node(program, workspace)
+        return needed(program, node, self._search, self._homes, protected, workspace)
+
+    def _node(self, program: AgentProgram, workspace: str) -> AgentProgram | None:
+        """:returns: Node.js, best the one beside the program: that of the same installation or version manager."""
+        return self._find("node", f"{program.directory}:{self._search}", workspace)
+
+    def _find(self, name: str, search: str, workspace: str) -> AgentProgram | None:
+        return find(name, search, self._homes, VersionManagers(search, self._homes, workspace))
+
     @property
     def _search(self) -> str:
         return self._environ.get("PATH", os.defpath)
 
     @property
     def _homes(self) -> tuple[str, ...]:
-        return (person_home(self._environ, os.geteuid()).rstrip("/") or "/",)
+        return (person_home(self._environ, os.geteuid()).rstrip("/") or "/", HOMEBREW_HOME)
 
     def _missing(self) -> str:
         return (

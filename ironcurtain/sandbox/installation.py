@@ -46,8 +46,16 @@ _SCRIPT_ENDINGS = ("", ".js", ".mjs", ".cjs", ".ts")
 
 _INTERPRETER = re.compile(r"(python[0-9.]*|node|deno|bun|ruby|perl|sh|bash)\Z")
 _SHELL = re.compile(r"\A#!\s*(?:/usr/bin/env\s+)?\S*?(?:ba|da|z)?sh\b")
+_ENV_NODE = re.compile(rb"#!\s*\S*/env\s+(?:-S\s+)?node\b")
+_EXEC_NODE = re.compile(r"^\s*exec\s+node\s", re.MULTILINE)
 _TARGET = re.compile(r"^# cmd-shim-target=(/.+)$|^\s*exec\s+\"?(/[^\s\"$]+)|\"\$basedir/([^\"$]+)\"", re.MULTILINE)
 """What a wrapper starts: a comment of pnpm, an absolute path, or a path beside the wrapper."""
+
+HOMEBREW = "Cellar"
+"""The directory of Homebrew's prefix with all that it installed; its programs find each other by the prefix."""
+
+_HOMEBREW = (HOMEBREW, "Caskroom", "opt", "bin", "sbin", "lib", "libexec", "include", "share")
+"""What programs of Homebrew need of its prefix; besides, there are settings, data of services, and its own program."""
 
 _VERSIONS = (".tool-versions", ".asdfrc", ".config/mise/config.toml", ".config/mise/conf.d", ".mise.toml")
 """Files in a home that say which version a shim of asdf or mise starts."""
@@ -130,15 +138,8 @@ class Installation:
                     self._add(other)
 
     def _started(self, place: str) -> Iterator[str]:
-        """:returns: the programs that a shell script of a package manager starts."""
-        text = head_of(place, WRAPPER_BYTES).decode(errors="replace")
-        if _SHELL.match(text) is None or len(text) == WRAPPER_BYTES:
-            return
-        for comment, absolute, beside in _TARGET.findall(text):
-            path = os.path.normpath(os.path.join(os.path.dirname(place), comment or absolute or beside))
-            if os.path.isfile(path):
-                yield path
-        if "$basedir/" in text and (node := shutil.which("node", path=self._path)) is not None:
+        yield from wrapped_programs(place)
+        if starts_node(place) and (node := shutil.which("node", path=self._path)) is not None:
             yield os.path.abspath(node)
 
     def _directory(self, path: str) -> None:
@@ -155,6 +156,9 @@ class Installation:
     def _around(self, place: str) -> Iterator[str]:
         directory = os.path.dirname(place)
         prefix, name = os.path.split(directory)
+        if (homebrew := homebrew_prefix(place)) is not None:
+            yield from homebrew_paths(homebrew)
+            return
         if name == "shims" and not self._is_broad(prefix):  # scripts and links of version managers, which need it all
             yield prefix
             yield from filter(os.path.exists, (str(home / name) for home in self._homes for name in _VERSIONS))
@@ -164,6 +168,8 @@ class Installation:
             yield from self._environment(prefix)
         elif name == "bin" and _holds_language(prefix):
             yield from self._installed(prefix, place)
+        elif name == "bin" and os.path.basename(os.path.dirname(prefix)) == "releases":  # of Codex's own installer
+            yield prefix
         else:
             yield self._project(place)
             self._node_packages(place)
@@ -256,6 +262,48 @@ class Installation:
         """Whether a directory contains more than one installation: a home, one above it, or some directories in it."""
         place = PurePath(directory)
         return any(home.is_relative_to(place) or place in [home / name for name in _SHARED] for home in self._homes)
+
+
+def wrapped_programs(wrapper: str) -> tuple[str, ...]:
+    """
+    :param wrapper: absolute path of a program.
+    :returns: the programs that it starts, if it is a shell script of a package manager.
+    """
+    paths = (
+        os.path.normpath(os.path.join(os.path.dirname(wrapper), comment or absolute or beside))
+        for comment, absolute, beside in _TARGET.findall(_wrapper_text(wrapper))
+    )
+    return tuple(path for path in paths if os.path.isfile(path))
+
+
+def starts_node(program: str) -> bool:
+    """:returns: whether a script, or the wrapper of one, has the ``node`` of the ``PATH`` run it."""
+    found = _ENV_NODE.match(head_of(program, HEAD_BYTES)) or _EXEC_NODE.search(_wrapper_text(program))
+    return found is not None
+
+
+def homebrew_prefix(path: str) -> str | None:
+    """
+    :param path: absolute path of a program.
+    :returns: where Homebrew is installed, if the program is one of its ``bin``, or one that it installed.
+    """
+    above = [str(parent) for parent in PurePath(path).parents]
+    return next((prefix for prefix in above if _is_homebrew(prefix)), None)
+
+
+def homebrew_paths(prefix: str) -> tuple[str, ...]:
+    """:returns: what Homebrew's programs need of its prefix; nothing if it is not there."""
+    return tuple(path for each in _HOMEBREW if os.path.exists(path := f"{prefix}/{each}"))
+
+
+def _is_homebrew(prefix: str) -> bool:
+    return os.path.isdir(f"{prefix}/{HOMEBREW}") and os.path.isdir(f"{prefix}/opt")
+
+
+def _wrapper_text(path: str) -> str:
+    """:returns: the text of a shell script, if it is so short that it may only start another program."""
+    text = head_of(path, WRAPPER_BYTES).decode(errors="replace")
+    return "" if _SHELL.match(text) is None or len(text) == WRAPPER_BYTES else text
 
 
 def _outermost(paths: Iterable[str]) -> tuple[str, ...]:

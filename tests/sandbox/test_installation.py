@@ -182,6 +182,21 @@ class CommandLineTests(InstallationCase):
         shim = self.link(".volta/bin/node", self.file(".volta/bin/volta-shim"))
         self.assertEqual(self.found(shim), {".volta"})
 
+    def test_homebrew_without_its_settings_and_the_data_of_its_services(self) -> None:
+        real = self.file("brew/Cellar/server/1.0/bin/server")
+        for path in ("opt/keep", "lib/libx.so", "etc/password", "var/postgres/data", "Homebrew/.git/config"):
+            self.file(f"brew/{path}")
+        server = self.link("brew/bin/server", real)
+        pieces = {f"brew/{name}" for name in ("Cellar", "opt", "bin", "lib")}
+        for program in (server, real):
+            self.assertEqual(self.found(program), pieces)
+
+    def test_release_of_the_installer_of_codex(self) -> None:
+        real = self.file(".codex/packages/standalone/releases/1.0/bin/codex")
+        self.file(".codex/auth.json")
+        link = self.link(".local/bin/codex", real)
+        self.assertEqual(self.found(link), {".local/bin/codex", ".codex/packages/standalone/releases/1.0"})
+
     def test_directory_that_fnm_makes_for_a_shell(self) -> None:
         node = self.file("fnm/node-versions/v22/installation/bin/node")
         self.file("fnm/node-versions/v22/installation/lib/node_modules/npm/package.json")

@@ -2,40 +2,36 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from glob import escape, glob
-from pathlib import PurePath
 
 import msgspec
 
+from ironcurtain.container_agent.bubblewrapped.version_managers import VersionManagers, is_shim
 from ironcurtain.errors import Unavailable
-from ironcurtain.process import bounded
-from ironcurtain.process.bounded import Bounds, Unfinished
-from ironcurtain.process.search_path import host_path, host_program
-from ironcurtain.sandbox.installation import Installation
+from ironcurtain.sandbox.installation import (
+    Installation,
+    homebrew_paths,
+    homebrew_prefix,
+    starts_node,
+    wrapped_programs,
+)
 from ironcurtain.sandbox.pieces import all_names, readable_pieces
 from ironcurtain.sandbox.system_paths import is_system
-from ironcurtain.text.display import one_line
+
+HOMEBREW = ".linuxbrew"
+"""Where Homebrew is in a home, on Linux mostly that of its own account."""
 
 USUAL = (
     *(".local/bin", ".claude/local", ".opencode/bin", ".bun/bin", ".volta/bin", ".npm-global/bin"),
     *(".local/share/mise/shims", ".asdf/shims", ".local/share/pnpm", ".local/share/pnpm/bin"),
-    *(".nvm/versions/node/*/bin", ".local/share/fnm/node-versions/*/installation/bin"),
+    *(".nvm/versions/node/*/bin", ".local/share/fnm/node-versions/*/installation/bin", f"{HOMEBREW}/bin"),
 )
 """Directories in a home where installers put agents' programs, searched after the ``PATH``."""
 
-MANAGERS = {"/.volta/bin": "volta", "/mise/shims": "mise", "/.asdf/shims": "asdf"}
-"""Version managers by the ends of the directories with their shims, which need the manager's own settings to run."""
-
-DESCRIPTION_BYTES, VERSION_LIMIT = 256 * 1024, 40
-"""Most bytes that are read of a ``package.json``, and most characters of a version."""
-
-SECONDS = 5.0
-"""Time limit in seconds for a version manager to name a program."""
+USUAL_SEARCH = ("/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin", "/sbin")
+"""The end of each ``PATH`` inside."""
 
 _ORIGINS = (
     *(("/.volta/", "volta"), ("/mise/", "mise"), ("/.asdf/", "asdf"), ("/.bun/", "bun"), ("/pnpm/", "pnpm")),
@@ -60,11 +56,13 @@ class AgentProgram(msgspec.Struct, frozen=True):
     :param name: the name by which it is called.
     :param path: its absolute path; behind a version manager's shim, the program itself.
     :param origin: what installed it: "native", "npm", "nvm" and so on.
+    :param directory: where it was found, such as a version manager's directory of shims.
     """
 
     name: str
     path: str
     origin: str
+    directory: str
 
 
 class Needed(msgspec.Struct, frozen=True):
@@ -81,41 +79,44 @@ class Needed(msgspec.Struct, frozen=True):
     variables: Mapping[str, str]
 
 
-def find(
-    name: str,
-    search: str,
-    homes: Sequence[str],
-    ask: Callable[[Sequence[str]], str] | None = None,
-    workspace: str = "",
-) -> AgentProgram | None:
+def find(name: str, search: str, homes: Sequence[str], managers: VersionManagers | None = None) -> AgentProgram | None:
     """
     :param name: of the program.
     :param search: the ``PATH``, of which relative entries are not searched: they would be in the project.
     :param homes: home directories.
-    :param ask: runs the command of a version manager, and returns what it prints.
-    :param workspace: real path of the project, where no version manager is run; empty: there is none.
+    :param managers: tells which program a shim starts; ``None``: those that are found in the ``PATH`` and the homes.
     :returns: ``None`` if there is none.
     """
-    ask = ask or partial(_ask, host_path(search, workspace))
+    managers = managers or VersionManagers(search, homes)
     for directory in _directories(search, homes):
         path = os.path.join(directory, name)
-        if not os.path.isfile(path) or not os.access(path, os.X_OK):
-            continue
-        manager = next((each for end, each in MANAGERS.items() if directory.endswith(end)), "")
-        if manager:
-            tool = host_program(manager, f"{directory}:{search}", workspace)
-            real = ask([tool, "which", name]).strip() if tool is not None else ""
-            if not os.path.isabs(real) or not os.path.isfile(real):
-                continue  # the shim of a version that is not installed
-            path = real
-        return AgentProgram(name, path, manager or _origin(path))
+        if os.path.isfile(path) and os.access(path, os.X_OK):
+            real, manager = managers.started(path)
+            if real:
+                return AgentProgram(name, real, manager or _origin(real), directory)
     return None
 
 
+def lack(program: AgentProgram, node: AgentProgram | None) -> str:
+    """
+    :param node: Node.js for it.
+    :returns: what a program needs and this machine has not, as a sentence; empty if it has all.
+    """
+    if node is not None or not any(map(starts_node, (program.path, *wrapped_programs(program.path)))):
+        return ""
+    return f"{program.path} needs Node.js: there is no program 'node' in your PATH, nor where its installers put it"
+
+
 def needed(
-    program: AgentProgram, search: str, homes: Sequence[str], protected: Sequence[str], workspace: str
+    program: AgentProgram,
+    node: AgentProgram | None,
+    search: str,
+    homes: Sequence[str],
+    protected: Sequence[str],
+    workspace: str,
 ) -> Needed:
     """
+    :param node: Node.js for it, which the ``PATH`` may name by a shim only.
     :param protected: absolute paths that must not be readable inside.
     :param workspace: real path of the project, from where nothing is taken.
     :raises Unavailable: the program is in the project, where agents write.
@@ -124,17 +125,15 @@ def needed(
         os.path.realpath(place).startswith(f"{workspace}/") for place in (program.path, os.path.dirname(program.path))
     ):
         raise Unavailable(f"{program.path} is in the project, where the agent could replace it: install it elsewhere")
-    names = all_names(protected)
-    found = list(Installation((*homes, "/root"), search, workspace).of(program.path, (), "/usr"))
+    names, directories = all_names(protected), _without_shims(search, node)
+    found = list(Installation((*homes, "/root"), ":".join(directories), workspace).of(program.path, (), "/usr"))
     tools = (f"{home}/{place}" for home in homes for place in TOOLCHAINS)
     found += [place for place in tools if os.path.exists(place)]
+    found += [place for home in homes for place in homebrew_paths(f"{home}/{HOMEBREW}")]
     pieces = [piece for path in found for piece in readable_pieces(path, names, workspace)]
     given = [path for path in dict.fromkeys(pieces) if not f"{os.path.realpath(path)}/".startswith(f"{workspace}/")]
-    reached = [directory for directory in _absolute(search) if _is_reached(directory, given)]
-    first = [os.path.dirname(program.path)]
-    if (node := shutil.which("node", path=f"{first[0]}:{search}")) is not None and _is_reached(node, given):
-        first.append(os.path.dirname(node))
-    words = dict.fromkeys((*first, *reached, "/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin", "/sbin"))
+    reached = [directory for directory in directories if _is_reached(directory, given)]
+    words = dict.fromkeys((os.path.dirname(program.path), *reached, *USUAL_SEARCH))
     variables = {
         name: f"{home}/{place}"
         for name, place in TOOLCHAIN_VARIABLES.items()
@@ -155,33 +154,18 @@ def _absolute(search: str) -> Iterator[str]:
     return (os.path.normpath(directory) for directory in search.split(os.pathsep) if os.path.isabs(directory))
 
 
+def _without_shims(search: str, node: AgentProgram | None) -> list[str]:
+    """:returns: the directories of a ``PATH``, with that of Node.js itself before them, in place of shims of it."""
+    real = [] if node is None or is_system(node.path) else [os.path.dirname(node.path)]
+    return [*real, *(each for each in _absolute(search) if not is_shim(f"{each}/node") and each not in real)]
+
+
 def _is_reached(path: str, given: Sequence[str]) -> bool:
     return is_system(path) or any(path == place or path.startswith(f"{place}/") for place in given)
 
 
 def _origin(path: str) -> str:
-    places = f"{path}\n{os.path.realpath(path)}"
+    if homebrew_prefix(os.path.realpath(path)) is not None:
+        return "Homebrew"
+    places = "\n".join((path, os.path.realpath(path), *wrapped_programs(path)))
     return next((origin for part, origin in _ORIGINS if part in places), "native")
-
-
-def _ask(search: str, words: Sequence[str]) -> str:
-    try:
-        done = bounded.run(words, Bounds(SECONDS), environment={**os.environ, "PATH": search}, cwd="/")
-    except (OSError, Unfinished):
-        return ""
-    return done.output.decode(errors="replace") if done.status == 0 else ""
-
-
-def version(program: AgentProgram) -> str:
-    """:returns: the version of a program as its package names it; empty if none does."""
-    real = PurePath(os.path.realpath(program.path))
-    for above in (real, *real.parents):
-        if above.parent.name == "versions":
-            return above.name
-        try:
-            with open(above / "package.json", "rb") as file:
-                found = json.loads(file.read(DESCRIPTION_BYTES)).get("version", "")
-        except (OSError, ValueError, AttributeError):
-            continue
-        return one_line(str(found), VERSION_LIMIT)
-    return ""

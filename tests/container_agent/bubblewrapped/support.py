@@ -68,14 +68,13 @@ class BubblewrappedCase(TestCase):
     def plan(self, *further: Mount, **resources: Any) -> Plan:
         """:returns: a session's sandbox, with further mounts."""
         names = ("workspace", "home", "orientation", "passwd", "group")
+        shell = AgentProgram("sh", "/bin/sh", "native", "/bin")
         usual = mounts(places=("/workspace",), sockets="", **{name: str(self.top / name) for name in names})
         return plan(
             name="test",
             account=self.account,
             environment={"HOME": "/home/agent", "A": "1"},
-            needed=needed(
-                AgentProgram("sh", "/bin/sh", "native"), os.defpath, ("/root",), (), str(self.top / "workspace")
-            ),
+            needed=needed(shell, None, os.defpath, ("/root",), (), str(self.top / "workspace")),
             mounts=(*(mount for mount in usual if mount.source), *further),
             proxy_socket=self.top / "proxy.sock",
             resources=Resources(**{"memory_mb": 1024, "pids": 64, **resources}),

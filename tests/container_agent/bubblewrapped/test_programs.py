@@ -8,7 +8,9 @@ from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.container_agent.bubblewrapped.programs import AgentProgram, find, needed, version
+from ironcurtain.container_agent.bubblewrapped.programs import AgentProgram, find, lack, needed
+from ironcurtain.container_agent.bubblewrapped.version_managers import VersionManagers
+from ironcurtain.container_agent.bubblewrapped.versions import version
 from ironcurtain.errors import Unavailable
 
 
@@ -26,11 +28,21 @@ class ProgramCase(SynchronousTestCase):
         return str(place)
 
     def find(self, search: str = "/nonexistent", said: str = "") -> AgentProgram | None:
+        """:param said: what version managers answer."""
+
         def ask(words: Sequence[str]) -> str:
             self.asked = list(words)
             return said
 
-        return find("claude", search, [str(self.home)], ask)
+        homes = [str(self.home)]
+        return find("claude", search, homes, VersionManagers(search, homes, ask=ask))
+
+    def link(self, path: str, target: str) -> str:
+        """:returns: the path of a new link below the home."""
+        place = self.home / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.symlink_to(target)
+        return str(place)
 
 
 class FindTests(ProgramCase):
@@ -47,7 +59,7 @@ class FindTests(ProgramCase):
     def test_path_comes_before_the_usual_places(self) -> None:
         self.program(".local/bin/claude")
         mine = self.program("mine/claude")
-        self.assertEqual(self.find(f"{self.home}/mine"), AgentProgram("claude", mine, "native"))
+        self.assertEqual(self.find(f"{self.home}/mine"), AgentProgram("claude", mine, "native", f"{self.home}/mine"))
 
     def test_native_program_and_its_version(self) -> None:
         real = self.program(".local/share/claude/versions/2.1.9")
@@ -69,30 +81,117 @@ class FindTests(ProgramCase):
         assert found is not None
         self.assertEqual((found.origin, version(found)), ("nvm", "v22.2.0"))
 
-    def test_shim_is_resolved_by_its_manager(self) -> None:
-        self.program(".volta/bin/claude")
-        tool, real = self.program(".volta/bin/volta"), self.program(".volta/tools/image/packages/p/bin/claude")
-        self.assertEqual(self.find(said=f"{real}\n"), AgentProgram("claude", real, "volta"))
-        self.assertEqual(self.asked, [tool, "which", "claude"])
+    def test_program_of_pnpm_and_its_package(self) -> None:
+        package = self.program("pnpm/global/v11/node_modules/p/cli.js", "#!/usr/bin/env node\n")
+        (Path(package).parent / "package.json").write_text('{"version": "3.1.0"}')
+        text = f'#!/bin/sh\nexec node "$basedir/../x" "$@"\n# cmd-shim-target={package}\n'
+        self.program(".local/share/pnpm/bin/claude", text)
+        found = self.find()
+        assert found is not None
+        self.assertEqual((found.origin, version(found)), ("pnpm", "3.1.0"))
+
+    def test_programs_of_homebrew(self) -> None:
+        self.program(".linuxbrew/opt/keep")
+        for kind, package in (("Cellar", "claude/2.1.9/bin"), ("Caskroom", "claude/2.1.9")):
+            real = self.program(f".linuxbrew/{kind}/{package}/claude")
+            link = self.home / ".linuxbrew/bin/claude"
+            link.unlink(missing_ok=True)
+            found = self.find(os.path.dirname(self.link(".linuxbrew/bin/claude", real)))
+            assert found is not None
+            self.assertEqual((found.origin, version(found)), ("Homebrew", "2.1.9"), kind)
+
+    def test_program_of_the_installer_of_codex(self) -> None:
+        real = self.program(".codex/packages/standalone/releases/0.171.0-beta.1-x86_64-unknown-linux-musl/bin/claude")
+        found = self.find(os.path.dirname(self.link(".local/bin/claude", real)))
+        assert found is not None
+        self.assertEqual((found.origin, version(found)), ("native", "0.171.0-beta.1"))
+
+
+class ShimTests(ProgramCase):
+    """Each shim as its manager makes it, in a directory of any name."""
+
+    def test_shim_of_volta(self) -> None:
+        self.link("v/bin/claude", self.program("v/bin/volta-shim"))
+        self.assert_asked(self.program("v/bin/volta"), "v/bin")
+
+    def test_shim_of_mise(self) -> None:
+        tool = self.program("tools/mise")
+        self.link("shims/claude", tool)
+        self.assert_asked(tool, "shims")
+
+    def test_shim_of_asdf_with_its_path(self) -> None:
+        tool = self.program("manager/bin/asdf")
+        self.program("shims/claude", f'#!/usr/bin/env bash\n# asdf-plugin: nodejs 22\nexec {tool} exec "claude" "$@"\n')
+        self.assert_asked(tool, "shims")
+
+    def test_shim_of_asdf_whose_program_is_in_the_home(self) -> None:
+        tool = self.program(".local/bin/asdf")
+        self.program("shims/claude", '#!/usr/bin/env bash\n# asdf-plugin: nodejs 22\nexec asdf exec "claude" "$@"\n')
+        self.assert_asked(tool, "shims")
 
     def test_shim_without_a_program_is_passed_over(self) -> None:
-        self.program(".volta/bin/claude")
-        self.program(".volta/bin/volta")
-        self.assertIsNone(self.find(said=""))
+        self.link("shims/claude", self.program("tools/mise"))
+        native = self.program(".local/bin/claude")
+        found = self.find(f"{self.home}/shims", said="")
+        assert found is not None
+        self.assertEqual(found.path, native)
 
     def test_version_manager_in_the_project_is_not_run(self) -> None:
         project, real = str(self.home / "project"), self.program(".local/bin/real")
-        self.program("project/bin/mise")
-        self.program(".local/share/mise/shims/claude")
-        (self.home / "link").symlink_to("project/bin")
-        for search in (f"{project}/bin", f"{self.home}/link"):
-            self.assertIsNone(find("claude", search, [str(self.home)], lambda words: real, project))
+        tool = self.program("project/bin/mise")
+        self.link("shims/claude", tool)
+        self.program("scripts/claude", f'#!/bin/sh\nexec {self.program("project/bin/asdf")} exec "claude" "$@"\n')
+        homes = [str(self.home)]
+        for search in (f"{self.home}/shims", f"{self.home}/scripts"):
+            managers = VersionManagers(search, homes, project, lambda words: real)
+            self.assertIsNone(find("claude", search, homes, managers))
+
+    def assert_asked(self, tool: str, directory: str) -> None:
+        """Find the program in a directory, and assert that this manager was asked."""
+        real = self.program("real/claude")
+        found, shims = self.find(f"{self.home}/{directory}", f"{real}\n"), f"{self.home}/{directory}"
+        assert found is not None
+        self.assertEqual((found.path, found.directory), (real, shims))
+        self.assertEqual(self.asked, [tool, "which", "claude"])
+        self.assertEqual(found.origin, os.path.basename(tool))
+
+
+class LackTests(ProgramCase):
+    def test_script_without_node(self) -> None:
+        script = self.program("bin/claude", "#!/usr/bin/env node\n")
+        wrapper = self.program("bin/wrapper", f"#!/bin/sh\n# cmd-shim-target={script}\n")
+        node = AgentProgram("node", "/usr/bin/node", "native", "/usr/bin")
+        for path in (script, wrapper):
+            program = AgentProgram("claude", path, "npm", "/bin")
+            self.assertIn("needs Node.js", lack(program, None))
+            self.assertEqual(lack(program, node), "")
+
+    def test_program_that_needs_none(self) -> None:
+        self.assertEqual(lack(AgentProgram("claude", self.program("bin/claude"), "native", "/bin"), None), "")
 
 
 class NeededTests(ProgramCase):
     def needed(self, path: str, workspace: str = "/nonexistent", protected: Sequence[str] = ()) -> tuple[str, ...]:
-        program = AgentProgram("claude", path, "native")
-        return needed(program, "/usr/bin:relative", [str(self.home)], protected, workspace).paths
+        program = AgentProgram("claude", path, "native", "/bin")
+        return needed(program, None, "/usr/bin:relative", [str(self.home)], protected, workspace).paths
+
+    def test_node_itself_takes_the_place_of_its_shim(self) -> None:
+        shims = os.path.dirname(self.link("shims/node", self.program("tools/mise")))
+        script = self.program("packages/claude/bin/claude", "#!/usr/bin/env node\n")
+        node = self.program("installs/node/22/bin/node")
+        self.program("installs/node/22/lib/node_modules/npm/package.json", "{}")
+        found = needed(
+            AgentProgram("claude", script, "mise", shims),
+            AgentProgram("node", node, "mise", shims),
+            f"/usr/bin:{shims}",
+            [str(self.home)],
+            (),
+            "/nonexistent",
+        )
+        directories = found.search.split(":")
+        self.assertEqual(directories[:3], [os.path.dirname(script), os.path.dirname(node), "/usr/bin"])
+        self.assertNotIn(shims, directories)
+        self.assertIn(f"{self.home}/installs/node/22", found.paths)
 
     def test_program_in_the_project_is_refused(self) -> None:
         program = self.program("project/node_modules/.bin/claude")
