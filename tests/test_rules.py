@@ -245,7 +245,6 @@ class ProgramTests(SynchronousTestCase):
 
 MANY_ATTRIBUTES = {
     "ironcurtain.agents.streams.acp.AcpDialogue": 16,
-    "ironcurtain.agents.streams.claude_code.ClaudeDialogue": 13,
     "ironcurtain.agents.streams.codex.CodexDialogue": 17,
     "ironcurtain.assembly.Application": 16,
     "ironcurtain.audit.witness._Place": 13,

@@ -231,7 +231,7 @@ class ContainerAgent:
         began, before = self._clock.seconds(), program.stdout.size
         status: int | None = -1
         try:
-            over = await self._ended(program, message)
+            over = await self._ended(started, message)
             status = program.ended.status if program.ended is not None else None
         finally:
             self._reporting.end()
@@ -259,7 +259,8 @@ class ContainerAgent:
                 f"container's memory was used up: raise resources.memory_mb. {said}",
             )
 
-    async def _ended(self, program: AgentProgram, message: str) -> TurnOver:
+    async def _ended(self, started: _Started, message: str) -> TurnOver:
+        program = started.program
         limit = self._core.services.settings.agents.turn_seconds
         late = SessionError(
             "MESSAGE_FAILED",
@@ -277,6 +278,7 @@ class ContainerAgent:
         except CancelledError:
             self._running = None
             await shielded(Deferred.fromCoroutine(self._quieten(program, turn)))
+            started.handed.clear()
             if self._abort is not None:
                 raise self._abort from None
             raise

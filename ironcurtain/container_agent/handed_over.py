@@ -23,6 +23,10 @@ class HandedOver:
                 handed[1]()
                 return
 
+    def clear(self) -> None:
+        """The turn was interrupted, and the program forgets them."""
+        self._messages.clear()
+
     def begin(self, message: str, notice: str) -> str:
         """
         A turn begins with a message.

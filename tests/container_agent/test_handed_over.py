@@ -34,6 +34,14 @@ class HandedOverTests(SynchronousTestCase):
         list(talk.output(b'{"type":"result","is_error":true,"result":"quota"}\n'))
         self.assertEqual(talk.message(self.handed.begin("more", "notice")), b"")
 
+    def test_messages_of_an_interrupted_turn_are_forgotten(self) -> None:
+        self.add("more")
+        self.handed.clear()
+        self.assertEqual(self.handed.begin("more", "notice"), "notice\n\nmore")
+        self.add("more")
+        self.handed.take("more")
+        self.assertEqual(self.taken, ["more"])
+
     def test_taken_messages_are_told_once(self) -> None:
         self.add("a")
         self.add("a")

@@ -9,7 +9,8 @@ After its limit of output tokens, Claude Code continues by itself, and its resul
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+import uuid
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from ironcurtain.agents.outcome import CUT, TurnOutcome
@@ -59,15 +60,61 @@ _COMPACTED = "compacted"
 _COUNTS = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
 
 
+class _HandedOver:
+    """
+    Messages that the program got while a turn ran, until they are part of the conversation.
+
+    :param identify: returns a new identifier of a message.
+    """
+
+    def __init__(self, identify: Callable[[], str]) -> None:
+        self._identify = identify
+        self._texts: dict[str, str] = {}
+        self._withdrawn: dict[str, str] = {}
+        self._requests = 0
+
+    def add(self, text: str) -> bytes:
+        """:returns: the message."""
+        identity = self._identify()
+        self._texts[identity] = text
+        return _said(text, uuid=identity)
+
+    def take(self, text: str) -> bool:
+        """:returns: whether there was such a message, which is now part of the conversation."""
+        identity = next((each for each, handed in self._texts.items() if handed == text), None)
+        return identity is not None and self._texts.pop(identity) == text
+
+    def interrupt(self) -> bytes:
+        """:returns: the requests that take all of them back, and interrupt the turn."""
+        lines = []
+        for identity in self._texts:
+            name, line = self._request(subtype="cancel_async_message", message_uuid=identity)
+            self._withdrawn[name] = identity
+            lines.append(line)
+        return b"".join((*lines, self._request(subtype="interrupt")[1]))
+
+    def answered(self, response: Any) -> None:
+        """A request was answered."""
+        identity = self._withdrawn.pop(text_at(response, "request_id"), "")
+        if dig(response, "response", "cancelled") is True:
+            self._texts.pop(identity, None)
+
+    def _request(self, **request: str) -> tuple[str, bytes]:
+        self._requests += 1
+        name = f"ic-{self._requests}"
+        return name, _line({"type": "control_request", "request_id": name, "request": request})
+
+
 class ClaudeDialogue:
-    """:param server: name of the MCP server without which a turn is in vain."""
+    """
+    :param server: name of the MCP server without which a turn is in vain.
+    :param identify: returns a new identifier of a message. Claude Code ignores a message with one that it knows.
+    """
 
     resident = True
 
-    def __init__(self, server: str) -> None:
-        self._server, self._lines = server, ObjectLines()
-        self._requests = 0
-        self._handed: list[str] = []
+    def __init__(self, server: str, identify: Callable[[], str] = lambda: str(uuid.uuid4())) -> None:
+        self._server, self._lines, self._handed = server, ObjectLines(), _HandedOver(identify)
         self._tools: set[str] = set()
         self._judged: set[str] = set()
         self._fresh()
@@ -86,10 +133,7 @@ class ClaudeDialogue:
 
     def message(self, text: str) -> bytes:
         """:returns: the message, unless the program has it already, since it was handed over too late for a turn."""
-        if text in self._handed:
-            self._handed.remove(text)
-            return b""
-        return _said(text)
+        return b"" if self._handed.take(text) else _said(text)
 
     def compact(self) -> bytes:
         """:returns: the command, as a message."""
@@ -99,15 +143,11 @@ class ClaudeDialogue:
         """:returns: the message while a tool runs: it joins the turn when that has ended."""
         if not self._tools:
             return None
-        self._handed.append(text)
-        return _said(text)
+        return self._handed.add(text)
 
     def interrupt(self) -> bytes:
-        """:returns: the request that interrupts the turn."""
-        self._requests += 1
-        return _line(
-            {"type": "control_request", "request_id": f"ic-{self._requests}", "request": {"subtype": "interrupt"}}
-        )
+        """:returns: the requests that take back what has not joined the turn, and interrupt it."""
+        return self._handed.interrupt()
 
     def output(self, data: bytes) -> Iterator[Report]:
         """:returns: what these bytes say."""
@@ -136,6 +176,8 @@ class ClaudeDialogue:
             case "result":
                 yield from self._drop()
                 yield self._result(event)
+            case "control_response":
+                self._handed.answered(dig(event, "response"))
             case "control_request":
                 answer = {"subtype": "error", "request_id": text_at(event, "request_id"), "error": "not supported"}
                 yield Outgoing(_line({"type": "control_response", "response": answer}))
@@ -219,8 +261,7 @@ class ClaudeDialogue:
     def _user(self, event: dict[str, Any]) -> Iterator[Report]:
         content = dig(event, "message", "content")
         if event.get("isReplay"):
-            if (text := first_text(content)) in self._handed:
-                self._handed.remove(text)
+            if self._handed.take(text := first_text(content)):
                 yield Taken(text)
         elif event.get("isSynthetic"):
             if self._stop == "max_tokens":
@@ -281,8 +322,8 @@ class ClaudeDialogue:
             yield TextDropped()
 
 
-def _said(text: str) -> bytes:
-    return _line({"type": "user", "message": {"role": "user", "content": [{"type": "text", "text": text}]}})
+def _said(text: str, **more: str) -> bytes:
+    return _line({"type": "user", "message": {"role": "user", "content": [{"type": "text", "text": text}]}, **more})
 
 
 def _line(value: Any) -> bytes:

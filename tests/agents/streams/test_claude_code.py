@@ -7,6 +7,7 @@ import json
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.agents.outcome import TurnOutcome
+from ironcurtain.agents.streams.claude_code import ClaudeDialogue
 from ironcurtain.agents.streams.reports import (
     Activity,
     Failed,
@@ -22,6 +23,7 @@ from ironcurtain.llm.model import TokenUsage
 from tests.agents.streams.replaying import Replay, dialogue
 
 AGENT = "claude-code"
+TOOL = b'{"type":"assistant","message":{"content":[{"type":"tool_use","id":"t","name":"Bash","input":{}}]}}\n'
 
 
 class TurnTests(SynchronousTestCase):
@@ -143,12 +145,31 @@ class ConversationTests(SynchronousTestCase):
     def test_a_message_that_came_too_late_for_a_turn_is_not_sent_twice(self) -> None:
         talk = dialogue(AGENT)
         talk.message("one")
-        tool = b'{"type":"assistant","message":{"content":[{"type":"tool_use","id":"t","name":"Bash","input":{}}]}}\n'
-        list(talk.output(tool))
+        list(talk.output(TOOL))
         self.assertIsNotNone(talk.join("two"))
         list(talk.output(b'{"type": "result", "result": "done"}\n'))
         self.assertEqual(talk.message("two"), b"")
         self.assertNotEqual(talk.message("two"), b"")
+
+    def test_a_message_that_has_not_joined_an_interrupted_turn_is_taken_back(self) -> None:
+        talk = ClaudeDialogue("ironcurtain", iter(("u1", "u2")).__next__)
+        talk.message("one")
+        list(talk.output(TOOL))
+        for text, identity in (("two", "u1"), ("three", "u2")):
+            self.assertEqual(json.loads(talk.join(text) or b"")["uuid"], identity)
+        said = [json.loads(line) for line in talk.interrupt().splitlines()]
+        self.assertEqual(
+            [each["request"] for each in said],
+            [
+                {"subtype": "cancel_async_message", "message_uuid": "u1"},
+                {"subtype": "cancel_async_message", "message_uuid": "u2"},
+                {"subtype": "interrupt"},
+            ],
+        )
+        for each, cancelled in zip(said, (True, False), strict=False):  # the second was taken meanwhile
+            response = {"subtype": "success", "request_id": each["request_id"], "response": {"cancelled": cancelled}}
+            list(talk.output(json.dumps({"type": "control_response", "response": response}).encode() + b"\n"))
+        self.assertEqual([bool(talk.message(text)) for text in ("two", "three")], [True, False])
 
     def test_an_interrupted_turn_is_followed_by_another(self) -> None:
         replay = Replay("claude-code-live-interrupt", AGENT)
