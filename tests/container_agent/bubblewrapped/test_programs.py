@@ -175,6 +175,14 @@ class NeededTests(ProgramCase):
         program = AgentProgram("claude", path, "native", "/bin")
         return needed(program, None, "/usr/bin:relative", [str(self.home)], protected, workspace).paths
 
+    def test_shim_of_a_version_that_is_not_installed_does_not_hide_node(self) -> None:
+        shims = os.path.dirname(self.link("mise/shims/node", self.program("tools/mise")))
+        program = AgentProgram("claude", self.program("p/claude", "#!/usr/bin/env node\n"), "npm", f"{self.home}/p")
+        node = AgentProgram("node", "/usr/bin/node", "native", "/usr/bin")
+        found = needed(program, node, f"{shims}:/usr/bin", [str(self.home)], (), "/nonexistent")
+        self.assertNotIn(shims, found.search.split(":"))
+        self.assertNotIn(os.path.dirname(shims), found.paths)
+
     def test_node_itself_takes_the_place_of_its_shim(self) -> None:
         shims = os.path.dirname(self.link("shims/node", self.program("tools/mise")))
         script = self.program("packages/claude/bin/claude", "#!/usr/bin/env node\n")
