@@ -1,7 +1,8 @@
 """
 What an agent's program reports, as events of its session and records of the audit log, bounded in size and rate.
 
-The text comes in many small pieces: they are joined for a moment, so that the session's log keeps its other events.
+The text comes in many small pieces: the first one is told of at once, and those that follow are joined for a moment, so
+that the session's log keeps its other events.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from ironcurtain.session import agent_events, events
 from ironcurtain.session.parts import Core
 
 JOIN_SECONDS = 0.05
-"""Seconds for which pieces of text are joined: half of the time within which they must be shown."""
+"""Minimum seconds between two events with text: half of the time within which it must be shown."""
 
 TEXT_LIMIT = 256 * 1024
 """Maximum length in characters of a piece of text; what is longer is left out, since the answer comes whole."""
@@ -39,6 +40,7 @@ class Reporting:
         self._size = 0
         self._block = ""
         self._timer: Any = None
+        self._told = -JOIN_SECONDS
         self._second, self._count = 0, 0
 
     def take(self, report: reports.Report) -> None:
@@ -64,7 +66,7 @@ class Reporting:
         self._timer = None
         if self._pieces:
             text, self._pieces, self._size = "".join(self._pieces), [], 0
-            self._block = (self._block + text)[:RECORDED]
+            self._block, self._told = (self._block + text)[:RECORDED], self._clock.seconds()
             self._core.emit(events.AgentText(text=text))
 
     def end(self) -> None:
@@ -79,7 +81,8 @@ class Reporting:
         self._pieces.append(text)
         self._size += len(text)
         if self._timer is None:
-            self._timer = self._clock.callLater(JOIN_SECONDS, self.flush)
+            rest = self._told + JOIN_SECONDS - self._clock.seconds()
+            self._timer = self._clock.callLater(max(rest, 0.0), self.flush)
 
     def _end_block(self, dropped: bool = False) -> None:
         text, self._block = self._block, ""

@@ -28,15 +28,26 @@ class ReportingTests(SynchronousTestCase):
             self.reporting.take(report)
 
     def test_pieces_of_text_are_joined_for_a_moment(self) -> None:
-        self.take(*map(reports.Text, "abc"))
-        self.assertEqual(self.events, [])
-        self.clock.advance(JOIN_SECONDS)
-        self.take(reports.Text("d"))
-        self.assertEqual(self.events, [events.AgentText(text="abc")])
+        self.take(*map(reports.Text, "ab"))
+        self.clock.advance(0)
+        self.assertEqual(self.events, [events.AgentText(text="ab")])
+        self.take(*map(reports.Text, "cd"))
+        self.clock.advance(JOIN_SECONDS * 0.9)
+        self.assertEqual(self.events[1:], [])
+        self.clock.advance(JOIN_SECONDS * 0.1)
+        self.take(reports.Text("e"))
+        self.assertEqual(self.events[1:], [events.AgentText(text="cd")])
         self.reporting.end()
-        self.assertEqual(self.events[1:], [events.AgentText(text="d")])
-        self.assertEqual(self.records, [{"kind": "agent-reported", "text": "abcd"}])
+        self.assertEqual(self.events[2:], [events.AgentText(text="e")])
+        self.assertEqual(self.records, [{"kind": "agent-reported", "text": "abcde"}])
         self.assertEqual(self.clock.getDelayedCalls(), [])
+
+    def test_piece_after_a_while_is_told_of_at_once(self) -> None:
+        for number, piece in enumerate("ab"):
+            self.clock.advance(JOIN_SECONDS)
+            self.take(reports.Text(piece))
+            self.clock.advance(0)
+            self.assertEqual(self.events[number:], [events.AgentText(text=piece)])
 
     def test_text_comes_before_what_follows_it(self) -> None:
         self.take(reports.Text("a"), reports.ToolStarted("t", "Bash", "ls"))

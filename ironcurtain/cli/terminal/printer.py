@@ -16,7 +16,7 @@ from ironcurtain.view.look import TICK_SECONDS
 from ironcurtain.view.narration import Ask, Item, Narration, Say, WholeAnswer
 
 GATHER_SECONDS = 0.03
-"""Seconds for which output is collected before it is drawn: not noticed, but long enough for a burst of text."""
+"""Minimum seconds between two times that output is drawn, so that a burst of text is drawn in few steps."""
 
 
 class Printer:
@@ -36,6 +36,7 @@ class Printer:
         self._ticking = LoopingCall(self._redraw)
         self._ticking.clock = clock
         self._drawing: IDelayedCall | None = None
+        self._drawn = -GATHER_SECONDS
         self._calling = self._stopped = False
 
     def start(self) -> None:
@@ -75,7 +76,8 @@ class Printer:
             return
         self._items += items
         if self._drawing is None:
-            self._drawing = self._clock.callLater(GATHER_SECONDS, self.draw)
+            rest = self._drawn + GATHER_SECONDS - self._clock.seconds()
+            self._drawing = self._clock.callLater(max(rest, 0.0), self.draw)
 
     def draw(self) -> None:
         """Print the collected items now."""
@@ -83,7 +85,7 @@ class Printer:
             return
         if self._drawing is not None and self._drawing.active():
             self._drawing.cancel()
-        self._drawing = None
+        self._drawing, self._drawn = None, self._clock.seconds()
         items, self._items = self._items, []
         self.view.width = self.surface.width()
         try:

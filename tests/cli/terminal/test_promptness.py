@@ -50,3 +50,11 @@ class PromptnessTests(FrontEndCase):
             self.clock.advance(SHOWN_SECONDS / 10)
             if number >= 10:
                 self.assertIn(f"Line {number - 10}.", self.shown)
+
+    def test_text_after_a_pause_is_shown_at_once(self) -> None:
+        self.type("go")
+        for number in range(3):
+            self.clock.advance(SHOWN_SECONDS)
+            self.reporting.take(reports.Text(f"Line {number}.\n\n"))
+            self.clock.pump([0.0] * 5)
+            self.assertIn(f"Line {number}.", self.shown)
