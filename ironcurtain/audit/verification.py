@@ -19,6 +19,7 @@ import msgspec
 from ironcurtain.audit import chain
 from ironcurtain.audit.chain import CHECKPOINT, CHECKPOINT_MEMBERS, SIGNED_AT_ONCE, ChainProblem, ChainReport
 from ironcurtain.audit.signing import SignedHead, VerifyingKey
+from ironcurtain.text.quantities import counted, noun
 
 DESCRIPTION = "session.json"
 """The place of a head in the session's own description. It is no witness: whoever can change the log can change it."""
@@ -93,7 +94,8 @@ class LogReport(msgspec.Struct):
         for first, last in self.unsigned:
             yield f"Records {first} to {last} had no signature when the log was continued: nothing proves them."
         if after := self.last - self.signed_through:
-            yield f"{after} records after the last signature are chained, but not signed."
+            are = noun(after, "is", "are")
+            yield f"{counted(after, 'record')} after the last signature {are} chained, but not signed."
         if self.witnessed_through:
             yield f"The witness has the same head of record {self.witnessed_through}."
         if not self.chain.ended:

@@ -16,6 +16,7 @@ from ironcurtain.cli.session_files import session_files, show_file
 from ironcurtain.errors import NotFound
 from ironcurtain.home.host_numbers import HostNumber, read_number
 from ironcurtain.text.display import one_line, paragraphs
+from ironcurtain.text.quantities import counted, noun
 
 if TYPE_CHECKING:
     from ironcurtain.session.verification import RecordsReport, SessionRecords
@@ -98,9 +99,10 @@ def _print_log(session: SessionRecords) -> None:
     for problem in found[:PROBLEMS_SHOWN]:
         print_lines(f"  line {problem.line} {one_line(problem.what, 400)}")
     if (more := len(found) - PROBLEMS_SHOWN) > 0:
-        click.echo(f"  and {more} more problems")
+        click.echo(f"  and {more} more {noun(more, 'problem')}")
     end = "ended" if chain.ended else "not ended: the session is running, or was interrupted"
-    click.echo(f"  {chain.records} records, {end}{f', {chain.recovered} torn lines' if chain.recovered else ''}")
+    torn = f", {counted(chain.recovered, 'torn line')}" if chain.recovered else ""
+    click.echo(f"  {counted(chain.records, 'record')}, {end}{torn}")
     click.echo(f"  head {chain.head}")
     for sentence in session.proved:
         print_lines(f"  {one_line(sentence, 400)}")
@@ -109,9 +111,11 @@ def _print_log(session: SessionRecords) -> None:
 def _verdict(report: RecordsReport) -> str:
     if report.intact:
         unproved = sum(session.log.unproved for session in report.sessions)
-        return f"Intact. {unproved} records have no signature: see above." if unproved else "Intact."
-    bad = ", ".join(str(session.number) for session in report.sessions if not session.log.intact)
-    return f"NOT intact: session {bad}." if bad and len(report.sessions) > 1 else "NOT intact."
+        have = counted(unproved, "record has", "records have")
+        return f"Intact. {have} no signature: see above." if unproved else "Intact."
+    bad = [str(session.number) for session in report.sessions if not session.log.intact]
+    several = bad and len(report.sessions) > 1
+    return f"NOT intact: {noun(len(bad), 'session')} {', '.join(bad)}." if several else "NOT intact."
 
 
 @audit.command()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ironcurtain.cli.findings import HINT, OK, Finding
 from ironcurtain.text.display import one_line
+from ironcurtain.text.quantities import counted
 
 if TYPE_CHECKING:
     from ironcurtain.home.layout import Home
@@ -28,7 +29,7 @@ def tools(where: Home) -> Iterator[Finding]:
             names = ", ".join(one_line(name, 64) for name in held[:5]) + (", ..." if len(held) > 5 else "")
             mend = f"View the new definitions before you accept them: ironcurtain tools show {server}"
             yield Finding(f"tools of {server}", HINT, f"withheld, as their definitions changed: {names}", mend)
-    yield Finding("tools", OK, f"{found} definitions pinned")
+    yield Finding("tools", OK, f"{counted(found, 'definition')} pinned")
 
 
 def _judging(where: Home) -> tuple[frozenset[str], Callable[[str, Collection[str]], Finding]]:

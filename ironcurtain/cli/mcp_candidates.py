@@ -17,7 +17,7 @@ from ironcurtain.errors import NotFound, UsageError
 from ironcurtain.home.user_paths import absolute_path, current_directory
 from ironcurtain.platform.kernel import IS_MACOS
 from ironcurtain.text.display import json_line, one_line
-from ironcurtain.text.quantities import counted
+from ironcurtain.text.quantities import counted, noun
 
 if TYPE_CHECKING:
     from ironcurtain.secrets.redaction import Secret
@@ -147,7 +147,8 @@ def _imported(source: str, only: str | None) -> Iterator[Candidate]:
                 here.add(name)
                 safe, taken = without_rights(written.value)
                 if taken:
-                    print_lines(f"{name}: {', '.join(taken)} is left out, as only you give rights.")
+                    are = noun(len(taken), "is", "are")
+                    print_lines(f"{name}: {', '.join(taken)} {are} left out, as only you give rights.")
                 yield Candidate(name, *with_references(safe, os.environ))
         seen |= here
     if only is not None and only not in seen and usable_name(only) not in seen:

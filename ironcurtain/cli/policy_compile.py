@@ -15,6 +15,7 @@ from ironcurtain.cli.backends import BackendOption
 from ironcurtain.cli.output import home, print_lines, settings
 from ironcurtain.cli.paths import UserPath
 from ironcurtain.cli.policy_engine import engine_for, policy_option, servers_option, tool_files
+from ironcurtain.text.quantities import counted
 
 if TYPE_CHECKING:
     from ironcurtain.policy.annotations import Annotations
@@ -190,7 +191,7 @@ def _write(parts: Sequence[Part], path: Path) -> None:
 
     rules, annotations = proposed_rules(parts), proposed_annotations(parts)
     write_atomically(path, proposal_text(rules, annotations).encode())
-    proposed = f"{len(rules)} proposed rules, {len(annotations.table())} annotations"
+    proposed = f"{counted(len(rules), 'proposed rule')}, {counted(len(annotations.table()), 'annotation')}"
     print_lines(f"{path}: {proposed}; read them before you use them")
 
 
@@ -210,7 +211,8 @@ def _read(parts: Sequence[Part], servers: Sequence[ServerTools], files: ToolFile
     accepted = read_changes(reading, differing, _known(policy).merged(annotations), policy)
     if accepted or annotations.servers:
         _apply(files, placed(policy.rules, rules, accepted), annotations)
-        print_lines(f"{files.policy}: {len(accepted)} changes of rules, {len(annotations.table())} new annotations")
+        changed = counted(len(accepted), "change of rules", "changes of rules")
+        print_lines(f"{files.policy}: {changed}, {counted(len(annotations.table()), 'new annotation')}")
 
 
 def _apply(files: ToolFiles, compiled: Sequence[Rule], annotations: Annotations) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ironcurtain.cli.output import print_lines
 from ironcurtain.cli.questions import chosen
 from ironcurtain.text.display import one_line, paragraphs
+from ironcurtain.text.quantities import counted
 
 if TYPE_CHECKING:
     from ironcurtain.policy.annotations import Annotations
@@ -87,7 +88,7 @@ def _told(parts: Sequence[Part], sentences: Sequence[str]) -> Iterator[str]:
     for part in parts:
         name = part.server or "all servers"
         if part.annotated.tools:
-            yield f"{name}: {len(part.annotated.tools)} annotated tools"
+            yield f"{name}: {counted(len(part.annotated.tools), 'annotated tool')}"
         for tool, why in part.annotated.refused.items():
             asked = "has no annotation, so that you are asked about each of its calls"
             yield f"{name}: {one_line(tool, 64)} {asked}: {one_line(why, 300)}"
@@ -98,7 +99,8 @@ def _told(parts: Sequence[Part], sentences: Sequence[str]) -> Iterator[str]:
                 yield f"{name}: the model proposed nothing that is valid: {one_line(why, 300)}"
             case Compiled(proposal):
                 concerned |= {each.sentence for each in proposal.rules}
-                yield f"{name}: {len(proposal.rules)} rules, {len(proposal.scenarios)} scenarios: none failed"
+                rules, scenarios = counted(len(proposal.rules), "rule"), counted(len(proposal.scenarios), "scenario")
+                yield f"{name}: {rules}, {scenarios}: none failed"
     for number, sentence in enumerate(sentences, 1):
         if number not in concerned:
             yield f"no rule comes from: {one_line(sentence)}"

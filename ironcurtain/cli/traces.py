@@ -13,6 +13,7 @@ import click
 from ironcurtain.cli.paths import UserPath
 from ironcurtain.home.layout import Home, find_home
 from ironcurtain.services.line_sinks import FileSink
+from ironcurtain.text.quantities import counted
 
 
 def kept_traces(home: Home) -> tuple[FileSink, bool]:
@@ -71,7 +72,7 @@ def export(file: Path, yes: str) -> None:
         raise StaleDecision(f"the traces are others than those with the digest {yes}: look at them again")
     if not yes:
         click.echo(paragraphs(data.decode()), nl=False)
-        click.echo(f"{data.count(bytes([10]))} spans, {len(data)} bytes, digest {digest}", err=True)
+        click.echo(f"{counted(data.count(bytes([10])), 'span')}, {len(data)} bytes, digest {digest}", err=True)
         if not sys.stdin.isatty():
             raise NotAllowed(f"nobody to ask: nothing was written. To write exactly this: --yes {digest}")
         from ironcurtain.cli.questions import confirmed

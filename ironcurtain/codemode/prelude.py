@@ -14,6 +14,7 @@ from ironcurtain.codemode.functions import Function, Module, Parameter
 from ironcurtain.servers.files import globs
 from ironcurtain.text import differences
 from ironcurtain.text.display import shorten
+from ironcurtain.text.quantities import counted
 
 DESCRIPTION_LIMIT = 600
 """Maximum length in characters of a tool's description for the model."""
@@ -151,7 +152,10 @@ def _parse(url: Any) -> dict[str, Any]:
 def _help(modules: Sequence[Module], name: str) -> str:
     wanted, _, tool = name.partition(".")
     if not wanted:
-        return "\n".join(f"{module.identifier}: {len(module.functions)} tools" for module in modules) or "no tools"
+        return (
+            "\n".join(f"{module.identifier}: {counted(len(module.functions), 'tool')}" for module in modules)
+            or "no tools"
+        )
     for module in modules:
         if module.identifier == wanted and not tool:
             return "\n".join(

@@ -56,6 +56,7 @@ from ironcurtain.llm.model import (
     UsageSeen,
 )
 from ironcurtain.text.decoding import decode_text
+from ironcurtain.text.quantities import counted
 
 VERSION: Final = 1
 """The version of the format that is written here."""
@@ -157,7 +158,7 @@ class Script(msgspec.Struct, frozen=True):
         begun = _said(request.messages[0].content) if request.messages else ""
         turns = [turn for turn in self.turns if turn.first_user_contains in begun]
         if number >= len(turns):
-            raise _mismatch(f"{self.source} has {len(turns)} turns, but another one was requested; add one")
+            raise _mismatch(f"{self.source} has {counted(len(turns), 'turn')}, but another one was requested; add one")
         turn = turns[number]
         self._check(f"{self.source}: turn {number + 1}", turn.expect, request)
         text: list[Block] = [TextBlock(turn.text)] if turn.text else []

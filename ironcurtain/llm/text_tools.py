@@ -29,6 +29,7 @@ from ironcurtain.llm.model import (
     ToolStarted,
     ToolUse,
 )
+from ironcurtain.text.quantities import counted
 
 PURPOSE: Final = "purpose"
 """Name of the argument that stands behind the tool's name."""
@@ -121,7 +122,8 @@ def _block(block: Block, tools: Mapping[str, TextTool]) -> str:
         case ToolUse(_, name, input) if name in tools:
             return _fenced(name, str(input.get(PURPOSE, "")), str(input.get(tools[name].argument, "")))
         case ToolResult(_, content, is_error, images):
-            unseen = f"\n[{len(images)} pictures are left out: you read only text]" if images else ""
+            left_out = counted(len(images), "picture is", "pictures are")
+            unseen = f"\n[{left_out} left out: you read only text]" if images else ""
             return _fenced("error" if is_error else "result", "", _HEADING.sub("\\\\", content + unseen))
     return ""
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ironcurtain.mcp_proxy import schemas, shapes
+from ironcurtain.text.quantities import noun
 
 NAMED = 3
 """Maximum number of parts that one fault names."""
@@ -55,10 +56,10 @@ def mended(member: str, definitions: Iterable[Any]) -> tuple[list[Listed], list[
             shown = mend(sent, said.append)
             usable.append(Listed(sent, sent if not said else shown))
         except _Unusable as e:
-            said = [f"{e}; it is left out"]
+            said = [f"{e}; left out"]
         for fault in said:
             faults.setdefault(fault, []).append(name if isinstance(name, str) else f"number {index + 1}")
-    return usable, [f"{_NOUNS[member]} {_some(names)}: {fault}" for fault, names in faults.items()]
+    return usable, [f"{_some(member, names)}: {fault}" for fault, names in faults.items()]
 
 
 def once(listed: Iterable[Listed], identity: str, member: str) -> tuple[list[Listed], list[str]]:
@@ -73,13 +74,13 @@ def once(listed: Iterable[Listed], identity: str, member: str) -> tuple[list[Lis
         name = each.sent[identity]
         if first.setdefault(name, each) is not each:
             twice[name] = None
-    said = [f"{_NOUNS[member]} {_some(list(twice))}: is listed more than once; the first is used"] if twice else []
+    said = [f"{_some(member, list(twice))}: listed more than once; the first is used"] if twice else []
     return list(first.values()), said
 
 
-def _some(names: Sequence[str]) -> str:
+def _some(member: str, names: Sequence[str]) -> str:
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return ", ".join(names[:NAMED]) + more
+    return f"{noun(len(names), _NOUNS[member])} {', '.join(names[:NAMED])}{more}"
 
 
 def _tool(sent: dict[str, Any], tell: Tell) -> dict[str, Any]:

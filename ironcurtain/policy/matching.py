@@ -14,6 +14,7 @@ from ironcurtain.policy.protected import may_hold
 from ironcurtain.policy.rules import Rule
 from ironcurtain.policy.targets import Target
 from ironcurtain.policy.verdict import Decision
+from ironcurtain.text.quantities import counted
 
 
 class Value(msgspec.Struct):
@@ -135,7 +136,7 @@ class PreparedRule(msgspec.Struct, frozen=True):
             found.append(f"after {history.earlier(conditions.after.server, conditions.after.tool)}")
         if (rate := conditions.rate) is not None:
             calls = history.count(conditions.server, conditions.tool, rate.seconds)
-            found.append(f"{calls} calls within {rate.seconds:g} s")
+            found.append(f"{counted(calls, 'call')} within {rate.seconds:g} s")
         if conditions.paths is not None and conditions.paths.created is not None:
             found.append("created in this session" if conditions.paths.created else "not created in this session")
         return ", ".join(found)

@@ -17,6 +17,7 @@ from ironcurtain.policy.lists import DynamicList, MatchType
 from ironcurtain.policy.named_paths import WrongPath, directory_of
 from ironcurtain.policy.roles import DOMAIN_ROLES, LIMITING_ROLES, PATH_ROLES, Role
 from ironcurtain.policy.verdict import Automatic
+from ironcurtain.text.quantities import noun
 
 
 class PathsCondition(Struct, frozen=True, forbid_unknown_fields=True):
@@ -32,7 +33,7 @@ class PathsCondition(Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         if wrong := sorted(set(self.roles) - PATH_ROLES):
-            raise ValueError(f"{', '.join(wrong)} is not a path role")
+            raise ValueError(f"{', '.join(wrong)}: {noun(len(wrong), 'not a path role', 'not path roles')}")
         try:
             directory_of(self.within)
         except WrongPath as e:
@@ -52,7 +53,7 @@ class DomainsCondition(Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         if wrong := sorted(set(self.roles) - DOMAIN_ROLES):
-            raise ValueError(f"{', '.join(wrong)} is not an address role")
+            raise ValueError(f"{', '.join(wrong)}: {noun(len(wrong), 'not an address role', 'not address roles')}")
 
 
 class ListCondition(Struct, frozen=True, forbid_unknown_fields=True):

@@ -24,6 +24,7 @@ from ironcurtain.policy.roles import DOMAIN_ROLES, METHOD_ROLE, PARTY_ROLE, PATH
 from ironcurtain.policy.rules import Conditions, DomainsCondition, ListCondition, PathsCondition, Policy, Rule
 from ironcurtain.policy.targets import git_target, web_target
 from ironcurtain.policy.verdict import Decision, Trace, Verdict
+from ironcurtain.text.quantities import counted
 
 EXACT_LIMIT = 5
 """Maximum number of different paths, hosts or names in a suggestion; more are no habit."""
@@ -239,7 +240,7 @@ def _rules(
                         lists=(*conditions.lists, *limits),
                     ),
                     "allow",
-                    reason=f"approved {len(asked)} times",
+                    reason=f"approved {counted(len(asked), 'time')}",
                 )
             )
     if not rules:

@@ -23,6 +23,7 @@ from ironcurtain.policy.roles import UNKNOWN_ROLE
 from ironcurtain.policy.targets import web_target
 from ironcurtain.policy.verdict import Automatic, Decision, Resource, ToolCall
 from ironcurtain.text.display import json_line
+from ironcurtain.text.quantities import noun
 
 RULE = "structural-unannotated"
 """The name of this check in results and records."""
@@ -103,8 +104,9 @@ def _reasons(
     if len(arguments) == len(call.arguments):
         yield f"nobody has said what the arguments of {call.tool} mean (it has no annotation): look at all of them"
     else:
-        names = _some(map(_quoted, arguments))
-        yield f"nobody has said what {names} of {call.tool} means (its annotation does not name it)"
+        names, many = _some(map(_quoted, arguments)), len(arguments)
+        means, each = noun(many, "means", "mean"), noun(many, "it", "them")
+        yield f"nobody has said what {names} of {call.tool} {means} (its annotation does not name {each})"
     if looks:
         like = (f"{_quoted(name)} looks like {_ARTICLES[kind]} {kind}" for name, kind in looks.items())
         yield f"{_some(like)}, but what {call.tool} does with it is not known"

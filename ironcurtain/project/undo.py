@@ -12,6 +12,7 @@ from ironcurtain.project.restore import Restoration, Restored
 from ironcurtain.project.since import changed_since
 from ironcurtain.project.snapshot import Restoring, SnapshotHead, SnapshotKind, SnapshotLimits, Snapshots
 from ironcurtain.project.tree import close, open_tree
+from ironcurtain.text.quantities import noun
 
 
 class Undone(msgspec.Struct, frozen=True):
@@ -40,7 +41,7 @@ def choose(snapshots: Snapshots, turn: int | None, back: bool = False, word: str
     kind = SnapshotKind.UNDO if back else SnapshotKind.TURN
     found = [head for head in heads if head.kind is kind and (turn is None or back or head.turn == turn)]
     usable = sorted({head.turn for head in heads if head.kind is SnapshotKind.TURN and head.listing})
-    others = f"; there are snapshots before the {word}s {', '.join(map(str, usable))}" if usable else ""
+    others = f"; there are snapshots before {noun(len(usable), word)} {', '.join(map(str, usable))}" if usable else ""
     if not found and back:
         raise NotFound("there is no undo to take back")
     if not found:

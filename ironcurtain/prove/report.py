@@ -8,6 +8,7 @@ import msgspec
 
 from ironcurtain.prove.outside import FILLING
 from ironcurtain.text.display import one_line
+from ironcurtain.text.quantities import counted
 
 
 class Attempt(msgspec.Struct, frozen=True):
@@ -78,7 +79,7 @@ class Report(msgspec.Struct, frozen=True):
             for outcome in ("not limited", "not tried")
             if (count := sum(attempt.outcome == outcome for attempt in self.attempts))
         ]
-        yield f"  {', '.join((f'{len(self.attempts)} attempts', f'{out} got out', *others))}; outside, " + (
+        yield f"  {', '.join((counted(len(self.attempts), 'attempt'), f'{out} got out', *others))}; outside, " + (
             "traces were found" if self.seen else "nothing was read, changed, reached or ended"
         )
 

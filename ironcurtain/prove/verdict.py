@@ -9,6 +9,7 @@ import msgspec
 
 from ironcurtain.prove.report import Report
 from ironcurtain.text.display import one_line
+from ironcurtain.text.quantities import counted
 
 HELD, OUT, UNKNOWN = 0, 1, 69
 """Exit statuses: everything held; something got out; a test could not run."""
@@ -75,7 +76,9 @@ class Verdict(msgspec.Struct, frozen=True):
         if not self.reports:
             return "Nothing was tested, so nothing is known."
         out = sum(not report.held for report in self.reports)
-        return f"{len(self.reports)} places were tested; " + (f"{out} did not hold." if out else "all held.")
+        return f"{counted(len(self.reports), 'place was', 'places were')} tested; " + (
+            f"{out} did not hold." if out else "all held."
+        )
 
     def _all_untested(self) -> Iterator[Untested]:
         yield from self.untested

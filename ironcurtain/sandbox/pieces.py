@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import PurePath
 
 from ironcurtain.errors import Unavailable
+from ironcurtain.text.quantities import noun
 
 PIECES_LIMIT = 1000
 """Maximum number of entries that stand for one directory (a home has some dozens)."""
@@ -70,7 +71,8 @@ def check_writable(path: str, names: Iterable[str]) -> None:
     """
     if inside := names_in(os.path.realpath(path), names):
         named = ", ".join(inside[:NAMED_LIMIT]) + (" and more" if len(inside) > NAMED_LIMIT else "")
-        raise Unavailable(f"{path} cannot be given for writing, since {named} is protected: give directories in it")
+        are = noun(len(inside), "is", "are")
+        raise Unavailable(f"{path} cannot be given for writing, since {named} {are} protected: give directories in it")
 
 
 def readable_pieces(path: str, names: frozenset[str], whole: str = "") -> Iterator[str]:

@@ -20,6 +20,7 @@ from ironcurtain.project.undo import Undone, undo
 from ironcurtain.sandbox.pieces import all_names, names_in
 from ironcurtain.session import events
 from ironcurtain.text.display import readable_path
+from ironcurtain.text.quantities import noun
 
 SLOW_SECONDS = 2.0
 """Seconds after which people are told that a snapshot is being taken (the first of a large workspace)."""
@@ -230,4 +231,4 @@ def inside(workspace: Path, protected: Sequence[str]) -> list[str]:
 def _left_out(paths: Sequence[tuple[str, str]]) -> str:
     named = ", ".join(f"{readable_path(path)} ({why})" for path, why in paths[:NAMED_LIMIT])
     more = f", and {len(paths) - NAMED_LIMIT} more" if len(paths) > NAMED_LIMIT else ""
-    return f"the snapshot leaves out {named}{more}: undo cannot restore them"
+    return f"the snapshot leaves out {named}{more}: undo cannot restore {noun(len(paths), 'it', 'them')}"

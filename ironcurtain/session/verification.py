@@ -24,6 +24,7 @@ from ironcurtain.home.session_paths import SessionPaths
 from ironcurtain.session.elsewhere import elsewhere
 from ironcurtain.session.model import State
 from ironcurtain.session.removed import removed_sessions
+from ironcurtain.text.quantities import counted
 
 _UNREADABLE = "the witness {} cannot be read ({}): whether sessions or records were removed is not known"
 _UNWITNESSED = (
@@ -227,9 +228,10 @@ class _Verifier:
         for each in self._witnesses.values():
             missing = sorted(each.heads.keys() - known)
             if missing and self._key is None:
+                sessions = counted(len(missing), "session")
                 lost.append(
-                    f"the witness {each.name} has heads of {len(missing)} sessions that are not here, and there is no "
-                    "key to tell whether they were: name its file with --key"
+                    f"the witness {each.name} has heads of {sessions} not found here, and there is no key to tell "
+                    "whether they were here: name its file with --key"
                 )
                 continue
             for session in missing:

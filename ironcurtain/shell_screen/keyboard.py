@@ -17,6 +17,7 @@ from ironcurtain.shell_screen.panel import Panel
 from ironcurtain.shell_screen.question import MOVES, NOTES, PAGES, Inspection, Question, shown_step
 from ironcurtain.terminal.key_reader import Key, KeyReader
 from ironcurtain.terminal.keys import INTERRUPT, ForwardedInput, Keys
+from ironcurtain.text.quantities import counted
 
 KILL_SECONDS = 1.0
 """How soon a second Ctrl-C must come to end everything."""
@@ -287,7 +288,7 @@ class Keyboard:
         if decision == "allow" and len(waiting) > 1 and any(map(needs_own_decision, waiting)):
             decision = "allow_undoable"
         if name == "d":
-            panel.record.answer(f"plan of {len(waiting)} steps denied")
+            panel.record.answer(f"plan of {counted(len(waiting), 'step')} denied")
         else:
             panel.record.plan(panel.plan)
         panel.close_question("working", now)

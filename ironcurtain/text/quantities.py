@@ -33,9 +33,17 @@ def size_text(size: int) -> str:
     return f"{value:.1f} {unit}" if value < 9.95 else f"{value:.0f} {unit}"
 
 
-def counted(count: int, one: str, several: str = "") -> str:
+def noun(count: int, one: str, several: str = "") -> str:
     """
     :param several: the plural, if it is not ``one`` with an s.
+    :returns: the word for so many things, such as ``file`` or ``files``.
+    """
+    return one if count == 1 else several or f"{one}s"
+
+
+def counted(count: int, one: str, several: str = "") -> str:
+    """
+    :param several: as for :func:`noun`.
     :returns: a number of things, such as ``1 file`` or ``2 files``.
     """
-    return f"{count:,} {one if count == 1 else several or one + 's'}"
+    return f"{count:,} {noun(count, one, several)}"

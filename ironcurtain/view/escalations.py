@@ -10,6 +10,7 @@ from ironcurtain.policy.reversal import undo_words
 from ironcurtain.session.events import EscalationRaised
 from ironcurtain.text.columns import Line, Span, Style, unstyled, wrap
 from ironcurtain.text.display import ago, one_line
+from ironcurtain.text.quantities import noun
 from ironcurtain.view.arguments import SHOWN, diff_lines, full_lines, is_complete, key_lines, size, value_line
 from ironcurtain.view.forms import form_rows
 
@@ -275,7 +276,8 @@ def outcome_of_all(
             return f"escalation {record.number} {outcome_words(record)}", style
     words = f"{len(numbers) - len(failed)} {outcome}"
     if half := [record.number for record in results if isinstance(record, EscalationView) and not record.outcome]:
-        words += f", of which {', '.join(map(str, half))} need another person's approval, too"
+        need = noun(len(half), "needs", "need")
+        words += f", of which {', '.join(map(str, half))} {need} another person's approval, too"
     if not failed:
         return words, style
     return f"{words}; {len(failed)} failed: {', '.join(f'{number} ({why})' for number, why in failed)}", "warn"

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from ironcurtain.session import agent_events, events
 from ironcurtain.text.columns import Line, Span, Style
 from ironcurtain.text.display import elapsed, one_line
+from ironcurtain.text.quantities import counted
 from ironcurtain.view.escalations import ended_words
 
 TEXT_LIMIT = 300
@@ -138,7 +139,6 @@ _PLAIN: tuple[tuple[EventLine, dict[type[events.SessionEvent], str]], ...] = (
         {
             events.ModelFellBack: "{e.failed} gave no answer ({e.reason}); {e.model} is asked instead",
             events.ResultTruncated: "a result was cut: the agent got {e.kept} of {e.size} bytes",
-            events.Missed: "{e.count} events were lost here: the history has the messages",
         },
     ),
     (
@@ -217,9 +217,12 @@ def _other(event: events.SessionEvent) -> EventLine | None:
             text = f"{event.reason}: trying again{f' in {elapsed(event.delay)}' if event.delay else ''}"
             return EventLine(text, Role.NOTICE, Severity.WARNING)
         case events.MessagesCompacted():
-            dropped = f", and {event.turns} messages," if event.turns else ""
+            dropped = f", and {counted(event.turns, 'message')}," if event.turns else ""
             text = f"to fit the model, old programs and their results{dropped} were left out ({event.strategy})"
             return EventLine(text, Role.NOTICE, Severity.WARNING)
+        case events.Missed():
+            lost = counted(event.count, "event was", "events were")
+            return EventLine(f"{lost} lost here: the history has the messages", Role.NOTICE, Severity.WARNING)
         case events.ServerDown():
             text = f"the MCP server {event.server} {event.reason or 'is starting'}: its tools cannot be called"
             return EventLine(text, Role.FAULT, Severity.WARNING)

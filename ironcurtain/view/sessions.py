@@ -9,7 +9,7 @@ from ironcurtain.sandbox.spec import Kind
 from ironcurtain.session.model import AuditHead, SessionInfo, Turn
 from ironcurtain.text.columns import Line, Span, rows
 from ironcurtain.text.display import ago, one_line
-from ironcurtain.text.quantities import counted
+from ironcurtain.text.quantities import counted, noun
 from ironcurtain.view.escalations import NAME_LIMIT, WIDE
 
 NAME_COLUMNS = 10
@@ -23,7 +23,9 @@ def outside_sandboxes(found: Iterable[SessionInfo]) -> Iterator[str]:
     """:returns: a line for each session with MCP servers that run outside any sandbox."""
     for info in found:
         if info.unsandboxed:
-            yield f"Session {info.number}: outside any sandbox run the MCP servers {', '.join(info.unsandboxed)}."
+            servers = noun(len(info.unsandboxed), "server")
+            runs = f"outside any sandbox {noun(len(info.unsandboxed), 'runs', 'run')} the MCP {servers}"
+            yield f"Session {info.number}: {runs} {', '.join(info.unsandboxed)}."
 
 
 def remarks(found: Sequence[SessionInfo]) -> Iterator[str]:

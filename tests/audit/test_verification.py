@@ -107,7 +107,7 @@ class SigningTests(SignedLogTestCase):
         self.clock.advance(SIGN_SECONDS - 1)
         self.assertEqual(self.kinds()[-1], "call")
         (sentence,) = [text for text in self.check().proofs() if "last signature" in text]
-        self.assertEqual(sentence, "1 records after the last signature are chained, but not signed.")
+        self.assertEqual(sentence, "1 record after the last signature is chained, but not signed.")
         self.clock.advance(1)
         self.assertEqual(self.kinds()[-2:], ["call", "checkpoint"])
         self.clock.pump([SIGN_SECONDS] * 3)

@@ -142,7 +142,7 @@ class AddTests(ProductCase):
         for secret in (SECRET, SECRET[::-1], WORDS):
             self.assertNotIn(secret, said)
         self.assertFalse(touched.exists() or self.pins.exists())
-        self.assertIn("bad: env_command, sandbox is left out", said)
+        self.assertIn("bad: env_command, sandbox are left out", said)
         for name, why in (
             ("ironcurtain", "IronCurtain itself"),
             ("words", "no table"),

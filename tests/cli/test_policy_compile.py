@@ -89,7 +89,7 @@ class CompileTests(CompileCase):
         done = self.compiled()
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn('principle = "Reading my documents is fine."', self.proposed())
-        self.assertIn("filesystem: 1 rules, 2 scenarios: none failed", done.stderr)
+        self.assertIn("filesystem: 1 rule, 2 scenarios: none failed", done.stderr)
         self.assertIn("no rule comes from: Fetching from the wiki is fine.", done.stderr)
         self.assertFalse(self.policy.exists())
         checked = self.product.run("policy", "check", "--policy", "proposed-policy.toml")

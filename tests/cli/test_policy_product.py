@@ -42,7 +42,7 @@ class MemoryTests(ProductCase):
         explain = ("policy", "explain", "--policy", str(policy), "filesystem.write_file", "path=c")
         self.assertEqual(self.product.json(*explain)["decision"], "allow")
         explained = self.product.run(*explain, "--session", "1")
-        self.assertIn("one-file [write-path]: deny (1 calls within 86400 s)", explained.stdout, explained.stderr)
+        self.assertIn("one-file [write-path]: deny (1 call within 86400 s)", explained.stdout, explained.stderr)
 
         replayed = self.product.run("policy", "replay", "--policy", str(policy))
         self.assertEqual((replayed.returncode, replayed.stderr), (0, ""), replayed.stdout)

@@ -20,7 +20,7 @@ class FaultTests(ProductCase):
         servers = {"mcpServers": {"odd": {"command": "/bin/sh", "args": ["-c", script], "sandbox": "none"}}}
         (self.product.home / "mcp-servers.json").write_text(json.dumps(servers))
         process = self.product.start("mcp-proxy", "--workspace", ".")
-        until(process.stderr, "MCP server odd: tool number 2: must be an object; it is left out")
+        until(process.stderr, "MCP server odd: tool number 2: must be an object; left out")
         said = "tool bad: inputSchema is missing; one that allows any arguments is used"
         self.assertIn(f"the MCP server odd: {said}.", self.product.run("sessions").stdout)
         self.assertIn(said, self.product.json("sessions")[0]["server_faults"]["odd"])

@@ -323,7 +323,7 @@ class ProofTests(RealAgentCase):
         self.play(CLAUDE)
         done = self.product.run("prove", "--agent", CLAUDE.id)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assertIn("1 places were tested; all held.", done.stdout)
+        self.assertIn("1 place was tested; all held.", done.stdout)
 
 
 class HostileProjectTests(RealAgentCase):

@@ -120,7 +120,7 @@ class DialectTests(SynchronousTestCase):
     def test_models_that_read_only_text_are_told_that_there_were_pictures(self) -> None:
         messages = (ChatMessage("assistant", USES), ChatMessage("user", RESULTS))
         written = written_prompt(ModelRequest("", messages, (), "m", 1))
-        self.assertEqual(written.count("[1 pictures are left out: you read only text]"), 2)
+        self.assertEqual(written.count("[1 picture is left out: you read only text]"), 2)
         self.assertNotIn(WRITTEN, written)
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.mcp_proxy.catalogue import KINDS, PROMPTS, RESOURCES, TOOLS, Catalogue
-from ironcurtain.mcp_proxy.definitions import mended
+from ironcurtain.mcp_proxy.definitions import mended, once
 from ironcurtain.mcp_proxy.pins import Pin
 from tests.mcp_proxy.sdk_types import accept, objects, values
 
@@ -108,7 +108,15 @@ class MendingTests(SynchronousTestCase):
                 "tools", [{"name": "bad", "inputSchema": schema}, {"name": "t", "inputSchema": {"type": "object"}}]
             )
             self.assertEqual([listed.sent["name"] for listed in usable], ["t"])
-            self.assertRegex(fault, "^tool bad: .*inputSchema must be .*object; it is left out$")
+            self.assertRegex(fault, "^tool bad: .*inputSchema must be .*object; left out$")
+
+    def test_definitions_with_the_same_fault_are_named_together(self) -> None:
+        bad = [{"name": name, "inputSchema": []} for name in "abcde"]
+        why = "inputSchema must be an object; left out"
+        for count, named in ((1, "tool a"), (2, "tools a, b"), (5, "tools a, b, c and 2 more")):
+            self.assertEqual(mended("tools", bad[:count]), ([], [f"{named}: {why}"]))
+        usable, _ = mended("tools", [{"name": name, "inputSchema": SCHEMA} for name in "abab"])
+        self.assertEqual(once(usable, "name", "tools")[1], ["tools a, b: listed more than once; the first is used"])
 
     def test_wrong_members_that_may_be_missing_are_left_out(self) -> None:
         tool = {"name": "t", "inputSchema": SCHEMA}
@@ -141,7 +149,7 @@ class MendingTests(SynchronousTestCase):
     def test_equal_faults_are_named_once(self) -> None:
         _, faults = mended("prompts", [{"name": f"p{i}", "title": None} for i in range(5)] + [7])
         self.assertEqual(len(faults), 2)
-        self.assertIn("prompt p0, p1, p2 and 2 more: title is wrong", faults[0])
+        self.assertIn("prompts p0, p1, p2 and 2 more: title is wrong", faults[0])
         self.assertIn("prompt number 6: must be an object", faults[1])
 
 

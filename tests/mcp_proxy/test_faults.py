@@ -107,7 +107,7 @@ class ProxyTests(Base):
         self.assertIn("sound__echo", listed)
         faults = self.top.proxy.faults
         self.assertEqual(list(faults), ["fake"])
-        self.assertIn("tool bad: inputSchema must be an object; it is left out", faults["fake"])
+        self.assertIn("tool bad: inputSchema must be an object; left out", faults["fake"])
         for fault in faults["fake"]:
             self.assertIn(f"MCP server fake: {fault}", self.top.told)
 
@@ -116,7 +116,7 @@ class ProxyTests(Base):
         agent = await self.raw(tools_list=answer(result={"tools": tools}))
         listed = [t for t in (await agent.request("tools/list"))["result"]["tools"] if t["name"] == "fake__echo"]
         self.assertEqual([tool["description"] for tool in listed], ["one"])
-        self.assertEqual(self.top.proxy.faults["fake"], ("tool echo: is listed more than once; the first is used",))
+        self.assertEqual(self.top.proxy.faults["fake"], ("tool echo: listed more than once; the first is used",))
 
     async def test_lists_that_do_not_go_on_keep_what_was_read(self) -> None:
         tools = [{"name": "echo", "inputSchema": {"type": "object"}}]

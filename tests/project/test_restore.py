@@ -203,7 +203,7 @@ class TakenBackTests(RestoreCase):
         self.take(2, SnapshotLimits(10, 0, 0))
         error = self.assertRaises(NotFound, choose, self.snapshots, None)
         self.assertIn("before turn 2: the workspace has more than 0 files", str(error))
-        self.assertIn("before the turns 1", str(error))
+        self.assertIn("before turn 1", str(error))
         self.assertRaises(NotFound, choose, self.snapshots, 3)
         self.assertRaises(NotFound, choose, self.snapshots, None, True)
 

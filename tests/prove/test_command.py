@@ -121,7 +121,7 @@ class EngineTests(CommandCase):
         self.product.environ |= {**engine.environment(), "IRONCURTAIN_SANDBOX_KIND": "container"}
         done = self.product.run("prove", "--server", "git")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assertIn("1 places were tested; all held.", done.stdout)
+        self.assertIn("1 place was tested; all held.", done.stdout)
         self.assertIn("made with containers of the Docker Engine", self.product.run("doctor").stdout)
         self.product.environ["DOCKER_HOST"] = "unix:///nowhere/docker.sock"
         told = self.product.run("doctor")

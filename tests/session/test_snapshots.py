@@ -131,7 +131,7 @@ class TurnTests(SnapshotTestCase):
             self.successResultOf(self.session.send(message))
         self.assertEqual(
             self.notices(),
-            ["the snapshot leaves out pipe (a socket, pipe or device): undo cannot restore them"],
+            ["the snapshot leaves out pipe (a socket, pipe or device): undo cannot restore it"],
         )
 
     def test_an_agent_with_a_screen_has_one_at_its_start(self) -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import UsageError
-from ironcurtain.text.quantities import UNITS, counted, read_age, size_text
+from ironcurtain.text.quantities import UNITS, counted, noun, read_age, size_text
 
 
 class AgeTests(SynchronousTestCase):
@@ -34,3 +34,4 @@ class CountedTests(SynchronousTestCase):
     def test_one_and_several(self) -> None:
         shown = [counted(0, "file"), counted(1, "file"), counted(1200, "directory", "directories")]
         self.assertEqual(shown, ["0 files", "1 file", "1,200 directories"])
+        self.assertEqual([noun(1, "is", "are"), noun(2, "is", "are"), noun(2, "tool")], ["is", "are", "tools"])

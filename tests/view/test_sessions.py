@@ -6,7 +6,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.session.model import Turn, Usage
 from ironcurtain.text.columns import unstyled
-from ironcurtain.view.sessions import fact_lines, remarks, session_lines, used
+from ironcurtain.view.sessions import fact_lines, outside_sandboxes, remarks, session_lines, used
 from tests.console.doubles import NOW, session
 
 
@@ -17,6 +17,18 @@ class PayerTests(SynchronousTestCase):
         self.assertEqual(
             list(said),
             [f"Session 2 is paid by {both[0]}.", f"Session 3 is paid by {both[0]}; {both[1]}."],
+        )
+
+
+class OutsideTests(SynchronousTestCase):
+    def test_servers_outside_sandboxes_are_named(self) -> None:
+        found = [session(1), session(2, unsandboxed=("a",)), session(3, unsandboxed=("a", "b"))]
+        self.assertEqual(
+            list(outside_sandboxes(found)),
+            [
+                "Session 2: outside any sandbox runs the MCP server a.",
+                "Session 3: outside any sandbox run the MCP servers a, b.",
+            ],
         )
 
 
