@@ -17,7 +17,7 @@ from twisted.python.failure import Failure
 
 from ironcurtain.agents.adapter import Adapter, Facts
 from ironcurtain.agents.outcome import CUT, TurnFailed, failure
-from ironcurtain.agents.streams.reports import Failed, Named, Report, Taken, TurnOver
+from ironcurtain.agents.streams.reports import Activity, Failed, Named, Report, Taken, TurnOver
 from ironcurtain.container.container import ProgramEnded, out_of_sight
 from ironcurtain.container.errors import ContainerDied, EngineUnavailable
 from ironcurtain.container.execution import shielded
@@ -113,6 +113,13 @@ class ContainerAgent:
         return self._conversation.facts.model
 
     @property
+    def _is_starting(self) -> bool:
+        """Whether a message has to wait for a program that reports when it works on it."""
+        if self._started is not None and self._started.program.running:
+            return not self._started.program.ready
+        return self._adapter.dialogue(self._conversation.facts).resident
+
+    @property
     def _clock(self) -> Any:
         return self._core.services.clock
 
@@ -140,6 +147,8 @@ class ContainerAgent:
         self._traffic.begin()
         if self._proxies.dead:
             raise SessionError("MESSAGE_FAILED", self._proxies.dead)
+        if self._is_starting:
+            self._reporting.take(Activity("starting"))
         await _followed(self._preparing)
         container = await self._ready_sandbox()
         started = await self._program_in(container)

@@ -127,6 +127,11 @@ class AgentProgram:
             await self._program.end()
 
     @property
+    def ready(self) -> bool:
+        """Whether it runs, and gets a message at once."""
+        return self.running and self._program is not None and self._dialogue.ready
+
+    @property
     def outcome(self) -> TurnOutcome:
         """Its outcome so far."""
         return TurnOutcome(self.ended.status if self.ended else None, self.stdout.kept, self.stderr.kept)

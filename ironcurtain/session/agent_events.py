@@ -46,7 +46,7 @@ class AgentToolFinished(Event, frozen=True, tag="agent_tool_result"):
 
 
 class AgentActivity(Event, frozen=True, tag="agent_activity"):
-    """What the agent does now, as it reports: ``thinking``, ``answering``, ``waiting`` and others."""
+    """``starting`` until its program takes messages; then what it reports: ``thinking``, ``answering`` and others."""
 
     free_texts = ("state",)
 

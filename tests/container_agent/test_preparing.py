@@ -11,6 +11,7 @@ from ironcurtain.agents.streams.dialogue import WholeOutput
 from ironcurtain.agents.streams.reports import Report, TurnOver
 from ironcurtain.errors import IronCurtainError
 from ironcurtain.session import events
+from ironcurtain.session.agent_events import AgentActivity
 from ironcurtain.session.model import State
 from ironcurtain.session.session import Session
 from tests.container_agent.worlds import ContainerTestCase, ScriptAgent, World, reactor
@@ -70,6 +71,8 @@ class PreparingTests(ContainerTestCase):
         session = await self.start()
         pid = await self.say(session, "echo $$")
         self.assertEqual(await self.started(session), [pid])
+        await self.say(session, "echo again")
+        self.assertEqual(self.seen(session, AgentActivity), [AgentActivity(state="starting")], "with the first message")
 
     async def test_one_that_ended_is_started_again_with_the_message(self) -> None:
         self.world.adapter.first = "[ -e /workspace/again ] || { touch /workspace/again; exit 3; };"  # type: ignore[attr-defined]

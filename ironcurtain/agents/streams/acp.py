@@ -88,7 +88,7 @@ class AcpDialogue:
         self._session, self._server, self._marks, self._mode = conversation, server, marks, mode
         self._lost, self._compact = False, compact
         self._lines, self._requests = ObjectLines(), Requests()
-        self._ready = False
+        self.ready = False
         self._first: str | None = None
         self._fresh()
 
@@ -106,7 +106,7 @@ class AcpDialogue:
 
     def message(self, text: str) -> bytes:
         """:returns: the prompt, once there is a session."""
-        if not self._ready:
+        if not self.ready:
             self._first = text
             return b""
         self._fresh()
@@ -115,7 +115,7 @@ class AcpDialogue:
 
     def compact(self) -> bytes:
         """:returns: its command, as a prompt."""
-        return self.message(self._compact) if self._compact and self._ready else b""
+        return self.message(self._compact) if self._compact and self.ready else b""
 
     def join(self, text: str) -> None:
         """:returns: ``None``: no agent takes a message into a turn."""
@@ -135,7 +135,7 @@ class AcpDialogue:
                 yield Outgoing(_permitted(message))
             elif "id" in message and "method" in message:
                 yield Outgoing(refusal(message))
-            elif message.get("method") == "session/update" and self._ready:  # not while a session is loaded
+            elif message.get("method") == "session/update" and self.ready:  # not while a session is loaded
                 yield from self._update(dig(message, "params", "update"))
 
     def error_line(self, line: str) -> Iterator[Report]:
@@ -181,9 +181,10 @@ class AcpDialogue:
         return self._requests.request("session/new", **self._where)
 
     def _begin_turn(self) -> Iterator[Report]:
-        self._ready = True
+        self.ready = True
         if self._first is not None:
             first, self._first = self._first, None
+            yield Activity("thinking")
             yield Outgoing(self.message(first))
 
     def _update(self, update: Any) -> Iterator[Report]:

@@ -111,7 +111,7 @@ class ClaudeDialogue:
     :param identify: returns a new identifier of a message. Claude Code ignores a message with one that it knows.
     """
 
-    resident = True
+    resident = ready = True
 
     def __init__(self, server: str, identify: Callable[[], str] = lambda: str(uuid.uuid4())) -> None:
         self._server, self._lines, self._handed = server, ObjectLines(), _HandedOver(identify)

@@ -75,7 +75,7 @@ class CodexDialogue:
             self._settings["model"] = model
         self._thread, self._server = conversation, server
         self._lines, self._requests = ObjectLines(), Requests()
-        self._ready, self._lost = False, False
+        self.ready, self._lost = False, False
         self._first: str | None = None
         self._turn = ""
         self._handed: list[str] = []
@@ -95,7 +95,7 @@ class CodexDialogue:
 
     def message(self, text: str) -> bytes:
         """:returns: the request for a turn, once there is a thread."""
-        if not self._ready:
+        if not self.ready:
             self._first = text
             return b""
         self._fresh()
@@ -103,7 +103,7 @@ class CodexDialogue:
 
     def compact(self) -> bytes:
         """:returns: the request, once there is a thread."""
-        if not self._ready:
+        if not self.ready:
             return b""
         self._fresh()
         return self._requests.request("thread/compact/start", threadId=self._thread)
@@ -153,7 +153,7 @@ class CodexDialogue:
                 self._thread = ""
                 yield Outgoing(self._open())
             case "thread/start" | "thread/resume" if not failed:
-                self._thread, self._ready = id_at(message, "result", "thread", "id"), True
+                self._thread, self.ready = id_at(message, "result", "thread", "id"), True
                 yield Named(self._thread)
                 if self._first is not None:
                     first, self._first = self._first, None

@@ -15,10 +15,14 @@ class Dialogue(Protocol):
 
     :ivar resident: whether the program stays for further messages. Otherwise its input ends after one message, and the
         turn ends with the program.
+    :ivar ready: whether a message goes to the program at once. Otherwise it waits for the end of a handshake.
     """
 
     @property
     def resident(self) -> bool: ...
+
+    @property
+    def ready(self) -> bool: ...
 
     def begin(self) -> bytes:
         """:returns: what the program gets at its start."""
@@ -56,7 +60,7 @@ class WholeOutput:
     :param answer: finds the answer in the outcome; raises :class:`~ironcurtain.agents.outcome.TurnFailed`.
     """
 
-    resident = False
+    resident, ready = False, True
 
     def __init__(self, answer: Callable[[TurnOutcome], AgentAnswer]) -> None:
         self._answer = answer

@@ -7,7 +7,7 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.agents.streams.reports import Failed, Remark, Text, TurnOver, Waiting
+from ironcurtain.agents.streams.reports import Activity, Failed, Remark, Text, TurnOver, Waiting
 from tests.agents.streams.replaying import Replay, dialogue
 
 
@@ -55,7 +55,9 @@ class AcpTests(SynchronousTestCase):
         said = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "old"}}
         update = line({"method": "session/update", "params": {"sessionId": "s", "update": said}})
         self.assertEqual(list(talk.output(update)), [])
-        *_, prompt = talk.output(line({"id": 2, "result": {}}))
+        self.assertFalse(talk.ready)
+        *_, works, prompt = talk.output(line({"id": 2, "result": {}}))
+        self.assertEqual((works, talk.ready), (Activity("thinking"), True))
         self.assertIn(b'"text": "hello"', prompt.data)  # type: ignore[union-attr]
         self.assertIn(Text("old"), list(talk.output(update)))
 
