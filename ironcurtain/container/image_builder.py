@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
+from ironcurtain.container.build_advice import ANOTHER, advice
 from ironcurtain.container.engine import Engine
 from ironcurtain.container.errors import EngineError
 from ironcurtain.container.image_choices import Choices
@@ -20,6 +21,7 @@ from ironcurtain.container.image_plans import (
     archive,
     arguments,
 )
+from ironcurtain.container.versions import BASE
 from ironcurtain.errors import Unavailable
 
 TAIL_LINES = 12
@@ -42,12 +44,15 @@ class BuildFailed(Unavailable):
 
     :param name: the image's name.
     :param said: the last lines of the build.
+    :param hint: says what to do, in a sentence.
+    :param how: what could not be done.
     """
 
     code = "BUILD_FAILED"
 
-    def __init__(self, name: str, why: str, said: tuple[str, ...]) -> None:
-        super().__init__("\n  ".join([f"the image {name} could not be built: {why}", *said]))
+    def __init__(self, name: str, why: str, said: tuple[str, ...], hint: str = "", how: str = "built") -> None:
+        words = "\n  ".join([f"the image {name} could not be {how}: {why}", *filter(str.strip, said)])
+        super().__init__(f"{words}\n{hint}" if hint else words)
         self.name, self.said = name, said
 
 
@@ -62,8 +67,14 @@ class Builder:
         self._engine, self._choices = engine, choices
 
     async def source(self, name: str) -> SourceImage | None:
-        """:returns: the parent image as the Engine has it; ``None`` if it is missing."""
-        found = await self._engine.find_image(name)
+        """
+        :returns: the parent image as the Engine has it; ``None`` if it is missing.
+        :raises BuildFailed: no image can have this name.
+        """
+        try:
+            found = await self._engine.find_image(name)
+        except EngineError as e:
+            raise BuildFailed(name, e.message, (), ANOTHER, "found") from e
         if found is None:
             return None
         triggers = bool((found.get("Config") or {}).get("OnBuild"))
@@ -78,7 +89,7 @@ class Builder:
         """
         found = await self._fetched(name, progress)
         if found.has_triggers:
-            raise BuildFailed(name, "it has ONBUILD instructions, which are not run", ())
+            raise BuildFailed(name, "it has ONBUILD instructions, which are not run", (), ANOTHER, "used")
         return found
 
     async def _fetched(self, name: str, progress: Progress) -> SourceImage:
@@ -88,7 +99,7 @@ class Builder:
         try:
             await self._engine.pull_image(name)
         except EngineError as e:
-            raise BuildFailed(name, f"it cannot be fetched: {e.message}", ()) from e
+            raise BuildFailed(name, e.message, (), ANOTHER, "fetched") from e
         if (found := await self.source(name)) is None:
             raise BuildFailed(name, "it was removed right after the download", ())
         return found
@@ -115,6 +126,7 @@ class Builder:
             progress,
             network=plan.network,
             target=plan.target,
+            file=plan.file,
         )
 
     async def run(
@@ -128,6 +140,7 @@ class Builder:
         *,
         network: str = "",
         target: str = "",
+        file: str = "",
     ) -> tuple[str, ...]:
         """
         Build, even if the image exists.
@@ -135,6 +148,7 @@ class Builder:
         :param given: arguments; those that the Dockerfile does not declare are left out.
         :param network: what its steps can reach; empty: as the settings say.
         :param target: the stage that becomes the image; empty: the last one.
+        :param file: as :attr:`ImagePlan.file`.
         :returns: the last lines of output of its steps.
         :raises BuildFailed: a step failed.
         """
@@ -153,7 +167,11 @@ class Builder:
                 progress=report,
             )
         except EngineError as e:
-            raise BuildFailed(name, e.message, tuple(report.said)) from e
+            hint = advice(
+                "\n".join((e.message, *report.said)), files[DOCKERFILE].decode("utf-8", "replace"),
+                network or self._choices.network, values.get("BASE", "") if name == BASE else "",
+            )  # fmt: skip
+            raise BuildFailed(f"of {file}" if file else name, e.message, tuple(report.said), hint) from e
         finally:
             await self._discard(mark)
         return tuple(report.said)

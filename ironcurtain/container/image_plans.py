@@ -143,6 +143,7 @@ class ImagePlan(msgspec.Struct, frozen=True):
     :param network: what the steps of its build can reach; empty: as this machine's settings say.
     :param target: the stage that becomes the image; empty: the last one.
     :param project: path of the only project that uses it; empty: all do.
+    :param file: path of its Dockerfile, if that is a person's own.
     """
 
     name: str
@@ -154,6 +155,7 @@ class ImagePlan(msgspec.Struct, frozen=True):
     network: str = ""
     target: str = ""
     project: str = ""
+    file: str = ""
 
     @property
     def reference(self) -> str:
@@ -239,7 +241,8 @@ class Recipes(msgspec.Struct, frozen=True):
         stages = marked_stages(recipe.files[DOCKERFILE].decode(), _STAGE_MARK, recipe.target)
         files = {**recipe.files, DOCKERFILE: stages.encode()}
         name = self._repository(PROJECT)
-        return ImagePlan(PROJECT, name, files, recipe.arguments, "", digest, recipe.network, recipe.target)
+        given, network, target = recipe.arguments, recipe.network, recipe.target
+        return ImagePlan(PROJECT, name, files, given, "", digest, network, target, file=recipe.path)
 
     def downloader(self, base: ImagePlan, certificates: bytes) -> ImagePlan:
         """:returns: the downloader image."""

@@ -195,7 +195,7 @@ class EnsureTests(ImageCase):
         failed = await self.assertFailure(
             Deferred.fromCoroutine(self.images(source="").ensure("toy", self.said.append)), BuildFailed
         )
-        self.assertIn("image nosuch.invalid/image could not be built", str(failed))
+        self.assertIn("image nosuch.invalid/image could not be fetched", str(failed))
         self.assertEqual(self.names(), set())
 
     async def test_agents_that_cannot_be_had(self) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from twisted.internet.defer import Deferred
 
+from ironcurtain.container.build_advice import NO_NETWORK
 from ironcurtain.container.dockerfiles import read_needs
 from ironcurtain.container.image_builder import Builder, BuildFailed
 from ironcurtain.container.image_plans import Basis, Recipe
@@ -74,8 +75,21 @@ class ProjectImageTests(ImageCase):
         failed = await self.assertFailure(
             Deferred.fromCoroutine(self.images().ensure("toy", self.said.append, basis)), BuildFailed
         )
-        self.assertIn("the image project could not be built", str(failed))
+        self.assertIn("Dockerfile could not be built: The command", str(failed))
         self.assertIn("no such tool", str(failed))
+
+    async def test_a_step_that_lacks_a_network_is_told_how_to_get_one(self) -> None:
+        basis = self.basis("FROM IMAGE\nRUN wget http://example.com/\n")
+        failed = await self.assertFailure(
+            Deferred.fromCoroutine(self.images().ensure("toy", self.said.append, basis)), BuildFailed
+        )
+        self.assertTrue(str(failed).endswith(f"\n{NO_NETWORK}"), str(failed))
+
+    async def test_a_text_that_names_no_image_is_refused(self) -> None:
+        failed = await self.assertFailure(
+            Deferred.fromCoroutine(self.images().ensure("toy", self.said.append, Basis("No Such/Base"))), BuildFailed
+        )
+        self.assertIn("the image No Such/Base could not be found", str(failed))
 
     async def test_images_of_a_project_are_listed_and_go_with_it(self) -> None:
         old = await self.images().ensure("toy", self.said.append, self.basis("FROM IMAGE\nCOPY a /a\n", a=b"1"))
