@@ -13,7 +13,7 @@ import click
 
 from ironcurtain.cli.output import home, print_lines, settings
 from ironcurtain.cli.questions import confirmed
-from ironcurtain.errors import ConfigurationError
+from ironcurtain.errors import ConfigurationError, UsageError
 
 if TYPE_CHECKING:
     from ironcurtain.container.project_choices import ProjectChoices
@@ -93,10 +93,20 @@ def decide_commands(asked: Asked, answer: bool | None) -> bool:
 
 
 def _answer(lines: Sequence[str], question: str, known: bool | None, answer: bool | None) -> bool | None:
-    """:returns: what is to be kept; ``None``: it was decided before, which is said."""
+    """
+    :returns: what is to be kept; ``None``: it was decided before, which is said.
+    :raises UsageError: nobody can be asked.
+    """
     for line in lines:
         print_lines(line, err=True)
     if answer is None and known is not None:
         click.echo("Used." if known else "Not used.", err=True)
         return None
-    return confirmed(question, err=True) if answer is None else answer
+    if answer is not None:
+        return answer
+    try:
+        return confirmed(question, err=True)
+    except click.Abort:
+        if sys.stdin.isatty():
+            raise
+        raise UsageError("nobody answered: decide with --agree or --refuse") from None

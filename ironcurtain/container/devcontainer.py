@@ -46,6 +46,7 @@ ONCE = ("onCreateCommand", "updateContentCommand", "postCreateCommand")
 EACH_START = ("postStartCommand",)
 """Members with commands for each start of a container, which run after :data:`ONCE`."""
 
+_FOLDER = re.compile(r"\$\{(?:container|local)WorkspaceFolder(?P<base>Basename)?\}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SUBSTITUTED = "${"
 _SHELL = ("/bin/sh", "-c")
@@ -74,6 +75,13 @@ class LifecycleCommand(msgspec.Struct, frozen=True):
         """What it does, not escaped: a script of the shell as it is, else program and arguments as JSON."""
         return self.argv[-1] if self.argv[:-1] == _SHELL else json_line(self.argv)
 
+    def argv_in(self, directory: str) -> tuple[str, ...]:
+        """
+        :param directory: the workspace's path for the agent.
+        :returns: program and arguments, as they are run there.
+        """
+        return tuple(in_directory(word, directory) for word in self.argv)
+
     @property
     def is_once(self) -> bool:
         """Whether it is for a new container only."""
@@ -89,7 +97,7 @@ class Devcontainer(msgspec.Struct, frozen=True):
     :param context: path below the project of the directory that it copies from; empty: the project.
     :param arguments: build arguments.
     :param target: the stage of the Dockerfile that is built; empty: the last one.
-    :param environment: variables for the agent's programs.
+    :param environment: variables for the agent's programs, for :func:`in_directory`.
     :param left_out: what has no effect, in sentences.
     :param commands: what the file wants to be run inside, in this order, by whoever got a person's agreement.
     """
@@ -144,6 +152,14 @@ def read_devcontainer(source: str, place: str, text: str) -> Devcontainer:
     )
 
 
+def in_directory(text: str, directory: str) -> str:
+    """
+    :param directory: the workspace's path for the agent.
+    :returns: a text of the file, with that path, or its last part, for the variables that stand for it.
+    """
+    return _FOLDER.sub(lambda found: posixpath.basename(directory) if found["base"] else directory, text)
+
+
 def below_project(source: str, member: str, folder: str, path: str) -> str:
     """
     :param folder: a directory below the project.
@@ -167,10 +183,10 @@ def _left_out(parsed: Mapping[str, Any], build: Mapping[str, Any]) -> Iterator[s
 
 
 def _variables(source: str, parsed: Mapping[str, Any]) -> tuple[dict[str, str], list[str]]:
-    """:returns: the variables whose values are plain, and a sentence about each other one."""
+    """:returns: the variables whose values need nothing else of this machine, and a sentence about each other one."""
     plain, left_out = {}, []
     for name, value in _texts(source, parsed, "containerEnv", substituted=True).items():
-        if _SUBSTITUTED in value:
+        if _SUBSTITUTED in in_directory(value, ""):
             left_out.append(f"containerEnv.{name} has no effect: variables of this machine do not get into containers")
         elif not _VARIABLE.fullmatch(name) or "\0" in value:
             raise ConfigurationError(source, "is not the name of a variable", field=f"containerEnv.{json_line(name)}")

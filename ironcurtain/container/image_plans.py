@@ -102,7 +102,8 @@ class Basis(msgspec.Struct, frozen=True):
     :param source: an image; empty: there is a recipe, or the usual one is used.
     :param languages: presets of packages.
     :param published: references to finished images, each of one agent.
-    :param environment: variables for the agent's programs.
+    :param environment: variables for the agent's programs, for
+        :func:`~ironcurtain.container.devcontainer.in_directory`.
     :param project: the path of the project whose own image this is; empty: it is that of all.
     :param words: what is used and what is not, in sentences.
     """

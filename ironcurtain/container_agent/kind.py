@@ -22,6 +22,7 @@ from ironcurtain.agents.adapter import Adapter, Facts
 from ironcurtain.agents.orientation import Reach, orientation
 from ironcurtain.audit.chain import read_record
 from ironcurtain.container.container import Container
+from ironcurtain.container.devcontainer import in_directory
 from ironcurtain.container.engine import Engine
 from ironcurtain.container.errors import ContainerDied
 from ironcurtain.container.image_choices import find_choices
@@ -324,13 +325,14 @@ class ContainerKind:
             core.emit(events.Notice(text=sentence))
         image, processors = await self._image_and_processors(core, engine, basis)
         around, further = self._given.make(core, proxies.authority)
+        own = {name: in_directory(value, core.directory) for name, value in basis.environment.items()}
         return describe(
             session_id=core.id,
             image=image,
             command=command,
             tty=tty,
             account=core.account,
-            environment={**basis.environment, **around, **github_variables(proxies.mitm.accounts), **environment},
+            environment={**own, **around, **github_variables(proxies.mitm.accounts), **environment},
             workspace=core.workspace.resolve(),
             places=workspace_names(core),
             further=(*further, Mount(str(core.paths.orientation / BUNDLE_NAME), SYSTEM_BUNDLE)),

@@ -71,11 +71,12 @@ class ProjectSetup:
             lines.feed(data)
             kept.feed(data)
 
-        self._core.audit.append("project-command", member=command.title, command=list(command.argv))
+        argv = command.argv_in(self._core.directory)
+        self._core.audit.append("project-command", member=command.title, command=list(argv))
         began, status, limit = seconds(), -1, self._core.services.settings.agents.turn_seconds
         how = f"was ended after {limit:g} s (agents.turn_seconds)"
         try:
-            running = sandbox.run(command.argv, stdin=b"", stdout=sink, stderr=sink, environment={})
+            running = sandbox.run(argv, stdin=b"", stdout=sink, stderr=sink, environment={})
             ended = await Deferred.fromCoroutine(running).addTimeout(limit, self._core.services.clock)
             status, how = ended.status, f"failed with status {ended.status}"
         except Late:

@@ -57,7 +57,9 @@ class WithoutEngineTests(SynchronousTestCase):
             self.assertIn(words, done.stderr)
         self.assertEqual(self.product.run("images", "project", str(project)).stderr.count("Used."), 2)
         file.write_text('{"image": "other"}')
-        self.assertEqual(self.product.run("images", "project", str(project)).returncode, 130)  # nobody answers
+        unanswered = self.product.run("images", "project", str(project))
+        self.assertEqual(unanswered.returncode, 64)
+        self.assertIn("nobody answered: decide with --agree or --refuse", unanswered.stderr)
 
 
 class WithEngineTests(SynchronousTestCase):

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.container.devcontainer import Devcontainer, read_devcontainer
+from ironcurtain.container.devcontainer import Devcontainer, in_directory, read_devcontainer
 from ironcurtain.errors import ConfigurationError
 
 PLACE = ".devcontainer/devcontainer.json"
@@ -87,6 +87,18 @@ class ReadTests(SynchronousTestCase):
         values: tuple[Any, ...] = (7, ["a", 1], ["a", ""], {"x": {"y": "z"}}, {"x": []}, "a\0b", True)
         for value in values:
             self.assertIn("must be a command", self.refused(image="a", postCreateCommand=value), value)
+
+    def test_variables_for_the_folder_of_the_workspace_have_its_path(self) -> None:
+        found = read(
+            """{"image": "a", "containerEnv": {"BIN": "${containerWorkspaceFolder}/bin"}, "postCreateCommand": {
+                "a": "cd ${localWorkspaceFolder}; $x ${localWorkspaceFolderBasename}",
+                "b": ["${containerWorkspaceFolder}/b.sh", "${containerWorkspaceFolders}", "${localEnv:X}"]}}"""
+        )
+        text, program = (command.argv_in("/src/my shop") for command in found.commands)
+        self.assertEqual(text, (*SHELL, "cd /src/my shop; $x my shop"))
+        self.assertEqual(program, ("/src/my shop/b.sh", "${containerWorkspaceFolders}", "${localEnv:X}"))
+        self.assertEqual(in_directory(found.environment["BIN"], "/src"), "/src/bin")
+        self.assertEqual(found.left_out, ())
 
     def test_variables_of_this_machine_get_nowhere(self) -> None:
         found = read('{"image": "a", "containerEnv": {"KEY": "${localEnv:API_KEY}", "B": "c"}}')

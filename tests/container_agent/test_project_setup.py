@@ -23,7 +23,7 @@ COMMANDS = """{
     // as a project has it
     "image": "node:22",
     "onCreateCommand": "id -u >>log; tail -n +3 /proc/net/dev | cut -d: -f1 >>log",
-    "postCreateCommand": ["sh", "-c", "echo created >>log"],
+    "postCreateCommand": ["sh", "-c", "echo created >>$0/log", "${containerWorkspaceFolder}"],
     "postStartCommand": {"one": "echo started >>log", "two": "%s"},
     "initializeCommand": "echo never >>log"
 }"""

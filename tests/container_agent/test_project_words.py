@@ -11,7 +11,8 @@ class WordyImages(SmallImages):
 
     def choose(self, workspace: str, settings: ContainerSettings) -> Basis:
         """:returns: what a devcontainer.json can say."""
-        return Basis(environment={"OF_PROJECT": f"<{workspace}>", "HOME": "/evil"}, words=("FILE is used",))
+        environment = {"OF_PROJECT": f"<{workspace}>", "HOME": "/evil", "BIN": "${containerWorkspaceFolder}/bin"}
+        return Basis(environment=environment, words=("FILE is used",))
 
 
 class WordyWorld(World):
@@ -25,6 +26,6 @@ class ProjectWordsTests(ContainerTestCase):
 
     async def test_a_project_sets_variables_but_none_of_ours_and_is_named(self) -> None:
         session = await self.start()
-        said = await self.say(session, 'echo "$OF_PROJECT $HOME"')
-        self.assertEqual(said, "<> /home/agent\n")
+        said = await self.say(session, 'echo "$OF_PROJECT $HOME $BIN"')
+        self.assertEqual(said, "<> /home/agent /workspace/bin\n")
         self.assertIn("FILE is used", [notice.text for notice in self.seen(session, events.Notice)])
