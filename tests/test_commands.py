@@ -1,0 +1,48 @@
+"""Commands that are forked, as most tests run them, do the same as those that are started."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from tests.commands import PIPE_SIZE, ForkServer
+from tests.product import LIMIT, Product
+
+
+class ForkServerTests(SynchronousTestCase):
+    def test_forked_command_ends_like_a_started_one(self) -> None:
+        product = Product()
+        self.addCleanup(lambda: self.assertEqual(product.close(), []))
+        script = product.script({"text": "All done."})
+        for words, given in (
+            (("sessions",), None),
+            (("nonsense",), None),
+            (("start", "--backend", script), "Read it"),
+            (("loop", "-n", "1", "--", "sh", "-c", "kill -9 $PPID"), None),
+        ):
+            (product.project / "PROMPT.md").write_text("Go on.")
+            forked = product.run(*words, stdin=given)
+            started = subprocess.run(
+                product.command(*words), input=given or "", env=product.environ, cwd=product.project,
+                text=True, capture_output=True, timeout=LIMIT, check=False,
+            )  # fmt: skip
+            self.assertEqual((forked.returncode, forked.stdout), (started.returncode, started.stdout), forked.stderr)
+
+    def test_command_is_started_where_that_makes_a_difference(self) -> None:
+        environ = {"PATH": os.defpath, "LC_ALL": "C.UTF-8"}
+        server = ForkServer(environ)
+        self.addCleanup(server.end)
+        started: tuple[tuple[tuple[str, ...], dict[str, str], str], ...] = (
+            (("prove",), {}, ""),
+            (("sessions",), {"LD_PRELOAD": "shift.so"}, ""),
+            (("sessions",), {"LC_ALL": "C"}, ""),
+            (("start",), {}, "x" * (PIPE_SIZE + 1)),
+        )
+        for words, more, given in started:
+            self.assertFalse(server.can_run(words, {**environ, **more}, given), (words, more))
+        self.assertTrue(server.can_run(("sessions",), {**environ, "IRONCURTAIN_RUN_AS": "0"}, "yes"))
+        self.patch(sys, "executable", "/usr/bin/another-python")
+        self.assertFalse(server.can_run(("sessions",), environ, ""))
