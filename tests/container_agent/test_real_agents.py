@@ -250,7 +250,8 @@ class FailureTests(RealAgentCase):
     def test_without_docker_it_is_one_sentence_and_nothing_is_made(self) -> None:
         self.play(CLAUDE)
         self.product.environ["DOCKER_HOST"] = f"unix://{self.product.person}/nothing.sock"
-        done = self.run_agent("hello", status=69)
+        # Asked for, since the program may be installed here.
+        done = self.run_agent("--sandbox", "container", "hello", status=69)
         *_, sentence = done.stderr.strip().splitlines()
         self.assertIn("no Docker Engine answers", sentence)
         self.assertIn("ironcurtain doctor", sentence)
