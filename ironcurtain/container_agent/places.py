@@ -146,7 +146,7 @@ class Places:
         :param account: the account that sandboxed programs run as; ``None``: that of this process.
         :returns: the version of the agent's program; empty if it cannot be found out.
         """
-        return version(program) or printed_version(program, self._needed(program, (), NO_WORKSPACE), account)
+        return version(program) or printed_version(self._needed(program, (), NO_WORKSPACE), account)
 
     def _needed(self, program: AgentProgram, protected: Sequence[str], workspace: str) -> Needed:
         node = self._node(program, workspace)

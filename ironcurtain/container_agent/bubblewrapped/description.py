@@ -84,6 +84,7 @@ def plan(
         bound=(
             *(Bound(mount.source, mount.target, not mount.read_only) for mount in mounts),
             Bound(str(proxy_socket), PROXY_SOCKET),
+            *(Bound(source, target) for source, target in needed.moved),
         ),
         files=(
             ("/etc/hosts", HOSTS),

@@ -30,6 +30,15 @@ USUAL = (
 )
 """Directories in a home where installers put agents' programs, searched after the ``PATH``."""
 
+SETTINGS = "/.opencode/"
+"""
+Where OpenCode's installer puts its program, which is one file. OpenCode takes each directory of this name above a
+project for one with its settings, and ends if it cannot write there.
+"""
+
+MOVED = "/run/programs"
+"""Where such a program is inside."""
+
 USUAL_SEARCH = ("/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin", "/sbin")
 """The end of each ``PATH`` inside."""
 
@@ -69,12 +78,16 @@ class Needed(msgspec.Struct, frozen=True):
     """
     What a program and its tools need.
 
+    :param program: absolute path of the program inside.
     :param paths: absolute paths that are readable inside, besides those of the system.
+    :param moved: absolute paths that are readable inside at another path.
     :param search: the ``PATH``.
     :param variables: further variables.
     """
 
+    program: str
     paths: tuple[str, ...]
+    moved: tuple[tuple[str, str], ...]
     search: str
     variables: Mapping[str, str]
 
@@ -126,21 +139,22 @@ def needed(
     ):
         raise Unavailable(f"{program.path} is in the project, where the agent could replace it: install it elsewhere")
     names, directories = all_names(protected), _without_shims(search, node)
-    found = list(Installation((*homes, "/root"), ":".join(directories), workspace).of(program.path, (), "/usr"))
-    tools = (f"{home}/{place}" for home in homes for place in TOOLCHAINS)
-    found += [place for place in tools if os.path.exists(place)]
-    found += [place for home in homes for place in homebrew_paths(f"{home}/{HOMEBREW}")]
-    pieces = [piece for path in found for piece in readable_pieces(path, names, workspace)]
+    real = os.path.realpath(program.path)
+    inside = f"{MOVED}/{program.name}" if SETTINGS in real else program.path
+    installation = Installation((*homes, "/root"), ":".join(directories), workspace)
+    found = installation.of(program.path, (), "/usr") if inside == program.path else ()
+    pieces = [piece for path in (*found, *_toolchains(homes)) for piece in readable_pieces(path, names, workspace)]
     given = [path for path in dict.fromkeys(pieces) if not f"{os.path.realpath(path)}/".startswith(f"{workspace}/")]
     reached = [directory for directory in directories if _is_reached(directory, given)]
-    words = dict.fromkeys((os.path.dirname(program.path), *reached, *USUAL_SEARCH))
+    words = dict.fromkeys((os.path.dirname(inside), *reached, *USUAL_SEARCH))
     variables = {
         name: f"{home}/{place}"
         for name, place in TOOLCHAIN_VARIABLES.items()
         for home in homes
         if os.path.isdir(f"{home}/{place}")
     }
-    return Needed(tuple(given), ":".join(words), variables)
+    moved = () if inside == program.path else ((real, inside),)
+    return Needed(inside, tuple(given), moved, ":".join(words), variables)
 
 
 def _directories(search: str, homes: Sequence[str]) -> Iterator[str]:
@@ -148,6 +162,12 @@ def _directories(search: str, homes: Sequence[str]) -> Iterator[str]:
     for home in homes:
         for place in USUAL:
             yield from sorted(glob(f"{escape(home)}/{place}"), reverse=True)
+
+
+def _toolchains(homes: Sequence[str]) -> Iterator[str]:
+    for home in homes:
+        yield from (path for place in TOOLCHAINS if os.path.exists(path := f"{home}/{place}"))
+        yield from homebrew_paths(f"{home}/{HOMEBREW}")
 
 
 def _absolute(search: str) -> Iterator[str]:

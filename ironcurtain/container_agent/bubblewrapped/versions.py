@@ -13,7 +13,7 @@ from ironcurtain.process.accounts import Account
 from ironcurtain.process.bounded import Bounds, Unfinished
 from ironcurtain.sandbox import programs
 from ironcurtain.sandbox.installation import wrapped_programs
-from ironcurtain.sandbox.spec import Kind, Sandbox, SandboxLimits
+from ironcurtain.sandbox.spec import Bound, Kind, Sandbox, SandboxLimits
 from ironcurtain.text.display import one_line
 
 DESCRIPTION_BYTES, VERSION_LIMIT = 256 * 1024, 40
@@ -45,16 +45,22 @@ def version(program: AgentProgram) -> str:
     return "" if named is None else one_line(_TARGET.sub("", named[1]), VERSION_LIMIT)
 
 
-def printed_version(program: AgentProgram, needed: Needed, account: Account | None) -> str:
+def printed_version(needed: Needed, account: Account | None) -> str:
     """
-    :param needed: what the program needs.
+    :param needed: the program, and what it needs.
     :param account: the account that it runs as; ``None``: that of this process.
     :returns: the version that a program prints, run in a sandbox with bubblewrap; empty if it prints none.
     """
-    sandbox = Sandbox(read=needed.paths, account=account, limits=SandboxLimits(data=False), kind=Kind.BUBBLEWRAP)
+    sandbox = Sandbox(
+        read=needed.paths,
+        account=account,
+        bound=tuple(Bound(source, target) for source, target in needed.moved),
+        limits=SandboxLimits(data=False),
+        kind=Kind.BUBBLEWRAP,
+    )
     environment = {**needed.variables, "PATH": needed.search, "HOME": "/tmp"}
     try:
-        done = programs.run(sandbox, (program.path, "--version"), environment, Bounds(SECONDS))
+        done = programs.run(sandbox, (needed.program, "--version"), environment, Bounds(SECONDS))
     except (Unavailable, Unfinished, OSError):
         return ""
     found = _PRINTED.search(done.output.decode(errors="replace")) if done.status == 0 else None

@@ -175,6 +175,16 @@ class NeededTests(ProgramCase):
         program = AgentProgram("claude", path, "native", "/bin")
         return needed(program, None, "/usr/bin:relative", [str(self.home)], protected, workspace).paths
 
+    def test_no_directory_appears_that_opencode_takes_for_its_settings(self) -> None:
+        real = self.program(".opencode/bin/claude")
+        (self.home / ".opencode/package.json").write_text('{"dependencies": {}}')
+        for path in (real, self.link(".local/bin/claude", real)):
+            program = AgentProgram("claude", path, "native", os.path.dirname(path))
+            found = needed(program, None, "/usr/bin", [str(self.home)], (), "/nonexistent")
+            self.assertEqual(found.moved, ((real, found.program),))
+            self.assertEqual(found.search.split(":")[0], os.path.dirname(found.program))
+            self.assertEqual([each for each in (*found.paths, found.program) if ".opencode" in each], [])
+
     def test_shim_of_a_version_that_is_not_installed_does_not_hide_node(self) -> None:
         shims = os.path.dirname(self.link("mise/shims/node", self.program("tools/mise")))
         program = AgentProgram("claude", self.program("p/claude", "#!/usr/bin/env node\n"), "npm", f"{self.home}/p")
