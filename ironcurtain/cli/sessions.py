@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from ironcurtain.home.layout import Home
     from ironcurtain.session.model import SessionInfo
 
+KILLED = "its process was ended"
+"""Why a session is closed that could not say it itself."""
+
 
 @click.command(short_help="List sessions.")
 @click.option("--all", "-a", "ended", is_flag=True, help="Also list sessions that have ended, which can be resumed.")
@@ -35,7 +38,7 @@ def sessions(ended: bool, words: str | None, json_output: bool) -> None:
     where = home()
     running = result(BlockingOwners(where).sessions())
     known = {info.id for info in running}
-    over = [_named(where, info) for info in described(where) if info.id not in known] if ended else []
+    over = [_ended(where, info) for info in described(where) if info.id not in known] if ended else []
     found = sorted((*running, *over), key=lambda info: info.number)
     if words:
         found = [s for s in found if words.casefold() in f"{s.label}\n{s.kind}\n{s.workspace}".casefold()]
@@ -63,21 +66,24 @@ def sessions(ended: bool, words: str | None, json_output: bool) -> None:
         print_lines(line)
 
 
-def _named(where: Home, info: SessionInfo) -> SessionInfo:
-    """:returns: an ended session; the label of a conversation is its first message, which tells it from others."""
+def _ended(where: Home, info: SessionInfo) -> SessionInfo:
+    """
+    :param info: as its owner wrote it last, which may not have been the end if the owner was killed.
+    :returns: an ended session.
+    """
     from msgspec.structs import replace
 
-    from ironcurtain.home.registry import label
+    from ironcurtain.home.registry import label_by_message
     from ironcurtain.session.history import read_turns
 
-    agent = info.label.removesuffix(label("", ""))
-    if agent == info.label or not info.turns:
-        return info
     try:
         turns = read_turns(where.session(info.id).history)
     except OSError:
-        return info
-    return replace(info, label=label(agent, turns[0].message)) if turns else info
+        turns = []
+    known = replace(info, turns=max(info.turns, len(turns)), pending=0)
+    if turns:
+        known = replace(known, label=label_by_message(info.label, turns[0].message))
+    return known if info.state == "closed" else replace(known, state="closed", reason=KILLED)
 
 
 @click.command()

@@ -68,6 +68,16 @@ def label(agent: str, task: str) -> str:
     return f"{agent}: {shorten(task, LABEL_LIMIT - len(agent) - 2) or 'interactive'}"
 
 
+def label_by_message(text: str, message: str) -> str:
+    """
+    :param text: a session's label.
+    :param message: its first message; empty: there was none yet.
+    :returns: a label with that message in it, if there is no task that tells the session from others.
+    """
+    agent = text.removesuffix(label("", ""))
+    return text if agent == text else label(agent, message)
+
+
 class SessionRegistry:
     """:param directory: ``pty-registry`` of the home."""
 

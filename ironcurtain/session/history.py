@@ -31,11 +31,13 @@ class History:
     The turns of one session.
 
     :param path: the file; created with the first turn, continued if it exists.
+    :ivar first: the first message; empty until there is one.
     """
 
     def __init__(self, path: Path) -> None:
         self._file = LineFile(path)
         self.turns = _turns(self._file.lines())
+        self.first = self.turns[0].message if self.turns else ""
 
     def begin(self, message: str, timestamp: str) -> None:
         """
@@ -43,6 +45,7 @@ class History:
 
         :raises OSError: it is not completely on disk.
         """
+        self.first = self.first or message
         begun = _Begun(begun=len(self.turns) + 1, message=message, timestamp=timestamp)
         self._file.append(_encoder.encode(begun))
 

@@ -12,6 +12,7 @@ from twisted.python.failure import Failure
 
 from ironcurtain.approver.trusted_input import InputSource
 from ironcurtain.errors import SessionError
+from ironcurtain.home.registry import label_by_message
 from ironcurtain.home.session_paths import SessionPaths
 from ironcurtain.services.lifecycle import StartFailed
 from ironcurtain.session import events
@@ -81,8 +82,8 @@ class Session:
 
     @property
     def label(self) -> str:
-        """What it is about, in some words."""
-        return self.identity.label
+        """What it is about, in some words; a conversation begins with its first message."""
+        return label_by_message(self.identity.label, self.history.first)
 
     @property
     def paths(self) -> SessionPaths:
@@ -113,7 +114,7 @@ class Session:
             id=known.id,
             number=known.number,
             kind=known.request.kind,
-            label=known.label,
+            label=self.label,
             state=progress.state,
             started_at=known.started_at,
             workspace=str(known.workspace),

@@ -17,8 +17,12 @@ class EndedSessionTests(SynchronousTestCase):
         self.product = Product()
         self.addCleanup(lambda: self.assertEqual(self.product.close(), []))
 
-    def end(self, number: int, label: str, *messages: str) -> None:
-        """Leave an ended session behind, whose history has these messages."""
+    def end(self, number: int, label: str, *messages: str, state: str = "closed", turns: int = 4) -> None:
+        """
+        Leave an ended session behind, whose history has these messages.
+
+        :param state: the last one that its owner wrote.
+        """
         session = str(uuid.UUID(int=number))
         directory = self.product.home / "sessions" / session
         directory.mkdir(parents=True)
@@ -26,8 +30,8 @@ class EndedSessionTests(SynchronousTestCase):
         history = History(directory / "history.jsonl")
         for message in messages:
             history.append(Turn(number=1, message=message, answer="", usage=Usage(), timestamp=""))
-        described = {"id": session, "number": number, "kind": "codex", "label": label, "state": "closed"}
-        more = {"started_at": "2026-01-01T00:00:00.000Z", "workspace": "/w", "turns": 4}
+        described = {"id": session, "number": number, "kind": "codex", "label": label, "state": state}
+        more = {"started_at": "2026-01-01T00:00:00.000Z", "workspace": "/w", "turns": turns}
         (directory / "session.json").write_text(json.dumps(described | more))
 
     def test_ended_sessions_are_listed_and_searched(self) -> None:
@@ -38,6 +42,12 @@ class EndedSessionTests(SynchronousTestCase):
         found = self.product.json("sessions", "--all", "--filter", "MEND")
         self.assertEqual([info["number"] for info in found], [1])
         self.assertEqual(self.product.run("sessions", "--all", "--filter", "nowhere").stdout, "No session matches.\n")
+
+    def test_session_whose_owner_was_killed_is_closed_and_has_all_messages(self) -> None:
+        self.end(1, "codex: interactive", "mend the parser", state="ready", turns=0)
+        (info,) = self.product.json("sessions", "--all")
+        found = [info[name] for name in ("state", "turns", "label", "reason")]
+        self.assertEqual(found, ["closed", 1, "codex: mend the parser", "its process was ended"])
 
     def test_ended_conversation_is_named_by_its_first_message(self) -> None:
         self.end(1, "codex: interactive", "mend the parser", "and now break it")

@@ -11,7 +11,14 @@ import msgspec
 from msgspec.structs import astuple
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.home.registry import LABEL_LIMIT, SessionEntry, SessionRegistry, label, read_small_file
+from ironcurtain.home.registry import (
+    LABEL_LIMIT,
+    SessionEntry,
+    SessionRegistry,
+    label,
+    label_by_message,
+    read_small_file,
+)
 from ironcurtain.process.identity import identify
 
 
@@ -114,6 +121,11 @@ class LabelTests(SynchronousTestCase):
     def test_labels(self) -> None:
         self.assertEqual(label("builtin", "fix\n\x1b[31mthe \u202ebug"), "builtin: fix [31mthe bug")
         self.assertEqual(label("builtin", " \n"), "builtin: interactive")
+
+    def test_message_names_a_session_without_a_task(self) -> None:
+        self.assertEqual(label_by_message("codex: interactive", "mend it\n"), "codex: mend it")
+        self.assertEqual(label_by_message("codex: interactive", ""), "codex: interactive")
+        self.assertEqual(label_by_message("codex: a task", "mend it"), "codex: a task")
         self.assertEqual(len(label("builtin", "x" * 500)), LABEL_LIMIT)
 
 

@@ -34,6 +34,15 @@ class HistoryTests(SynchronousTestCase):
         self.assertEqual([turn.number for turn in history.turns], [1, 2])
         self.assertEqual(read_turns(self.path), history.turns)
 
+    def test_first_message_is_known_from_its_begin_on(self) -> None:
+        history = History(self.path)
+        self.assertEqual(history.first, "")
+        for number in (1, 2):
+            history.begin(make_turn(number).message, "2026-01-02T03:04:05.000Z")
+            self.assertEqual(history.first, make_turn(1).message)
+            history.append(make_turn(number))
+        self.assertEqual(History(self.path).first, make_turn(1).message)
+
     def test_no_file_is_no_turns(self) -> None:
         self.assertEqual(read_turns(self.path), [])
 

@@ -251,6 +251,13 @@ class FileTests(SessionTestCase):
         self.close()
         self.assertEqual(self.world.registered(), [])
 
+    def test_label_of_a_conversation_has_its_first_message(self) -> None:
+        self.assertEqual(self.session.label, "plain: interactive")
+        for message in ("fix the build", "and the tests"):
+            self.successResultOf(self.session.send(message))
+            self.assertEqual(self.session.label, "plain: fix the build")
+        self.assertEqual(self.session.info.label, "plain: fix the build")
+
     def test_the_label_is_short_and_safe(self) -> None:
         self.close()
         self.session = self.start("fix\x1b[2J the\n\u202ebuild " + "x" * 500)
