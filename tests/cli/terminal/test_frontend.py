@@ -160,7 +160,7 @@ class ConversationTests(FrontEndCase):
         self.session.lagging = False
         self.session.deliver()
         self.draw()
-        self.assertIn("1 events were lost", self.surface.text)
+        self.assertIn("1 event was lost", self.surface.text)
         self.assertIn("Escalation 4", self.surface.text)
 
     def test_an_event_that_cannot_be_shown_does_no_harm(self) -> None:
