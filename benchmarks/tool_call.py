@@ -162,6 +162,7 @@ def serve(top: Path) -> None:
             proxies=(direct := UpstreamProxies(reactor, Network(), {})),
             tell=lambda sentence: None,
             server_down=lambda server, why: None,
+            starting=lambda servers: None,
             log_line=lambda server, line: None,
             way_out=WayOut(reactor, Dialer(reactor, reactor.nameResolver, direct)),
         ),

@@ -78,7 +78,8 @@ def mcp_proxy(
 
 def _print_warnings(log: EventLog) -> None:
     """Print messages for the user on standard error, from the beginning of the log on."""
-    from ironcurtain.session.events import Notice, ServerDown
+    from ironcurtain.session.events import Notice
+    from ironcurtain.session.server_events import ServerDown
     from ironcurtain.view.events import describe
 
     printed = 0

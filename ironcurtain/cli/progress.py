@@ -11,7 +11,9 @@ from ironcurtain.errors import Unavailable
 from ironcurtain.operations.api import OnEvent
 from ironcurtain.session.events import Notice, Progress, Stamped
 from ironcurtain.session.model import SessionInfo
+from ironcurtain.session.server_events import ServersStarting
 from ironcurtain.text.display import one_line, shorten
+from ironcurtain.view.servers import starting_words
 
 if TYPE_CHECKING:
     from ironcurtain.session.session import Session
@@ -43,6 +45,8 @@ class ProgressDisplay:
         self._seen = stamped.sequence
         if isinstance(stamped.event, Progress):
             self._show(stamped.event.text)
+        elif isinstance(stamped.event, ServersStarting):
+            self._show(starting_words(stamped.event.servers))
         elif isinstance(stamped.event, Notice) and self._notices:
             self._stream.write(f"{CLEAR if self._terminal else ''}{one_line(stamped.event.text)}\n")
             self._stream.flush()
@@ -64,9 +68,10 @@ class ProgressDisplay:
             self.heard(stamped)
 
     def _show(self, text: str) -> None:
+        """:param text: empty: what was shown is over."""
         if self._terminal:
             self._stream.write(f"{CLEAR}{shorten(text, shutil.get_terminal_size().columns - 1)}")
-        else:
+        elif text:
             self._stream.write(f"{one_line(text, 200)}\n")
         self._stream.flush()
 

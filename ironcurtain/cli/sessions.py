@@ -62,7 +62,7 @@ def sessions(ended: bool, words: str | None, json_output: bool) -> None:
         for s in found
     ]
     print_table(("N", "STATE", "AGE", "MESSAGES" if ended else "WAITING", "SANDBOX", "SESSION"), rows)
-    for line in remarks([info for info in found if info.id in known]):
+    for line in remarks([info for info in found if info.id in known], now):
         print_lines(line)
 
 

@@ -57,6 +57,8 @@ class Backends:
     :param pins: decides which tool definitions are in force.
     :param tell: called with a message for the user.
     :param faults: records what servers send that breaks the protocol.
+    :param slow: called with since when servers start that take long, in seconds of the clock, whenever there are
+        others.
     :param failed: called with the name of a server that went down or did not start, and the reason, unless the reason
         is unchanged. Returns the reason in words that may be shown.
     """
@@ -74,12 +76,13 @@ class Backends:
         pins: SessionPins,
         tell: Callable[[str], None],
         faults: ServerFaults,
+        slow: Callable[[Mapping[str, float]], None],
         failed: Callable[[str, str], str],
     ) -> None:
         self._backends = {backend.name: backend for backend in backends}
         self._questions, self._faults = questions, faults
         self.agents, self._outages = ConnectedAgents(rewriter), Outages(failed)
-        self._starts = Settling(self._backends, clock)
+        self._starts = Settling(self._backends, clock, slow)
         catalogue = Catalogue([backend.name for backend in backends], rewriter.text, pins.see)
         changed = self.agents.tell
         self.lists = ServerLists(catalogue, pins, faults, audit, clock, tell, lambda method: changed(method, None))
@@ -105,6 +108,7 @@ class Backends:
         """Stop all backends concurrently."""
         self._stopping = True
         self.lists.stop()
+        self._starts.stop()
         stops = [Deferred.fromCoroutine(backend.stop()) for backend in self._backends.values()]
         for failed, reason in await DeferredList(stops, consumeErrors=True):
             if not failed:

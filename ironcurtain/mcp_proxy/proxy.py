@@ -76,6 +76,8 @@ class McpSurroundings(msgspec.Struct, frozen=True):
     :param proxies: upstream proxies of servers behind HTTP.
     :param tell: called with a message for the user.
     :param server_down: called with the name of a server that is down, and the reason.
+    :param starting: called with since when servers start that take long, in seconds of the reactor's clock, whenever
+        there are others.
     :param log_line: called with each line of a server's standard error, and the server's name.
     :param way_out: for servers whose sandboxes have a network.
     """
@@ -89,6 +91,7 @@ class McpSurroundings(msgspec.Struct, frozen=True):
     proxies: UpstreamProxies
     tell: Callable[[str], None]
     server_down: Callable[[str, str], None]
+    starting: Callable[[Mapping[str, float]], None]
     log_line: LogLine
     way_out: WayOut
 
@@ -179,6 +182,7 @@ class McpProxy:
             pins=SessionPins(surroundings.pins, own, surroundings.tell),
             tell=surroundings.tell,
             faults=self._faults,
+            slow=surroundings.starting,
             failed=self._failed,
         )
         memory = CallMemory(reactor.seconds, history)

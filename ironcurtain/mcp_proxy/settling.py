@@ -2,26 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any
 
 from twisted.internet.defer import Deferred
 from twisted.internet.defer import TimeoutError as Late
-from twisted.internet.interfaces import IReactorTime
+from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
+
+SLOW_SECONDS = 2.0
+"""Seconds after which people are told that a server is still starting; most need less than one."""
+
+
+class SlowStarts:
+    """
+    Tells which servers take long to start.
+
+    :param unsettled: the names of those that are neither up nor failed to start; whoever changes it says so.
+    :param tell: called with since when they start, in seconds of the clock, whenever there are others.
+    """
+
+    def __init__(self, unsettled: Set[str], clock: IReactorTime, tell: Callable[[Mapping[str, float]], None]) -> None:
+        self._unsettled, self._clock, self._tell = unsettled, clock, tell
+        self._slow: dict[str, float] = {}
+        self._timers: list[IDelayedCall] = []
+
+    def begin(self, names: Iterable[str]) -> None:
+        """These start now."""
+        self._timers.append(self._clock.callLater(SLOW_SECONDS, self._look, tuple(names), self._clock.seconds()))
+
+    def settled(self, server: str) -> None:
+        """A server is up, or failed to start."""
+        if self._slow.pop(server, None) is not None:
+            self._tell(dict(self._slow))
+
+    def stop(self) -> None:
+        """No more is told."""
+        for timer in self._timers:
+            if timer.active():
+                timer.cancel()
+        self._slow.clear()
+
+    def _look(self, names: Sequence[str], since: float) -> None:
+        if late := {name: since for name in names if name in self._unsettled}:
+            self._slow |= late
+            self._tell(dict(self._slow))
 
 
 class Settling:
     """
     :param names: of all servers.
+    :param slow: as ``tell`` of :class:`SlowStarts`.
     :ivar unsettled: the names of those that are neither up nor failed to start.
     """
 
     log = Logger()
 
-    def __init__(self, names: Iterable[str], clock: IReactorTime) -> None:
+    def __init__(self, names: Iterable[str], clock: IReactorTime, slow: Callable[[Mapping[str, float]], None]) -> None:
         self._names, self._clock = frozenset(names), clock
         self.unsettled = set(self._names)
+        self._slow = SlowStarts(self.unsettled, clock, slow)
         self._started = clock.seconds()
         self._waiting: list[tuple[frozenset[str], Deferred[None]]] = []
         self._agent_capabilities: Mapping[str, Any] | None = None
@@ -30,10 +70,16 @@ class Settling:
     def begin(self) -> None:
         """They start now."""
         self._started = self._clock.seconds()
+        self._slow.begin(self._names)
+
+    def stop(self) -> None:
+        """They are stopped."""
+        self._slow.stop()
 
     def settle(self, server: str) -> None:
         """A server is up, or failed to start."""
         self.unsettled.discard(server)
+        self._slow.settled(server)
         waiting, self._waiting = self._waiting, []
         for names, done in waiting:
             if names & self.unsettled:
@@ -66,7 +112,9 @@ class Settling:
         waiting, self._agent_waiting = self._agent_waiting, []
         if waiting:  # their time begins now
             self._started = self._clock.seconds()
-            self.unsettled.update(name for name, _ in waiting)
+            names = [name for name, _ in waiting]
+            self.unsettled.update(names)
+            self._slow.begin(names)
         for _, known in waiting:
             known.callback(None)
 

@@ -17,6 +17,7 @@ from ironcurtain.escalation.forms import Form
 from ironcurtain.policy.verdict import Reversal
 from ironcurtain.session.agent_events import AgentEvent
 from ironcurtain.session.event import Event
+from ironcurtain.session.server_events import ServerEvent
 
 KEPT = 2000
 """Number of events that a session keeps for readers (some minutes of a busy agent)."""
@@ -132,17 +133,6 @@ class BudgetExhausted(Event, frozen=True, tag="budget_exhausted"):
     """A limit is reached; the turn ends."""
 
     message: str
-
-
-class ServerDown(Event, frozen=True, tag="server_down"):
-    """
-    An MCP server is down, so the agent lacks its tools.
-
-    :param reason: why it failed; empty while it is starting.
-    """
-
-    server: str
-    reason: str = ""
 
 
 class Notice(Event, frozen=True, tag="notice"):
@@ -327,7 +317,6 @@ SessionEvent = (
     | BudgetWarning
     | BudgetExhausted
     | LoopDetected
-    | ServerDown
     | Notice
     | ProxyDown
     | ContainerEnded
@@ -345,6 +334,7 @@ SessionEvent = (
     | PermissionRevoked
     | Missed
     | AgentEvent
+    | ServerEvent
 )
 
 

@@ -83,6 +83,7 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
     :param sandbox: what implements its sandboxes: "bubblewrap", "container" or "landlock"; empty: nothing.
     :param unsandboxed: names of its MCP servers that run outside any sandbox.
     :param servers_down: for each MCP server that failed and is not up again, the reason.
+    :param servers_starting: for each MCP server that takes long to start, since when, in seconds since the epoch.
     :param server_faults: for each MCP server that breaks the protocol, what was wrong and what was done about it.
     :param model: the name of its agent's model; empty: the default of the agent's program, or none was chosen yet.
     :param payers: which accounts pay for its agent's models, for people.
@@ -108,6 +109,7 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
     sandbox: str = ""
     unsandboxed: tuple[str, ...] = ()
     servers_down: dict[str, str] = {}
+    servers_starting: dict[str, float] = {}
     server_faults: dict[str, tuple[str, ...]] = {}
     model: str = ""
     payers: tuple[str, ...] = ()

@@ -6,6 +6,7 @@ from twisted.internet.defer import Deferred
 
 from ironcurtain.session import events
 from ironcurtain.session.model import State
+from ironcurtain.session.server_events import ServersStarting
 
 
 class Progress:
@@ -13,11 +14,13 @@ class Progress:
     :param turns: number of turns so far.
     :ivar reason: why it has this state; may be empty.
     :ivar in_turn: whether the agent works on a message.
+    :ivar servers_starting: since when MCP servers start that take long, by name.
     """
 
     def __init__(self, turns: int) -> None:
         self.state, self.reason = State.INITIALIZING, ""
         self.turns, self.in_turn = turns, False
+        self.servers_starting: dict[str, float] = {}
 
     @property
     def closed(self) -> bool:
@@ -37,6 +40,8 @@ class Progress:
             self.in_turn = isinstance(event, events.TurnStarted)
         if isinstance(event, events.TurnFinished):
             self.turns = event.turn
+        if isinstance(event, ServersStarting):
+            self.servers_starting = event.servers
 
 
 class Ending:

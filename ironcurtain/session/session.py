@@ -125,6 +125,7 @@ class Session:
             sandbox=up.tools.sandbox if up.tools else "",
             unsandboxed=up.tools.unsandboxed if up.tools else (),
             servers_down=running.failures if running else {},
+            servers_starting={} if progress.closed else progress.servers_starting,
             server_faults=running.faults if running else {},
             model=self.agent.model if self.agent is not None else str(self._options.get("model") or ""),
             payers=tuple(self._parts.payers),

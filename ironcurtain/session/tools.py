@@ -36,6 +36,7 @@ from ironcurtain.session.model import SessionRequest
 from ironcurtain.session.parts import Core
 from ironcurtain.session.past_calls import past_calls
 from ironcurtain.session.refused_requests import RefusedRequests
+from ironcurtain.session.server_events import ServerDown, ServersStarting
 from ironcurtain.session.server_network import authority_for, way_out
 from ironcurtain.session.tool_files import ToolFiles
 
@@ -200,7 +201,8 @@ def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str], files_too: 
         logins=LoginFiles(services.home.oauth),
         proxies=services.proxies,
         tell=tell,
-        server_down=lambda server, why: core.emit(events.ServerDown(server=server, reason=why)),
+        server_down=lambda server, why: core.emit(ServerDown(server=server, reason=why)),
+        starting=lambda servers: core.emit(_starting(servers, services.now() - reactor.seconds())),
         log_line=core.log_line,
         way_out=way_out(core, authority, reactor),
     )
@@ -275,6 +277,14 @@ def _told_repository(
     return found
 
 
+def _starting(servers: Mapping[str, float], ahead: float) -> ServersStarting:
+    """
+    :param servers: since when they start.
+    :param ahead: seconds between the beginnings of both clocks.
+    """
+    return ServersStarting(servers={name: round(since + ahead, 3) for name, since in servers.items()})
+
+
 async def wait_for_servers(
     proxy: McpProxy, request: SessionRequest, emit: Callable[[events.SessionEvent], None]
 ) -> None:
@@ -288,7 +298,7 @@ async def wait_for_servers(
         emit(events.Progress(text=f"waiting for MCP servers that the policy names: {', '.join(names)}"))
 
     for server, why in (await proxy.ready(SERVERS_SECONDS, bool(request.task), waiting)).items():
-        emit(events.ServerDown(server=server, reason=why))
+        emit(ServerDown(server=server, reason=why))
 
 
 def _earlier(core: Core, engine: PolicyEngine, annotations: Annotations, now: float) -> CallHistory:

@@ -13,10 +13,12 @@ import msgspec
 from msgspec.structs import replace
 
 from ironcurtain.session import agent_events, events
+from ironcurtain.session.server_events import ServerDown, ServersStarting
 from ironcurtain.text.columns import Line, Span, Style
 from ironcurtain.text.display import elapsed, one_line
 from ironcurtain.text.quantities import counted
 from ironcurtain.view.escalations import ended_words
+from ironcurtain.view.servers import starting_words
 
 TEXT_LIMIT = 300
 """Maximum length in characters of a line for a screen; a log has all of it."""
@@ -223,9 +225,12 @@ def _other(event: events.SessionEvent) -> EventLine | None:
         case events.Missed():
             lost = counted(event.count, "event was", "events were")
             return EventLine(f"{lost} lost here: the history has the messages", Role.NOTICE, Severity.WARNING)
-        case events.ServerDown():
+        case ServerDown():
             text = f"the MCP server {event.server} {event.reason or 'is starting'}: its tools cannot be called"
             return EventLine(text, Role.FAULT, Severity.WARNING)
+        case ServersStarting():
+            text = starting_words(event.servers) or "no MCP server is starting any longer"
+            return EventLine(text, Role.NOTICE, Severity.DETAIL)
         case events.RequestRefused():
             # Of a tunnel, only host and port.
             target = event.path if event.method == "CONNECT" and event.path else event.host + event.path

@@ -7,7 +7,7 @@ the *live* part, which is redrawn.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple
 
@@ -15,12 +15,14 @@ import msgspec
 from msgspec.structs import replace
 
 from ironcurtain.session import agent_events, events
+from ironcurtain.session.server_events import ServersStarting
 from ironcurtain.text.columns import Line, Span, Style
 from ironcurtain.text.display import elapsed, left, one_line, paragraphs
 from ironcurtain.view.calls import EXPLAINED, ToolsInUse
 from ironcurtain.view.escalations import approvals_words
 from ironcurtain.view.events import TEXT_LIMIT, Severity, describe
 from ironcurtain.view.look import PROMPT, UNICODE, Signs
+from ironcurtain.view.servers import starting_words
 from ironcurtain.view.speech import Speech, shown
 
 REMEMBERED = 200
@@ -97,6 +99,7 @@ class Narration:
     :param airy: whether a blank line separates unrelated items.
     :ivar width: columns; may be changed at any time.
     :ivar outcomes: outcomes of escalations in words, the newest last.
+    :ivar servers_starting: since when MCP servers start that take long, by name.
     """
 
     def __init__(self, answers: Answers = Answers.ELSEWHERE, *, airy: bool = True, signs: Signs = UNICODE) -> None:
@@ -104,12 +107,16 @@ class Narration:
         self.state, self.reason = "initializing", ""
         self.pending: dict[int, events.EscalationRaised] = {}
         self.outcomes: dict[int, str] = {}
-        self._signs = signs
         self._before = "" if airy else None
         """The kind of the item before; ``None``: nothing separates items."""
         self._tools, self._turn = ToolsInUse(signs), _Turn()
+        self.servers_starting: Mapping[str, float] = {}
         self.begin(answers)
         self._refused = False
+
+    @property
+    def _signs(self) -> Signs:
+        return self._tools.signs
 
     @property
     def working(self) -> bool:
@@ -186,6 +193,9 @@ class Narration:
                 self._tools.began(event, at)
             case events.ToolDecision():
                 self._tools.decided(event)
+            case ServersStarting():
+                self.servers_starting = event.servers
+                yield from self._remark(event)
             case events.ToolFinished() | agent_events.AgentToolFinished():
                 yield from self._lines("tool", self._tools.over(event, at, self.width))
             case events.AgentText():
@@ -296,15 +306,18 @@ class Narration:
     def _status(self, now: float) -> Line:
         if self.pending:
             return (Span(f"{self._signs.working} {self._waiting(now)}", "warn"),)
+        starting = starting_words(self.servers_starting, now)
         if self.state != "processing":
-            words = {"ready": f"ready{self._signs.dot}/help lists the commands", "initializing": "starting"}
+            hint = starting or "/help lists the commands"
+            words = {"ready": f"ready{self._signs.dot}{hint}", "initializing": "starting"}
             return (Span(f"{self._signs.left_out} {words.get(self.state, one_line(self.state, 20))}", "dim"),)
         dot = Span(f"{self._signs.working} ", "good")
         if self._tools:
             return (dot, *self._tools.status(now, self.width - len(dot.text)))
         # The time is that of the message, so that it does not begin anew with each request to the model.
         time = elapsed(now - (self._turn.since or now))
-        return (dot, Span(f"{self._turn.activity or 'working'} {time}", "dim"))
+        waits = f"{self._signs.dot}{starting}" if starting else ""
+        return (dot, Span(f"{self._turn.activity or 'working'} {time}{waits}", "dim"))
 
     def _waiting(self, now: float) -> str:
         soonest = min(self.pending.values(), key=lambda pending: pending.expires_at)

@@ -11,6 +11,7 @@ from ironcurtain.text.columns import Line, Span, rows
 from ironcurtain.text.display import ago, one_line
 from ironcurtain.text.quantities import counted, noun
 from ironcurtain.view.escalations import NAME_LIMIT, WIDE
+from ironcurtain.view.servers import starting_words
 
 NAME_COLUMNS = 10
 """Columns for the name of a fact."""
@@ -28,8 +29,9 @@ def outside_sandboxes(found: Iterable[SessionInfo]) -> Iterator[str]:
             yield f"Session {info.number}: {runs} {', '.join(info.unsandboxed)}."
 
 
-def remarks(found: Sequence[SessionInfo]) -> Iterator[str]:
+def remarks(found: Sequence[SessionInfo], now: float) -> Iterator[str]:
     """
+    :param now: seconds since the epoch.
     :returns: lines on where agents run, their models, who pays, and what is down, broken or held by little, topic by
         topic.
     """
@@ -44,6 +46,8 @@ def remarks(found: Sequence[SessionInfo]) -> Iterator[str]:
             yield f"Session {info.number} is paid by {'; '.join(info.payers)}."
     for info in found:
         yield from (f"Session {info.number}: the MCP server {name} {why}." for name, why in info.servers_down.items())
+        if waits := starting_words(info.servers_starting, now):
+            yield f"Session {info.number}: {waits}."
     for info in found:
         faulty = ((server, fault) for server, faults in info.server_faults.items() for fault in faults)
         yield from (f"Session {info.number}: the MCP server {server}: {fault}." for server, fault in faulty)
@@ -99,6 +103,7 @@ def session_lines(info: SessionInfo, turns: Sequence[Turn], width: int, now: flo
         ("paid by", "; ".join(info.payers)),
         ("sandbox", info.sandbox),
         ("down", ", ".join(info.servers_down)),
+        ("waits", starting_words(info.servers_starting, now)),
         ("join", f"ironcurtain attach {info.number}"),
     ]
     return fact_lines(facts, width)

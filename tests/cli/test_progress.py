@@ -6,6 +6,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.cli.progress import ProgressDisplay
 from ironcurtain.session import events
+from ironcurtain.session.server_events import ServersStarting
+from ironcurtain.text.display import time_of_day
 
 
 class Terminal(io.StringIO):
@@ -49,6 +51,16 @@ class ProgressTests(SynchronousTestCase):
         session.events.emit(events.Notice(text="a tool is withheld\x1b"))
         progress.done()
         self.assertEqual(stream.getvalue(), "\r\x1b[Kone\r\x1b[Ka tool is withheld\\x1b\n\r\x1b[K")
+
+    def test_slow_servers_are_named_until_they_are_there(self) -> None:
+        for stream, around in ((Terminal(), "\r\x1b[K{}\r\x1b[K\r\x1b[K"), (io.StringIO(), "{}\n")):
+            session, progress = Starting(), ProgressDisplay(stream)
+            progress.follow(session)  # type: ignore[arg-type]
+            for servers in ({"slow": 5.0}, {}):
+                session.events.emit(ServersStarting(servers=servers))
+            progress.done()
+            said = f"MCP server slow is still starting, since {time_of_day(5.0)}"
+            self.assertEqual(stream.getvalue(), around.format(said))
 
     def test_one_line_that_goes_on_a_terminal(self) -> None:
         self.assertEqual(self.shown(Terminal()), "\r\x1b[Kone\r\x1b[Ktwo [2J lines\r\x1b[K")

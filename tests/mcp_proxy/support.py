@@ -221,6 +221,7 @@ class Bench:
         self.told: list[str] = []
         self.ends: list[str] = []
         self.down: list[tuple[str, str]] = []
+        self.starting: list[Mapping[str, float]] = []
         self.redactor, self.events, self.errors = Redactor(), list[CallEvent](), list[tuple[str, str]]()
         self.audit = (audit or self._audit)(self.top / "audit.jsonl", self.redactor)
         numbers, calls = itertools.count(1), itertools.count(1)
@@ -260,6 +261,7 @@ class Bench:
                 proxies=proxies,
                 tell=self.told.append,
                 server_down=lambda server, why: self.down.append((server, why)),
+                starting=self.starting.append,
                 log_line=lambda server, line: self.errors.append((server, line)),
                 way_out=WayOut(the_reactor, Dialer(the_reactor, the_reactor.nameResolver, DIRECT)),
             ),

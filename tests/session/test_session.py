@@ -17,6 +17,7 @@ from ironcurtain.session.agent_events import AgentToolFinished, AgentToolStarted
 from ironcurtain.session.event import Event
 from ironcurtain.session.history import read_turns
 from ironcurtain.session.model import AuditHead, Reply, SessionInfo, State
+from ironcurtain.session.server_events import ServersStarting
 from ironcurtain.session.session import Session
 from ironcurtain.session.verification import signed_heads
 from tests.audit.doubles import open_files, scratch
@@ -130,6 +131,16 @@ class ClosingTests(SessionTestCase):
         self.assertEqual(self.session.info.model, "m2")
         self.close()
         self.assertEqual(msgspec.json.decode(self.session.paths.snapshot.read_bytes(), type=SessionInfo).model, "m2")
+
+    def test_servers_that_take_long_to_start_are_part_of_the_description(self) -> None:
+        core = self.world.agents[0].core
+        assert core is not None
+        for servers in ({"slow": 5.0}, {}):
+            core.emit(ServersStarting(servers=servers))
+            self.assertEqual(self.session.info.servers_starting, servers)
+        core.emit(ServersStarting(servers={"slow": 5.0}))
+        self.close()
+        self.assertEqual(self.session.info.servers_starting, {})
 
     def test_the_newest_signed_head_is_told_and_is_final_at_the_end(self) -> None:
         first = self.session.info.head

@@ -20,6 +20,7 @@ from ironcurtain.secrets.redaction import Redactor, Secret
 from ironcurtain.session import events, tools
 from ironcurtain.session.call_events import teller
 from ironcurtain.session.model import SessionRequest
+from ironcurtain.session.server_events import ServerDown
 from ironcurtain.session.tool_files import ToolFiles
 from ironcurtain.session.tools import protected_paths, server_bounds, wait_for_servers
 from ironcurtain.text.columns import unstyled
@@ -81,7 +82,7 @@ class WaitingTests(Base):
     async def test_conversation_begins_without_slow_servers_and_says_why_they_are_not_ready(self) -> None:
         (down,) = await self.waited("")
         why = "is not ready yet; instead of messages it sent 'Please log in': it is not JSON: "
-        assert isinstance(down, events.ServerDown)
+        assert isinstance(down, ServerDown)
         self.assertEqual((down.server, down.reason[: len(why)]), ("mute", why))
 
     async def test_task_waits_for_servers_that_the_policy_names(self) -> None:

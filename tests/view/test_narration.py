@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.session import events
+from ironcurtain.session.server_events import ServerDown
 from ironcurtain.text.columns import Span, unstyled
 from ironcurtain.view.banner import banner
 from ironcurtain.view.look import ASCII
@@ -273,7 +274,7 @@ class RemarkTests(SynchronousTestCase):
                 events.CodeFinished(error="NameError: x"),
                 events.BudgetWarning(message="budget nearly used up"),
                 events.LoopDetected(server="s", tool="t"),
-                events.ServerDown(server="git\x1b"),
+                ServerDown(server="git\x1b"),
                 events.Notice(text="a tool is withheld\x1b"),
                 events.ResultTruncated(size=10, kept=5),
                 events.MessagesCompacted(strategy="truncate", turns=2, before=9, after=5),

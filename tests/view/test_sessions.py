@@ -13,7 +13,7 @@ from tests.console.doubles import NOW, session
 class PayerTests(SynchronousTestCase):
     def test_sessions_without_a_model_of_their_own_have_no_payer(self) -> None:
         both = ("your Claude subscription", "the API key for openai from the variable OPENAI_API_KEY")
-        said = remarks([session(1), session(2, payers=both[:1]), session(3, payers=both)])
+        said = remarks([session(1), session(2, payers=both[:1]), session(3, payers=both)], NOW)
         self.assertEqual(
             list(said),
             [f"Session 2 is paid by {both[0]}.", f"Session 3 is paid by {both[0]}; {both[1]}."],
@@ -34,7 +34,7 @@ class OutsideTests(SynchronousTestCase):
 
 class ModelTests(SynchronousTestCase):
     def test_chosen_models_are_named(self) -> None:
-        said = remarks([session(1), session(2, model="claude-opus-5-5\n")])
+        said = remarks([session(1), session(2, model="claude-opus-5-5\n")], NOW)
         self.assertEqual(list(said), ["Session 2: the model is claude-opus-5-5\\n."])
         shown = [unstyled(line) for line in session_lines(session(2, model="claude-opus-5-5"), (), 79, NOW)]
         self.assertIn("model     claude-opus-5-5", shown)

@@ -316,9 +316,10 @@ class FrontEnd:
     async def _resync(self) -> None:
         """Events were lost: query the session's state."""
         number = self._session.number
-        states = [session.state for session in await self._api.sessions() if session.number == number]
+        found = [session for session in await self._api.sessions() if session.number == number]
         waiting = [raised_event(view) for view in await self._api.escalations() if view.session == number]
-        self._add(self._view.resync(states[0] if states else "closed", waiting))
+        self._view.servers_starting = found[0].servers_starting if found else {}
+        self._add(self._view.resync(found[0].state if found else "closed", waiting))
         if self._view.state == "closed":
             self._leave(1)
         elif not self._view.working:
