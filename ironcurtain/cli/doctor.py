@@ -344,6 +344,7 @@ def _running(where: Home) -> Iterator[Finding]:
     from ironcurtain.cli.doctor_agents import agent_findings
     from ironcurtain.cli.doctor_docker import docker_findings
     from ironcurtain.cli.run import run
+    from ironcurtain.container.docker_context import used_context
 
     sessions, engine, reached = run(lambda reactor: _ask(reactor, where))
     yield from reached
@@ -354,7 +355,7 @@ def _running(where: Home) -> Iterator[Finding]:
         for server, faults in info.server_faults.items():
             for fault in faults:
                 yield Finding(f"MCP server {server}", HINT, f"{fault} (session {info.number})", SERVER_FAULT)
-    yield from docker_findings(engine, settings(where).settings.agents.sockets)
+    yield from docker_findings(engine, settings(where).settings.agents.sockets, used_context(os.environ))
     yield from agent_findings(where, _sandboxed(where)[0], isinstance(engine, Mapping))
 
 

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.cli.doctor_docker import docker_findings
+from ironcurtain.cli.doctor_docker import INSTALL, OTHER_HOST, docker_findings
+from ironcurtain.container.docker_context import DockerContext
 from ironcurtain.container.errors import EngineUnavailable
 
 
@@ -12,6 +13,21 @@ class DockerTests(SynchronousTestCase):
             [finding] = docker_findings({"ServerVersion": "99", "SecurityOptions": ["name=seccomp"]}, sockets)
             self.assertEqual(finding.state, "ok")
             self.assertIn(words, finding.detail)
+
+    def test_what_to_do_depends_on_why_the_engine_does_not_answer(self) -> None:
+        usual, own = "unix:///var/run/docker.sock", DockerContext("mine", "unix:///run/user/1/docker.sock")
+        far = DockerContext("far", "ssh://me@host")
+        for address, why, context, mend in (
+            (usual, "No such file or directory", None, INSTALL),
+            (usual, "Permission denied", None, "Let your account use its socket"),
+            (usual, "Connection refused", None, "Start it: "),
+            ("tcp://10.0.0.1:2375", "DOCKER_HOST has to be unix:///...", None, OTHER_HOST),
+            (usual, "No such file or directory", own, "use that one, too: export DOCKER_HOST=unix:///run/user/1/"),
+            (usual, "No such file or directory", far, "docker uses its context far at ssh://me@host, but"),
+        ):
+            [finding] = docker_findings(EngineUnavailable(address, why), "auto", context)
+            self.assertEqual(finding.state, "hint")
+            self.assertIn(mend, finding.mend)
 
     def test_a_missing_engine_and_its_shortcomings_are_hints(self) -> None:
         for info in (EngineUnavailable("unix:///s", "nobody"), {"MemoryLimit": False, "SecurityOptions": ["name=x"]}):
