@@ -345,6 +345,7 @@ def _running(where: Home) -> Iterator[Finding]:
     from ironcurtain.cli.doctor_docker import docker_findings
     from ironcurtain.cli.run import run
     from ironcurtain.container.docker_context import used_context
+    from ironcurtain.sandbox.container import unfit
 
     sessions, engine, reached = run(lambda reactor: _ask(reactor, where))
     yield from reached
@@ -356,7 +357,7 @@ def _running(where: Home) -> Iterator[Finding]:
             for fault in faults:
                 yield Finding(f"MCP server {server}", HINT, f"{fault} (session {info.number})", SERVER_FAULT)
     yield from docker_findings(engine, settings(where).settings.agents.sockets, used_context(os.environ))
-    yield from agent_findings(where, _sandboxed(where)[0], isinstance(engine, Mapping))
+    yield from agent_findings(where, _sandboxed(where)[0], isinstance(engine, Mapping) and unfit(engine) is None)
 
 
 async def _ask(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def agent_findings(where: Home, account: Account | None, has_engine: bool) -> Iterator[Finding]:
     """
     :param account: the account that sandboxed programs run as; ``None``: that of this process.
-    :param has_engine: whether a Docker Engine answers.
+    :param has_engine: whether a Docker Engine answers whose containers are fit for agents.
     :returns: a finding for each agent.
     """
     from ironcurtain.accounts.payers import Payers

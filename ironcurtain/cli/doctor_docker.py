@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ironcurtain.cli.findings import HINT, OK, Finding
+from ironcurtain.sandbox.container import maps_accounts
 
 if TYPE_CHECKING:
     from ironcurtain.container.docker_context import DockerContext
@@ -74,8 +75,8 @@ def _shortcomings(info: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for member, what in (("MemoryLimit", "memory"), ("PidsLimit", "processes"), ("CpuCfsQuota", "processor time")):
         if info.get(member) is False:
             yield f"cannot limit {what}", refused
-    if any(option in ("name=rootless", "name=userns") for option in options):
+    if maps_accounts(info):
         yield (
-            "maps user ids of containers (rootless, or userns-remap)",
-            "An agent cannot write its workspace then: use a Docker that runs as root, without userns-remap.",
+            "maps user ids of containers (rootless, or userns-remap), so that an agent could not write its workspace",
+            f"{refused} Use a Docker that runs as root, without userns-remap, or agents with bubblewrap.",
         )

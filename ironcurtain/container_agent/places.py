@@ -9,7 +9,6 @@ from shlex import quote
 
 from ironcurtain.agents.adapter import Adapter, Facts
 from ironcurtain.container.engine import Engine
-from ironcurtain.container.errors import EngineUnavailable
 from ironcurtain.container.spec import Mount, mounts
 from ironcurtain.container_agent.bubblewrapped.description import plan
 from ironcurtain.container_agent.bubblewrapped.programs import AgentProgram, Needed, find, lack, needed
@@ -23,6 +22,7 @@ from ironcurtain.home.settings import Settings
 from ironcurtain.process.accounts import SEARCH, WRITE, Account
 from ironcurtain.sandbox import bubblewrap, cgroups
 from ironcurtain.sandbox.certificates import bundle
+from ironcurtain.sandbox.container import unfit
 from ironcurtain.session.model import SessionRequest
 from ironcurtain.session.parts import Core
 
@@ -62,7 +62,7 @@ class Places:
         :returns: a value of :data:`NAMES`.
         :raises UsageError: there is no such sandbox.
         :raises EngineUnavailable: it has to be a container, and no Docker Engine answers.
-        :raises Unavailable: none can be had.
+        :raises Unavailable: none can be had, or it has to be a container, and those of the Docker Engine are not fit.
         """
         wanted = asked or self._settings.agents.sandbox
         if wanted and wanted not in NAMES:
@@ -70,9 +70,9 @@ class Places:
         without = ""
         if wanted != BUBBLEWRAP:
             try:
-                await engine().ping()
+                await _check(engine())
                 return CONTAINER
-            except EngineUnavailable as e:
+            except Unavailable as e:
                 if wanted:
                     raise
                 without = f"{e}; and without Docker, "
@@ -172,6 +172,15 @@ class Places:
             f"{self._adapter.display_name} is not installed on this machine: there is no program "
             f"{program_name(self._adapter)!r} in your PATH, nor where its installers put it"
         )
+
+
+async def _check(engine: Engine) -> None:
+    """
+    :raises EngineUnavailable: no Docker Engine answers.
+    :raises Unavailable: no agent could work in its containers, or nothing would limit it there.
+    """
+    if (problem := unfit(await engine.info())) is not None:
+        raise Unavailable(f"{problem} ({engine.address}); to find out more: ironcurtain doctor")
 
 
 def weakness() -> str:

@@ -92,9 +92,14 @@ def unfit(info: Mapping[str, Any]) -> str | None:
     """
     if missing := [what for member, what in LIMITS.items() if info.get(member) is False]:
         return f"the Docker Engine cannot limit {' and '.join(missing)} here"
-    if any(option in ("name=rootless", "name=userns") for option in info.get("SecurityOptions") or ()):
+    if maps_accounts(info):
         return "the Docker Engine maps accounts to others, so that a container cannot use the files of this one"
     return None
+
+
+def maps_accounts(info: Mapping[str, Any]) -> bool:
+    """:returns: whether accounts in an Engine's containers are others than here, by its description of itself."""
+    return any(option in ("name=rootless", "name=userns") for option in info.get("SecurityOptions") or ())
 
 
 def inexpressible(sandbox: Sandbox) -> str | None:

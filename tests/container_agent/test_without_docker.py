@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Literal
 
 from twisted.internet.defer import Deferred
-from twisted.trial.unittest import SkipTest, SynchronousTestCase
+from twisted.internet.endpoints import UNIXServerEndpoint
+from twisted.trial.unittest import SkipTest, SynchronousTestCase, TestCase
 
 from ironcurtain.container.engine import Engine
 from ironcurtain.container.errors import EngineUnavailable
@@ -21,6 +22,8 @@ from ironcurtain.home.sections import Agents
 from ironcurtain.home.settings import Settings
 from ironcurtain.process.accounts import Account
 from ironcurtain.sandbox import bubblewrap
+from tests.audit.doubles import scratch
+from tests.container.test_client import Peers, answer, version
 from tests.container_agent.test_screen import ScreenCase
 from tests.container_agent.worlds import ScriptAgent, reactor
 from tests.machine import UID
@@ -151,3 +154,28 @@ class ChoiceTests(SynchronousTestCase):
 
     def test_unknown_sandbox_is_refused(self) -> None:
         self.assertIn("choose container or bubblewrap", self.refusal(UsageError, "landlock"))
+
+
+class UnfitEngineTests(TestCase):
+    """An Engine whose containers no agent could use, such as a rootless one."""
+
+    async def choose(self, asked: str) -> str:
+        """:returns: where an agent runs."""
+        path = str(scratch(self) / "engine.sock")
+        rootless = answer('{"SecurityOptions": ["name=seccomp,profile=default", "name=rootless"]}')
+        peers = Peers(version("1.41"), rootless)
+        port = await UNIXServerEndpoint(reactor, path).listen(peers)
+        self.addCleanup(port.stopListening)
+        self.addCleanup(lambda: Deferred.fromCoroutine(peers.closed()))
+        engine = Engine(reactor, path)
+        self.addCleanup(engine.close)
+        places = Places(ScriptAgent(), Settings(), {"PATH": os.defpath, "HOME": "/nonexistent"})
+        return await places.choose(asked, lambda: engine, Account(UID, UID), "")
+
+    async def test_bubblewrap_is_chosen_in_its_place(self) -> None:
+        demand()
+        self.assertEqual(await self.choose(""), "bubblewrap")
+
+    async def test_containers_that_were_asked_for_are_refused(self) -> None:
+        failed = await self.assertFailure(Deferred.fromCoroutine(self.choose("container")), Unavailable)
+        self.assertIn("the Docker Engine maps accounts to others", str(failed))
