@@ -27,7 +27,7 @@ class IterationUndoTests(LoopCase):
         self.assertEqual(self.names(), ["made.txt", "only-1.txt"])
         self.assertEqual((self.product.project / "made.txt").read_text(), "1\n")
         missing = self.product.run("undo", "9", "--yes")
-        self.assertIn("no snapshot from before iteration 9; there are snapshots before the iterations", missing.stderr)
+        self.assertIn("no snapshot from before iteration 9; there are snapshots before iterations", missing.stderr)
 
     def test_a_resumed_loop_goes_on_counting(self) -> None:
         self.loop("-n", "1", script=WORK, status=3)
