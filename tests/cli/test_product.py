@@ -96,7 +96,7 @@ class SingleShotTests(ProductCase):
         until(process.stderr, "runs outside any sandbox")
         found = wait_until(self.product.sessions)
         self.assertEqual(found[0]["unsandboxed"], ["free"])
-        self.assertIn("outside any sandbox run the MCP servers free.", self.product.run("sessions").stdout)
+        self.assertIn("outside any sandbox runs the MCP server free.", self.product.run("sessions").stdout)
         process.kill()
         process.communicate()
 

@@ -61,7 +61,7 @@ class RefusalTests(SynchronousTestCase):
         terminal = Tmux(self.product, 100, 30)
         self.addCleanup(terminal.close)
         program = self.product.command()[0]
-        terminal.type(f"stty -g > before; {program} start --pty; echo st''atus $?; stty -g > after")
+        terminal.type(f"stty -g > before; {program} start --pty --sandbox container; echo st''atus $?; stty -g > after")
         text = terminal.wait("^status 69$")
         self.assertIn("Agent: claude-code (the default with --pty)", text)
         self.assertIn("no Docker Engine answers at unix:///nowhere.sock", text)
