@@ -30,7 +30,8 @@ def cleanup(age: str, with_audit: bool, yes: bool, json_output: bool) -> None:
     from ironcurtain.text.quantities import counted, read_age, size_text
 
     where = home()
-    found = list(old_sessions(where, time.time() - read_age(age), with_audit=with_audit))
+    old = old_sessions(where, time.time() - read_age(age), with_audit=with_audit)
+    found = sorted(old, key=lambda session: session.number)
     total = size_text(sum(session.size for session in found))
     if not json_output:
         days = [datetime.fromtimestamp(session.ended, UTC).date().isoformat() for session in found]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ironcurtain.cli.files import follow
+from ironcurtain.errors import NotFound
 from ironcurtain.home.host_numbers import HostNumber, read_number
 from ironcurtain.home.layout import Home
 from ironcurtain.home.session_paths import SessionPaths
@@ -19,7 +20,7 @@ def show_file(where: Home, name: str, kind: str, following: bool, show: Callable
     :param kind: ``log`` or ``audit``.
     :param following: whether to continue with new lines, without a time limit.
     :param show: called with each line, with its end.
-    :raises NotFound: there is no such session or file, or its host is not here.
+    :raises NotFound: there is no such session or file, or its host is not here, or the file was removed.
     """
     number = read_number(name)
     if following and isinstance(number, HostNumber):
@@ -29,6 +30,8 @@ def show_file(where: Home, name: str, kind: str, following: bool, show: Callable
         run(lambda reactor: follow_file(reactor, where, number, kind, show))
         return
     files = session_files(where, name)
+    if kind == "log" and files.snapshot.exists() and not files.log.exists():  # each session has one until then
+        raise NotFound(f"session {name}: its log was removed as that of an old session")
     for line in follow(files.log if kind == "log" else files.audit, following):
         show(line)
 

@@ -360,3 +360,10 @@ class LogTests(CommandCase):
         (session / "session.log").write_bytes(b"one\ttwo\n\x1b]0;x\x07\xff\n")
         result = self.run_command("logs", "1")
         self.assertEqual(result.output, "one\ttwo\n\\x1b]0;x\\x07\\xff\n", result.output)
+
+    def test_log_of_a_session_whose_files_were_removed(self) -> None:
+        session = self.home / "sessions" / "abc"
+        session.mkdir(parents=True)
+        (session / "session.json").write_text('{"id": "abc", "number": 1}')
+        result = self.run_command("logs", "1")
+        self.assertEqual(str(result.exception), "session 1: its log was removed as that of an old session")

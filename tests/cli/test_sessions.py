@@ -43,6 +43,11 @@ class EndedSessionTests(SynchronousTestCase):
         self.assertEqual([info["number"] for info in found], [1])
         self.assertEqual(self.product.run("sessions", "--all", "--filter", "nowhere").stdout, "No session matches.\n")
 
+    def test_old_sessions_are_removed_in_the_order_of_their_numbers(self) -> None:
+        for number in (2, 3, 1):
+            self.end(number, "codex: mend it")
+        self.assertEqual(self.product.json("cleanup", "--older-than", "0h", "--yes")["removed"], [1, 2, 3])
+
     def test_session_whose_owner_was_killed_is_closed_and_has_all_messages(self) -> None:
         self.end(1, "codex: interactive", "mend the parser", state="ready", turns=0)
         (info,) = self.product.json("sessions", "--all")
