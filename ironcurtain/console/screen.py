@@ -18,7 +18,7 @@ urwid.set_encoding("utf-8")  # for the whole process: otherwise urwid uses the l
 
 
 PALETTE = (
-    ("dim", "dark gray", "default", "default", "#888", "default"),
+    ("dim", "default", "default", "default", "g46", "default"),
     ("bold", "default,bold", "default", "bold"),
     ("good", "dark green", "default", "default"),
     ("bad", "light red", "default", "bold"),
@@ -29,7 +29,11 @@ PALETTE = (
     ("old", "dark red", "default", "default"),
     ("new", "dark green", "default", "default"),
 )
-"""urwid's palette for :data:`ironcurtain.text.columns.Style`; the fourth member is for monochrome terminals."""
+"""
+urwid's palette for :data:`ironcurtain.text.columns.Style`; the fourth member is for monochrome terminals, the last two
+are for 256 colours. This gray has a contrast of 4.5 on black and on white alike; the dark gray of 16 colours is hardly
+seen on the kernel's console, and is the background itself in some themes.
+"""
 
 
 class Channel(Protocol):
@@ -49,11 +53,9 @@ class Channel(Protocol):
         """End the console."""
 
 
-def _colors(term: str, environ: Mapping[str, str]) -> Literal[1, 16, 256, 16777216]:
+def _colors(term: str, environ: Mapping[str, str]) -> Literal[1, 16, 256]:
     if environ.get("NO_COLOR") or term in ("", "dumb") or term.endswith("-m"):
         return 1
-    if environ.get("COLORTERM") in ("truecolor", "24bit"):
-        return 16777216
     return 256 if "256color" in term or environ.get("COLORTERM") else 16
 
 
