@@ -12,6 +12,7 @@ from typing import Any, Literal
 import msgspec
 
 from ironcurtain.errors import UsageError
+from ironcurtain.escalation.form_patterns import matcher
 from ironcurtain.http.urls import UnclearAddress, read_host
 from ironcurtain.secrets.rules import find
 from ironcurtain.text.display import one_line
@@ -52,7 +53,8 @@ class Field(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     :param least: least length of a text, least number, or least number of choices; ``None`` if there is none.
     :param format: ``email``, ``uri``, ``date``, ``date-time``, or another that is shown and not checked.
-    :param pattern: an expression that the server checks; it is shown only.
+    :param pattern: of JSON Schema; checked as far as
+        :func:`~ironcurtain.escalation.form_patterns.matcher` can.
     """
 
     name: str
@@ -154,6 +156,8 @@ def _check_text(asked: Field, value: Any) -> str:
         fits = False
     if not fits:
         raise FieldError(f"write {_FORMATS[asked.format][1] if asked.format in _FORMATS else 'a text'}")
+    if asked.pattern and (matches := matcher(asked.pattern)) is not None and not matches(value):
+        raise FieldError(f"write a text that matches {one_line(asked.pattern, SHOWN_LIMIT)}")
     return value
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from enum import Enum, auto
 from typing import Any, NamedTuple
 
+from ironcurtain.escalation.form_patterns import matcher
 from ironcurtain.escalation.form_values import Choice, Field, FieldError
 from ironcurtain.escalation.forms import Filling, Form
 from ironcurtain.text.columns import wrap
@@ -54,7 +55,8 @@ def field_words(asked: Field, choices: str = "the choices") -> str:
     if asked.format:
         words += f", {one_line(asked.format, BRIEF)}"
     if asked.pattern:
-        words += f", like {one_line(asked.pattern)}"
+        unchecked = "" if matcher(asked.pattern) is not None else " (which only the server checks)"
+        words += f", like {one_line(asked.pattern)}{unchecked}"
     words += ", required" if asked.required and asked.default is None else ""
     return words + (f", by default {value_words(asked.default)}" if asked.default is not None else "")
 

@@ -82,6 +82,14 @@ class FieldTests(SynchronousTestCase):
             self.assertIn("such as", self.refuses(field, wrong))
         self.assertEqual(self.reads(Field(name="x", kind="text", format="color"), "red"), "red")
 
+    def test_patterns_are_checked_unless_they_are_left_to_the_server(self) -> None:
+        name = Field(name="x", kind="text", pattern="^[a-z]{2,}$")
+        self.assertEqual(self.reads(name, "ada"), "ada")
+        self.assertEqual(self.refuses(name, "Ada"), "write a text that matches ^[a-z]{2,}$")
+        with self.assertRaises(FieldError):
+            check_value(name, "a")
+        self.assertEqual(self.reads(Field(name="x", kind="text", pattern="^(?!root$)"), "root"), "root")
+
     def test_values_that_look_like_secrets_are_refused(self) -> None:
         free = Field(name="note", kind="text")
         for text in ("ghp_" + "a1B2" * 9, "4111 1111 1111 1111", "password=hunter2hunter2"):

@@ -10,7 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from ironcurtain.escalation.form_values import Choice, Field
 from ironcurtain.escalation.forms import Form
 from ironcurtain.view.escalations import how_to_approve, listing
-from ironcurtain.view.forms import OTHERWISE, WARNING, FormDialogue, form_lines, form_rows, sending_words
+from ironcurtain.view.forms import OTHERWISE, WARNING, FormDialogue, field_words, form_lines, form_rows, sending_words
 from tests.text.visible import invisible
 from tests.view.test_escalations import VIEW
 
@@ -67,6 +67,10 @@ class FormLinesTests(SynchronousTestCase):
                 WARNING,
             ],
         )
+
+    def test_pattern_that_only_the_server_checks_is_called_so(self) -> None:
+        words = [field_words(Field(name="x", kind="text", pattern=pattern)) for pattern in ("^a", "(?=a)")]
+        self.assertEqual(words, ["text, like ^a", "text, like (?=a) (which only the server checks)"])
 
     def test_address_has_its_host_on_a_line(self) -> None:
         form = Form(message="Log in", url="https://a.example/x?y=1", host="a.example")
