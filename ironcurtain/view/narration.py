@@ -131,9 +131,9 @@ class Narration:
         """:returns: the items to print for an event."""
         return list(self._apply(stamped.event, stamped.time))
 
-    def note(self, text: str, style: Style = "dim") -> list[Item]:
-        """:returns: a line of the front end; ``text`` may be untrusted."""
-        return list(self._say("note", (Span(one_line(text), style),)))
+    def note(self, text: str, style: Style = "dim", *, escaped: bool = False) -> list[Item]:
+        """:returns: a line of the front end; ``text`` may be untrusted, unless it is escaped already."""
+        return list(self._say("note", (Span(text if escaped else one_line(text), style),)))
 
     def report(self, lines: Iterable[Line]) -> list[Item]:
         """:returns: the output of a command."""

@@ -115,7 +115,7 @@ class Commands:
             return
         act, lines = form.enter(line)
         for said in lines:
-            self._printer.note(said)
+            self._printer.note(said, escaped=True)
         if act is Act.GO_ON:
             return
         if act is Act.LEAVE:
@@ -150,7 +150,7 @@ class Commands:
             self._printer.show_whole(number, view.digest, whole_question(view, self._printer.now()))
             self._form = FormDialogue(number, view.digest, view.form)
             for said in self._form.begin():
-                self._printer.note(said)
+                self._printer.note(said, escaped=True)
 
     def _chosen(self, asked: Command, began: float) -> int:
         typed = (began, self._printer.seconds)

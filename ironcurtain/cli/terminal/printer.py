@@ -62,9 +62,9 @@ class Printer:
         for part in (Part.CALL, Part.SCOPE):
             self.keys.show(ShownPart(number, digest, part), self._clock.seconds())
 
-    def note(self, text: str, style: Style = "warn") -> None:
-        """Print a line of the front end; ``text`` may be untrusted."""
-        self.add(self.view.note(text, style))
+    def note(self, text: str, style: Style = "warn", *, escaped: bool = False) -> None:
+        """Print a line of the front end; ``text`` may be untrusted, unless it is escaped already."""
+        self.add(self.view.note(text, style, escaped=escaped))
 
     def report(self, lines: Iterable[Line]) -> None:
         """Print the output of a command."""

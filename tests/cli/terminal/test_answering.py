@@ -42,6 +42,16 @@ class AnsweringTests(FrontEndCase):
         self.type("hello")
         self.assertEqual(self.session.messages, ["hello"])
 
+    def test_prompts_are_escaped_once(self) -> None:
+        self.session.raise_escalation(
+            6, form=Form(message="?", fields=(Field(name="x", kind="text", pattern=r"^\d$"),))
+        )
+        self.draw()
+        self.type("/answer 6", "a")
+        self.assertIn(r"1 of 1: x (text, like ^\\d$)", self.surface.text)
+        self.assertIn(r"write a text that matches ^\\d$", self.surface.text)
+        self.assertNotIn("\\" * 3, self.surface.text)
+
     def test_back_decline_cancel_and_later(self) -> None:
         self.type("/answer 5", "Ada", "/back", "Bob", "", "/later")
         self.assertEqual((self.session.answers, self.session.decisions), ([], []))
