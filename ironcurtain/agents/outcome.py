@@ -31,6 +31,14 @@ _QUOTA = re.compile(
 _OVERLOADED = re.compile(
     r"overloaded|at capacity|unavailable|internal server error|bad gateway|gateway time|server_error", re.IGNORECASE
 )
+_UNFINISHED = re.compile(
+    r"number of function response parts is equal|ids were found without .tool_result|no tool output found for",
+    re.IGNORECASE,
+)
+"""
+What Google, Anthropic and OpenAI answer to a conversation with a call that has no result. Gemini CLI 0.61.0 leaves one
+when a turn is cancelled while a tool runs, and keeps it.
+"""
 _DEADLY = {
     128 + number: number.name
     for number in (signal.SIGABRT, signal.SIGBUS, signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM)
@@ -45,16 +53,18 @@ _ADVICE: dict[Kind, str] = {
     "refused": "the MITM proxy refused a request to the model: see the audit log",
     "empty": "it ended without an answer: ask again, or in other words",
     "mcp-down": "it had no connection to its tools: try again; if that does not help, see the session's log",
+    "unfinished": "its conversation has a tool call without a result, which the model refuses: /clear begins a new one",
     "failed": "it failed",
 }
 
-Kind = Literal["quota", "overloaded", "refused", "empty", "mcp-down", "failed"]
+Kind = Literal["quota", "overloaded", "refused", "empty", "mcp-down", "unfinished", "failed"]
 """
 Why a turn has no answer.
 
 ``quota``: a limit or payment at the provider; ``overloaded``: the provider has no capacity, or an internal error;
 ``refused``: the MITM proxy refused a request to the model; ``empty``: the agent succeeded without text; ``mcp-down``:
-the agent had no connection to its tools; ``failed``: any other reason.
+the agent had no connection to its tools; ``unfinished``: its conversation cannot go on after a tool call that was
+cancelled; ``failed``: any other reason.
 """
 
 
@@ -129,6 +139,8 @@ def _judge(reason: str, status: int | None) -> Kind:
     server_error = status is not None and status >= 500
     if OURS in reason:
         return "overloaded" if server_error else "refused"
+    if _UNFINISHED.search(reason):
+        return "unfinished"
     if status in (402, 429) or _QUOTA.search(reason):
         return "quota"
     return "overloaded" if server_error or _OVERLOADED.search(reason) else "failed"

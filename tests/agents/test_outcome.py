@@ -54,6 +54,16 @@ class FailureTests(SynchronousTestCase):
         self.assertNotIn("noise", shown)
         self.assertIn("Rate limit reached", shown)
 
+    def test_a_conversation_that_cannot_go_on_is_to_be_left(self) -> None:
+        for reason in (
+            "Please ensure that the number of function response parts is equal to the number of function call parts",
+            "messages.2: `tool_use` ids were found without `tool_result` blocks immediately after: toolu_1",
+            "No tool output found for function call call_1.",
+        ):
+            failed = failure("Gemini CLI", TurnOutcome(None, b"", b""), reason, status=400)
+            self.assertEqual(failed.kind, "unfinished")
+            self.assertIn("/clear begins a new one", str(failed))
+
     def test_what_could_deceive_is_made_visible(self) -> None:
         shown = str(failure("Agent", TurnOutcome(1, b"", b"\x1b[2J\xe2\x80\xaegone"), "a\nb\x1b]0;title\x07"))
         self.assertTrue(shown.replace("\n", "").isprintable(), shown)
