@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
 from ironcurtain.container.errors import ContainerDied
+from ironcurtain.container.inside import ProbeFinding
 from ironcurtain.container_agent.agent_sandbox import AgentSandbox
 from ironcurtain.container_agent.leftovers import removed
+from ironcurtain.container_agent.places import SANDBOX
 from ironcurtain.errors import IronCurtainError
 from ironcurtain.session import events
 from ironcurtain.session.parts import Core
+
+
+def record_start(core: Core, sandbox: str, findings: Sequence[ProbeFinding]) -> None:
+    """
+    Record in the audit log that a sandbox passed the probe.
+
+    :param sandbox: its id: of a container, or of the first process of a sandbox of bubblewrap.
+    """
+    checked = [finding.what for finding in findings]
+    core.audit.append("container", containerId=sandbox, sandbox=core.request.options.get(SANDBOX), checked=checked)
 
 
 class SandboxLife:
@@ -43,9 +55,7 @@ class SandboxLife:
                 await self._dead.stop()
                 self._dead = None
             container = await self._make(self.died)
-            findings = await container.start()
-            checked = [finding.what for finding in findings]
-            self._core.audit.append("container", containerId=container.id, checked=checked)
+            record_start(self._core, container.id, await container.start())
             self.current = container
         return self.current
 

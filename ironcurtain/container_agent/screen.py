@@ -20,6 +20,7 @@ from ironcurtain.container.inside import ProbeFinding
 from ironcurtain.container.terminal import TerminalOwner
 from ironcurtain.container_agent.leftovers import removed
 from ironcurtain.container_agent.proxies import Proxies, Traffic
+from ironcurtain.container_agent.sandbox_life import record_start
 from ironcurtain.errors import SessionError, UsageError
 from ironcurtain.session.model import Reply, Usage
 from ironcurtain.session.parts import Core
@@ -190,7 +191,7 @@ class ScreenAgent:
             notice.close()
             hub.ended(ProgramExit(None, "it did not start"))
             raise
-        self._core.audit.append("container", containerId=sandbox.id, checked=[f.what for f in findings])
+        record_start(self._core, sandbox.id, findings)
         self._core.audit.append("run", command=list(command))
         self._began = self._core.services.clock.seconds()
         self._looking.start(BUDGET_SECONDS, now=False)

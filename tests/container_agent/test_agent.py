@@ -53,6 +53,7 @@ class TurnTests(ContainerTestCase):
         for words in ("filesystem__read_text_file", "api.anthropic.com", "/workspace"):
             self.assertIn(words, told)
         self.assertEqual(await self.say(session, "cat $HOME/.agent/settings"), "ours\n")
+        self.assertEqual([each["sandbox"] for each in self.audit(session, "container")], ["container"])
         said = await self.say(session, "echo x > /etc/ironcurtain/told.md || echo no")
         self.assertEqual(said, "no\n")
 

@@ -68,7 +68,7 @@ class LifeTests(ScreenCase):
         self.assertEqual(self.containers(), [])
         (run,), (end,) = self.audit(session, "run"), self.audit(session, "run-end")
         self.assertEqual((run["command"][-1], end["status"]), ("-a $(task) \"of\" 'words'", 7))
-        self.assertEqual(len(self.audit(session, "container")), 1)
+        self.assertEqual([each["sandbox"] for each in self.audit(session, "container")], ["container"])
 
     async def test_an_end_that_is_wanted(self) -> None:
         session = await self.begin()
