@@ -27,6 +27,9 @@ from ironcurtain.errors import Unavailable
 TAIL_LINES = 12
 """Number of the last lines of a build that are shown if it fails."""
 
+RECENT_LINES = 500
+"""Number of the last lines among which the reason is searched; apt and dpkg print many more after it."""
+
 Progress = Callable[[str], None]
 """Called with sentences about the progress, for people."""
 
@@ -168,13 +171,13 @@ class Builder:
             )
         except EngineError as e:
             hint = advice(
-                "\n".join((e.message, *report.said)), files[DOCKERFILE].decode("utf-8", "replace"),
+                "\n".join((e.message, *report.recent)), files[DOCKERFILE].decode("utf-8", "replace"),
                 network or self._choices.network, values.get("BASE", "") if name == BASE else "",
             )  # fmt: skip
-            raise BuildFailed(f"of {file}" if file else name, e.message, tuple(report.said), hint) from e
+            raise BuildFailed(f"of {file}" if file else name, e.message, report.said, hint) from e
         finally:
             await self._discard(mark)
-        return tuple(report.said)
+        return report.said
 
     async def _discard(self, mark: str) -> None:
         for image in await self._engine.list_images({BUILD_LABEL: mark}):
@@ -185,11 +188,16 @@ class Builder:
 class _Report:
     def __init__(self, name: str, progress: Progress) -> None:
         self._name, self._progress = name, progress
-        self.said: deque[str] = deque(maxlen=TAIL_LINES)
+        self.recent: deque[str] = deque(maxlen=RECENT_LINES)
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """The last lines."""
+        return tuple(self.recent)[-TAIL_LINES:]
 
     def __call__(self, line: str) -> None:
         if step := _STEP.fullmatch(line):
             if step["words"].startswith(_SLOW):
                 self._progress(f"{self._name} {step['number']}: {' '.join(step['words'].split())[:STEP_CHARACTERS]}")
         elif not _NOISE.match(line):
-            self.said.append(line)
+            self.recent.append(line)

@@ -79,7 +79,8 @@ class ProjectImageTests(ImageCase):
         self.assertIn("no such tool", str(failed))
 
     async def test_a_step_that_lacks_a_network_is_told_how_to_get_one(self) -> None:
-        basis = self.basis("FROM IMAGE\nRUN wget http://example.com/\n")
+        much = "for i in $(seq 100); do echo $i; done; exit 1"  # more than is shown
+        basis = self.basis(f"FROM IMAGE\nRUN wget http://example.com/ || {{ {much}; }}\n")
         failed = await self.assertFailure(
             Deferred.fromCoroutine(self.images().ensure("toy", self.said.append, basis)), BuildFailed
         )
