@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ironcurtain.cli.findings import HINT, OK, Finding
-from ironcurtain.sandbox.container import maps_accounts
+from ironcurtain.sandbox.container import is_podman, maps_accounts
 
 if TYPE_CHECKING:
     from ironcurtain.container.docker_context import DockerContext
@@ -69,7 +69,12 @@ def _mend(e: EngineUnavailable, context: DockerContext | None) -> str:
 def _shortcomings(info: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """:param info: the Engine's description of itself; missing members do not count as shortcomings."""
     options = [str(option) for option in info.get("SecurityOptions") or ()]
-    refused = "Until then, no agent can start in a container."
+    refused = "So no agent can start in a container."
+    if is_podman(info):
+        yield (
+            "is Podman, which does not take the filter of system calls of a container",
+            f"{refused} Use Docker, or agents with bubblewrap.",
+        )
     if not any(option.startswith("name=seccomp") for option in options):
         yield "does not filter system calls (seccomp)", refused
     for member, what in (("MemoryLimit", "memory"), ("PidsLimit", "processes"), ("CpuCfsQuota", "processor time")):

@@ -90,11 +90,21 @@ def unfit(info: Mapping[str, Any]) -> str | None:
     :param info: an Engine's description of itself.
     :returns: why its containers are no sandboxes, in words; ``None`` if they are.
     """
+    if is_podman(info):
+        return "Podman answers in place of a Docker Engine, and does not take the filter of system calls"
     if missing := [what for member, what in LIMITS.items() if info.get(member) is False]:
         return f"the Docker Engine cannot limit {' and '.join(missing)} here"
     if maps_accounts(info):
         return "the Docker Engine maps accounts to others, so that a container cannot use the files of this one"
     return None
+
+
+def is_podman(info: Mapping[str, Any]) -> bool:
+    """
+    :returns: whether an Engine's description of itself is that of Podman, which speaks Docker's API. Its version 4.3
+        takes the filter that comes with a container for the name of a file.
+    """
+    return "BuildahVersion" in info
 
 
 def maps_accounts(info: Mapping[str, Any]) -> bool:

@@ -29,6 +29,11 @@ class DockerTests(SynchronousTestCase):
             self.assertEqual(finding.state, "hint")
             self.assertIn(mend, finding.mend)
 
+    def test_podman_is_told_from_docker(self) -> None:
+        info = {"ServerVersion": "4.3.1", "SecurityOptions": ["name=seccomp"], "BuildahVersion": "1.28.2"}
+        _, finding = docker_findings(info, "auto")
+        self.assertEqual((finding.state, finding.detail[:10]), ("hint", "is Podman,"))
+
     def test_a_missing_engine_and_its_shortcomings_are_hints(self) -> None:
         for info in (EngineUnavailable("unix:///s", "nobody"), {"MemoryLimit": False, "SecurityOptions": ["name=x"]}):
             self.assertIn("hint", [finding.state for finding in docker_findings(info, "auto")])

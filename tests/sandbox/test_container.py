@@ -70,6 +70,7 @@ class FitnessTests(SynchronousTestCase):
         self.assertIn("memory", str(container.unfit({"MemoryLimit": False, "PidsLimit": True})))
         self.assertIn("processes", str(container.unfit({"PidsLimit": False})))
         self.assertIn("accounts", str(container.unfit({"SecurityOptions": ["name=rootless"]})))
+        self.assertIn("Podman", str(container.unfit({"BuildahVersion": "1.28.2", "Rootless": False})))
 
     def test_memory_and_every_directory_in_memory_have_a_size(self) -> None:
         sandbox = Sandbox(home="/home/a")
