@@ -127,9 +127,12 @@ def listed(step: ProposedStep, first: Line, width: int, most: int, look: Look) -
     asked = step.decision == "escalate" and step.undo != Reversal.READS
     undo = undo_words(step.undo).partition(":")[0] if asked else ""
     why = look.brief(step.reason if step.decision == "deny" and step.reason else step.purpose, TEXT_LIMIT)
-    parts = (_risk(step, look), _verdict(step, look), _hidden(step), Span(undo, "dim"), Span(why, "dim"))
-    about = rows(_dotted(parts, look), room)
-    about = shortened(about, PURPOSE_ROWS, (Span(look.signs.rest, "dim"),))
+    risk, decisive = _risk(step, look), (_verdict(step, look), _hidden(step))
+    rest = (Span(undo, "dim"), Span(why, "dim"))
+    about = rows(_dotted((risk, *decisive, *rest), look), room)
+    if len(about) > PURPOSE_ROWS:  # the places and the purpose may be cut, and nothing else
+        about = rows(_dotted((*decisive, risk, *rest), look), room)
+        about = shortened(about, PURPOSE_ROWS, (Span(look.signs.rest, "dim"),))
     shown, whole = part_of(step, room, max(min(LISTED_ROWS, most - len(about)), 1), look)
     return indented([*shown, *about][:most], first), whole and len(shown) <= most
 

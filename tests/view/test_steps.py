@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from ironcurtain.shell.messages import ProposedStep
 from ironcurtain.text.columns import Span, cells, items, rows, unstyled
 from ironcurtain.view.look import Look
-from ironcurtain.view.steps import command_rows, risk_line
+from ironcurtain.view.steps import PURPOSE_ROWS, command_rows, listed, risk_line
 
 TEXT = st.text(st.sampled_from("abc  日é\u0301/-"), max_size=200)
 
@@ -41,6 +41,26 @@ class EffectTests(SynchronousTestCase):
         step = ProposedStep(number=1, command="rm x", where=("a\u202eb", "\u0430bc", "c\nd"))
         for line in (risk_line(step, Look(), brief=False), risk_line(step, Look(), brief=True)):
             self.assertIn("a\\u202eb, \\u0430bc, c\\nd", unstyled(line))
+
+
+class ListTests(SynchronousTestCase):
+    """A step in a list of a narrow terminal."""
+
+    def test_long_names_do_not_cut_off_the_verdict(self) -> None:
+        first = (Span("  1  "),)
+        for decision, words in (("escalate", "needs your approval"), ("deny", "denied by policy")):
+            where = ("a" * 100, "b" * 100, "c" * 100)
+            step = ProposedStep(number=1, command="rm \u202e", where=where, decision=decision, purpose="why " * 50)
+            shown = [unstyled(row) for row in listed(step, first, 60, 20, Look())[0]]
+            self.assertEqual(len(shown), 1 + PURPOSE_ROWS)
+            joined = " ".join(" ".join(shown).split())
+            self.assertIn(words, joined)
+            self.assertIn("hidden characters", joined)
+
+    def test_verdict_follows_short_names(self) -> None:
+        step = ProposedStep(number=1, command="rm x", where=("x",))
+        (_, about), _ = listed(step, (Span("  1  "),), 80, 20, Look())
+        self.assertEqual(unstyled(about), "     effect unknown: x · needs your approval · cannot be undone")
 
 
 class CommandTests(SynchronousTestCase):
