@@ -278,7 +278,7 @@ def to_resume(name: str, agent: str | None) -> tuple[str, str, str]:
         raise click.UsageError(f"session {info.number} {_OTHERS[info.kind].format(info.number)}")
     if agent is not None and agent != info.kind:
         raise click.UsageError(f"session {info.number} is one of {info.kind}: it cannot be resumed with {agent}")
-    return info.id, info.kind, f"session {info.number} is resumed"
+    return info.id, info.kind, f"to resume session {info.number}"
 
 
 def check(agent: str, options: dict[str, Any], workspace: Path | None, *, resuming: bool) -> None:

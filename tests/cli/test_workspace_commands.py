@@ -146,7 +146,7 @@ class StartTests(WorkspaceCase):
         script = self.product.script(WRITE, DONE, {"text": "Went on."})  # the model remembers its earlier answers
         done = self.product.run("start", "-r", "last", "--backend", script, "go on")
         self.assertEqual((done.returncode, done.stdout), (0, "Went on.\n"), done.stderr)
-        self.assertIn("session 1 is resumed", done.stderr)
+        self.assertIn("to resume session 1", done.stderr)
         self.assertEqual(len(list(self.product.home.glob("sessions/*"))), 1)
         verified = self.product.run("audit", "verify")
         self.assertEqual(verified.returncode, 0, verified.stdout)

@@ -200,7 +200,7 @@ class ConversationTests(RealAgentCase):
         again = self.product.start("start", "--resume", "last")
         out, err = again.communicate("What was the word?\n/quit\n", timeout=PATIENCE)
         self.assertEqual((again.returncode, out), (0, "Three.\n"), err)
-        self.assertIn("is resumed", err)
+        self.assertIn("to resume session", err)
         self.assertIn("xyzzy", json.dumps(self.stub.turns[-1]["json"]))
         (history,) = self.product.home.glob("sessions/*/history.jsonl")
         turns = read_turns(history)
