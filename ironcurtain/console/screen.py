@@ -18,7 +18,7 @@ urwid.set_encoding("utf-8")  # for the whole process: otherwise urwid uses the l
 
 
 PALETTE = (
-    ("dim", "default", "default", "default", "g46", "default"),
+    ("dim", "default", "default", "default", "g50", "default"),
     ("bold", "default,bold", "default", "bold"),
     ("good", "dark green", "default", "default"),
     ("bad", "light red", "default", "bold"),
@@ -31,8 +31,9 @@ PALETTE = (
 )
 """
 urwid's palette for :data:`ironcurtain.text.columns.Style`; the fourth member is for monochrome terminals, the last two
-are for 256 colours. This gray has a contrast of 4.5 on black and on white alike; the dark gray of 16 colours is hardly
-seen on the kernel's console, and is the background itself in some themes.
+are for 256 colours. This gray has a contrast of at least 3.6 on black, white and the dark and light backgrounds of
+usual themes; the dark gray of 16 colours is hardly seen on the kernel's console, and is the background itself in some
+themes.
 """
 
 

@@ -40,9 +40,9 @@ class InputTests(SynchronousTestCase):
 class ColourTests(SynchronousTestCase):
     """What is sent for text that is dim, by the viewer's environment."""
 
-    def test_dim_text_has_a_gray_of_256_colours_that_is_read_on_black_and_on_white(self) -> None:
+    def test_dim_text_has_a_gray_of_256_colours_between_dark_and_light_backgrounds(self) -> None:
         for environ in ({"TERM": "xterm-256color"}, {"TERM": "xterm", "COLORTERM": "truecolor"}):
-            self.assertIn(b"\x1b[0;38;5;243;49mdim", self.sent(**environ), environ)
+            self.assertIn(b"\x1b[0;38;5;244;49mdim", self.sent(**environ), environ)
 
     def test_dim_text_is_as_other_text_where_there_are_sixteen_colours(self) -> None:
         for term in ("xterm", "linux", "screen"):
