@@ -140,10 +140,9 @@ class ContainerAgent:
             with its container.
         """
         command, conversation = read_command(message), self._conversation
-        if isinstance(command, Clear):
-            return await self._clear()
-        if isinstance(command, UseModel):
-            return await self._use_model(command.name)
+        if isinstance(command, Clear | UseModel):
+            self._traffic.rest()
+            return await (self._clear() if isinstance(command, Clear) else self._use_model(command.name))
         self._traffic.begin()
         if self._proxies.dead:
             raise SessionError("MESSAGE_FAILED", self._proxies.dead)

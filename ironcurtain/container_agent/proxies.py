@@ -111,6 +111,10 @@ class Traffic:
         self._steps, self._over, self.cut = 0, False, False
         self._accounting.require()
 
+    def rest(self) -> None:
+        """A message begins for which no model is asked."""
+        self._accounting.begin()
+
     def look(self) -> None:
         """Count time that has passed."""
         if not self._over:

@@ -11,7 +11,7 @@ from ironcurtain.audit.chain import timestamp
 from ironcurtain.errors import IronCurtainError, SessionError
 from ironcurtain.session import events
 from ironcurtain.session.history import History
-from ironcurtain.session.model import Reply, Turn
+from ironcurtain.session.model import Reply, Turn, Usage
 from ironcurtain.session.parts import Services, SessionAgent
 
 
@@ -54,11 +54,12 @@ class Turns:
         self._on_disk(lambda: self._history.begin(redactor.text(message), began))
         self._emit(events.TurnStarted(turn=number, message=redactor.live(message)))
         text, error, code = "", "", ""
+        used: Usage | None = None
         try:
             await self._prepare(number)
             reply = await agent.respond(message)
-            text = redactor.live(reply.text)
-            return Reply(text, reply.usage)
+            text, used = redactor.live(reply.text), reply.usage
+            return Reply(text, used)
         except CancelledError:
             error, code = "cancelled", "CANCELLED"
             raise SessionError("MESSAGE_FAILED", "the message was cancelled") from None
@@ -75,8 +76,8 @@ class Turns:
             await self._end()
             whole = "\n\n".join((message, *self._joined()))
             question, answer, failure = map(redactor.text, (whole, text, error))
-            used = agent.usage()
-            turn = Turn(number=number, message=question, answer=answer, usage=used, timestamp=began, error=failure)
+            usage = used or agent.usage()
+            turn = Turn(number=number, message=question, answer=answer, usage=usage, timestamp=began, error=failure)
             self._record(turn, text, code)
 
     def _record(self, turn: Turn, answer: str, code: str) -> None:

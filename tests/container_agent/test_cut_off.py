@@ -65,7 +65,7 @@ class CutOffTests(SynchronousTestCase):
         self.successResultOf(Deferred.fromCoroutine(world.manager.create(request())))
         core = world.agents[-1].core
         assert core is not None
-        traffic: Any = SimpleNamespace(begin=lambda: None, look=lambda: None, usage=Usage, cut=False)
+        traffic: Any = SimpleNamespace(begin=lambda: None, rest=lambda: None, look=lambda: None, usage=Usage, cut=False)
         making = Making(
             lambda died: succeed(cast(Any, container)), lambda facts: None, lambda: succeed("here"), lambda: None
         )

@@ -50,8 +50,10 @@ class TrafficTests(SynchronousTestCase):
         self.assertTrue(usage.token_tracking_available)
         steps = [event.step for event in self.events if isinstance(event, events.StepFinished)]
         self.assertEqual(steps, [1, 2])
-        traffic.begin()
-        self.assertEqual(traffic.usage().input_tokens, 0)
+        for begin in (traffic.begin, traffic.rest):
+            begin()
+            self.assertEqual(traffic.usage().input_tokens, 0)
+            traffic.heard(response(Tokens(2, 3)))
 
     def test_an_answer_that_the_model_s_limit_cut_off_is_known_until_another_follows(self) -> None:
         traffic = self.traffic()

@@ -16,7 +16,7 @@ from ironcurtain.session import events
 from ironcurtain.session.agent_events import AgentToolFinished, AgentToolStarted
 from ironcurtain.session.event import Event
 from ironcurtain.session.history import read_turns
-from ironcurtain.session.model import AuditHead, Reply, SessionInfo, State
+from ironcurtain.session.model import AuditHead, Reply, SessionInfo, State, Usage
 from ironcurtain.session.server_events import ServersStarting
 from ironcurtain.session.session import Session
 from ironcurtain.session.verification import signed_heads
@@ -125,6 +125,12 @@ class ClosingTests(SessionTestCase):
             report = chain.verify(file)
         self.assertEqual((report.problems, report.ended), ([], True))
         self.assertEqual(json.loads(self.session.paths.snapshot.read_bytes())["state"], "closed")
+
+    def test_usage_of_a_message_is_what_its_answer_says(self) -> None:
+        self.world.agents[0].usage = lambda: Usage(input_tokens=7)  # type: ignore[method-assign]
+        self.successResultOf(self.session.send("hello"))
+        self.failureResultOf(self.session.send("fail"), SessionError)
+        self.assertEqual([turn.usage for turn in self.session.history.turns], [USAGE, Usage(input_tokens=7)])
 
     def test_its_model_is_what_its_agent_uses_now(self) -> None:
         self.world.agents[0].model = "m2"
