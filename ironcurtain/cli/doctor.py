@@ -212,7 +212,7 @@ def _sandbox(where: Home) -> Iterator[Finding]:
     reasons = "; ".join(problem for problem in tried.values() if problem is not None)
     used = "MCP servers, git, downloads and the interpreter run in them"
     if chosen is None:
-        mend = "Until one works, only IronCurtain's own MCP servers start, and no agent."
+        mend = "Until one works, no MCP servers but IronCurtain's own start, nor does the built-in agent."
         if (other := other_kind(sandbox)) is not None:
             mend = f"{promises.NAMES[other]} can make them: remove sandbox.kind from {where.config.name}. {mend}"
         yield Finding("sandbox", WRONG, f"none can be made: {reasons}", mend)

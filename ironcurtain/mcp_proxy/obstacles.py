@@ -14,7 +14,7 @@ from ironcurtain.errors import Unavailable
 from ironcurtain.mcp_proxy.launch import OWN_SERVERS, Ground, is_own, needed_download, program_of
 from ironcurtain.mcp_proxy.needed_download import installer
 from ironcurtain.mcp_proxy.servers_config import CommandServer, ServerConfig
-from ironcurtain.sandbox import programs, promises
+from ironcurtain.sandbox import programs
 from ironcurtain.sandbox.spec import Listener, Sandbox
 
 _CONTAINERS = frozenset(("docker", "docker-compose", "podman", "podman-compose", "nerdctl"))
@@ -47,11 +47,11 @@ def obstacle(server: ServerConfig, ground: Ground) -> str | None:
         )
     try:
         if is_own(server) and server.args[:3] == OWN_SERVERS[1]:
-            _demand_network(ground)  # for git
+            programs.kind_of(Sandbox(account=ground.account, listeners=_ANY, kind=ground.kind))  # for git
         download = needed_download(server, ground)
         fetching = download is not None and ground.downloads is not None and not download.is_installed(ground.downloads)
         if fetching or (server.sandbox is not None and server.sandbox.access):
-            _demand_network(ground)
+            programs.kind_of(Sandbox(account=ground.account, listeners=_ANY, kind=ground.kind))
         if download is not None:
             installer(download, server, ground.environ)
         elif "PATH" not in server.environment_commands:
@@ -59,18 +59,6 @@ def obstacle(server: ServerConfig, ground: Ground) -> str | None:
     except Unavailable as e:
         return str(e).removeprefix(f"MCP server {server.name}: ")
     return None
-
-
-def _demand_network(ground: Ground) -> None:
-    """:raises Unavailable: no sandbox of the session could connect to anything."""
-    wanted = Sandbox(account=ground.account, listeners=_ANY, kind=ground.kind)
-    try:
-        programs.kind_of(wanted)
-    except Unavailable as e:
-        other = programs.other_kind(wanted)
-        if other is None:
-            raise
-        raise Unavailable(f"{e}; {promises.NAMES[other]} can: remove sandbox.kind from config.toml") from None
 
 
 def container_program(server: CommandServer) -> str | None:

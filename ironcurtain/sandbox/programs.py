@@ -12,7 +12,7 @@ from ironcurtain.errors import Unavailable
 from ironcurtain.process import bounded
 from ironcurtain.process.accounts import Account
 from ironcurtain.process.bounded import Bounds, Finished
-from ironcurtain.sandbox import bubblewrap, cgroups, container
+from ironcurtain.sandbox import bubblewrap, cgroups, container, promises
 from ironcurtain.sandbox.bubblewrap import opened
 from ironcurtain.sandbox.bubblewrap_options import HANDOVER_DESCRIPTOR
 from ironcurtain.sandbox.handover import Handover
@@ -50,7 +50,9 @@ def kind_of(sandbox: Sandbox) -> Kind:
             check_mount_points(sandbox)
             return kind
         reasons.append(problem)
-    raise Unavailable(f"no sandbox can be made for it: {'; '.join(reasons)}")
+    if (other := other_kind(sandbox)) is not None:
+        reasons.append(f"{promises.NAMES[other]} can: remove sandbox.kind from config.toml")
+    raise Unavailable(f"no sandbox can be made for it: {'; '.join(filter(None, reasons))}")
 
 
 def unavailable(account: Account | None = None, kind: Kind | None = None) -> str | None:
