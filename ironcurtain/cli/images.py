@@ -149,7 +149,10 @@ def project(directory: Path, agree: bool | None) -> None:
     asked = find(directory)
     says = [decide_image(asked, agree), decide_commands(asked, agree)]
     if not any(says):
-        click.echo("The project says nothing about its containers, or config.toml does not ask it.")
+        print_lines(
+            "The project says nothing about its containers, or is not asked, since config.toml (devcontainer = false, "
+            "base or dockerfile) or IRONCURTAIN_IMAGES_BASE decides."
+        )
 
 
 @images.command()

@@ -60,6 +60,9 @@ class WithoutEngineTests(SynchronousTestCase):
         unanswered = self.product.run("images", "project", str(project))
         self.assertEqual(unanswered.returncode, 64)
         self.assertIn("nobody answered: decide with --agree or --refuse", unanswered.stderr)
+        self.product.environ["IRONCURTAIN_IMAGES_BASE"] = "mine:1"
+        unasked = self.product.run("images", "project", "--agree", str(project))
+        self.assertIn("or IRONCURTAIN_IMAGES_BASE decides", unasked.stdout)
 
 
 class WithEngineTests(SynchronousTestCase):
