@@ -33,7 +33,7 @@ def sessions(ended: bool, words: str | None, json_output: bool) -> None:
     from ironcurtain.cli.fleet import say_what_lists_lack
     from ironcurtain.control.blocking import BlockingOwners, result
     from ironcurtain.session.elsewhere import described
-    from ironcurtain.view.sessions import remarks
+    from ironcurtain.view.sessions import remarks, sandbox
 
     where = home()
     running = result(BlockingOwners(where).sessions())
@@ -56,7 +56,7 @@ def sessions(ended: bool, words: str | None, json_output: bool) -> None:
             s.state if s.id in known else "ended",
             ago(now - datetime.fromisoformat(s.started_at).timestamp()),
             str(s.turns) if ended else str(s.pending),
-            s.sandbox or "-",
+            sandbox(s) or "-",
             s.label,
         )
         for s in found

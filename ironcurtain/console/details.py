@@ -20,7 +20,7 @@ from ironcurtain.view.escalations import (
     question,
     tool_name,
 )
-from ironcurtain.view.sessions import DIGEST, head_words
+from ironcurtain.view.sessions import DIGEST, head_words, sandbox
 
 LABEL = 7
 """Columns for what a line says it is about."""
@@ -101,8 +101,8 @@ class Details:
             lines.append((Span(one_line(head_words(info.head, width)), "dim"),))
         if state.opened:
             return Text("ACTIVITY", lines, from_end=True)
-        sandbox = f", {one_line(info.sandbox, 20)}" if info is not None and info.sandbox else ""
-        return Text(f"ACTIVITY of session {state.followed}{sandbox}" if state.followed else "", lines, from_end=True)
+        held = f", {one_line(sandbox(info), 20)}" if info is not None and sandbox(info) else ""
+        return Text(f"ACTIVITY of session {state.followed}{held}" if state.followed else "", lines, from_end=True)
 
 
 def escalation_lines(escalation: EscalationView, width: int) -> tuple[list[Line], bool]:

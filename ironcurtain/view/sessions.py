@@ -32,12 +32,12 @@ def outside_sandboxes(found: Iterable[SessionInfo]) -> Iterator[str]:
 def remarks(found: Sequence[SessionInfo], now: float) -> Iterator[str]:
     """
     :param now: seconds since the epoch.
-    :returns: lines on where agents run, their models, who pays, and what is down, broken or held by little, topic by
+    :returns: lines on where MCP servers run, on models, who pays, and what is down, broken or held by little, topic by
         topic.
     """
     for info in found:
-        if place := info.options.get("sandbox"):
-            yield f"Session {info.number}: the agent runs in {'a container' if place == 'container' else str(place)}."
+        if info.sandbox not in ("", sandbox(info)):
+            yield f"Session {info.number}: its MCP servers run in sandboxes of another kind, {info.sandbox}."
     for info in found:
         if info.model:
             yield f"Session {info.number}: the model is {one_line(info.model, NAME_LIMIT)}."
@@ -55,6 +55,11 @@ def remarks(found: Sequence[SessionInfo], now: float) -> Iterator[str]:
     for info in found:
         if info.sandbox == Kind.LANDLOCK.value:
             yield f"Session {info.number}: what sandboxes of Landlock do not hold says: ironcurtain doctor."
+
+
+def sandbox(info: SessionInfo) -> str:
+    """:returns: what holds its agent; the built-in one runs where its MCP servers do. Empty: nothing is made yet."""
+    return str(info.options.get("sandbox") or info.sandbox)
 
 
 def how_to_resume(info: SessionInfo) -> str:
@@ -101,7 +106,7 @@ def session_lines(info: SessionInfo, turns: Sequence[Turn], width: int, now: flo
         ("workspace", info.workspace),
         ("used", f"{counted(len(turns), 'message')}, tokens {tokens}; cost {cost}"),
         ("paid by", "; ".join(info.payers)),
-        ("sandbox", info.sandbox),
+        ("sandbox", sandbox(info)),
         ("down", ", ".join(info.servers_down)),
         ("waits", starting_words(info.servers_starting, now)),
         ("join", f"ironcurtain attach {info.number}"),

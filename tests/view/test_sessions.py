@@ -6,7 +6,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.session.model import Turn, Usage
 from ironcurtain.text.columns import unstyled
-from ironcurtain.view.sessions import fact_lines, outside_sandboxes, remarks, session_lines, used
+from ironcurtain.view.sessions import fact_lines, outside_sandboxes, remarks, sandbox, session_lines, used
 from tests.console.doubles import NOW, session
 
 
@@ -30,6 +30,24 @@ class OutsideTests(SynchronousTestCase):
                 "Session 3: outside any sandbox run the MCP servers a, b.",
             ],
         )
+
+
+class SandboxTests(SynchronousTestCase):
+    def test_what_holds_the_agent_is_named(self) -> None:
+        for place, servers, named in (
+            ("", "", ""),
+            ("", "landlock", "landlock"),
+            ("container", "", "container"),
+            ("container", "bubblewrap", "container"),
+        ):
+            self.assertEqual(sandbox(session(1, options={"sandbox": place}, sandbox=servers)), named)
+
+    def test_another_kind_for_its_servers_is_told(self) -> None:
+        alike, other = (
+            session(1, options={"sandbox": "bubblewrap"}, sandbox=kind) for kind in ("bubblewrap", "container")
+        )
+        said = ["Session 1: its MCP servers run in sandboxes of another kind, container."]
+        self.assertEqual((list(remarks([alike], NOW)), list(remarks([other], NOW))), ([], said))
 
 
 class ModelTests(SynchronousTestCase):
