@@ -210,7 +210,7 @@ def _sandbox(where: Home) -> Iterator[Finding]:
     tried = dict(problems(sandbox))
     chosen = next((kind for kind, problem in tried.items() if problem is None), None)
     reasons = "; ".join(problem for problem in tried.values() if problem is not None)
-    used = "MCP servers, git, downloads and the interpreter run in them"
+    used = "MCP servers, git, downloads and the interpreter run in such sandboxes"
     if chosen is None:
         mend = "Until one works, no MCP servers but IronCurtain's own start, nor does the built-in agent."
         if (other := other_kind(sandbox)) is not None:
@@ -226,7 +226,8 @@ def _sandbox(where: Home) -> Iterator[Finding]:
     limits = f"They do not {'; do not '.join(weak)}." if weak else ""
     if promises.MEMORY in promises.unlimited(chosen, account):
         limits += f" Memory needs a cgroup: {cgroups.unavailable()}."
-    detail = f"made with {promises.NAMES[chosen]}{program}: {used}{passed_over}"
+    works = "work" if chosen is Kind.CONTAINER else "works"
+    detail = f"{promises.NAMES[chosen]} {works}{program}: {used}{passed_over}"
     yield Finding("sandbox", HINT if weak else OK, detail, limits)
 
 

@@ -324,7 +324,7 @@ class DoctorTests(CommandCase):
         for kind, problem in programs.problems(Sandbox(account=Account(61184, 61184).switched)):
             done = self.doctor(IRONCURTAIN_SANDBOX_KIND=kind.value)
             if problem is None:
-                self.assertIn(f"sandbox: made with {promises.NAMES[kind]}", done.stdout)
+                self.assertIn(f"sandbox: {promises.NAMES[kind]} work", done.stdout)
                 self.assertEqual("They do not hide names" in done.stdout, kind is Kind.LANDLOCK, done.stdout)
 
     def test_without_any_sandbox_is_wrong_with_the_reason(self) -> None:

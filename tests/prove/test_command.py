@@ -122,7 +122,7 @@ class EngineTests(CommandCase):
         done = self.product.run("prove", "--server", "git")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn("1 place was tested; all held.", done.stdout)
-        self.assertIn("made with containers of the Docker Engine", self.product.run("doctor").stdout)
+        self.assertIn("containers of the Docker Engine work: ", self.product.run("doctor").stdout)
         self.product.environ["DOCKER_HOST"] = "unix:///nowhere/docker.sock"
         told = self.product.run("doctor")
         self.assertEqual(told.returncode, 1)
