@@ -226,8 +226,7 @@ def _sandbox(where: Home) -> Iterator[Finding]:
     limits = f"They do not {'; do not '.join(weak)}." if weak else ""
     if promises.MEMORY in promises.unlimited(chosen, account):
         limits += f" Memory needs a cgroup: {cgroups.unavailable()}."
-    works = "work" if chosen is Kind.CONTAINER else "works"
-    detail = f"{promises.NAMES[chosen]} {works}{program}: {used}{passed_over}"
+    detail = f"{promises.NAMES[chosen]} {'work' if chosen is Kind.CONTAINER else 'works'}{program}: {used}{passed_over}"
     yield Finding("sandbox", HINT if weak else OK, detail, limits)
 
 
