@@ -27,7 +27,7 @@ SECONDS = 5.0
 _LINKED = {"mise": "mise", "volta-shim": "volta"}
 """Managers by the program that their shims are links to."""
 
-_SCRIPT = re.compile(r"^exec \"?(?:(/\S*)/)?(asdf)\"? exec ", re.MULTILINE)
+_SCRIPT = re.compile(r"^exec \"?(?:/\S*/)?(asdf)\"? exec ", re.MULTILINE)
 """How a shim that is a script starts its manager."""
 
 Ask = Callable[[Sequence[str]], str]
@@ -55,11 +55,10 @@ class VersionManagers:
         """
         if (shim := _shim(path)) is None:
             return path, ""
-        manager, directories = shim
-        search = ":".join(filter(None, (*directories, os.path.dirname(path), self._search)))
-        tool = host_program(manager, search, self._workspace)
+        # Not where the shim says: an agent may have written it, and what its text or link leads to.
+        tool = host_program(shim, self._search, self._workspace)
         real = "" if tool is None else self._ask([tool, "which", os.path.basename(path)]).strip()
-        return (real, manager) if os.path.isabs(real) and os.path.isfile(real) else ("", "")
+        return (real, shim) if os.path.isabs(real) and os.path.isfile(real) else ("", "")
 
 
 def is_shim(path: str) -> bool:
@@ -67,14 +66,14 @@ def is_shim(path: str) -> bool:
     return _shim(path) is not None
 
 
-def _shim(path: str) -> tuple[str, tuple[str, ...]] | None:
-    """:returns: the manager of a shim, and where the shim says that it is; ``None`` if the program is none."""
+def _shim(path: str) -> str | None:
+    """:returns: the manager of a shim; ``None`` if the program is none."""
     real = os.path.realpath(path)
-    directory, name = os.path.split(real)
+    name = os.path.basename(real)
     if name in _LINKED and name != os.path.basename(path):
-        return _LINKED[name], (directory,)
+        return _LINKED[name]
     found = _SCRIPT.search(head_of(real, SHIM_BYTES).decode(errors="replace"))
-    return None if found is None else (found[2], tuple(filter(None, (found[1],))))
+    return None if found is None else found[1]
 
 
 def _output(search: str, words: Sequence[str]) -> str:

@@ -115,12 +115,12 @@ class ShimTests(ProgramCase):
         self.assert_asked(self.program("v/bin/volta"), "v/bin")
 
     def test_shim_of_mise(self) -> None:
-        tool = self.program("tools/mise")
+        tool = self.program(".local/bin/mise")
         self.link("shims/claude", tool)
         self.assert_asked(tool, "shims")
 
     def test_shim_of_asdf_with_its_path(self) -> None:
-        tool = self.program("manager/bin/asdf")
+        tool = self.program(".asdf/bin/asdf")
         self.program("shims/claude", f'#!/usr/bin/env bash\n# asdf-plugin: nodejs 22\nexec {tool} exec "claude" "$@"\n')
         self.assert_asked(tool, "shims")
 
@@ -135,6 +135,19 @@ class ShimTests(ProgramCase):
         found = self.find(f"{self.home}/shims", said="")
         assert found is not None
         self.assertEqual(found.path, native)
+
+    def test_no_program_is_run_because_a_shim_names_it(self) -> None:
+        """A shim may be in the project, and what it names in the home that an agent has on this machine."""
+        agents, real = "sessions/1/home", self.program("real/claude")
+        self.link("project/linked/claude", self.program(f"{agents}/mise"))
+        self.link("project/volta/claude", self.program(f"{agents}/volta-shim"))
+        self.program(f"{agents}/volta")
+        named = self.program(f"{agents}/asdf")
+        self.program("project/script/claude", f'#!/bin/sh\nexec {named} exec "claude" "$@"\n')
+        for directory in ("linked", "volta", "script"):
+            self.asked: list[str] = []
+            self.assertIsNone(self.find(f"{self.home}/project/{directory}", real))
+            self.assertEqual(self.asked, [], directory)
 
     def test_version_manager_in_the_project_is_not_run(self) -> None:
         project, real = str(self.home / "project"), self.program(".local/bin/real")
