@@ -38,7 +38,7 @@ def version(program: AgentProgram) -> str:
         try:
             with open(above / "package.json", "rb") as file:
                 found = json.loads(file.read(DESCRIPTION_BYTES)).get("version", "")
-        except (OSError, ValueError, AttributeError):
+        except (OSError, ValueError, AttributeError, RecursionError):
             continue
         return one_line(str(found), VERSION_LIMIT)
     named = _VERSIONED.search(str(real))

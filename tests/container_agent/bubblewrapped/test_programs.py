@@ -90,6 +90,13 @@ class FindTests(ProgramCase):
         assert found is not None
         self.assertEqual((found.origin, version(found)), ("pnpm", "3.1.0"))
 
+    def test_package_that_cannot_be_read_names_no_version(self) -> None:
+        package = self.home / "bin/package.json"
+        program = AgentProgram("claude", self.program("bin/claude"), "npm", str(package.parent))
+        for text in ("[" * 200_000, "[]", "{", "\xff"):
+            package.write_text(text)
+            self.assertEqual(version(program), "", text[:9])
+
     def test_programs_of_homebrew(self) -> None:
         self.program(".linuxbrew/opt/keep")
         for kind, package in (("Cellar", "claude/2.1.9/bin"), ("Caskroom", "claude/2.1.9")):
