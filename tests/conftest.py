@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import importlib.metadata
 import os
 import stat
 from collections.abc import Generator
 from contextlib import suppress
+from functools import cache
 from typing import Any
 from unittest import TestCase
 
@@ -36,6 +38,9 @@ LOOP = asyncio.get_event_loop_policy().get_event_loop()
 
 # Collecting the tests makes millions of objects that stay, and no garbage.
 gc.set_threshold(50_000)
+
+# pytest asks before each test which Twisted is installed, and to answer that takes longer than most tests.
+importlib.metadata.version = cache(importlib.metadata.version)
 
 # Trial ends a test with crash(), which prepares the next start. Called while the reactor starts, as when a process had
 # already ended by then, that is used up at once, and in the next test nobody would hear that processes end.
