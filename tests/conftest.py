@@ -104,6 +104,14 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Throw away what the tests of a file left, and look for garbage no more in what stays of them."""
+    if nextitem is None or nextitem.path != item.path:
+        gc.collect()
+        gc.freeze()
+
+
 @pytest.fixture(autouse=True)
 def _loop_of_the_reactor() -> None:
     """``asyncio.run`` takes it away from the tests that follow in the same process."""
