@@ -114,6 +114,7 @@ class Kinds(Mapping[str, SessionKind[Any]]):
 
         around = pool.sandbox(core.switched, core.sandbox_kind)
         interpreters = MontyInterpreters(self._reactor, around=around)
+        interpreters.prepare()  # while the MCP servers start
         return make_builtin_agent(core, proxy, self._reactor, self._environ, interpreters)
 
     def _project(self, core: Core) -> ProjectPart:

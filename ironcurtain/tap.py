@@ -220,10 +220,15 @@ class Daemon(Service):
         late = self._reactor.callLater(STOP_SECONDS, self._give_up, f"it takes more than {STOP_SECONDS:g} seconds")
         if self._starting is not None:
             self._starting.cancel()
-        stopping = Deferred.fromCoroutine(self._application.stop(DAEMON_STOPS))
+        stopping = Deferred.fromCoroutine(self._stop())
         stopping.addErrback(lambda failure: self.log.failure("the daemon did not stop cleanly", failure))
         stopping.addCallback(self._has_stopped, late)
         return self._stopped
+
+    async def _stop(self) -> None:
+        await self._application.stop(DAEMON_STOPS)
+        if (pool := sys.modules.get("ironcurtain.codemode.pool")) is not None:  # else there was no built-in agent
+            await pool.settle(self._reactor)
 
     def _has_stopped(self, _: object, late: IDelayedCall) -> None:
         if late.active():

@@ -37,6 +37,10 @@ class MontyInterpreters:
     def __init__(self, clock: IReactorTime, limits: CodeLimits | None = None, around: Sandbox | None = None) -> None:
         self._clock, self._limits, self._around = clock, limits or CodeLimits(), around or pool.sandbox()
 
+    def prepare(self) -> None:
+        """Begin to start a process for the first interpreter, which need not wait for it then, and has its errors."""
+        from_asyncio(pool.shared.open(self._around)).addErrback(lambda _: None)
+
     async def __call__(self, tools: Sequence[Tool], call: Call) -> MontyInterpreter:
         """
         Create an interpreter, and start its process.

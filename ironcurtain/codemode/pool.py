@@ -21,6 +21,8 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 from pydantic_monty import AsyncMonty, AsyncMontySession, ExternalModule, ResourceLimits
+from twisted.internet.interfaces import IReactorTime
+from twisted.internet.task import deferLater
 
 from ironcurtain.codemode.diagnostics import BUILTINS
 from ironcurtain.codemode.model import CodeLimits
@@ -71,7 +73,7 @@ class Pool:
         :param around: the sandbox that the process runs in; see :func:`sandbox`.
         :raises Unavailable: the process cannot be started, or too many are in use.
         """
-        monty = await self._open(around)
+        monty = await self.open(around)
         session = monty.checkout(
             limits=_limits(limits),
             type_check=True,
@@ -89,9 +91,7 @@ class Pool:
         return session
 
     async def close(self) -> None:
-        """
-        End all processes, and wait until the library's threads have ended. The next checkout opens the pool again.
-        """
+        """End all processes. The next checkout opens the pool again."""
         async with self._lock:
             if not self._opened:
                 return
@@ -99,10 +99,14 @@ class Pool:
                 opened = self._opened.pop(around)
                 await opened.monty.__aexit__(None, None, None)
                 await asyncio.to_thread(shutil.rmtree, opened.directory, ignore_errors=True)
-            await asyncio.sleep(SETTLE_SECONDS)
             await asyncio.to_thread(cgroups.settle)
 
-    async def _open(self, around: Sandbox) -> AsyncMonty:
+    async def open(self, around: Sandbox) -> AsyncMonty:
+        """
+        Start a first process, unless that was done.
+
+        :raises Unavailable: it cannot be started.
+        """
         async with self._lock:
             if around not in self._opened:
                 self._opened[around] = await self._start(around)
@@ -203,6 +207,12 @@ shared = Pool()
 async def close_pool() -> None:
     """Close the shared pool, if it is open. For Deferred coroutines."""
     await from_asyncio(shared.close())
+
+
+async def settle(clock: IReactorTime) -> None:
+    """Wait until the threads of the closed pool have ended, if the process is not going to end by ``os._exit``."""
+    if shared.ever_opened:
+        await deferLater(clock, SETTLE_SECONDS)
 
 
 def ever_opened() -> bool:
