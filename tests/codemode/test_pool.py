@@ -3,17 +3,23 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from twisted.internet.defer import Deferred, fail
+from twisted.internet.task import Clock
 from twisted.trial.unittest import SkipTest, SynchronousTestCase, TestCase
 
 from ironcurtain.codemode import pool
 from ironcurtain.codemode.model import CodeLimits
+from ironcurtain.codemode.monty import MontyInterpreters
+from ironcurtain.errors import Unavailable
 from ironcurtain.process.accounts import Account
 from ironcurtain.sandbox import programs
 from ironcurtain.sandbox.spec import Kind
 from ironcurtain.services.asyncio_bridge import from_asyncio
+from tests.product import children
 
 ONCE = """
 import os, sys
@@ -80,6 +86,33 @@ class PoolTests(TestCase):
             await from_asyncio(session.__aexit__(None, None, None))
             await from_asyncio(own.close())
         self.assertTrue(own.ever_opened)
+
+    async def test_process_that_was_started_before_is_used(self) -> None:
+        own, around = pool.Pool(), pool.sandbox()
+        await from_asyncio(own.open(around))
+        before = set(children())
+        session = await from_asyncio(own.checkout({}, CodeLimits(), around))
+        self.assertIn(session.worker_pid, before)
+        await from_asyncio(session.__aexit__(None, None, None))
+        await from_asyncio(own.close())
+
+    async def test_error_of_a_preparation_is_that_of_the_interpreter(self) -> None:
+        self.patch(pool, "shared", pool.Pool())
+        self.patch(tempfile, "tempdir", "/proc")  # nothing can be made there
+        interpreters = MontyInterpreters(Clock())
+        interpreters.prepare()
+        with self.assertRaises(Unavailable):
+            await interpreters([], lambda *call: fail(AssertionError()))
+
+    def test_settling_is_for_processes_that_used_it(self) -> None:
+        clock = Clock()
+        self.patch(pool, "shared", pool.Pool())
+        self.successResultOf(Deferred.fromCoroutine(pool.settle(clock)))
+        pool.shared.ever_opened = True
+        settled = Deferred.fromCoroutine(pool.settle(clock))
+        self.assertNoResult(settled)
+        clock.advance(pool.SETTLE_SECONDS)
+        self.successResultOf(settled)
 
     async def test_two_sessions_at_once_open_one_pool(self) -> None:
         own = pool.Pool()
