@@ -7,7 +7,7 @@ from typing import Any
 
 from ironcurtain.cli.run import run
 from ironcurtain.cli.shell_above import is_above
-from ironcurtain.cli.terminal import FrontEnd
+from ironcurtain.cli.terminal.frontend import FrontEnd
 from ironcurtain.cli.undoing import proposer
 from ironcurtain.cli.viewing import say_that_it_goes_on, view_elsewhere
 from ironcurtain.control.client import ControlClient

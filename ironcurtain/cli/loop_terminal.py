@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from ironcurtain.loop.agent import LoopAgent
@@ -13,16 +14,13 @@ from ironcurtain.terminal.keys import INTERRUPT, QUIT, ForwardedInput, Keys
 from ironcurtain.terminal.local import LocalTerminal
 from ironcurtain.terminal.model import Mode
 from ironcurtain.terminal.raw import RawMode
+from ironcurtain.terminal.title import Title
 
 OUTPUT = 1
 """Standard output: standard input may be something else."""
 
 HELD_LIMIT = 256 * 1024
 """Maximum bytes queued for a program that does not read, before keys are no longer read (a large paste)."""
-
-
-SAVE_TITLE, RESTORE_TITLE = b"\x1b[22;2t", b"\x1b[23;2t"
-"""Push the window's title onto the terminal's stack, and pop it (xterm's ctlseqs, XTWINOPS)."""
 
 
 class LoopTerminal:
@@ -35,6 +33,7 @@ class LoopTerminal:
     def __init__(self, reactor: Any, agent: LoopAgent, *, listens: bool) -> None:
         self._agent, self._listens = agent, listens
         self._terminal, self._guard = LocalTerminal(reactor, RawMode(OUTPUT)), Guard()
+        self._title = Title(os.environ.get("TERM", ""), lambda text: self._terminal.write(text.encode()))
         self._keys = Keys((INTERRUPT, QUIT))
         self._attachment: Attachment | None = None
         self._held: int | None = None
@@ -44,7 +43,7 @@ class LoopTerminal:
         """Show the loop's terminal, with the local terminal's size."""
         self._guard.begin(OUTPUT)
         self._terminal.begin(self)
-        self._terminal.write(SAVE_TITLE)
+        self._title.begin()
         self._attachment = hub.attach(self, Mode.DRIVE, *self._terminal.size())
 
     async def left(self) -> None:
@@ -92,7 +91,7 @@ class LoopTerminal:
         """For the hub: the loop ended."""
         if not self._over:
             self._over = True
-            self._terminal.write(RESTORE_TITLE)
+            self._title.end()
             self._terminal.close(status)
 
     def _type(self, data: bytes) -> None:

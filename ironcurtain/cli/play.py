@@ -20,7 +20,7 @@ from ironcurtain.cli.placement import review_session, started_on
 from ironcurtain.cli.progress import ProgressDisplay, started_by
 from ironcurtain.cli.review import review_of
 from ironcurtain.cli.run import run
-from ironcurtain.cli.terminal import FrontEnd, Left
+from ironcurtain.cli.terminal.frontend import FrontEnd, Left
 from ironcurtain.cli.undoing import proposer
 from ironcurtain.errors import IronCurtainError, StaleDecision
 from ironcurtain.escalation import Outcome

@@ -13,7 +13,7 @@ from ironcurtain.session.events import Notice, Progress, Stamped
 from ironcurtain.session.model import SessionInfo
 from ironcurtain.session.server_events import ServersStarting
 from ironcurtain.text.display import one_line, shorten
-from ironcurtain.view.servers import starting_words
+from ironcurtain.view.sessions import starting_words
 
 if TYPE_CHECKING:
     from ironcurtain.session.session import Session

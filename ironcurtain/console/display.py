@@ -11,11 +11,11 @@ from twisted.internet.task import LoopingCall
 from ironcurtain.console.layout import ClickTarget, Frame
 from ironcurtain.console.screen import Channel, ChannelScreen
 from ironcurtain.console.state import Shown
-from ironcurtain.view.look import TICK_SECONDS, Title
+from ironcurtain.terminal.title import Title
+from ironcurtain.view.look import TICK_SECONDS
 
 WHEEL_ROWS = 3
 """Rows that one step of a mouse wheel scrolls."""
-
 
 _WHEEL = {4: -WHEEL_ROWS, 5: WHEEL_ROWS}
 _NOT_PRESSED = frozenset(("focus in", "focus out", "begin paste", "end paste"))

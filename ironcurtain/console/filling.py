@@ -14,6 +14,7 @@ LINE_LIMIT = 4000
 """Maximum length in characters of a value."""
 
 Step = tuple[ConsoleState, tuple[Effect, ...]]
+"""The new state, and the actions to perform."""
 
 _OUTCOMES = {Act.DECLINE: Outcome.DENIED, Act.CANCEL: Outcome.CANCELLED}
 

@@ -9,7 +9,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from ironcurtain.console import filling
-from ironcurtain.console.state import REFRESH, ConsoleState, Effect, Question, Section, Send, ShownEscalation, key_of
+from ironcurtain.console.filling import Step
+from ironcurtain.console.state import REFRESH, ConsoleState, Question, Section, Send, ShownEscalation, key_of
 from ironcurtain.escalation.decision_keys import Offer, Part, ShownPart, Verdict, needed, untimely
 from ironcurtain.escalation.model import Outcome
 from ironcurtain.policy.reversal import is_lasting
@@ -17,9 +18,6 @@ from ironcurtain.view.commands import CONSOLE, Command, Message, Wrong, parse
 
 PROMPT_LIMIT = 1000
 """Maximum length in characters of the input line."""
-
-Step = tuple[ConsoleState, tuple[Effect, ...]]
-"""The new state, and the actions to perform."""
 
 
 def press(state: ConsoleState, key: str, now: float, alone: bool = True) -> Step:

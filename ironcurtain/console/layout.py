@@ -14,6 +14,7 @@ from ironcurtain.escalation.model import Outcome
 from ironcurtain.operations.model import EscalationView
 from ironcurtain.text.columns import Line, Span, brief_rows, cells, clip, cut, cut_left, pad, unstyled, wrap
 from ironcurtain.text.display import one_line, time_of_day
+from ironcurtain.text.quantities import counted
 from ironcurtain.view.commands import key_lines
 from ironcurtain.view.escalations import tool_name
 from ironcurtain.view.forms import sending_words
@@ -105,8 +106,7 @@ def frame(
 
 
 def _head(state: ConsoleState, columns: int, now: float, who: str) -> Line:
-    sessions, waiting = len(state.sessions), len(state.pending)
-    left = f" IronCurtain  {sessions} session{'' if sessions == 1 else 's'}  {waiting} waiting"
+    left = f" IronCurtain  {counted(len(state.sessions), 'session')}  {len(state.pending)} waiting"
     hidden = len(state.pending) - len(state.listed(Section.WAITING))
     if state.filter:
         left += f"  filter: {state.filter}" + (f" ({hidden} waiting hidden)" if hidden else "")
@@ -281,8 +281,6 @@ def _panel(state: ConsoleState, text: Text, width: int, height: int, lists: _Lis
     body = [_rule(heading, width, False), *((Span(" "), *line) for line in part)][:height]
     fits = page >= LEAST and width > LEAST_WIDTH  # else each line of the text is cut
     whole = state.escalation if state.section is Section.WAITING and not state.aside and fits else None
-    key = None if whole is None else key_of(whole)
-    calls = 1 if whole is None else whole.calls
+    key, calls = (None, 1) if whole is None else (key_of(whole), whole.calls)
     part_shown = Page(first, len(part), len(text.lines), width)
-    shown = Shown(tuple(lists.rows), key, calls, part_shown, text.complete, state.question, page, end)
-    return body, shown
+    return body, Shown(tuple(lists.rows), key, calls, part_shown, text.complete, state.question, page, end)

@@ -16,7 +16,6 @@ INPUT_LIMIT = 64 * 1024
 
 urwid.set_encoding("utf-8")  # for the whole process: otherwise urwid uses the locale of the process's starter
 
-
 PALETTE = (
     ("dim", "default", "default", "default", "g50", "default"),
     ("bold", "default,bold", "default", "bold"),
@@ -127,14 +126,10 @@ class ChannelScreen(raw.Screen):
         canvas = urwid.TextCanvas(list(texts), list(looks), cursor=frame.cursor, maxcol=columns)
         self.draw_screen((columns, rows), canvas)
 
-    def signal_init(self) -> None:
-        """Ignored: signals belong to the process."""
+    def signal_init(self, *args: Any, **kwargs: Any) -> None:
+        """Ignored, as the two others: signals belong to the process, and there is no terminal device."""
 
-    def signal_restore(self) -> None:
-        """Ignored: signals belong to the process."""
-
-    def tty_signal_keys(self, *args: Any, **kwargs: Any) -> None:
-        """Ignored: there is no terminal device."""
+    signal_restore = tty_signal_keys = signal_init
 
 
 def _encoded(line: Line, columns: int) -> tuple[bytes, list[tuple[Hashable, int]]]:

@@ -231,11 +231,10 @@ class ConsoleState(msgspec.Struct, frozen=True):
         """
         known = {e.number: e for e in escalations}
         pending = tuple(e for e in known.values() if not e.outcome)
-        gone = [msgspec.structs.replace(e, outcome=GONE, closed_at=now) for e in self.pending if e.number not in known]
-        decided = {e.number: e for e in (*self.history, *gone)} | {n: e for n, e in known.items() if e.outcome}
-        waiting = {e.number for e in pending}  # an escalation that seemed gone may be back
-        decided = {number: e for number, e in decided.items() if number not in waiting}
-        newest = sorted(decided.values(), key=lambda e: (e.closed_at, e.number), reverse=True)[:REMEMBERED]
+        gone = [replace(e, outcome=GONE, closed_at=now) for e in self.pending if e.number not in known]
+        before = [e for e in (*self.history, *gone) if e.number not in known]  # one that seemed gone may be back
+        decided = [*before, *(e for e in known.values() if e.outcome)]
+        newest = sorted(decided, key=lambda e: (e.closed_at, e.number), reverse=True)[:REMEMBERED]
         found = {info.number: info for info in sessions}
         open_ = tuple(sorted((info for info in found.values() if not info.over), key=lambda s: s.number))
         left = {info.number for info in open_}

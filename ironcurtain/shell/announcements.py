@@ -8,6 +8,7 @@ from twisted.internet.interfaces import IDelayedCall, IReactorTime
 
 from ironcurtain.shell.messages import ApprovalRequested, BudgetReached, InstructionDone, Message, PlanProposed
 from ironcurtain.text.display import one_line
+from ironcurtain.text.quantities import counted
 
 LOOK_SECONDS = 0.5
 """How often it is looked whether the shell is back at its prompt."""
@@ -64,7 +65,7 @@ def announced(message: Message) -> str:
     """:returns: what somebody is told who is back in the shell while the agent works; empty: nothing."""
     match message:
         case PlanProposed(steps=steps, confirm=confirm):
-            plan = f"the agent has a plan of {len(steps)} step{'s' if len(steps) != 1 else ''}"
+            plan = f"the agent has a plan of {counted(len(steps), 'step')}"
             return f"{plan}: {BACK}" if confirm else f"{plan}, and waits for the terminal: # lets it go on"
         case ApprovalRequested(step=step):
             return f"the agent asks whether to run {one_line(step.command, SHOWN)!r}: {BACK}"

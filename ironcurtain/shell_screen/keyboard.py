@@ -307,7 +307,7 @@ class Keyboard:
             self._inspect_first(step)
             return
         panel.listed = replace(panel.listed, first=panel.plan.waiting.index(step))
-        steps = "1 step was" if len(missing) == 1 else f"{len(missing)} steps were"
+        steps = counted(len(missing), "step was", "steps were")
         panel.hint = f"{steps} not shown yet, from {step.number} on: read, then press a again"
 
     def _inspect_first(self, step: ProposedStep) -> None:

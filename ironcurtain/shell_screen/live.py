@@ -11,6 +11,7 @@ from ironcurtain.shell_screen.panel import Panel
 from ironcurtain.shell_screen.question import Frame, Listed, Question
 from ironcurtain.text.columns import Line, Span, cells, clip, rows, shortened, unstyled
 from ironcurtain.text.display import elapsed
+from ironcurtain.text.quantities import counted
 from ironcurtain.view.commands import key_lines
 from ironcurtain.view.steps import SCOPE, about_asked, inspected, listed, part_of
 
@@ -146,7 +147,7 @@ def _plan(panel: Panel, question: Question, width: int, room: int) -> Frame:
     while last < selected:
         first += 1
         lines, whole, last = _list(panel, steps, first, width, room - 1)
-    count = f"Plan of {len(steps)} step{'s' if len(steps) != 1 else ''}"
+    count = f"Plan of {counted(len(steps), 'step')}"
     part = "" if (first, last) == (0, len(steps) - 1) else f"{panel.look.signs.dot}{first + 1} to {last + 1} shown, "
     more = f"{part}{panel.look.signs.arrows} and Space for others" if part else ""
     heading = rows((Span(count, "bold"), Span(more, "dim")), width)[:1]

@@ -14,6 +14,7 @@ from typing import Any
 
 from ironcurtain.text.columns import Line, Span, Style, cells, clip, cut, cut_left, wrap
 from ironcurtain.text.display import json_line, one_line, paragraphs
+from ironcurtain.text.quantities import counted
 
 SHOWN = 65536
 """Maximum number of characters shown of one argument (some thousand lines); the digest covers all of it."""
@@ -160,7 +161,7 @@ def _key_line(name: str, value: Any, width: int) -> Line:
     suffix = f" ({_length(value):,} characters, below)"
     room = max(min(width, LINE) - cells(label.text) - len(suffix), 0)
     edits = _edits(value)
-    text = f"{len(edits)} change{'' if len(edits) == 1 else 's'}" if edits else value_line(value, room)
+    text = counted(len(edits), "change") if edits else value_line(value, room)
     return (label, Span(cut(text, room)), Span(suffix, "warn"))
 
 

@@ -18,7 +18,7 @@ from ironcurtain.text.columns import Line, Span, Style
 from ironcurtain.text.display import elapsed, one_line
 from ironcurtain.text.quantities import counted
 from ironcurtain.view.escalations import ended_words
-from ironcurtain.view.servers import starting_words
+from ironcurtain.view.sessions import starting_words
 
 TEXT_LIMIT = 300
 """Maximum length in characters of a line for a screen; a log has all of it."""

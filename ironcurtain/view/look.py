@@ -1,9 +1,9 @@
-"""How lines look on a terminal: the signs and colours that it has, its title, and text that is safe to show there."""
+"""How lines look on a terminal: the signs and colours that it has, and text that is safe to show there."""
 
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import msgspec
 
@@ -67,12 +67,8 @@ def representable(text: str, encoding: str) -> str:
 TICK_SECONDS = 1.0
 """Seconds between redraws, for the times on a screen."""
 
-NO_TITLE = ("linux", "eterm-color")
-"""Terminals that display a title sequence as text."""
-
 TAB = "    "
 """Stands for a tab, whose width would depend on where it is."""
-
 
 COLORED: dict[Style, str] = {
     "dim": "2",
@@ -129,33 +125,6 @@ class Look(msgspec.Struct, frozen=True):
 
     def _representable(self, text: str) -> str:
         return representable(text, "utf-8" if self.unicode else "ascii")
-
-
-class Title:
-    """
-    The title of a viewer's terminal, if it can show one.
-
-    :param term: the terminal's name.
-    :param write: writes to it.
-    """
-
-    def __init__(self, term: str, write: Callable[[str], object]) -> None:
-        self._write = write if term not in NO_TITLE else lambda sequence: None
-        self._words: str | None = None
-
-    def begin(self) -> None:
-        """Save the one that the terminal has."""
-        self._write("\x1b[22;0t")
-
-    def show(self, words: str = "") -> None:
-        """:param words: stand behind the name of the program; they need no escaping."""
-        if words != self._words:
-            self._words = words
-            self._write(f"\x1b]2;ironcurtain{words}\a")
-
-    def end(self) -> None:
-        """Give back the one that was saved."""
-        self._write("\x1b[23;0t")
 
 
 def encoding_of(environ: Mapping[str, str]) -> str:

@@ -22,7 +22,7 @@ from ironcurtain.view.calls import EXPLAINED, ToolsInUse
 from ironcurtain.view.escalations import approvals_words
 from ironcurtain.view.events import TEXT_LIMIT, Severity, describe
 from ironcurtain.view.look import PROMPT, UNICODE, Signs
-from ironcurtain.view.servers import starting_words
+from ironcurtain.view.sessions import starting_words
 from ironcurtain.view.speech import Speech, shown
 
 REMEMBERED = 200

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from ironcurtain.sandbox.spec import Kind
 from ironcurtain.session.model import AuditHead, SessionInfo, Turn
 from ironcurtain.text.columns import Line, Span, rows
-from ironcurtain.text.display import ago, one_line
+from ironcurtain.text.display import ago, elapsed, one_line, time_of_day
 from ironcurtain.text.quantities import counted, noun
 from ironcurtain.view.escalations import NAME_LIMIT, WIDE
-from ironcurtain.view.servers import starting_words
 
 NAME_COLUMNS = 10
 """Columns for the name of a fact."""
@@ -24,9 +23,8 @@ def outside_sandboxes(found: Iterable[SessionInfo]) -> Iterator[str]:
     """:returns: a line for each session with MCP servers that run outside any sandbox."""
     for info in found:
         if info.unsandboxed:
-            servers = noun(len(info.unsandboxed), "server")
-            runs = f"outside any sandbox {noun(len(info.unsandboxed), 'runs', 'run')} the MCP {servers}"
-            yield f"Session {info.number}: {runs} {', '.join(info.unsandboxed)}."
+            run = noun(len(info.unsandboxed), "runs the MCP server", "run the MCP servers")
+            yield f"Session {info.number}: outside any sandbox {run} {', '.join(info.unsandboxed)}."
 
 
 def remarks(found: Sequence[SessionInfo], now: float) -> Iterator[str]:
@@ -55,6 +53,20 @@ def remarks(found: Sequence[SessionInfo], now: float) -> Iterator[str]:
     for info in found:
         if info.sandbox == Kind.LANDLOCK.value:
             yield f"Session {info.number}: what sandboxes of Landlock do not hold says: ironcurtain doctor."
+
+
+def starting_words(servers: Mapping[str, float], now: float | None = None) -> str:
+    """
+    :param servers: since when MCP servers start.
+    :param now: seconds since the epoch; ``None`` for a line that is not drawn again.
+    :returns: which of them are still starting, and how long they have been, or since when, escaped; empty for none.
+    """
+    if not servers:
+        return ""
+    names = ", ".join(one_line(name, NAME_LIMIT) for name in servers)
+    what = f"MCP {noun(len(servers), 'server')} {names} {noun(len(servers), 'is', 'are')} still starting"
+    first = min(servers.values())
+    return f"{what}, {f'since {time_of_day(first)}' if now is None else elapsed(now - first)}"
 
 
 def sandbox(info: SessionInfo) -> str:

@@ -14,7 +14,6 @@ from ironcurtain.view.commands import AGENT_COMMANDS, CONVERSATION, Command, Mes
 ANSWERS = ("approve", "deny", "answer", "show")
 """The commands for an escalation."""
 
-
 Input = Message | Command | Wrong
 
 

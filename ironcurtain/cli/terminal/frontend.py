@@ -177,10 +177,7 @@ class FrontEnd:
             self._printer.note("press Ctrl-C again to leave", "dim")
 
     def signalled(self, number: int) -> bool:
-        """
-        :param number: number of a signal of the process.
-        :returns: ``True``: it is handled.
-        """
+        """:returns: ``True``: a signal of the process, of this number, is handled."""
         if number == signal.SIGINT:
             self.interrupt()
         else:

@@ -44,8 +44,9 @@ from ironcurtain.cli.terminal.surface import Listener, Surface
 from ironcurtain.services.asyncio_bridge import from_asyncio
 from ironcurtain.terminal.provenance import KEY, Provenance
 from ironcurtain.terminal.reflow import reflows, rows_of
+from ironcurtain.terminal.title import Title
 from ironcurtain.text.columns import Line
-from ironcurtain.view.look import COLORED, PROMPT, Title, representable, signs_for
+from ironcurtain.view.look import COLORED, PROMPT, representable, signs_for
 from ironcurtain.view.narration import Live
 
 INPUT_LINES = 8

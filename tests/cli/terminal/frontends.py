@@ -11,7 +11,7 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.cli.terminal import FrontEnd
+from ironcurtain.cli.terminal.frontend import FrontEnd
 from ironcurtain.cli.undoing import Proposal
 from ironcurtain.escalation.decision_keys import QUIET_SECONDS
 from ironcurtain.home.session_paths import SessionPaths

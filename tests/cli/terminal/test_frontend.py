@@ -5,7 +5,7 @@ import signal
 from twisted.internet.defer import Deferred
 from twisted.logger import capturedLogs
 
-from ironcurtain.cli.terminal import Left
+from ironcurtain.cli.terminal.frontend import Left
 from ironcurtain.errors import SessionError, Unavailable
 from ironcurtain.escalation import Outcome
 from ironcurtain.session import events

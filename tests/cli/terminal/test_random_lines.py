@@ -21,7 +21,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock, deferLater
 from twisted.trial.unittest import TestCase
 
-from ironcurtain.cli.terminal import FrontEnd
+from ironcurtain.cli.terminal.frontend import FrontEnd
 from ironcurtain.cli.terminal.printer import GATHER_SECONDS
 from ironcurtain.cli.terminal.prompt import PromptSurface
 from ironcurtain.cli.undoing import Proposal
