@@ -169,7 +169,7 @@ def measured(ours: str, rounds: int) -> dict[str, list[float]]:
                 file.parent.mkdir(parents=True)
                 file.write_text(content)
             argv = [word.replace("URL", model.url) for word in each.argv]
-            session = [ours, "start", "--agent", each.agent, "--sandbox", "bubblewrap", "hello"]
+            session = [ours, "start", "--agent", each.agent, "--sandbox", "bubblewrap", "--workspace", ".", "hello"]
             own = {**usual, each.key: KEY}
             for _ in range(rounds):
                 for name, line, environ in (

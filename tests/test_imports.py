@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib  # trial takes a name `suppress` here for its own
 import json
 import os
 import subprocess
@@ -59,15 +60,46 @@ class ImportTests(SynchronousTestCase):
                 self.assertIn(needed, imported)
                 self.assertEqual(imported.intersection(("asyncio", "twisted", "zope")), set(), command)
 
+    def test_daemon_is_asked_for_a_session_before_an_event_loop_is_imported(self) -> None:
+        with tempfile.TemporaryDirectory(prefix="ic-") as directory:
+            line, environ = command(directory, "start", "--agent", "claude-code", "--workspace", ".", "hi")
+            ours, theirs = os.openpty()  # at a terminal, a project's questions come first
+            process = subprocess.Popen(line, env=environ, cwd=directory, stdin=theirs, stderr=theirs)
+            os.close(theirs)
+            said = b""
+            with contextlib.suppress(OSError):  # it ends so once the other side is closed
+                while data := os.read(ours, 65536):
+                    said += data
+            os.close(ours)
+            self.assertNotEqual(process.wait(), 0)  # there is no account
+            imported = names(said.decode())
+            before = imported[: imported.index("ironcurtain.control.early")]
+            self.assertIn("ironcurtain.container.project_commands", before)
+            self.assertEqual([name for name in before if name.startswith(("OpenSSL", "asyncio", "twisted"))], [])
+
+
+def command(directory: str, *words: str) -> tuple[list[str], dict[str, str]]:
+    """
+    :param directory: of a person; a directory ``home`` in it is that of IronCurtain.
+    :returns: a command of ours that says what it imports, and its environment, without keys.
+    """
+    environ = {name: value for name, value in os.environ.items() if not name.endswith(("_KEY", "_TOKEN"))}
+    line = [sys.executable, "-I", "-X", "importtime", "-m", "ironcurtain.cli", *words]
+    return line, {**environ, "HOME": directory, "IRONCURTAIN_HOME": f"{directory}/home"}
+
 
 def imports_of(directory: str, *words: str) -> set[str]:
     """
-    :param directory: of a person; a directory ``home`` in it is that of IronCurtain.
+    :param directory: as for :func:`command`.
     :returns: the modules that a command of ours imports.
     """
-    line = [sys.executable, "-I", "-X", "importtime", "-m", "ironcurtain.cli", *words]
-    environ = {**os.environ, "HOME": directory, "IRONCURTAIN_HOME": f"{directory}/home"}
+    line, environ = command(directory, *words)
     done = subprocess.run(
         line, env=environ, cwd=directory, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True
     )
-    return {each.rpartition("|")[2].strip() for each in done.stderr.splitlines() if each.startswith("import time")}
+    return set(names(done.stderr))
+
+
+def names(said: str) -> list[str]:
+    """:returns: the modules that were imported, in that order, by what Python says about them."""
+    return [each.rpartition("|")[2].strip() for each in said.splitlines() if each.startswith("import time")]

@@ -47,12 +47,12 @@ def ask_first(directory: Path, sandbox: str, *, commands: bool) -> None:
     :param sandbox: where the agent is to run; empty: in a container if there is an Engine.
     :param commands: whether the session would run the project's commands.
     """
-    from ironcurtain.container.engine import Engine
+    from ironcurtain.container.engine_socket import engine_socket, is_usable
 
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return
     chosen = sandbox or settings(home()).settings.agents.sandbox
-    in_container = chosen == "container" or (not chosen and Engine.find(None, os.environ).has_socket)
+    in_container = chosen == "container" or (not chosen and is_usable(engine_socket(os.environ)))
     asked = find(directory)
     with suppress(ConfigurationError):  # the session says it
         if in_container and (proposal := asked.choices.propose(asked.path)) is not None and proposal.open:

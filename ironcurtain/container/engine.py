@@ -12,11 +12,10 @@ import msgspec
 
 from ironcurtain.container.build_report import BuildReport
 from ironcurtain.container.client import CALL_SECONDS, EngineClient
-from ironcurtain.container.errors import EngineError, EngineUnavailable
+from ironcurtain.container.engine_socket import engine_socket, is_usable
+from ironcurtain.container.errors import EngineError
 from ironcurtain.container.streams import EngineStream, Receiver
 from ironcurtain.errors import IronCurtainError
-
-USUAL_SOCKET = "/var/run/docker.sock"
 
 BUILD_SILENCE_SECONDS = 600.0
 """Time limit in seconds for silence during a build (one download of a few hundred MB is silent)."""
@@ -106,25 +105,16 @@ class Engine:
     @classmethod
     def find(cls, reactor: Any, environ: Mapping[str, str]) -> Engine:
         """
-        The Engine of ``DOCKER_HOST``, else the system's, else the user's: a rootless one, or that of Docker Desktop for
-        macOS. It is not contacted yet.
+        The Engine of :func:`~ironcurtain.container.engine_socket.engine_socket`. It is not contacted yet.
 
         :raises EngineUnavailable: ``DOCKER_HOST`` is not a UNIX socket.
         """
-        named = environ.get("DOCKER_HOST", "")
-        if named and not named.startswith("unix:///"):
-            raise EngineUnavailable(named, "DOCKER_HOST has to be unix:///...: containers mount files of this machine")
-        if named:
-            return cls(reactor, named.removeprefix("unix://"))
-        own = os.path.join(environ.get("XDG_RUNTIME_DIR", "/nonexistent"), "docker.sock")
-        desktop = os.path.join(environ.get("HOME", "/nonexistent"), ".docker/run/docker.sock")
-        reachable = [path for path in (USUAL_SOCKET, own, desktop) if os.access(path, os.R_OK | os.W_OK)]
-        return cls(reactor, reachable[0] if reachable else USUAL_SOCKET)
+        return cls(reactor, engine_socket(environ))
 
     @property
     def has_socket(self) -> bool:
         """Whether it has a socket that this process may use; if not, it is not running."""
-        return os.access(self.address.removeprefix("unix://"), os.R_OK | os.W_OK)
+        return is_usable(self.address.removeprefix("unix://"))
 
     @property
     def is_own(self) -> bool:

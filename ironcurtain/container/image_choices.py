@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping
-from importlib import metadata
-from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -24,6 +22,10 @@ from ironcurtain.home.container_section import ContainerSettings
 from ironcurtain.home.layout import Home, private_directory, read_configuration
 from ironcurtain.home.user_paths import absolute_path
 from ironcurtain.http.urls import UnclearAddress, read_web_address
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+    from importlib.resources.abc import Traversable
 
 FOLDERS = Path(__file__).parent / "data" / "images"
 """Directory with one folder per image and ``versions.toml``."""
@@ -80,8 +82,10 @@ def load_recipes(home: Home) -> Recipes:
     :returns: the images of IronCurtain, with the releases chosen in the home, and the images of other packages.
     :raises ConfigurationError: the home's ``versions.toml`` is wrong, or two images have the same name.
     """
+    from importlib.metadata import entry_points  # slow to import
+
     folders, programs = shipped_folders(), load_programs(home)
-    packaged, broken = package_images(metadata.entry_points(group=GROUP), folders, programs)
+    packaged, broken = package_images(entry_points(group=GROUP), folders, programs)
     return Recipes(folders, programs, packaged=packaged, broken=broken)
 
 
@@ -175,7 +179,7 @@ class Unusable(ConfigurationError):
 
 
 def package_images(
-    entry_points: Iterable[metadata.EntryPoint], taken: Container[str], programs: Container[str]
+    entry_points: Iterable[EntryPoint], taken: Container[str], programs: Container[str]
 ) -> tuple[dict[str, PackageImage], dict[str, str]]:
     """
     :param entry_points: of the group :data:`GROUP`.
@@ -196,11 +200,11 @@ def package_images(
     return found, broken
 
 
-def _source(entry: metadata.EntryPoint) -> str:
+def _source(entry: EntryPoint) -> str:
     return f"{entry.dist.name if entry.dist else entry.value} ({GROUP}: {entry.name} = {entry.value})"
 
 
-def _load(entry: metadata.EntryPoint, programs: Container[str]) -> PackageImage:
+def _load(entry: EntryPoint, programs: Container[str]) -> PackageImage:
     source = _source(entry)
     if not _NAME.fullmatch(entry.name):
         raise Unusable(source, "its name must be at most 40 lower-case letters, digits and hyphens")

@@ -16,7 +16,7 @@ from twisted.internet.task import deferLater
 from twisted.python.failure import Failure
 from twisted.trial.unittest import TestCase
 
-from ironcurtain.container import engine
+from ironcurtain.container import engine_socket
 from ironcurtain.container.client import EngineClient
 from ironcurtain.container.engine import Engine
 from ironcurtain.container.errors import EngineError, EngineUnavailable
@@ -256,7 +256,7 @@ class FindTests(TestCase):
         directory = Path(tempfile.mkdtemp())
         self.addCleanup(shutil.rmtree, directory)
         system, own = directory / "system.sock", directory / "docker.sock"
-        self.patch(engine, "USUAL_SOCKET", str(system))
+        self.patch(engine_socket, "USUAL", str(system))
         environ = {"XDG_RUNTIME_DIR": str(directory)}
         self.assertEqual(self.address({}), f"unix://{system}")
         self.assertEqual(self.address(environ), f"unix://{system}")
