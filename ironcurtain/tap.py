@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 # ruff: noqa: E402
-from ironcurtain import import_only_installed
+from ironcurtain import import_only_installed, look_for_garbage_late
 
 import_only_installed()
+look_for_garbage_late()
 
 import atexit
 import os

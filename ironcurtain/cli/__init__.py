@@ -5,25 +5,10 @@ The ``ironcurtain`` command. Each command is a module that is imported when it i
 from __future__ import annotations
 
 # ruff: noqa: E402
-from ironcurtain import __version__, import_only_installed
+from ironcurtain import __version__, import_only_installed, look_for_garbage_late
 
 import_only_installed()
-
-from gc import callbacks, freeze, set_threshold  # by name: the command gc is a module of this package
-
-
-def _settle(phase: str, _: object) -> None:
-    """After the first look for garbage, what is left is what this process needs: it is not looked at again."""
-    if phase == "stop":
-        callbacks.remove(_settle)
-        freeze()
-        set_threshold(20_000)
-
-
-# Modules that are imported are no garbage, and to look for some in them takes a tenth of the time of a command.
-# A session makes 120 000 objects before its first answer.
-set_threshold(200_000)
-callbacks.append(_settle)
+look_for_garbage_late()
 
 import importlib
 import io
@@ -31,6 +16,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from gc import freeze  # by name: the command gc is a module of this package
 from typing import TYPE_CHECKING, TextIO
 
 import click
