@@ -156,6 +156,7 @@ def measured(ours: str, rounds: int) -> dict[str, list[float]]:
         with tempfile.TemporaryDirectory(prefix="ic-") as directory:
             project = Path(directory, "project")
             project.mkdir()
+            project.chmod(0o777)  # root's agents run as another account
             home = Path(directory, ".ironcurtain")
             home.mkdir(mode=0o700)
             (home / "config.toml").write_text(f'[providers.{each.provider}]\nbase_url = "{model.url}"\n')

@@ -107,9 +107,9 @@ class PolicyEngine:
         self._places = Places(paths, home, files)
         self.home = self._places.home or "/"
         """The real path of the user's home directory."""
-        every = (*protected, *policy.protected)
+        every, not_links = (*protected, *policy.protected), set[str]()
         self._protection = Protection(
-            dict.fromkeys(name for path in every for name in self._both_names(path, policy.source)),
+            dict.fromkeys(name for path in every for name in self._both_names(path, policy.source, not_links)),
             self._places.workspace,
         )
         self._reach = {
@@ -139,16 +139,17 @@ class PolicyEngine:
         self.policy_version = hashlib.sha256(msgspec.json.encode(content, order="deterministic")).hexdigest()[:16]
         """16 hexadecimal digits: a hash over everything that verdicts depend on."""
 
-    def _configured(self, path: str, source: str, field: str) -> str:
+    def _configured(self, path: str, source: str, field: str, not_links: set[str] | None = None) -> str:
         try:
-            return self._places.real(path)
+            return self._places.real(path, not_links)
         except UnresolvablePath as e:
             raise ConfigurationError(source, f"{path!r} cannot be resolved: {e}", field=field) from e
 
-    def _both_names(self, path: str, source: str) -> tuple[str, str]:
+    def _both_names(self, path: str, source: str, not_links: set[str]) -> tuple[str, str]:
         """:returns: what a protected path leads to, and the path itself, at which there can be a link or a file."""
         above, name = split(self._places.named(path))
-        return self._configured(path, source, "protected"), join(self._configured(above, source, "protected"), name)
+        whole, parent = (self._configured(each, source, "protected", not_links) for each in (path, above))
+        return whole, join(parent, name)
 
     def _prepared(self, rule: Rule, index: int, policy: Policy) -> PreparedRule:
         paths, field = rule.conditions.paths, f"rules[{index}].if.paths.within"

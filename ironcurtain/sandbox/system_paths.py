@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import PurePath
-
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt")
 """Directories that programs need in order to run; readable if they exist."""
 
@@ -20,9 +18,9 @@ SETTINGS = (
 CERTIFICATES = ("/etc/ssl", "/etc/ca-certificates", "/etc/pki")
 """Files for TLS, readable only where there are listeners."""
 
-_PRESENT = (*SYSTEM, "/proc", "/dev")
+_PRESENT = tuple(f"{place}/" for place in (*SYSTEM, "/proc", "/dev"))
 
 
 def is_system(path: str) -> bool:
-    """:returns: whether every sandbox has a path."""
-    return any(PurePath(path).is_relative_to(place) for place in _PRESENT)
+    """:returns: whether every sandbox has an absolute path."""
+    return f"{path}/".startswith(_PRESENT)

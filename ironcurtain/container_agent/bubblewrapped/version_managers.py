@@ -45,7 +45,7 @@ class VersionManagers:
     def __init__(self, search: str, homes: Sequence[str], workspace: str = "", ask: Ask | None = None) -> None:
         self._search = ":".join((search, *(f"{home}/{place}" for home in homes for place in PLACES)))
         self._workspace = workspace
-        self._ask = ask or partial(_output, host_path(self._search, workspace))
+        self._ask = ask or partial(_output, self._search, workspace)
 
     def started(self, path: str) -> tuple[str, str]:
         """
@@ -76,9 +76,10 @@ def _shim(path: str) -> str | None:
     return None if found is None else found[1]
 
 
-def _output(search: str, words: Sequence[str]) -> str:
+def _output(search: str, workspace: str, words: Sequence[str]) -> str:
+    environment = {**os.environ, "PATH": host_path(search, workspace)}
     try:
-        done = bounded.run(words, Bounds(SECONDS), environment={**os.environ, "PATH": search}, cwd="/")
+        done = bounded.run(words, Bounds(SECONDS), environment=environment, cwd="/")
     except (OSError, Unfinished):
         return ""
     return done.output.decode(errors="replace") if done.status == 0 else ""
