@@ -30,7 +30,7 @@ def agent_findings(where: Home, account: Account | None, has_engine: bool) -> It
     known = settings(where).settings
     without = bubblewrap.available(account)
     accounts = Accounts(where, known.accounts, os.environ)
-    agents = installed()
+    agents, held_by_less = installed(), False
     for name in (listed.id for listed in agents.listing() if not listed.problem):
         adapter = agents.find(name)
         machine = Places(adapter, known, os.environ)
@@ -50,11 +50,12 @@ def agent_findings(where: Home, account: Account | None, has_engine: bool) -> It
         if not places:
             missing = "Install Docker, or the agent's program with bubblewrap."
             mend = missing if program is None else f"{lack}." if lack else without or ""
-        elif in_bubblewrap and not has_engine:
-            mend = f"With bubblewrap, {weakness()}."
+        held_by_less |= in_bubblewrap and not has_engine
         lacks = bool(adapter.providers) and not payers
         if places and lacks:
             variable = KEY_VARIABLES.get(adapter.providers[0])
             key = f"export {variable}=... for a key, or " if variable else ""
             mend = " ".join(filter(None, (f"It needs an account: {key}ironcurtain login for a subscription.", mend)))
         yield Finding(f"agent {name}", OK if places and not lacks else HINT, detail, mend)
+    if held_by_less:
+        yield Finding("agents with bubblewrap", OK, weakness())

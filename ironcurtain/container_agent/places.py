@@ -184,10 +184,10 @@ async def _check(engine: Engine) -> None:
 
 
 def weakness() -> str:
-    """:returns: what a sandbox of bubblewrap does not hold here that a container does, in words."""
+    """:returns: what sandboxes of bubblewrap do not hold here that containers do, in words."""
     without = cgroups.unavailable()
-    memory = "" if without is None else f"its memory is not limited ({without}), and "
-    return f"{memory}it has no limit of processor time"
+    memory = "" if without is None else f"their memory is not limited ({without}), and "
+    return f"{memory}they have no limit of processor time"
 
 
 def check_account(account: Account, request: SessionRequest) -> None:
