@@ -223,7 +223,8 @@ def main() -> None:
         stack.callback(owner.kill)
         assert owner.stdout is not None
         numbers = [int(owner.stdout.readline()) for _ in range(4)]
-        wait_until(lambda: f"build-3/{numbers[-1]}" in laptop.product.run("sessions").stdout)
+        known = {f"build-3/{number}" for number in numbers}
+        wait_until(lambda: known.issubset(laptop.product.run("sessions").stdout.split()))
         near, far = (int(host.product.environ["IRONCURTAIN_SSH_PORT"]) for host in (build, laptop))
         attach = laptop.product.command("attach")
         plain = stack.enter_context(sshd(top / "sshd", key, f"sh -c {shell_word(PROGRAM)}"))
