@@ -227,9 +227,11 @@ class Daemon(Service):
         return self._stopped
 
     async def _stop(self) -> None:
-        await self._application.stop(DAEMON_STOPS)
-        if (pool := sys.modules.get("ironcurtain.codemode.pool")) is not None:  # else there was no built-in agent
-            await pool.settle(self._reactor)
+        try:
+            await self._application.stop(DAEMON_STOPS)
+        finally:
+            if (pool := sys.modules.get("ironcurtain.codemode.pool")) is not None:  # else there was no built-in agent
+                await pool.settle(self._reactor)
 
     def _has_stopped(self, _: object, late: IDelayedCall) -> None:
         if late.active():
