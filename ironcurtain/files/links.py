@@ -21,3 +21,10 @@ def link_chain(path: str) -> Iterator[str]:
         rest = os.path.relpath(path, link)
         path = os.path.normpath(os.path.join(os.path.dirname(link), os.readlink(link), rest))
     yield os.path.realpath(path)
+
+
+def directories_above(path: str) -> Iterator[str]:
+    """:returns: the directories above an absolute path, as it is written. Sessions wait for hundreds of these."""
+    while path.strip("/"):
+        path = path.rstrip("/").rpartition("/")[0] or "/"
+        yield path

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
+from ironcurtain.files.links import directories_above
 from ironcurtain.policy.files import FileView
 from ironcurtain.policy.paths import Root
 
@@ -101,13 +102,6 @@ def _folded(path: str) -> str:
     return path.lower() if path.isascii() else unicodedata.normalize("NFC", path).casefold()
 
 
-def _above(path: str) -> Iterator[str]:
-    """:returns: the directories above a real path. Sessions wait for hundreds of these."""
-    while path != "/":
-        path = path.rpartition("/")[0] or "/"
-        yield path
-
-
 class Protection:
     """
     The protected paths of one session.
@@ -125,7 +119,7 @@ class Protection:
         self._inside: dict[str, list[str]] = {}
         self._above: dict[str, str] = {}
         for path in paths:
-            for above in _above(path):
+            for above in directories_above(path):
                 self._above.setdefault(above, path)
             self._all.setdefault(_folded(path), []).append(path)
             if workspace.holds(path):

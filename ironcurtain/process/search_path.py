@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 
 from ironcurtain.errors import Unavailable
-from ironcurtain.files.links import link_chain
+from ironcurtain.files.links import directories_above, link_chain
 
 KEPT_SECONDS = 1.0
 """For how long a path is not examined again that only root may change. Root itself may do so meanwhile."""
@@ -109,20 +109,13 @@ def _safe_places(path: str, directory: bool) -> list[str]:
         return places
     places = list(link_chain(os.path.normpath(path)))
     ours = (_ROOT, os.geteuid(), os.stat("/").st_uid)  # in a user namespace, root's own number is another one
-    above = dict.fromkeys(parent for place in places for parent in _above(place))
+    above = dict.fromkeys(parent for place in places for parent in directories_above(place))
     statuses = [_status(path), *map(_status, above)]
     if not all(_is_ours(status, directory and not number, ours) for number, status in enumerate(statuses)):
         return []
     if all(map(_is_roots, statuses)):
         _kept[path, directory] = (now, places)
     return places
-
-
-def _above(path: str) -> Iterator[str]:
-    """:returns: the directories above an absolute path, as it is written. Sessions wait for hundreds of these."""
-    while path.strip("/"):
-        path = path.rstrip("/").rpartition("/")[0] or "/"
-        yield path
 
 
 def _status(path: str) -> os.stat_result | None:
