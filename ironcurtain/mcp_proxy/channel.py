@@ -23,7 +23,6 @@ from ironcurtain.secrets.redaction import Redactor, Secret
 if TYPE_CHECKING:
     from ironcurtain.mcp_proxy.http_channel import HttpChannel
     from ironcurtain.mcp_proxy.oauth import StoredTokens
-import os
 import signal
 import socket
 from contextlib import suppress
@@ -41,6 +40,7 @@ from ironcurtain.mcp_proxy.launch import Launch
 from ironcurtain.mcp_proxy.sending import MessageSender, MessageTransport
 from ironcurtain.network.gateway import Gateway
 from ironcurtain.process.directory import in_directory
+from ironcurtain.process.termination import signal_group
 from ironcurtain.sandbox import cgroups
 from ironcurtain.sandbox.bubblewrap import opened
 from ironcurtain.sandbox.bubblewrap_options import HANDOVER_DESCRIPTOR
@@ -293,8 +293,7 @@ class Child:
     def _signal(self, number: int) -> None:
         # The process group exists only after the process has called setsid; until then, and afterwards, signal the
         # process itself.
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, number)
+        signal_group(self.pid, number)
         with suppress(ProcessExitedAlready):
             self._process.signalProcess(signal.Signals(number).name.removeprefix("SIG"))
 

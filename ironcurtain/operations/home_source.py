@@ -94,10 +94,10 @@ class HomeSource:
         self._closed: dict[SessionApi, ClosedEscalations] = {}
 
     async def sessions(self) -> list[SessionInfo]:
-        """:returns: the open sessions of all processes in the registry, and closed ones, by number."""
+        """:returns: the open sessions in the registry, and closed ones, by number."""
+        registered = {entry.number for entry in self._entries()}  # others cannot be followed yet, nor attached to
         answers = await self._all(lambda api: api.sessions())
-        owners = {self._apis.get(entry.control_socket) for entry in self._entries()}  # others cannot be followed yet
-        found = [info for api, infos in answers for info in infos if api in owners or info.state == "closed"]
+        found = [info for _, infos in answers for info in infos if info.number in registered or info.state == "closed"]
         return sorted(found, key=lambda info: info.number)
 
     async def escalations(self, closed: bool = False) -> list[EscalationView]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -19,7 +17,7 @@ from ironcurtain.errors import Unavailable
 from ironcurtain.process.bounded import Kept
 from ironcurtain.process.directory import in_directory
 from ironcurtain.process.search_path import host_program, required_program
-from ironcurtain.process.termination import Termination
+from ironcurtain.process.termination import Termination, signal_group
 
 Ended = TypeVar("Ended")
 
@@ -121,8 +119,7 @@ class PipedCommand(Generic[Ended]):
         """SIGKILL, also to what outlived it in its group; what it still writes is not wanted."""
         self.received = lambda data: None
         self._ending.kill()
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, signal.SIGKILL)
+        signal_group(self.pid, signal.SIGKILL)
 
     def started(self, process: Any) -> None:
         """For the process: it runs, if it has not ended already."""

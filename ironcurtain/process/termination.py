@@ -20,6 +20,17 @@ DRAIN_SECONDS = 1.0
 """How long to wait for a command's last output after its end (it normally arrives at once)."""
 
 
+def signal_group(group: int, number: int) -> None:
+    """
+    Signal a process group, if there is one that may be signalled.
+
+    :param group: its number; 0, which stands for the caller's own group, is the number of none.
+    """
+    if group > 0:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(group, number)
+
+
 class Termination:
     """
     The termination of one command. Call :meth:`began` first and :meth:`over` last.
@@ -64,8 +75,7 @@ class Termination:
         self.exited = True
         self._cancel()
         for group in self._signalled:  # end the processes that it started
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(group, signal.SIGKILL)
+            signal_group(group, signal.SIGKILL)
         self._timer = self._clock.callLater(DRAIN_SECONDS, drained)
 
     def over(self) -> None:
@@ -81,8 +91,7 @@ class Termination:
         pid = self._process.pid if self._process is not None else None
         self._signalled |= ({pid} if pid else set()) | self._groups()
         for group in self._signalled:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(group, number)
+            signal_group(group, number)
         with suppress(ProcessExitedAlready):  # the group exists only after the process has called setsid
             if self._process is not None:
                 self._process.signalProcess(number.name.removeprefix("SIG"))

@@ -19,7 +19,7 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from ironcurtain.process.programs import find_program
-from ironcurtain.process.termination import Termination
+from ironcurtain.process.termination import Termination, signal_group
 from ironcurtain.terminal.adopted import AdoptedProcess
 from ironcurtain.terminal.forked import TERM, NoPty, set_size
 from ironcurtain.terminal.model import ProgramExit, sane_size
@@ -153,8 +153,7 @@ class LocalPty:
         """
         for group in self._foreground():
             if group != self.pid or number is signal.SIGINT:
-                with suppress(ProcessLookupError, PermissionError):
-                    os.killpg(group, number)
+                signal_group(group, number)
 
     @property
     def in_foreground(self) -> bool:
