@@ -39,6 +39,7 @@ class Owner:
         self.revoked: list[int] = []
         self.shown_whole: list[tuple[int, str, int]] = []
         self.asked: list[tuple[bool, int]] = []
+        self.unregistered: list[SessionInfo] = []
         self.past: list[EscalationView] = []
         self.gone: set[int] = set()
         self.readers: list[OnEvent] = []
@@ -61,7 +62,7 @@ class Owner:
 
     async def sessions(self) -> list[SessionInfo]:
         await self.answer()
-        return [session(self.number), session(self.number + 100, state="closed")]
+        return [session(self.number), *self.unregistered, session(self.number + 100, state="closed")]
 
     async def escalations(self, closed: bool = False, after: int = 0) -> list[EscalationView]:
         self.asked.append((closed, after))
@@ -167,6 +168,10 @@ class AskingTests(SynchronousTestCase):
         return self.successResultOf(Deferred.fromCoroutine(coroutine))
 
     def test_the_sessions_of_all_by_number(self) -> None:
+        self.assertEqual([info.number for info in self.ask(self.home.source.sessions())], [1, 2, 101, 102])
+
+    def test_what_cannot_be_attached_to_yet_is_not_listed(self) -> None:
+        self.good.unregistered.append(session(7))
         self.assertEqual([info.number for info in self.ask(self.home.source.sessions())], [1, 2, 101, 102])
 
     def test_a_process_that_hangs_does_not_hide_the_others(self) -> None:
