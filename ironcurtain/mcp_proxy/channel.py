@@ -291,11 +291,12 @@ class Child:
             await deferLater(self._reactor, SETTLE_STEP)
 
     def _signal(self, number: int) -> None:
-        # The process group exists only after the process has called setsid; until then, and afterwards, signal the
-        # process itself.
+        # The process group exists only after the process has called setsid; until then, signal the process itself. Once
+        # that was waited for, its id may be another's; that of the group is not, as long as others are in it.
         signal_group(self.pid, number)
-        with suppress(ProcessExitedAlready):
-            self._process.signalProcess(signal.Signals(number).name.removeprefix("SIG"))
+        if not self._exited.called:
+            with suppress(ProcessExitedAlready):
+                self._process.signalProcess(signal.Signals(number).name.removeprefix("SIG"))
 
 
 class _Stream(StreamProtocol):
