@@ -81,7 +81,7 @@ RESTORE = b"".join(
         b"\x1b[<99u",  # the keyboard flags of this screen; each screen has its own stack
         # Leaving restores the cursor even without entering before: some terminals then use the cursor saved by the last
         # entering. So this enters first, which has no effect if a program left the alternate screen on.
-        b"\x1b7\x1b[?1049h\x1b[?1049l\x1b[?1047l\x1b[?47l",
+        b"\x1b7\x1b[?1049h\x1b[<99u\x1b[?1049l\x1b[?1047l\x1b[?47l",
         b"\x1b[<99u",
         b"\x1b[!p",  # soft reset: moves no cursor and clears nothing
         b"\x1b[4l\x1b[20l",  # some terminals keep insert mode

@@ -136,6 +136,7 @@ class RedrawTests(SynchronousTestCase):
 
     @example(output=[b"\x1b[48;5;20m", b"\x1b[5;10H", b"\x1b[K"], before=[])
     @example(output=[b"\x1b]0;title\x07", b"\x1bc"], before=[b"\x1b]0;title\x07"])
+    @example(output=[b"\x1b[?1047h"], before=[b"\x1b[?47h", b"\x1b[>1u", b"\x1b[?47l"])  # flags of the other screen
     @given(outputs, pieces)
     def test_it_looks_the_same(self, output: list[bytes], before: list[bytes]) -> None:
         self.screen = GhosttyScreen(20, 8)
