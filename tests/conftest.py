@@ -50,9 +50,10 @@ reactor.crash = lambda: reactor.callFromThread(_crash)
 # A test that hangs is ended before its process is (`faulthandler_timeout`), and none for having waited for the machine.
 util.DEFAULT_TIMEOUT_DURATION = 600.0
 
-# No test measures time.
+# No test measures time. Half of hypothesis's usual number of examples: where it is not CI that runs the tests, each run
+# has others.
 settings.register_profile(
-    "untimed", parent=settings.default, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "untimed", parent=settings.default, deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("untimed")
 # For `--hypothesis-profile few`, where the same tests run with all their examples on another version of Python.
@@ -76,6 +77,11 @@ SLOW = (
     "sandbox",
     "desktop",
 )
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """:returns: two processes for each processor, since most tests wait, but not all memory: each takes 400 MB."""
+    return min(max(4, 2 * (os.cpu_count() or 1)), 12)
 
 
 class _Case(UnitTestCase):
