@@ -94,10 +94,19 @@ class HomeSource:
         self._closed: dict[SessionApi, ClosedEscalations] = {}
 
     async def sessions(self) -> list[SessionInfo]:
-        """:returns: the open sessions in the registry, and closed ones, by number."""
-        registered = {entry.number for entry in self._entries()}  # others cannot be followed yet, nor attached to
-        answers = await self._all(lambda api: api.sessions())
-        found = [info for _, infos in answers for info in infos if info.number in registered or info.state == "closed"]
+        """
+        :returns: the open sessions of all processes in the registry, and closed ones, by number. Those of other hosts
+            are in the registry themselves, or nobody could attach to them.
+        """
+        answers, entries = await self._all(lambda api: api.sessions()), self._entries()
+        owners = {self._apis.get(entry.control_socket) for entry in entries}  # others cannot be followed yet
+        mirrored = {entry.number for entry in entries if entry.host}
+
+        def is_shown(api: SessionApi, info: SessionInfo) -> bool:
+            is_near = not isinstance(info.number, HostNumber)
+            return info.state == "closed" or (api in owners if is_near else info.number in mirrored)
+
+        found = [info for api, infos in answers for info in infos if is_shown(api, info)]
         return sorted(found, key=lambda info: info.number)
 
     async def escalations(self, closed: bool = False) -> list[EscalationView]:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
 from twisted.internet import reactor
 from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
@@ -17,6 +18,7 @@ from twisted.trial.unittest import SynchronousTestCase, TestCase
 from ironcurtain.control.wire import RemoteError
 from ironcurtain.errors import NotAllowed, NotFound, StaleDecision, Unavailable
 from ironcurtain.escalation import Outcome, watcher
+from ironcurtain.home.host_numbers import HostNumber
 from ironcurtain.home.registry import SessionEntry, SessionRegistry
 from ironcurtain.operations.api import OnEvent
 from ironcurtain.operations.closed_escalations import REMEMBERED
@@ -139,15 +141,15 @@ class Home:
         for owner in owners:
             self.add(owner)
 
-    def add(self, owner: Owner, path: str = "") -> None:
+    def add(self, owner: Owner, path: str = "", number: int = 0, host: str = "") -> None:
         us = identify()
         path = path or f"/run/{owner.number}.sock"
         self.owners[path] = owner
         self.registry.add(
             SessionEntry(
                 session_id=f"{owner.number:04x}", escalation_dir="", label="", started_at="", pid=os.getpid(),
-                pid_start_time=us.start_time, boot_id=us.boot_id, number=owner.number,
-                control_socket=path,
+                pid_start_time=us.start_time, boot_id=us.boot_id, number=number or owner.number,
+                control_socket=path, host=host,
             )
         )  # fmt: skip
 
@@ -170,9 +172,12 @@ class AskingTests(SynchronousTestCase):
     def test_the_sessions_of_all_by_number(self) -> None:
         self.assertEqual([info.number for info in self.ask(self.home.source.sessions())], [1, 2, 101, 102])
 
-    def test_what_cannot_be_attached_to_yet_is_not_listed(self) -> None:
-        self.good.unregistered.append(session(7))
-        self.assertEqual([info.number for info in self.ask(self.home.source.sessions())], [1, 2, 101, 102])
+    def test_session_of_another_host_is_listed_once_it_can_be_attached_to(self) -> None:
+        far = HostNumber("build-3", 7)
+        self.good.unregistered += [session(7, state="starting"), replace(session(7), number=far)]
+        self.assertEqual([info.number for info in self.ask(self.home.source.sessions())], [1, 2, 7, 101, 102])
+        self.home.add(self.good, number=far.there, host=far.host)
+        self.assertEqual([info.number for info in self.ask(self.home.source.sessions())], [1, 2, 7, 101, 102, far])
 
     def test_a_process_that_hangs_does_not_hide_the_others(self) -> None:
         self.home.add(Owner(4, hangs=True))
