@@ -149,10 +149,12 @@ def _read(process: subprocess.Popen[bytes], bounds: Bounds) -> Finished:
         for number, stream in ((1, process.stdout), (2, process.stderr)):
             if stream is not None:
                 selector.register(stream, selectors.EVENT_READ, number)
+        has_ended = False
         while selector.get_map():
             ready = selector.select(min(left(), QUIET_SECONDS))
-            if not ready and process.poll() is not None:
+            if not ready and has_ended:  # already before this look, which would have found its last words
                 break  # a process that it started still has its streams
+            has_ended = process.poll() is not None
             for key, _ in ready:
                 if data := os.read(key.fd, _READ):
                     kept[key.data].feed(data)

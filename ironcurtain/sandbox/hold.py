@@ -124,7 +124,7 @@ def _enter(bubblewrap: int, info: int, go: int, handover: int, listeners: list[s
         _kill(held)  # before the pipe is closed, which lets the program go, too
         if os.getppid() == bubblewrap:
             os.kill(bubblewrap, SIGKILL)
-        if not isinstance(e, FileNotFoundError):  # else bubblewrap ended by itself
+        if not isinstance(e, (FileNotFoundError, ProcessLookupError)):  # else bubblewrap ended by itself
             _say(outside, f"its network could not be made: {e}")
         return 1
     outside.close()

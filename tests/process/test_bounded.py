@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import select
 import signal
+import subprocess
 import tempfile
 from pathlib import Path
 
@@ -92,6 +93,10 @@ class RunTests(SynchronousTestCase):
         status, output, _ = self.shell("sleep 600 & echo $!; exit 4")
         os.kill(int(output), signal.SIGKILL)
         self.assertEqual(status, 4)
+
+    def test_last_words_are_read_however_late_somebody_looks_for_its_end(self) -> None:
+        self.patch(subprocess.Popen, "poll", subprocess.Popen.wait)  # as where much else runs
+        self.assertEqual(self.shell("sleep 0.3; echo last"), (0, b"last\n", b""))
 
     def test_output_can_go_to_a_file(self) -> None:
         with tempfile.TemporaryDirectory() as name:
