@@ -230,7 +230,8 @@ def _find(found: Screen, known: Guard, given: Arguments) -> Window:
 def _verify_focus(found: Screen, known: Guard, window: Window) -> None:
     now = next((each for each in found.windows(known.app) if each.focused), None)
     if now is None or now.id != window.id or found.focused_process() != window.pid:
-        other = "nothing" if now is None else f"{now.app or 'another window'} ({now.id})"
+        # Named by what it is now: it may have been started, or have executed its program, since the call began.
+        other = "nothing" if now is None else f"{Guard().app(now.pid) or 'another window'} ({now.id})"
         raise DesktopError(f"the window does not have the focus, but {other}")
     if found.is_taken(window.pid):
         raise DesktopError(_TAKEN)
