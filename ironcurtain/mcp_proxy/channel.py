@@ -2,49 +2,45 @@
 
 from __future__ import annotations
 
+import signal
+import socket
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import parse_qsl, urlsplit
 
-from twisted.internet.interfaces import IReactorTime
+from twisted.internet.defer import Deferred
+from twisted.internet.error import ProcessExitedAlready
+from twisted.internet.interfaces import IDelayedCall, IReactorProcess, IReactorTime
+from twisted.internet.protocol import ProcessProtocol
+from twisted.internet.protocol import Protocol as StreamProtocol
+from twisted.internet.task import deferLater
 from twisted.internet.threads import deferToThread
+from twisted.python.failure import Failure
 
 from ironcurtain.errors import Unavailable
 from ironcurtain.http.trust import ssl_context
 from ironcurtain.http.upstream_proxies import UpstreamProxies
 from ironcurtain.jsonrpc.codec import Id
-from ironcurtain.jsonrpc.framing import TooLong
+from ironcurtain.jsonrpc.framing import OUTBOUND_LIMIT, Framer, TooLong
+from ironcurtain.mcp_proxy.launch import Launch
 from ironcurtain.mcp_proxy.logins import LoginFiles
+from ironcurtain.mcp_proxy.sending import MessageSender, MessageTransport
 from ironcurtain.mcp_proxy.servers_config import HttpServer, is_header_value
 from ironcurtain.mcp_proxy.session import INITIALIZE
-from ironcurtain.secrets.redaction import Redactor, Secret
-
-if TYPE_CHECKING:
-    from ironcurtain.mcp_proxy.http_channel import HttpChannel
-    from ironcurtain.mcp_proxy.oauth import StoredTokens
-import signal
-import socket
-from contextlib import suppress
-
-from twisted.internet.defer import Deferred
-from twisted.internet.error import ProcessExitedAlready
-from twisted.internet.interfaces import IDelayedCall, IReactorProcess
-from twisted.internet.protocol import ProcessProtocol
-from twisted.internet.protocol import Protocol as StreamProtocol
-from twisted.internet.task import deferLater
-from twisted.python.failure import Failure
-
-from ironcurtain.jsonrpc.framing import OUTBOUND_LIMIT, Framer
-from ironcurtain.mcp_proxy.launch import Launch
-from ironcurtain.mcp_proxy.sending import MessageSender, MessageTransport
 from ironcurtain.network.gateway import Gateway
 from ironcurtain.process.directory import in_directory
 from ironcurtain.process.termination import signal_group
 from ironcurtain.sandbox import cgroups
 from ironcurtain.sandbox.bubblewrap import opened
 from ironcurtain.sandbox.bubblewrap_options import HANDOVER_DESCRIPTOR
+from ironcurtain.secrets.redaction import Redactor, Secret
 from ironcurtain.services.stream import adopt
+
+if TYPE_CHECKING:
+    from ironcurtain.mcp_proxy.http_channel import HttpChannel
+    from ironcurtain.mcp_proxy.oauth import StoredTokens
 
 UNSENT_LIMIT = 16 * 1024 * 1024
 """Maximum bytes queued for a server that does not read: 16 MiB, twice an agent's largest message."""
