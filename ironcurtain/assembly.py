@@ -23,9 +23,10 @@ from ironcurtain.escalation.queue import closing_numbers
 from ironcurtain.escalation.watcher import DirectoryWatcher
 from ironcurtain.files.locks import FileLock
 from ironcurtain.fleet.trust_file import TrustFile
-from ironcurtain.home.layout import Home, person_home
+from ironcurtain.home.layout import Home
 from ironcurtain.home.sections import Ssh
 from ironcurtain.home.settings import Settings
+from ironcurtain.home.user_paths import person_home
 from ironcurtain.http.upstream_proxies import UpstreamProxies
 from ironcurtain.kinds import Kinds
 from ironcurtain.operations.api import LocalApi

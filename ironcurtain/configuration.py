@@ -19,11 +19,11 @@ import msgspec
 from ironcurtain.errors import ConfigurationError, UsageError
 from ironcurtain.home.account_sections import AccountName, AccountSettings
 from ironcurtain.home.faults import wrong
-from ironcurtain.home.layout import Home, person_home, read_configuration
+from ironcurtain.home.layout import Home, read_configuration
 from ironcurtain.home.lines import Place
 from ironcurtain.home.sections import Audit, NamedAgent
 from ironcurtain.home.settings import BUILT_IN_AGENT, Effective, Settings, load
-from ironcurtain.home.user_paths import user_path
+from ironcurtain.home.user_paths import person_home, user_path
 from ironcurtain.llm.backends import BACKENDS, check_backend
 from ironcurtain.process.accounts import session_account
 from ironcurtain.ssh.addresses import check_address

@@ -97,6 +97,22 @@ class Shareable(msgspec.Struct, frozen=True):
     joined: bool = False
 
 
+COMPILE_CACHE = "NODE_COMPILE_CACHE"
+"""The variable that says where Node.js keeps what it compiles."""
+
+
+class Compiling(msgspec.Struct, frozen=True):
+    """
+    How an agent's program, which Node.js compiles at each start, loads most of itself and ends.
+
+    :ivar arguments: with which it does, if its input is empty.
+    :ivar environment: variables without which its own process would not be the one that loads.
+    """
+
+    arguments: tuple[str, ...]
+    environment: Mapping[str, str]
+
+
 class Adapter(Protocol):
     """
     One agent program.
@@ -154,6 +170,11 @@ class Adapter(Protocol):
 def shareables(adapter: Adapter) -> tuple[Shareable, ...]:
     """:returns: what an agent can share: its attribute ``shareable``, which adapters of other packages may lack."""
     return tuple(getattr(adapter, "shareable", ()))
+
+
+def compiling(adapter: Adapter) -> Compiling | None:
+    """:returns: how its program is compiled: its attribute ``compiling``; ``None`` if it lacks that, as most do."""
+    return getattr(adapter, "compiling", None)
 
 
 def json_text(value: Any) -> str:

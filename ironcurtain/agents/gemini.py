@@ -11,13 +11,14 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ironcurtain.agents.adapter import HOME, SERVER, Facts, File, Shareable, fake_key, json_text
+from ironcurtain.agents.adapter import SERVER, Compiling, Facts, File, Shareable, fake_key, json_text
 from ironcurtain.agents.streams.acp import AcpDialogue, StderrMarks
 from ironcurtain.agents.streams.dialogue import Dialogue
 
 _EXTENSION = ".gemini/extensions/ironcurtain"
 _ORIENTATION_FILE = "ORIENTATION.md"
 _MARKS = StderrMarks(lost="MCP issues detected", waits=re.compile(r"(?P<reason>.*)Retrying after (?P<ms>\d{1,9})ms"))
+_ONE_PROCESS = {"GEMINI_CLI_NO_RELAUNCH": "true"}
 _POLICY = """\
 # Without a network these could only fail.
 [[rule]]
@@ -39,15 +40,15 @@ class Gemini:
         Shareable("memory", ".gemini/GEMINI.md"),
         Shareable("commands", ".gemini/commands"),
     )
+    compiling = Compiling(("--acp",), _ONE_PROCESS)
 
     def environment(self, facts: Facts) -> Mapping[str, str]:
-        """:returns: the key or token, that the workspace is trusted, and what makes it start fast."""
+        """:returns: the key or token, that the workspace is trusted, and what makes it start faster."""
         trusted = {
             "GEMINI_CLI_TRUST_WORKSPACE": "true",
             # A project can ask for a sandbox of its own, which cannot be made inside another one.
             "GEMINI_SANDBOX": "false",
-            "GEMINI_CLI_NO_RELAUNCH": "true",
-            "NODE_COMPILE_CACHE": f"{HOME}/.cache/node-compile-cache",
+            **_ONE_PROCESS,
         }
         if facts.paid(self.providers) == "google-login":
             token = fake_key(facts, "google-login", self.display_name)

@@ -69,7 +69,7 @@ def logout(name: str) -> None:
 
 def _server(name: str) -> HttpServer:
     from ironcurtain.errors import ConfigurationError, NotFound, UsageError
-    from ironcurtain.home.layout import person_home
+    from ironcurtain.home.user_paths import person_home
     from ironcurtain.mcp_proxy.servers_config import HttpServer
     from ironcurtain.session.tool_files import ToolFiles
 

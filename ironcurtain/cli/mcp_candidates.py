@@ -122,7 +122,8 @@ def _variable(text: str) -> tuple[str, str]:
 
 
 def _imported(source: str, only: str | None) -> Iterator[Candidate]:
-    from ironcurtain.home.layout import person_home, read_configuration
+    from ironcurtain.home.layout import read_configuration
+    from ironcurtain.home.user_paths import person_home
     from ironcurtain.mcp_proxy.client_files import CLIENTS, places, table, with_references, without_rights
     from ironcurtain.mcp_proxy.names import usable_name
 

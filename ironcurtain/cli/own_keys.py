@@ -12,7 +12,8 @@ from ironcurtain.cli.output import print_lines, print_table
 from ironcurtain.cli.questions import confirmed
 from ironcurtain.cli.ssh import let_in, read_key
 from ironcurtain.errors import ConfigurationError, UsageError
-from ironcurtain.home.layout import Home, person_home
+from ironcurtain.home.layout import Home
+from ironcurtain.home.user_paths import person_home
 from ironcurtain.text.display import one_line
 
 if TYPE_CHECKING:

@@ -45,7 +45,7 @@ def check(policy_file: Path | None, json_output: bool) -> None:
     read. Warnings do not change the status.
     """
     from ironcurtain.configuration import check_approval
-    from ironcurtain.home.layout import person_home
+    from ironcurtain.home.user_paths import person_home
     from ironcurtain.policy.check import check as read_through
     from ironcurtain.policy.engine import PolicyEngine
     from ironcurtain.policy.loading import default_annotations, default_policy, load_policy
@@ -108,7 +108,7 @@ def explain(
     The tool is assumed to exist, with the arguments that its annotations name. A workspace that 'ironcurtain start'
     refuses is refused here, too.
     """
-    from ironcurtain.home.layout import person_home
+    from ironcurtain.home.user_paths import person_home
     from ironcurtain.policy.explain import explain as explain_call
     from ironcurtain.policy.history import NO_HISTORY
     from ironcurtain.policy.verdict import ToolCall

@@ -106,7 +106,7 @@ def compile_(
 
 def _servers(files: ToolFiles, policy: Policy) -> list[ServerTools]:
     """:returns: the configured servers with their annotations and pinned definitions."""
-    from ironcurtain.home.layout import person_home
+    from ironcurtain.home.user_paths import person_home
     from ironcurtain.mcp_proxy.pins import PinFiles
     from ironcurtain.policy.annotations import ServerAnnotations
     from ironcurtain.policy.pathmap import AGENT_WORKSPACE
@@ -140,7 +140,7 @@ def _compiled(
     from msgspec.structs import replace
 
     from ironcurtain.cli.run import run
-    from ironcurtain.home.layout import person_home
+    from ironcurtain.home.user_paths import person_home
     from ironcurtain.http.upstream_proxies import UpstreamProxies
     from ironcurtain.policy.files import AssumedFiles
     from ironcurtain.policy.loading import default_annotations

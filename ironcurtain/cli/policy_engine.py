@@ -57,7 +57,7 @@ def engine_for(
     :returns: the engine that a session with this workspace would have.
     :raises ConfigurationError: one of the files is wrong.
     """
-    from ironcurtain.home.layout import person_home
+    from ironcurtain.home.user_paths import person_home
     from ironcurtain.policy.engine import PolicyEngine
     from ironcurtain.policy.files import HOST_FILES
     from ironcurtain.policy.loading import default_annotations

@@ -82,7 +82,7 @@ def prove(agent: str | None, names: tuple[str, ...], json_output: bool) -> None:
 
 def _machine() -> Machine:
     """:raises Unavailable: no kind of sandbox works."""
-    from ironcurtain.home.layout import person_home
+    from ironcurtain.home.user_paths import person_home
     from ironcurtain.process.accounts import session_account
     from ironcurtain.prove.places import Machine
 
@@ -108,7 +108,7 @@ def _kinds(account: Account | None) -> list[Kind]:
 
 def _configured() -> dict[str, ServerConfig]:
     """:returns: the servers, by name."""
-    from ironcurtain.home.layout import person_home
+    from ironcurtain.home.user_paths import person_home
     from ironcurtain.session.tool_files import ToolFiles
 
     where = home()
@@ -178,7 +178,7 @@ def _of_agent(agent: str) -> Iterator[Report]:
     from ironcurtain.container_agent.bubblewrapped.description import interpreter
     from ironcurtain.container_agent.places import BUBBLEWRAP, SANDBOX
     from ironcurtain.container_agent.provision import scratch_mb
-    from ironcurtain.home.layout import person_home
+    from ironcurtain.home.user_paths import person_home
     from ironcurtain.prove.outside import Outside, Room
     from ironcurtain.prove.sandboxes import prove_agent, prove_container
     from ironcurtain.sandbox.spec import MEBIBYTE

@@ -67,6 +67,7 @@ from ironcurtain.process.identity import identify
 from ironcurtain.registries.opening import OpenRegistries, RegistrySurroundings
 from ironcurtain.registries.recording import PackageTraffic
 from ironcurtain.secrets.redaction import Secret
+from ironcurtain.services.background import in_background
 from ironcurtain.session import events
 from ironcurtain.session.history import read_turns
 from ironcurtain.session.model import SessionRequest
@@ -301,7 +302,8 @@ class ContainerKind:
         environment, further = self._given.make(core, proxies.authority)
         environment |= github_variables(proxies.mitm.accounts)
         protected = session_protected(core, self._environ)
-        return self._places.plan(core, environment, workspace_names(core), further, proxies.run.proxy_socket, protected)
+        names, socket, later = workspace_names(core), proxies.run.proxy_socket, partial(in_background, self._reactor)
+        return self._places.plan(core, environment, names, further, socket, protected, later)
 
     def _ways(self, core: Core, proxies: Proxies) -> tuple[Sidecar, ProxyListener]:
         """:returns: how its container can reach the proxies, besides the mounted sockets."""

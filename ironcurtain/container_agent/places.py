@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from shlex import quote
 
-from ironcurtain.agents.adapter import Adapter, Facts
+from ironcurtain.agents.adapter import Adapter, Facts, compiling
 from ironcurtain.container.engine import Engine
 from ironcurtain.container.spec import Mount, mounts
+from ironcurtain.container_agent.bubblewrapped.compiled import CompiledProgram
 from ironcurtain.container_agent.bubblewrapped.description import plan
 from ironcurtain.container_agent.bubblewrapped.programs import AgentProgram, Needed, find, lack, needed
 from ironcurtain.container_agent.bubblewrapped.sandbox import Plan
@@ -17,8 +19,8 @@ from ironcurtain.container_agent.bubblewrapped.version_managers import VersionMa
 from ironcurtain.container_agent.bubblewrapped.versions import printed_version, version
 from ironcurtain.container_agent.provision import BUNDLE_NAME, container_name, group_file, passwd_file, scratch_mb
 from ironcurtain.errors import ConfigurationError, Unavailable, UsageError
-from ironcurtain.home.layout import person_home
 from ironcurtain.home.settings import Settings
+from ironcurtain.home.user_paths import person_home
 from ironcurtain.process.accounts import SEARCH, WRITE, Account
 from ironcurtain.sandbox import bubblewrap, cgroups
 from ironcurtain.sandbox.certificates import bundle
@@ -102,6 +104,7 @@ class Places:
         further: Sequence[Mount],
         proxy_socket: Path,
         protected: Sequence[str],
+        later: Callable[[Callable[[], None]], object],
     ) -> Plan:
         """
         :param environment: of all programs inside.
@@ -109,6 +112,7 @@ class Places:
         :param further: further mounts, such as for the workspace's git repository.
         :param proxy_socket: the MCP proxy's socket.
         :param protected: absolute paths that must not be readable inside.
+        :param later: called with work that blocks, and that makes later sessions start faster.
         :raises Unavailable: the agent's program is gone, or in the workspace.
         :raises UsageError: the agent's program is where the sandbox has something else.
         """
@@ -125,11 +129,18 @@ class Places:
             group=str(group_file(paths)),
         )
         certificates = Mount(str(paths.orientation / BUNDLE_NAME), bundle(b"")[0])
+        needed = self._needed(program, protected, workspace)
+        if (how := compiling(self._adapter)) is not None:
+            top = core.services.home.compiled_programs / f"{self._adapter.id}-{core.account.uid}"
+            compiled = CompiledProgram(top, how, program, self._node(program, workspace), core.switched)
+            needed = compiled.read_by(needed)
+            if not compiled.is_kept:
+                later(partial(compiled.keep, needed))
         return plan(
             name=container_name(core.id),
             account=core.account,
             environment=environment,
-            needed=self._needed(program, protected, workspace),
+            needed=needed,
             mounts=(*(mount for mount in usual if mount.source), *further, certificates),
             proxy_socket=proxy_socket,
             resources=core.services.settings.resources,

@@ -10,14 +10,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from ironcurtain.agents import adapter as common
-from ironcurtain.agents.adapter import Adapter, Facts, shareables
+from ironcurtain.agents.adapter import COMPILE_CACHE, HOME, Adapter, Facts, compiling, shareables
 from ironcurtain.container.own_path import workspace_places
 from ironcurtain.container.spec import Mount, repository_mounts
 from ironcurtain.container_agent.provision import BUNDLE_NAME, TRUST_STORE_NAME, Placer, prepare, repository_files
 from ironcurtain.container_agent.sharing import Found, chosen, collect, joined_text, sentences, stage
 from ironcurtain.errors import UsageError
-from ironcurtain.home.layout import person_home
 from ironcurtain.home.sections import NamedAgent
+from ironcurtain.home.user_paths import person_home
 from ironcurtain.sandbox.certificates import bundle, java_trust_store
 from ironcurtain.sandbox.linked_repository import LinkedRepository, linked_repository, settings_variables
 from ironcurtain.session import events
@@ -54,7 +54,8 @@ class Surroundings:
         repository = _repository_mounts(core, found, workspace_names(core))
         git = settings_variables() if repository else {}
         git |= commit_variables(self._environ, core.switched, str(core.workspace.resolve()), found)
-        return {**common.environment(), **git}, (*repository, *self._share(core))
+        node = {} if compiling(self._adapter) is None else {COMPILE_CACHE: f"{HOME}/.cache/node-compile-cache"}
+        return {**common.environment(), **node, **git}, (*repository, *self._share(core))
 
     def place(self, core: Core, facts: Facts) -> None:
         """Write the agent's own files."""

@@ -7,7 +7,6 @@ Directories have mode 0700 and files 0600; :mod:`~ironcurtain.files.atomic` writ
 from __future__ import annotations
 
 import os
-import pwd
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -18,7 +17,7 @@ import msgspec
 
 from ironcurtain.errors import ConfigurationError, UsageError
 from ironcurtain.home.session_paths import RunPaths, SessionPaths
-from ironcurtain.home.user_paths import absolute_path, check_encodable, user_path
+from ironcurtain.home.user_paths import absolute_path, check_encodable
 from ironcurtain.text.decoding import decode_text
 
 SOCKET_PATH_LIMIT = 103
@@ -86,6 +85,11 @@ class Home(msgspec.Struct, frozen=True):
     def downloads(self) -> Path:
         """Programs of MCP servers that were downloaded."""
         return self.path / "downloads"
+
+    @property
+    def compiled_programs(self) -> Path:
+        """What Node.js compiled of agents' programs, one directory for each agent."""
+        return self.path / "compiled-programs"
 
     @property
     def hooks(self) -> Path:
@@ -308,30 +312,6 @@ def _exists(path: Path) -> bool:
     except (FileNotFoundError, NotADirectoryError):
         return False
     return True
-
-
-def account_home(uid: int) -> str:
-    """:returns: a user's home directory according to the system, whatever the environment says."""
-    try:
-        return pwd.getpwuid(uid).pw_dir
-    except KeyError:
-        return "/"
-
-
-def person_home(environ: Mapping[str, str], uid: int) -> str:
-    """
-    :returns: the meaning of ``~``: ``HOME``, or if that is not set, the account's home.
-    :raises UsageError: ``HOME`` is not an absolute path in UTF-8, or another login's directory.
-    """
-    if not environ.get("HOME"):
-        return account_home(uid)
-    home = user_path("~", environ)
-    with suppress(FileNotFoundError, NotADirectoryError):
-        try:
-            os.stat(os.path.join(home, "."))
-        except PermissionError:
-            raise UsageError(f"HOME is {home}, which this account may not enter: set HOME to its own") from None
-    return home
 
 
 def private_directory(path: Path) -> Path:

@@ -1,4 +1,4 @@
-"""Paths that people write where no shell expands them: in variables, settings and options."""
+"""What ``~`` stands for, and paths that people write where no shell expands it: in variables, settings and options."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import pwd
 import re
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -83,3 +84,27 @@ def _home(account: str, text: str, environ: Mapping[str, str]) -> str:
     except (KeyError, UnicodeEncodeError):
         raise UsageError(f"the path {text} names no account of this machine: for a file write ./{text}") from None
     return entry.pw_dir.rstrip("/")
+
+
+def account_home(uid: int) -> str:
+    """:returns: a user's home directory according to the system, whatever the environment says."""
+    try:
+        return pwd.getpwuid(uid).pw_dir
+    except KeyError:
+        return "/"
+
+
+def person_home(environ: Mapping[str, str], uid: int) -> str:
+    """
+    :returns: the meaning of ``~``: ``HOME``, or if that is not set, the account's home.
+    :raises UsageError: ``HOME`` is not an absolute path in UTF-8, or another login's directory.
+    """
+    if not environ.get("HOME"):
+        return account_home(uid)
+    home = user_path("~", environ)
+    with suppress(FileNotFoundError, NotADirectoryError):
+        try:
+            os.stat(os.path.join(home, "."))
+        except PermissionError:
+            raise UsageError(f"HOME is {home}, which this account may not enter: set HOME to its own") from None
+    return home

@@ -9,7 +9,7 @@ import msgspec
 from twisted.internet.defer import Deferred
 
 from ironcurtain.errors import UsageError
-from ironcurtain.home.layout import account_home
+from ironcurtain.home.user_paths import account_home
 from ironcurtain.loop.agent import LoopAgent
 from ironcurtain.loop.backend import LoopBackend
 from ironcurtain.loop.checkpoint import Checkpoints

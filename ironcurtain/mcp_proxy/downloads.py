@@ -12,17 +12,13 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from threading import Thread
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import msgspec
-from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorFromThreads
-from twisted.python.failure import Failure
 
 from ironcurtain.errors import Unavailable
 from ironcurtain.files.atomic import write_atomically
@@ -38,38 +34,16 @@ from ironcurtain.sandbox import programs
 from ironcurtain.sandbox.handover import Handover
 from ironcurtain.sandbox.installation import Installation
 from ironcurtain.sandbox.spec import Kind, Sandbox
+from ironcurtain.services.background import in_background
 from ironcurtain.text.display import one_line
 
 if TYPE_CHECKING:
     from ironcurtain.mcp_proxy.download_hosts import Registries
 
-T = TypeVar("T")
-
 DOWNLOAD_SECONDS = 300.0
 """Time limit of an installation in seconds (a server with many packages takes some ten seconds)."""
 
 _CERTIFICATES = ("SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS")
-
-
-def in_background(reactor: IReactorFromThreads, work: Callable[[], T]) -> Deferred[T]:
-    """
-    Run a function in a daemon thread, which does not delay the end of the process as the reactor's threads do.
-
-    :returns: fires with its result; fails with its exception.
-    """
-    done: Deferred[T] = Deferred()
-
-    def run() -> None:
-        result: T | Failure
-        try:
-            result = work()
-        except Exception:
-            result = Failure()
-        with suppress(RuntimeError):  # the reactor has ended
-            reactor.callFromThread(done.callback, result)
-
-    Thread(target=run, daemon=True).start()
-    return done
 
 
 async def install(

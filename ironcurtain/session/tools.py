@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ironcurtain.errors import Unavailable, UsageError
-from ironcurtain.home.layout import Home, account_home, person_home, private_directory
+from ironcurtain.home.layout import Home, private_directory
 from ironcurtain.home.settings import Settings
-from ironcurtain.home.user_paths import user_path
+from ironcurtain.home.user_paths import account_home, person_home, user_path
 from ironcurtain.mcp_proxy.launch import Ground, account_notice, is_for_root, is_own, serves_files
 from ironcurtain.mcp_proxy.logins import LoginFiles
 from ironcurtain.mcp_proxy.pins import PinFiles

@@ -10,8 +10,8 @@ from pathlib import Path
 import ironcurtain
 from ironcurtain.errors import UsageError
 from ironcurtain.files.links import link_chain
-from ironcurtain.home.layout import Home, account_home
-from ironcurtain.home.user_paths import absolute_path, check_encodable
+from ironcurtain.home.layout import Home
+from ironcurtain.home.user_paths import absolute_path, account_home, check_encodable
 from ironcurtain.mcp_proxy.workspace_guard import ADVICE
 from ironcurtain.process.search_path import keep_out
 from ironcurtain.sandbox.pieces import all_names, existing, names_in

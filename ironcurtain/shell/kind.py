@@ -14,8 +14,8 @@ import msgspec
 from twisted.internet.interfaces import IReactorTime
 
 from ironcurtain.errors import SessionError, Unavailable, UsageError
-from ironcurtain.home.layout import person_home
 from ironcurtain.home.session_paths import SessionPaths
+from ironcurtain.home.user_paths import person_home
 from ironcurtain.llm.registry import Chosen
 from ironcurtain.mcp_proxy.admission import CallAdmission
 from ironcurtain.services.line_sinks import FileSink

@@ -16,11 +16,11 @@ from twisted.trial.unittest import SkipTest, SynchronousTestCase
 from ironcurtain.process.accounts import Account
 from ironcurtain.providers.registry import family
 from ironcurtain.sandbox import bubblewrap
-from tests.container_agent.test_real_agents import CLAUDE, CODEX, PATIENCE, Agent, call, text
+from tests.container_agent.test_real_agents import CLAUDE, CODEX, GEMINI, PATIENCE, Agent, call, text
 from tests.container_agent.test_real_network import NAME, Registry, shell
 from tests.machine import UID
 from tests.model_stub.process import StubProcess
-from tests.product import Product
+from tests.product import Product, wait_until
 from tests.programs import program
 
 PROGRAMS = Path(os.environ.get("IRONCURTAIN_TEST_NODE", "."), "node_modules", ".bin")
@@ -107,6 +107,26 @@ class TurnTests(WithoutDockerCase):
         asked = json.dumps(self.stub.turns[-1]["json"])
         self.assertIn("Do it.", asked)
         self.assertIn("All done.", asked.replace('"All ", "done."', "All done."))
+
+
+class CompiledTests(WithoutDockerCase):
+    def test_second_session_of_gemini_reads_what_was_compiled_during_the_first(self) -> None:
+        look = {"name": "run_shell_command", "input": {"command": "echo at $NODE_COMPILE_CACHE"}}
+        looking = {"content": [{"type": "tool_use", **look}]}
+        self.play(GEMINI, "gemini", *(looking, text("First.")), *(looking, text("Second.")))
+        product = self.product
+        product.home.mkdir(mode=0o700)
+        (product.home / "config.toml").write_text(self.model)
+        product.project.chmod(0o777)
+        first = product.start("start", "--agent", "gemini", "--workspace", ".")
+        wait_until(lambda: list(product.home.glob("compiled-programs/gemini-*/*/v*/*")))
+        out, err = first.communicate("Look.\n/quit\n", timeout=PATIENCE)
+        self.assertEqual((first.returncode, out), (0, "First.\n"), err)
+        out, err = product.start("start", "--agent", "gemini", "--workspace", ".").communicate("Look.\n", PATIENCE)
+        self.assertEqual(out, "Second.\n", err)
+        asked = [json.dumps(turn["json"]) for turn in self.stub.turns]
+        self.assertEqual(["at /home/agent/.cache" in each for each in asked], [False, True, False, False])
+        self.assertEqual(["at /run/compiled" in each for each in asked], [False, False, False, True])
 
 
 class NewcomerTests(WithoutDockerCase):

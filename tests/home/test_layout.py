@@ -16,11 +16,11 @@ from ironcurtain.home.layout import (
     SOCKET_PATH_LIMIT,
     Home,
     find_home,
-    person_home,
     private_directory,
     read_configuration,
     socket_path,
 )
+from ironcurtain.home.user_paths import person_home
 
 
 class FindTests(SynchronousTestCase):

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.home.layout import find_home, person_home
+from ironcurtain.home.layout import find_home
 from ironcurtain.home.settings import load
+from ironcurtain.home.user_paths import person_home
 from ironcurtain.mcp_proxy.calls import CallRaised
 from ironcurtain.mcp_proxy.servers_config import CommandServer, HttpServer, SandboxConfig
 from ironcurtain.network.access import Access, Entry
