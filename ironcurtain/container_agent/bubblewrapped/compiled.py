@@ -21,7 +21,7 @@ from twisted.logger import Logger
 
 from ironcurtain.agents.adapter import COMPILE_CACHE, Compiling
 from ironcurtain.container_agent.bubblewrapped.programs import AgentProgram, Needed
-from ironcurtain.errors import Unavailable
+from ironcurtain.errors import IronCurtainError
 from ironcurtain.home.layout import private_directory
 from ironcurtain.process.accounts import Account
 from ironcurtain.process.bounded import Bounds, Unfinished
@@ -86,6 +86,12 @@ class CompiledProgram(msgspec.Struct, frozen=True):
         :param needed: what the program needs.
         """
         os.setpriority(os.PRIO_PROCESS, 0, 19)  # of this thread, which programs that it starts inherit
+        try:
+            self._keep(needed)
+        except (IronCurtainError, OSError) as e:  # sessions start without it, too
+            self.log.info("what is compiled of {program} is not kept: {error}", program=self.program.path, error=e)
+
+    def _keep(self, needed: Needed) -> None:
         draft = Path(tempfile.mkdtemp(dir=private_directory(self.top)))
         try:
             if self.account is not None:
@@ -108,9 +114,6 @@ class CompiledProgram(msgspec.Struct, frozen=True):
         )
         own = {"PATH": needed.search, "HOME": "/tmp", COMPILE_CACHE: PLACE}
         environment = {**needed.variables, **self.how.environment, **own}
-        try:
-            done = programs.run(sandbox, (needed.program, *self.how.arguments), environment, Bounds(SECONDS))
-        except (Unavailable, Unfinished, OSError) as e:
-            self.log.info("{program} was not compiled: {error}", program=self.program.path, error=e)
-        else:
-            self.log.debug("{program} was compiled: status {status}", program=self.program.path, status=done.status)
+        # Whatever its exit status is: what it did not keep, it does not keep the next time either.
+        with suppress(Unfinished):
+            programs.run(sandbox, (needed.program, *self.how.arguments), environment, Bounds(SECONDS))

@@ -11,7 +11,7 @@ from ironcurtain.agents.adapter import COMPILE_CACHE, Compiling
 from ironcurtain.container_agent.bubblewrapped.compiled import PLACE, CompiledProgram
 from ironcurtain.container_agent.bubblewrapped.programs import AgentProgram, Needed, needed
 from ironcurtain.process.accounts import Account
-from ironcurtain.process.bounded import Bounds
+from ironcurtain.process.bounded import Bounds, Finished
 from ironcurtain.sandbox import bubblewrap, programs
 from ironcurtain.sandbox.spec import Bound, Kind, Sandbox, SandboxLimits
 from tests.machine import UID
@@ -52,6 +52,18 @@ class CompiledTests(SynchronousTestCase):
                 os._exit(1)
         self.assertEqual(os.waitpid(pid, 0)[1], 0)
 
+    def in_session(self, given: Needed, argv: tuple[str, ...], environment: dict[str, str]) -> Finished:
+        """:returns: how a program ends that has what a session's sandbox has of the agent's program."""
+        sandbox = Sandbox(
+            read=given.paths,
+            account=self.account.switched,
+            bound=tuple(Bound(*each) for each in given.moved),
+            limits=SandboxLimits(data=False),
+            kind=Kind.BUBBLEWRAP,
+        )
+        own = {**given.variables, "PATH": given.search, "HOME": "/tmp"}
+        return programs.run(sandbox, argv, {**own, **environment}, Bounds(60.0))
+
     def test_sessions_read_what_the_program_kept(self) -> None:
         compiled = self.program(f'#!/bin/sh\ntest "$1" = --load && echo "$A" >"${COMPILE_CACHE}/compiled"\n')
         before = self.needed(compiled)
@@ -61,6 +73,9 @@ class CompiledTests(SynchronousTestCase):
         self.assertEqual(after.variables, {**before.variables, COMPILE_CACHE: PLACE})
         self.assertEqual(after.moved, ((str(compiled.directory), PLACE),))
         self.assertEqual((compiled.directory / "compiled").read_text(), "all of it\n")
+        done = self.in_session(after, ("/bin/sh", "-c", f"cat {PLACE}/compiled; echo changed >{PLACE}/compiled"), {})
+        self.assertEqual(done.output, b"all of it\n")
+        self.assertIn(b"Read-only file system", done.errors)
 
     def test_program_that_keeps_nothing_is_not_run_for_it_again(self) -> None:
         for text in ("#!/bin/sh\n", "#!/bin/sh\nexit 3\n", "#!/nonexistent\n"):
@@ -68,6 +83,13 @@ class CompiledTests(SynchronousTestCase):
             self.keep(compiled)
             before = self.needed(compiled)
             self.assertEqual((compiled.is_kept, compiled.read_by(before)), (True, before), text)
+
+    def test_home_that_cannot_be_written_changes_nothing(self) -> None:
+        compiled = self.program("#!/bin/sh\n")
+        compiled.top.parent.write_text("in the way")
+        self.keep(compiled)
+        before = self.needed(compiled)
+        self.assertEqual((compiled.is_kept, compiled.read_by(before)), (False, before))
 
     def test_only_the_present_version_is_kept(self) -> None:
         first = self.program(f'#!/bin/sh\necho 1 >"${COMPILE_CACHE}/compiled"\n')
@@ -119,14 +141,6 @@ class CompiledTests(SynchronousTestCase):
         compiled = self.program("#!/usr/bin/env node\nconst one = () => 1;\n", node)
         self.keep(compiled)
         given = compiled.read_by(self.needed(compiled))
-        sandbox = Sandbox(
-            read=given.paths,
-            account=self.account.switched,
-            bound=tuple(Bound(*each) for each in given.moved),
-            limits=SandboxLimits(data=False),
-            kind=Kind.BUBBLEWRAP,
-        )
-        environment = {**given.variables, "PATH": given.search, "HOME": "/tmp", "NODE_DEBUG_NATIVE": "COMPILE_CACHE"}
-        done = programs.run(sandbox, (given.program,), environment, Bounds(60.0))
+        done = self.in_session(given, (given.program,), {"NODE_DEBUG_NATIVE": "COMPILE_CACHE"})
         self.assertEqual(done.status, 0, done.errors)
         self.assertIn(b"was accepted", done.output + done.errors)
