@@ -18,14 +18,18 @@ from __future__ import annotations
 
 import os
 import select
-import signal
-import socket
 import sys
 import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import signal
+    import socket
     from collections.abc import Iterator
+else:
+    # The C modules behind the two, whose enumerations take as long to import as all else of this program's start.
+    import _signal as signal
+    import _socket as socket
 
 MESSAGE_LIMIT = 1000
 """Maximum size in bytes of a message."""
