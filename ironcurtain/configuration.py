@@ -21,7 +21,7 @@ from ironcurtain.home.account_sections import AccountName, AccountSettings
 from ironcurtain.home.faults import wrong
 from ironcurtain.home.layout import Home, read_configuration
 from ironcurtain.home.lines import Place
-from ironcurtain.home.sections import Audit, NamedAgent
+from ironcurtain.home.sections import Audit, NamedAgent, SecretSource
 from ironcurtain.home.settings import BUILT_IN_AGENT, Effective, Settings, load
 from ironcurtain.home.user_paths import person_home, user_path
 from ironcurtain.llm.backends import BACKENDS, check_backend
@@ -147,9 +147,9 @@ def read_settings(path: Path, environ: Mapping[str, str]) -> Effective:
     except ConfigurationError as e:
         origin = effective.origins["run_as"]
         raise wrong(origin, e.detail, text or "" if origin == str(path) else "", ("run_as",)) from None
-    for name, provider in settings.providers.items():
-        if provider.key.file and (detail := _open_to_others(Path(user_path(provider.key.file)))):
-            raise wrong(str(path), detail, text or "", ("providers", name, "key", "file"))
+    for place, source in _secret_sources(settings):
+        if detail := _open_to_others(source.file):
+            raise wrong(str(path), detail, text or "", (*place, "file"))
     for place, detail in _wrong_shares(settings.agents.named):
         raise wrong(str(path), detail, text or "", ("agents", *place))
     for place, detail in _wrong_accounts(settings.accounts):
@@ -184,18 +184,12 @@ def _wrong_accounts(accounts: Mapping[AccountName, AccountSettings]) -> Iterator
         if name == "chatgpt" and account.token.has_source:
             advice = "run ironcurtain login chatgpt"
             yield (name, "token"), f"a token alone does not say which ChatGPT account it is: {advice}"
-        files: dict[Place, str] = {(name, "file"): account.file, (name, "token", "file"): account.token.file}
-        for place, file in files.items():
-            try:
-                detail = _open_to_others(Path(user_path(file))) if file else ""
-            except UsageError as e:
-                detail = str(e)
-            if detail:
-                yield place, detail
+        if detail := _open_to_others(account.file):
+            yield (name, "file"), detail
 
 
 def _wrong_witness(audit: Audit) -> Iterator[tuple[str, str]]:
-    if audit.witness_key_file and (detail := _open_to_others(Path(user_path(audit.witness_key_file)))):
+    if detail := _open_to_others(audit.witness_key_file):
         yield "witness_key_file", detail
     if audit.witness_ca_file:
         from ironcurtain.http.trust import VerifyingPolicy
@@ -237,9 +231,25 @@ def _wrong_backends(settings: Settings) -> Iterator[tuple[Place, str]]:
                 yield (section, "backends", index), str(e)
 
 
-def _open_to_others(path: Path) -> str:
+def _secret_sources(value: object, place: Place = ()) -> Iterator[tuple[Place, SecretSource]]:
+    """:returns: each source of a secret in a part of the settings, with its place."""
+    if isinstance(value, SecretSource):
+        yield place, value
+    elif isinstance(value, Mapping):
+        for name, member in value.items():
+            yield from _secret_sources(member, (*place, name))
+    elif isinstance(value, msgspec.Struct):
+        for name in value.__struct_fields__:
+            yield from _secret_sources(getattr(value, name), (*place, name))
+
+
+def _open_to_others(file: str) -> str:
+    """:returns: why a file with a secret cannot be used, in words; empty if it can, or if there is none yet."""
     try:
-        mode = path.stat().st_mode
+        path = Path(user_path(file))
+        mode = path.stat().st_mode if file else 0
+    except UsageError as e:
+        return str(e)
     except OSError:  # the key may be added later
         return ""
     return f"others can use the key in {path}: chmod 600 {shlex.quote(str(path))}" if stat.S_IMODE(mode) & 0o077 else ""

@@ -222,7 +222,7 @@ class SourceTests(SynchronousTestCase):
 
 SEARCHING = {
     "cli/demo.py": "prints a command",
-    "cli/doctor.py": "runs nothing",
+    "cli/doctor_keys.py": "runs nothing",
     "container_agent/bubblewrapped/programs.py": "a sandbox's PATH",
     "mcp_proxy/launch.py": "an absolute path",
     "sandbox/installation.py": "what sandboxes can read",

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import os
-import shlex
-import shutil
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 
+from ironcurtain.cli.doctor_keys import github, models
 from ironcurtain.cli.doctor_tools import tools
 from ironcurtain.cli.doctor_watchers import watchers
 from ironcurtain.cli.findings import HINT, OK, WRONG, Finding
 from ironcurtain.cli.output import as_json, fitted, home, print_json, print_lines, settings
 from ironcurtain.errors import Unavailable, UsageError
-from ironcurtain.home.user_paths import user_path
-from ironcurtain.process.search_path import host_path
 from ironcurtain.text.display import one_line
 from ironcurtain.text.quantities import counted
 
@@ -95,6 +91,7 @@ def examine(where: Home) -> Iterator[Finding]:
         _sandbox,
         models,
         _accounts,
+        github,
         _records,
         _sizes,
         _daemon,
@@ -228,72 +225,6 @@ def _sandbox(where: Home) -> Iterator[Finding]:
         limits += f" Memory needs a cgroup: {cgroups.unavailable()}."
     detail = f"{promises.NAMES[chosen]} {'work' if chosen is Kind.CONTAINER else 'works'}{program}: {used}{passed_over}"
     yield Finding("sandbox", HINT if weak else OK, detail, limits)
-
-
-def models(where: Home) -> Iterator[Finding]:
-    """:returns: whether each model that is set can be asked."""
-    from ironcurtain.llm.registry import backends_in_order
-
-    found = settings(where).settings
-    backends, _ = backends_in_order((), "", found.model)
-    of_shell, _ = backends_in_order((), "", found.model, found.shell.backends)
-    for backend in dict.fromkeys((*backends, *of_shell)):
-        yield _model(where, backend)
-
-
-def _model(where: Home, backend: str) -> Finding:
-    from ironcurtain.home.sections import Provider
-    from ironcurtain.llm.registry import needs_key
-    from ironcurtain.providers.keys import key_variable
-
-    name, _, argument = backend.partition(":")
-    if name == "scripted":
-        return Finding("model", OK, f"scripted: {argument}")
-    if name == "subprocess":
-        state, detail, mend = _command(argument, "the model's command in config.toml", "command")
-        return Finding("model", state, f"subprocess, {detail}", mend)
-    provider = settings(where).settings.providers.get(name, Provider())
-    key = provider.key
-    if not needs_key(backend, key.has_source):
-        if provider.base_url or provider.host:
-            return Finding("model", OK, f"{name}, without a key, at {provider.base_url or provider.host}")
-        return Finding(
-            "model", HINT, f"{name}, but no address", f"Set providers.{name}.base_url in {where.config.name}"
-        )
-    if key.file:
-        state, detail, mend = _key_file(Path(user_path(key.file)))
-    elif key.command:
-        state, detail, mend = _command(key.command, f"providers.{name}.key in {where.config.name}", "key from")
-    else:
-        state, detail, mend = _key_variable(key_variable(name, key, os.environ))
-    return Finding("model", state, f"{name}, {detail}", mend)
-
-
-def _key_file(path: Path) -> tuple[str, str, str]:
-    try:
-        path.stat()
-    except OSError as e:
-        mend = f"Write it there, readable by you only: (umask 077; cat > {shlex.quote(str(path))})"
-        return HINT, f"but no key in {path}: {e.strerror}", mend
-    return OK, f"key from {path}", ""
-
-
-def _command(command: str, place: str, role: str) -> tuple[str, str, str]:
-    """:param role: what stands before the command where it can be run."""
-    # It is not run: it may ask for a password.
-    try:
-        program = next(iter(shlex.split(command)), "")
-    except ValueError as e:
-        return WRONG, f"but its command cannot be read: {e}", f"Mend {place}"
-    if shutil.which(program, path=host_path()) is None:
-        return HINT, f"but there is no program {program!r} for its command", f"Install it, or mend {place}"
-    return OK, f"{role} {command}", ""
-
-
-def _key_variable(name: str) -> tuple[str, str, str]:
-    if os.environ.get(name):
-        return OK, f"key from {name}", ""
-    return HINT, f"but no key in {name}", f"Set it: export {name}=..."
 
 
 def _accounts(where: Home) -> Iterator[Finding]:

@@ -17,10 +17,8 @@ from click.testing import CliRunner, Result
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.cli import COMMANDS, commands
-from ironcurtain.cli.doctor import models
 from ironcurtain.cli.output import print_text
 from ironcurtain.errors import ConfigurationError, UsageError
-from ironcurtain.home.layout import find_home
 from ironcurtain.process.accounts import Account
 from ironcurtain.sandbox import programs, promises
 from ironcurtain.sandbox.spec import Kind, Sandbox
@@ -226,12 +224,6 @@ class DoctorTests(CommandCase):
         environ = {**os.environ, **self.environ, **environ}
         return subprocess.run([ironcurtain, "doctor", *words], env=environ, capture_output=True, text=True, check=False)
 
-    def model(self) -> tuple[str, str]:
-        """:returns: what the doctor says about the model, asked without all else that it looks at."""
-        with CliRunner().isolation(env=self.environ):
-            (found,) = models(find_home(self.environ, os.getuid()))
-        return found.state, found.mend
-
     def states(self) -> dict[str, tuple[str, str]]:
         return {f["what"]: (f["state"], f["mend"]) for f in json.loads(self.doctor("--json").stdout)}
 
@@ -241,26 +233,6 @@ class DoctorTests(CommandCase):
         self.assertEqual(states["model"], ("hint", "Set it: export ANTHROPIC_API_KEY=..."))
         self.assertEqual(self.doctor().returncode, 0)
 
-    def test_the_advice_fits_where_the_key_comes_from(self) -> None:
-        self.home.mkdir(mode=0o700)
-        (self.person / "open key").write_text("sk-ant-api03-key")
-        (self.person / "open key").chmod(0o644)
-        for key, wanted in (
-            ('env = "MY_KEY"', ("hint", "Set it: export MY_KEY=...")),
-            ('file = "~/k"', ("hint", f"Write it there, readable by you only: (umask 077; cat > {self.person}/k)")),
-            ('command = "no-such-program x"', ("hint", "Install it, or mend providers.anthropic.key in config.toml")),
-            ('command = "pass \'x"', ("wrong", "Mend providers.anthropic.key in config.toml")),
-            ('command = "cat x"', ("ok", "")),
-        ):
-            (self.home / "config.toml").write_text(f"[providers.anthropic]\nkey = {{ {key} }}\n")
-            self.assertEqual(self.model(), wanted, key)
-        (self.home / "config.toml").write_text('[providers.anthropic]\nkey = { file = "~/open key" }\n')
-        self.assertIn(f"chmod 600 '{self.person}/open key'", self.doctor().stdout)
-        self.assertEqual(self.states()["config.toml"][0], "wrong")
-        (self.person / "open key").chmod(0o600)
-        (self.home / "config.toml").write_text('[providers.anthropic]\nkey = { file = "~/open key" }\n')
-        self.assertEqual(self.model(), ("ok", ""))
-
     def test_upstream_proxy_is_named_and_tried(self) -> None:
         found = json.loads(self.doctor("--json", HTTPS_PROXY="http://me:CANARY@127.0.0.1:1", NO_PROXY="").stdout)
         (proxy,) = (f for f in found if f["what"] == "proxy")
@@ -269,22 +241,6 @@ class DoctorTests(CommandCase):
             "the proxy http://127.0.0.1:1 (environment variable HTTPS_PROXY) cannot be reached: nothing listens there"
         )
         self.assertEqual(proxy["detail"], said)
-
-    def test_a_model_behind_a_command_needs_its_program(self) -> None:
-        self.home.mkdir(mode=0o700)
-        for command, state in (("cat -", "ok"), ("no-such-model run", "hint"), ("", "hint"), ("cat 'x", "wrong")):
-            (self.home / "config.toml").write_text(f'[model]\nbackend = "subprocess"\ncommand = "{command}"\n')
-            self.assertEqual(self.model()[0], state, command)
-
-    def test_each_model_of_a_list_is_looked_at(self) -> None:
-        self.home.mkdir(mode=0o700)
-        (self.home / "config.toml").write_text(
-            '[model]\nbackends = ["google", "openai-chat:llama3"]\n'
-            '[providers.openai-chat]\nbase_url = "http://127.0.0.1:11434/v1"\n'
-        )
-        lines = self.doctor(GOOGLE_API_KEY="AIza-0").stdout
-        self.assertIn("google, key from GOOGLE_API_KEY", lines)
-        self.assertIn("openai-chat, without a key, at http://127.0.0.1:11434/v1", lines)
 
     def test_what_is_wrong_is_named_and_is_status_1(self) -> None:
         self.run_command("init")
