@@ -21,7 +21,7 @@ from ironcurtain.home.account_sections import AccountName, AccountSettings
 from ironcurtain.home.faults import wrong
 from ironcurtain.home.layout import Home, read_configuration
 from ironcurtain.home.lines import Place
-from ironcurtain.home.sections import Audit, NamedAgent, SecretSource
+from ironcurtain.home.sections import NamedAgent, SecretSource
 from ironcurtain.home.settings import BUILT_IN_AGENT, Effective, Settings, load
 from ironcurtain.home.user_paths import person_home, user_path
 from ironcurtain.llm.backends import BACKENDS, check_backend
@@ -147,16 +147,13 @@ def read_settings(path: Path, environ: Mapping[str, str]) -> Effective:
     except ConfigurationError as e:
         origin = effective.origins["run_as"]
         raise wrong(origin, e.detail, text or "" if origin == str(path) else "", ("run_as",)) from None
-    for place, source in _secret_sources(settings):
-        if detail := _open_to_others(source.file):
-            raise wrong(str(path), detail, text or "", (*place, "file"))
+    for place, detail in _wrong_files(settings):
+        origin = effective.origins.get(".".join(map(str, place)), str(path))
+        raise wrong(origin, detail, text or "" if origin == str(path) else "", place)
     for place, detail in _wrong_shares(settings.agents.named):
         raise wrong(str(path), detail, text or "", ("agents", *place))
     for place, detail in _wrong_accounts(settings.accounts):
         raise wrong(str(path), detail, text or "", ("accounts", *place))
-    for field, detail in _wrong_witness(settings.audit):
-        origin = effective.origins[f"audit.{field}"]
-        raise wrong(origin, detail, text or "" if origin == str(path) else "", ("audit", field))
     return effective
 
 
@@ -188,16 +185,42 @@ def _wrong_accounts(accounts: Mapping[AccountName, AccountSettings]) -> Iterator
             yield (name, "file"), detail
 
 
-def _wrong_witness(audit: Audit) -> Iterator[tuple[str, str]]:
-    if detail := _open_to_others(audit.witness_key_file):
-        yield "witness_key_file", detail
-    if audit.witness_ca_file:
-        from ironcurtain.http.trust import VerifyingPolicy
+def _wrong_files(settings: Settings) -> Iterator[tuple[Place, str]]:
+    """:returns: the files with a secret that others can read, and those with certificates that cannot be used."""
+    for place, member in _members(settings):
+        if isinstance(member, SecretSource):
+            place, detail = (*place, "file"), _open_to_others(member.file)
+        elif place[-1] == "witness_key_file":
+            detail = _open_to_others(member)
+        else:
+            detail = _unusable(member) if str(place[-1]).endswith("ca_file") else ""
+        if detail:
+            yield place, detail
 
-        try:
-            VerifyingPolicy(user_path(audit.witness_ca_file))
-        except ConfigurationError as e:
-            yield "witness_ca_file", f"{audit.witness_ca_file} {e.detail}"
+
+def _members(value: object, place: Place = ()) -> Iterator[tuple[Place, SecretSource | str]]:
+    """:returns: each text and each source of a secret in a part of the settings, with its place."""
+    if isinstance(value, SecretSource | str):
+        yield place, value
+    elif isinstance(value, Mapping | msgspec.Struct):
+        members = value if isinstance(value, Mapping) else msgspec.structs.asdict(value)
+        for name, member in members.items():
+            yield from _members(member, (*place, name))
+
+
+def _unusable(ca_file: str) -> str:
+    """:returns: why no certificate of a file can be trusted, in words; empty if they can, or if there is no file."""
+    if not ca_file:
+        return ""
+    from ironcurtain.http.trust import VerifyingPolicy
+
+    try:
+        VerifyingPolicy(user_path(ca_file))
+    except UsageError as e:
+        return str(e)
+    except ConfigurationError as e:
+        return f"{ca_file} {e.detail}"
+    return ""
 
 
 def _wrong_addresses(addresses: tuple[str, ...]) -> Iterator[tuple[Place, str]]:
@@ -229,18 +252,6 @@ def _wrong_backends(settings: Settings) -> Iterator[tuple[Place, str]]:
                 check_backend(backend)
             except UsageError as e:
                 yield (section, "backends", index), str(e)
-
-
-def _secret_sources(value: object, place: Place = ()) -> Iterator[tuple[Place, SecretSource]]:
-    """:returns: each source of a secret in a part of the settings, with its place."""
-    if isinstance(value, SecretSource):
-        yield place, value
-    elif isinstance(value, Mapping):
-        for name, member in value.items():
-            yield from _secret_sources(member, (*place, name))
-    elif isinstance(value, msgspec.Struct):
-        for name in value.__struct_fields__:
-            yield from _secret_sources(getattr(value, name), (*place, name))
 
 
 def _open_to_others(file: str) -> str:

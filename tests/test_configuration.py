@@ -11,6 +11,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from ironcurtain.configuration import read_settings
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.home.settings import Settings
+from tests.model_stub.certificates import Authority
 
 OWN = 'host = "llm.example.com"\nendpoints = ["POST /v1/messages"]\nkey = { header = "x-key", prefix = "llm-" }\n'
 """A provider that is not built in, described in full."""
@@ -48,10 +49,12 @@ class ReadTests(SynchronousTestCase):
         self.assertEqual(str(refused), f"{self.path}: is encoded in UTF-16; save it as UTF-8")
 
     def test_what_a_session_could_start_with(self) -> None:
+        ca_file = self.path.with_name("ca.pem")
+        ca_file.write_bytes(Authority.make().pem)
         for text in (
             '[providers.openai]\nhost = "llm.example.com"\nport = 8443\n',
             '[providers.google]\nbase_url = "http://127.0.0.1:11434/llm"\n',
-            '[providers.anthropic]\nca_file = "/etc/ca.pem"\nkey = { file = "~/key" }\n',
+            f'[providers.anthropic]\nca_file = "{ca_file}"\nkey = {{ file = "~/key" }}\n',
             f"[providers.mine]\n{OWN}",
             f"[providers.mine]\n{OWN}port = 8443\n",
         ):

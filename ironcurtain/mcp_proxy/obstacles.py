@@ -10,7 +10,7 @@ import os
 import re
 import shlex
 
-from ironcurtain.errors import Unavailable
+from ironcurtain.errors import ConfigurationError, Unavailable
 from ironcurtain.mcp_proxy.launch import OWN_SERVERS, Ground, is_own, needed_download, program_of
 from ironcurtain.mcp_proxy.needed_download import installer
 from ironcurtain.mcp_proxy.servers_config import CommandServer, ServerConfig
@@ -38,7 +38,7 @@ def obstacle(server: ServerConfig, ground: Ground) -> str | None:
     if server.reading.problems:
         return "; ".join(server.reading.problems)
     if not isinstance(server, CommandServer):
-        return None
+        return _unusable(server.ca_file)
     if server.sandbox is not None and (program := container_program(server)) is not None:
         return (
             f'{program} needs its engine, which no sandbox reaches: write "sandbox": "none" for this server in '
@@ -58,6 +58,19 @@ def obstacle(server: ServerConfig, ground: Ground) -> str | None:
             program_of(server, ground)
     except Unavailable as e:
         return str(e).removeprefix(f"MCP server {server.name}: ")
+    return None
+
+
+def _unusable(ca_file: str) -> str | None:
+    """:returns: why no certificate of a file can be trusted; ``None`` if they can, or if there is no file."""
+    if not ca_file:
+        return None
+    from ironcurtain.http.trust import ssl_context  # slow to import, and few servers need it
+
+    try:
+        ssl_context(ca_file)
+    except ConfigurationError as e:
+        return f"ca_file {ca_file} {e.detail}"
     return None
 
 

@@ -101,3 +101,19 @@ class FileTests(CommandCase):
             key.chmod(0o600)
             done = self.run_command("config", "check")
             self.assertEqual(done.exit_code, 0, done.output)
+
+    def test_certificates_that_cannot_be_used(self) -> None:
+        self.home.mkdir(mode=0o700)
+        file = self.person / "ca.pem"
+        file.write_text("no certificate")
+        for setting, text in (
+            ("providers.google.ca_file", '[providers.google]\nca_file = "FILE"\n'),
+            ("registries.npm.ca_file", '[registries.npm]\nurl = "https://npm.example/"\nca_file = "FILE"\n'),
+            ("network.proxy_ca_file", '[network]\nproxy = "https://p.example:1"\nproxy_ca_file = "FILE"\n'),
+            ("audit.witness_ca_file", '[audit]\nwitness = ["https://w.example/"]\nwitness_ca_file = "FILE"\n'),
+        ):
+            for path, why in ((file, "contains no PEM certificate"), (self.person / "none", "cannot be read: No such")):
+                (self.home / "config.toml").write_text(text.replace("FILE", str(path)))
+                done = self.run_command("config", "check")
+                self.assertEqual(done.exit_code, 78, setting)
+                self.assertIn(f"config.toml:{text.count(chr(10))}: {setting}: {path} {why}", done.output)

@@ -138,6 +138,15 @@ class ReadingTests(ObstacleCase):
         self.assertEqual(obstacle(HttpServer("a", Secret("x"), reading=reading), self.ground), "one; two")
         self.assertIsNone(obstacle(HttpServer("a", Secret("https://example.org/")), self.ground))
 
+    def test_certificates_of_a_server_behind_http_that_cannot_be_used(self) -> None:
+        file = self.top / "ca.pem"
+        far = HttpServer("far", Secret("https://far.example/mcp"))
+        self.assertIsNone(obstacle(far, self.ground))
+        file.write_text("no certificate")
+        for path, why in ((file, "contains no PEM certificate"), (self.top / "none", "cannot be read: No such file")):
+            said = str(obstacle(replace(far, ca_file=str(path)), self.ground))
+            self.assertTrue(said.startswith(f"ca_file {path} {why}"), said)
+
 
 class ContainerTests(ObstacleCase):
     def test_programs_that_start_containers_are_known(self) -> None:
