@@ -19,7 +19,7 @@ from typing import Any
 from prompt_toolkit.styles import DEFAULT_ATTRS
 from twisted.internet import reactor as installed
 from twisted.internet.defer import Deferred
-from twisted.internet.task import LoopingCall
+from twisted.internet.task import LoopingCall, deferLater
 from twisted.trial.unittest import SynchronousTestCase, TestCase
 
 from ironcurtain.cli.terminal.plain import standard_surface
@@ -91,6 +91,7 @@ class TerminalCase(TestCase):
 
     async def open(self) -> None:
         """Take the terminal, and wait for the input line."""
+        await deferLater(reactor, 0)  # the reactor runs from here on, and with it what wakes Python for signals
         self.surface.open(self.heard, True)
         self.addCleanup(lambda: Deferred.fromCoroutine(self.surface.close()))
         await self.until(lambda: "> " in self.seen)

@@ -75,6 +75,7 @@ class PromptTests(TestCase):
         chance, now = random.Random(13), [100.0]
         with create_pipe_input() as pipe:
             surface, heard = PromptSurface(pipe, _Output(), lambda: now[0]), Heard()
+            await deferLater(reactor, 0)  # the reactor runs from here on, and with it what wakes Python for signals
             surface.open(heard, True)
             for _ in range(150):
                 first, pasted = None, False
@@ -102,6 +103,7 @@ class WholeTests(TestCase):
         async def propose(turn: int | None) -> Proposal:
             raise AssertionError("nobody undoes anything")
 
+        await deferLater(reactor, 0)  # as above
         with create_pipe_input() as pipe, TemporaryDirectory() as directory:
             surface = PromptSurface(pipe, _Output(), clock.seconds)
             logs = SessionPaths(Path(directory))
