@@ -9,7 +9,7 @@ from ironcurtain.cli.run import run
 from ironcurtain.cli.shell_above import is_above
 from ironcurtain.cli.terminal.frontend import FrontEnd
 from ironcurtain.cli.undoing import proposer
-from ironcurtain.cli.viewing import say_that_it_goes_on, view_elsewhere
+from ironcurtain.cli.viewing import say_how_to_resume, say_that_it_goes_on, view_elsewhere
 from ironcurtain.control.client import ControlClient
 from ironcurtain.control.reactor_owners import ReactorOwners
 from ironcurtain.errors import IronCurtainError, NotAllowed
@@ -69,7 +69,7 @@ class Joining:
             return await self._front.interactive()
         finally:
             self._front = None
-            await _tell(owner, info.number)
+            await _tell(owner, info)
 
 
 def _need_terminal() -> None:
@@ -77,10 +77,11 @@ def _need_terminal() -> None:
         raise NoTerminal
 
 
-async def _tell(owner: ControlClient, number: int) -> None:
+async def _tell(owner: ControlClient, info: SessionInfo) -> None:
     try:
-        goes_on = (await owner.session(number)).state != State.CLOSED
+        goes_on = (await owner.session(info.number)).state != State.CLOSED
     except IronCurtainError:  # its process has ended
-        goes_on = False
-    if goes_on:
-        say_that_it_goes_on(number)
+        say_how_to_resume(info)
+    else:
+        if goes_on:
+            say_that_it_goes_on(info.number)

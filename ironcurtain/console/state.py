@@ -130,6 +130,7 @@ class ConsoleState(msgspec.Struct, frozen=True):
     :param prompt: the input line; ``None`` while it is closed.
     :param began: when the input line was opened, in seconds of the clock of the keys; minus infinity if it has pasted
         text.
+    :param addressed: number of the session that was chosen when it was opened; 0 if there was none.
     :param withdrawn: the question that comes back when the input line is closed.
     :param permissions: the kept approvals, if they are shown.
     :param permitted: whether these are shown.
@@ -153,6 +154,7 @@ class ConsoleState(msgspec.Struct, frozen=True):
     filter: str = ""
     prompt: str | None = None
     began: float = 0.0
+    addressed: int = 0
     withdrawn: Question | None = None
     question: Question | None = None
     dialogue: FormDialogue | None = None
@@ -273,6 +275,10 @@ class ConsoleState(msgspec.Struct, frozen=True):
             return self
         at = numbers.index(self.number(self.section)) if self.number(self.section) in numbers else 0
         return self.choose(self.section, numbers[min(max(at + step, 0), len(numbers) - 1)])
+
+    def opened_line(self, prompt: str, now: float) -> ConsoleState:
+        """:returns: the state with the input line open, beginning with a text."""
+        return replace(self, prompt=prompt, began=now, addressed=self.number(Section.SESSIONS), message=("", ""))
 
     def roll(self, rows: int) -> ConsoleState:
         """:returns: the state with the text scrolled down."""

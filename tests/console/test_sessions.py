@@ -77,6 +77,27 @@ class OpenedTests(SynchronousTestCase):
         self.setup.type("\r")
         self.assertEqual(self.setup.source.sent, [(1, "go on", "")])
 
+    def test_message_goes_to_no_other_session_than_it_was_begun_for(self) -> None:
+        one, other = self.setup.source.found[0], session(number=2, id="0" * 32)
+        for begin in ("\rm", "/message "):
+            for left in ([other], [session(state="closed"), other]):
+                self.setup.source.found = [one, other]
+                self.setup.source.tell()
+                self.setup.settle()
+                self.setup.type(f"/sessions\rk{begin}secret")
+                self.setup.source.found = left
+                self.setup.source.tell()
+                self.setup.settle()
+                text = self.setup.type(" words\r")
+                self.assertIn("session 1 has ended, and nothing was sent", text)
+                self.assertIn("/message secret words", text)
+                self.assertEqual(self.setup.source.sent, [])
+                self.setup.console.received(b"\x1b")
+                self.setup.clock.advance(1)
+                self.assertNotIn("secret words", self.setup.settle())
+        self.setup.type("/message to the other\r")
+        self.assertEqual(self.setup.source.sent, [(2, "to the other", "to the other")])
+
     def test_escape_goes_back_to_the_lists(self) -> None:
         self.setup.type("\r")
         self.setup.console.received(b"\x1b")

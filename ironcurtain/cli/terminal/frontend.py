@@ -296,7 +296,8 @@ class FrontEnd:
             case events.TurnFinished():
                 self._sender.over()
             case events.StateChanged(state="closed", reason=reason):
-                if reason == OWNER_GONE and (how := how_to_resume(self._session)):
+                says = self._single or not self._surface.live  # else the command does
+                if reason == OWNER_GONE and says and (how := how_to_resume(self._session)):
                     self._printer.note(how, "dim")
                 self._leave(1)
             case events.Missed():
