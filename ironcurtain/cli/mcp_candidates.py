@@ -136,7 +136,7 @@ def _imported(source: str, only: str | None) -> Iterator[Candidate]:
         raise NotFound(f"there is no such file: {', '.join(map(str, paths))}")
     seen = set[str]()
     for path, text in texts:
-        entries, here = table(text, str(path)).entries, set[str]()
+        entries, here = table(text, str(path), directory).entries, set[str]()
         print_lines(f"{path} has {counted(len(entries), 'server')}.")
         for written in entries:
             name = usable_name(written.name)

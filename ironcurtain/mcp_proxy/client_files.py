@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from ironcurtain.home.json_comments import plain_json
 from ironcurtain.home.parsing import as_json, parse_json, parse_toml, parse_yaml
 from ironcurtain.mcp_proxy.client_fields import NESTED, is_table_of_values
 from ironcurtain.mcp_proxy.server_fields import RIGHTS
-from ironcurtain.mcp_proxy.server_tables import SERVERS, ServerTable, read_table
+from ironcurtain.mcp_proxy.server_tables import SERVERS, Entry, ServerTable, read_table
 from ironcurtain.secrets.redaction import Secret, may_be_secret
 
 _OF_PROJECT: Mapping[str, str] = {
@@ -56,11 +58,13 @@ def places(client: str, home: Path, directory: Path, environ: Mapping[str, str],
     return [*found, home / _AT_HOME[client]] if client in _AT_HOME else found
 
 
-def table(text: str, source: str) -> ServerTable:
+def table(text: str, source: str, directory: Path | None = None) -> ServerTable:
     """
     :param text: JSON, also with comments; TOML or YAML, if the file's name ends so.
     :param source: the file's name.
-    :returns: the servers as the client writes them; none if the file has no place for servers.
+    :param directory: the project; ``None``: no server is for one only.
+    :returns: the servers as the client writes them, first those for the project only; none if the file has no place for
+        servers.
     :raises ConfigurationError: it is not valid.
     """
     if source.endswith((".yaml", ".yml")):
@@ -70,7 +74,22 @@ def table(text: str, source: str) -> ServerTable:
     else:
         written = plain_json(source, text)
         parsed = parse_json(source, written)
-    return read_table(source, as_json(parsed), written) or ServerTable(SERVERS[0], ())
+    found = read_table(source, as_json(parsed), written) or ServerTable(SERVERS[0], ())
+    own = () if directory is None else _of_project(parsed, directory)
+    return replace(found, entries=(*own, *found.entries))
+
+
+def _of_project(file: Any, directory: Path) -> Iterator[Entry]:
+    """:returns: the servers that Claude Code has for a project only, which ``claude mcp add`` makes."""
+    projects = file.get("projects") if isinstance(file, dict) else None
+    if not isinstance(projects, dict):
+        return
+    root = next((above for above in (directory, *directory.parents) if (above / ".git").exists()), directory)
+    for path in map(str, dict.fromkeys((directory, root))):
+        project = projects.get(path)
+        servers = project.get("mcpServers") if isinstance(project, dict) else None
+        for name, value in servers.items() if isinstance(servers, dict) else ():
+            yield Entry(name, value, ("projects", path, "mcpServers", name))
 
 
 def is_ours(entry: Mapping[str, Any]) -> bool:

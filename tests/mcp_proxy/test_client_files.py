@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +65,27 @@ class EntryTests(SynchronousTestCase):
 
     def test_file_without_servers_has_none(self) -> None:
         self.assertEqual(table('{"editor.fontSize": 12}', "settings.json"), ServerTable(("mcpServers",), ()))
+
+    def test_servers_that_claude_code_has_for_one_project(self) -> None:
+        top = Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, top)
+        (top / "shop" / ".git").mkdir(parents=True)
+        (top / "shop" / "web").mkdir()
+        mine = {"mcpServers": {"mine": {"command": "a"}}}
+        for projects, directory, names in (
+            ({f"{top}/shop": mine}, "shop", ["mine", "all"]),
+            ({f"{top}/shop": mine}, "shop/web", ["mine", "all"]),
+            ({f"{top}/shop/web": mine, f"{top}/shop": {"mcpServers": {}}}, "shop/web", ["mine", "all"]),
+            ({f"{top}/shop/web": mine}, "shop", ["all"]),
+            ({f"{top}": mine}, "shop", ["all"]),
+            ({f"{top}/shop": {"mcpServers": None}}, "shop", ["all"]),
+            ({f"{top}/shop": []}, "shop", ["all"]),
+            ([mine], "shop", ["all"]),
+        ):
+            text = json.dumps({"projects": projects, "mcpServers": {"all": {"command": "b"}}})
+            found = table(text, ".claude.json", top / directory)
+            self.assertEqual([entry.name for entry in found.entries], names, text)
+            self.assertEqual([entry.name for entry in table(text, ".claude.json").entries], ["all"])
         self.assertEqual(table('model = "x"', "config.toml").entries, ())
 
     def test_yaml_is_read_as_json_would_be(self) -> None:
