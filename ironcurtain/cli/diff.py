@@ -70,11 +70,11 @@ def changes_as_json(changes: Iterable[Change]) -> list[dict[str, str]]:
 
 
 def print_patch(comparison: Comparison, changes: Iterable[Change]) -> None:
-    """Print changes as ``git diff`` does: escaped on a terminal, exactly for programs."""
+    """Print changes as ``git diff`` does: escaped on a terminal, exactly and with binary files for programs."""
     from ironcurtain.project.patch import patch
 
     for change in changes:
-        _print(patch(change, comparison.before, comparison.after))
+        _print(patch(change, comparison.before, comparison.after, binary=not sys.stdout.isatty()))
 
 
 def _is_installed(change: Change) -> bool:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import base64
+import hashlib
+import string
+import zlib
+from collections.abc import Callable, Sequence
 
 from ironcurtain.project.changes import Change
 from ironcurtain.project.tree import TreeEntry
@@ -16,19 +20,41 @@ LINK = "120000"
 """git's mode of a link (git-diff(1), "Generating patch text")."""
 
 
-def patch(change: Change, before: Content, after: Content) -> str:
+_LENGTHS = string.ascii_uppercase + string.ascii_lowercase
+
+LINE = len(_LENGTHS)
+"""Most bytes of a line of a binary patch, of which one letter says how many there are."""
+
+
+def patch(change: Change, before: Content, after: Content, binary: bool = False) -> str:
     """
     :param before: returns the earlier content, or ``None`` if unknown.
     :param after: returns the current content.
-    :returns: the change as text, with bytes that are not UTF-8 as surrogates (``surrogateescape``).
+    :param binary: whether the content of binary files is for ``git apply``; otherwise they are only said to differ.
+    :returns: the change as text, with bytes that are not UTF-8 as surrogates (``surrogateescape``). What no patch can
+        express is a line without a header, which ``git apply`` passes over.
     """
     one, other = change.before, change.after
     if one is not None and other is not None and one.kind != other.kind:  # git shows this as two changes, too
-        return patch(Change(change.path, "removed", one, None), before, after) + patch(
-            Change(change.path, "added", None, other), before, after
-        )
-    text = "\n".join([f"diff --git {_name('a', change.path)} {_name('b', change.path)}", *_modes(one, other), ""])
-    return text if change.what == "mode" else text + _content(change, before(change), after(change))
+        removed, added = Change(change.path, "removed", one, None), Change(change.path, "added", None, other)
+        return patch(removed, before, after, binary) + patch(added, before, after, binary)
+    head = "\n".join([f"diff --git {_name('a', change.path)} {_name('b', change.path)}", *_modes(one, other), ""])
+    if change.what == "mode":
+        return head
+    if special := next((e for e in (one, other) if e is not None and e.kind == "other"), None):
+        return f"Special file {_name('b', change.path)} (FIFO, socket or device), mode {special.mode:o}\n"
+    heads = [
+        "/dev/null" if one is None else _name("a", change.path),
+        "/dev/null" if other is None else _name("b", change.path),
+    ]
+    old, new = before(change), after(change)
+    if old is None or new is None:
+        return f"Binary files {heads[0]} and {heads[1]} differ\n"
+    if b"\0" not in old and b"\0" not in new:
+        return head + _text(heads, old, new)
+    if binary:
+        return head + _binary(None if one is None else old, None if other is None else new)
+    return f"{head}Binary files {heads[0]} and {heads[1]} differ\n"
 
 
 def _modes(one: TreeEntry | None, other: TreeEntry | None) -> list[str]:
@@ -47,17 +73,29 @@ def _mode(entry: TreeEntry) -> str:
     return f"100{entry.mode:03o}" if entry.mode > 0o777 else "100755" if entry.mode & 0o100 else "100644"
 
 
-def _content(change: Change, old: bytes | None, new: bytes | None) -> str:
-    heads = [
-        "/dev/null" if change.before is None else _name("a", change.path),
-        "/dev/null" if change.after is None else _name("b", change.path),
-    ]
-    if special := next((e for e in (change.before, change.after) if e is not None and e.kind == "other"), None):
-        return f"Special file (FIFO, socket or device), mode {special.mode:o}\n"
-    if old is None or new is None or b"\0" in old or b"\0" in new:
-        return f"Binary files {heads[0]} and {heads[1]} differ\n"
+def _text(heads: Sequence[str], old: bytes, new: bytes) -> str:
     text = unified(old.decode("utf-8", "surrogateescape"), new.decode("utf-8", "surrogateescape"), "")
     return f"--- {_ended(heads[0])}\n+++ {_ended(heads[1])}\n{text.split(chr(10), 2)[2]}" if text else ""
+
+
+def _binary(old: bytes | None, new: bytes | None) -> str:
+    """:returns: both contents whole, as git writes them (``git diff --binary``); ``None``: there is no file."""
+    return f"index {_object_id(old)}..{_object_id(new)}\nGIT binary patch\n{_literal(new)}\n{_literal(old)}\n"
+
+
+def _literal(content: bytes | None) -> str:
+    packed = zlib.compress(content or b"")
+    lines = [f"literal {len(content or b'')}"]
+    for start in range(0, len(packed), LINE):
+        piece = packed[start : start + LINE]
+        lines.append(f"{_LENGTHS[len(piece) - 1]}{base64.b85encode(piece, pad=True).decode()}")
+    return "\n".join([*lines, ""])
+
+
+def _object_id(content: bytes | None) -> str:
+    if content is None:
+        return "0" * 40
+    return hashlib.sha1(b"blob %d\0%b" % (len(content), content), usedforsecurity=False).hexdigest()
 
 
 def _ended(name: str) -> str:

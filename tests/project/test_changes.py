@@ -7,7 +7,7 @@ import subprocess
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ironcurtain.project.manifest import read_manifest
+from ironcurtain.project.manifest import KEPT_FILE, read_manifest
 from ironcurtain.project.tree import Tree
 from tests.project.worlds import WorkspaceTestCase
 
@@ -89,7 +89,7 @@ class PatchTests(WorkspaceTestCase):
     def git_applies(self) -> None:
         copy = self.top / "copy"
         shutil.copytree(self.old, copy, symlinks=True)
-        text = self.as_patch().encode("utf-8", "surrogateescape")
+        text = self.as_patch(binary=True).encode("utf-8", "surrogateescape")
         done = subprocess.run(["git", "apply", "--whitespace=nowarn", "-"], cwd=copy, input=text, capture_output=True)
         self.assertEqual((done.returncode, done.stderr), (0, b""), text)
         self.assertEqual(self.contents(copy), self.contents(self.workspace))
@@ -130,6 +130,50 @@ class PatchTests(WorkspaceTestCase):
         (self.workspace / "becomes").unlink()
         (self.workspace / "becomes").symlink_to("grows")
         self.git_applies()
+
+    def test_binary_files_among_others(self) -> None:
+        for size in (1, 51, 52, 53, 104, 5000):
+            with self.subTest(size=size):
+                for path in ("old", "copy"):
+                    shutil.rmtree(self.top / path, ignore_errors=True)
+                self.write("changed.png", b"\0" + bytes(range(256)) * (size // 256 + 1))
+                self.write("goes.png", b"\0" * size)
+                self.write("empty", b"")
+                self.write("mode.png", b"\0a", 0o644)
+                self.write("becomes", b"\0a")
+                self.write("z.txt", b"one\n")
+                self.start()
+                self.write("changed.png", b"\0" + os.urandom(size))
+                self.write("new.png", os.urandom(size) + b"\0")
+                self.write("empty", b"\0")
+                self.write("mode.png", b"\0b", 0o755)
+                (self.workspace / "goes.png").unlink()
+                (self.workspace / "becomes").unlink()
+                (self.workspace / "becomes").symlink_to("z.txt")
+                self.write("z.txt", b"two\n")
+                self.git_applies()
+                (self.workspace / "becomes").unlink()
+                (self.workspace / "new.png").unlink()
+
+    def test_what_no_patch_can_express_is_passed_over(self) -> None:
+        large = b"x" * (KEPT_FILE + 1)
+        for path in ("a-large", "large goes"):
+            self.write(path, large)
+        self.write("z.txt", b"one\n")
+        self.start()
+        self.write("a-large", large + b"x")
+        self.write("b-large", large)
+        (self.workspace / "large goes").unlink()
+        os.mkfifo(self.workspace / "c-pipe")
+        self.write("z.txt", b"two\n")
+        copy = self.top / "copy"
+        shutil.copytree(self.old, copy)
+        text = self.as_patch(binary=True).encode()
+        subprocess.run(["git", "apply", "-"], cwd=copy, input=text, check=True)
+        self.assertEqual((copy / "z.txt").read_bytes(), b"two\n")
+        self.assertEqual(sorted(os.listdir(copy)), ["a-large", "large goes", "z.txt"])
+        for line in (b"Binary files a/a-large and b/a-large differ\n", b"Special file b/c-pipe (FIFO"):
+            self.assertIn(line, text)
 
     def test_binary_files_are_only_said_to_differ(self) -> None:
         self.write("a", b"\0one")

@@ -53,10 +53,10 @@ class WorkspaceTestCase(SynchronousTestCase):
         """:returns: the changes: path and what."""
         return {change.path: change.what for change in self.comparison().changes()}
 
-    def as_patch(self) -> str:
+    def as_patch(self, binary: bool = False) -> str:
         """:returns: all changes as text."""
         comparison = self.comparison()
-        return "".join(patch(change, comparison.before, comparison.after) for change in comparison.changes())
+        return "".join(patch(change, comparison.before, comparison.after, binary) for change in comparison.changes())
 
     def findings(self) -> list[SuspectFile]:
         """:returns: what a person should look at."""
