@@ -158,6 +158,15 @@ class ZshFilesTests(ShellCase):
         self.lines("setopt no_unset pipe_fail no_match")
         self.lines("setopt all_export no_clobber ksh_arrays sh_word_split")
 
+    def test_comments_stay_on_where_arrays_are_those_of_ksh(self) -> None:
+        self.files = {".zshrc": f"setopt ksh_arrays interactive_comments\nPS1='{PROMPT}'\n"}
+        self.compare(["zsh"], ("# caught", "echo a # b", "setopt"), "caught")
+
+    def test_traced_commands(self) -> None:
+        self.files = {".zshrc": f"setopt interactive_comments\nPS1='{PROMPT}'\n"}
+        steps = ("set -x", "echo hi", "# caught", "f() { echo in f; }; f", "false", "set +x", "echo end")
+        self.compare(["zsh"], steps, "caught")
+
     def test_errors_end_the_shell(self) -> None:
         self.files = {
             ".zshrc": f"setopt interactive_comments err_exit no_unset\nPS1='{PROMPT}'\n[[ -n '' ]] && false\n"

@@ -64,9 +64,8 @@ __ironcurtain_add() {
 
 # The last of the functions before a prompt.
 __ironcurtain_prompt() {
-    local code=$?
-    local percent=$options[promptpercent]
-    emulate -L zsh
+    # In braces, so that nothing of this is shown if the user has commands traced (set -x).
+    { local code=$? percent=${options[promptpercent]}; emulate -L zsh -o no_xtrace; } 2>/dev/null
     trap - DEBUG ZERR
     local marks=
     if [[ -n $__ironcurtain_ran ]]; then
@@ -126,7 +125,7 @@ __ironcurtain_hook() {
 
 # Whether the line that is accepted goes to the history.
 __ironcurtain_history() {
-    [[ -z $__ironcurtain_omitted ]]
+    { [[ -z $__ironcurtain_omitted ]]; } 2>/dev/null
 }
 
 # Puts the widget back that the user's files or commands have replaced.
@@ -145,7 +144,7 @@ __ironcurtain_arm() {
 
 # The last of the functions before a command.
 __ironcurtain_command() {
-    emulate -L zsh
+    { emulate -L zsh -o no_xtrace; } 2>/dev/null
     trap - DEBUG ZERR
     print -n -- "\e]133;C;aid=$__ironcurtain_nonce\a" >$TTY
     __ironcurtain_ran=1
@@ -161,28 +160,30 @@ __ironcurtain_enter() {
         zle __ironcurtain_accept
         return
     fi
-    if [[ -n $__ironcurtain_uncommented ]]; then
-        unsetopt interactive_comments
-    fi
-    __ironcurtain_line
-    if [[ -n $__ironcurtain_typed ]]; then
-        __ironcurtain_collect
-    fi
-    if [[ -n $__ironcurtain_uncommented ]]; then
-        setopt interactive_comments
-    fi
+    {
+        if [[ -n $__ironcurtain_uncommented ]]; then
+            unsetopt interactive_comments
+        fi
+        __ironcurtain_line
+        if [[ -n $__ironcurtain_typed ]]; then
+            __ironcurtain_collect
+        fi
+        if [[ -n $__ironcurtain_uncommented ]]; then
+            setopt interactive_comments
+        fi
+    } 2>/dev/null
     zle $__ironcurtain_next
-    __ironcurtain_leave
+    { __ironcurtain_leave; } 2>/dev/null
 }
 
 __ironcurtain_leave() {
-    emulate -L zsh
+    emulate -L zsh -o no_xtrace
     __ironcurtain_depth=0
 }
 
 # Keeps what is to be reported. A local variable would hide one of the user's.
 __ironcurtain_collect() {
-    emulate -L zsh
+    emulate -L zsh -o no_xtrace
     trap - DEBUG ZERR
     __ironcurtain_values=()
     for __ironcurtain_name in $__ironcurtain_names; do
@@ -197,8 +198,7 @@ __ironcurtain_collect() {
 
 # Looks at the line that is accepted.
 __ironcurtain_line() {
-    local comments=$options[interactivecomments]
-    emulate -L zsh -o extended_glob
+    { local comments=${options[interactivecomments]}; emulate -L zsh -o extended_glob -o no_xtrace; } 2>/dev/null
     trap - DEBUG ZERR
     __ironcurtain_depth=1
     __ironcurtain_uncommented=
