@@ -109,7 +109,12 @@ def examine(where: Home) -> Iterator[Finding]:
 
 def _home(where: Home) -> Iterator[Finding]:
     if not where.path.exists():
-        yield Finding("home", HINT, f"{where.path} does not exist yet", "Make it with: ironcurtain init")
+        nearest = next(above for above in where.path.parents if above.exists())
+        if os.access(nearest, os.W_OK | os.X_OK):
+            yield Finding("home", HINT, f"{where.path} does not exist yet", "Make it with: ironcurtain init")
+        else:
+            detail = f"{where.path} cannot be made: your account may not write to {nearest}"
+            yield Finding("home", WRONG, detail, "Set IRONCURTAIN_HOME to a directory of yours.")
         return
     mode = stat.S_IMODE(where.path.stat().st_mode)
     if mode & 0o077:

@@ -25,10 +25,12 @@ def tools(where: Home) -> Iterator[Finding]:
         usable = [name for name, pin in pins.items() if pin.definition is not None]
         if server in configured and usable:
             yield judged(server, usable)
-        if held := sorted(name for name, pin in pins.items() if pin.waiting is not None):
-            names = ", ".join(one_line(name, 64) for name in held[:5]) + (", ..." if len(held) > 5 else "")
-            mend = f"View the new definitions before you accept them: ironcurtain tools show {server}"
-            yield Finding(f"tools of {server}", HINT, f"withheld, as their definitions changed: {names}", mend)
+        held = {name: pin for name, pin in sorted(pins.items()) if pin.waiting is not None}
+        for is_new, why in ((True, "contain invisible text"), (False, "changed")):
+            if names := [one_line(name, 64) for name, pin in held.items() if (pin.definition is None) is is_new]:
+                listed = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+                mend = f"View the new definitions before you accept them: ironcurtain tools show {server}"
+                yield Finding(f"tools of {server}", HINT, f"withheld, as their definitions {why}: {listed}", mend)
     yield Finding("tools", OK, f"{counted(found, 'definition')} pinned")
 
 

@@ -225,7 +225,7 @@ def _is_taken(name: str, names: set[str], *, quiet: bool) -> bool:
     if not (why := taken(name, names)):
         return False
     if not quiet:
-        raise UsageError(f"{why}; 'ironcurtain mcp remove {name}' removes it")
+        raise UsageError(f"{why}; 'ironcurtain mcp remove {name}' removes it" if name in names else why)
     print_lines(f"{name} is left out: {why}.")
     return True
 

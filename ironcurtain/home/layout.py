@@ -318,11 +318,13 @@ def private_directory(path: Path) -> Path:
     """
     Create a directory that only its owner can enter, with its parents, or check an existing one.
 
-    :raises UsageError: it is a link, not a directory, or somebody else's.
+    :raises UsageError: it is a link, not a directory, or somebody else's; or this account may not make it.
     """
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.mkdir(mode=0o700)
+    except PermissionError as e:
+        raise UsageError(f"{path} cannot be made: {e.strerror}: set IRONCURTAIN_HOME to a directory of yours") from None
     except FileExistsError:
         status = path.lstat()
         if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():

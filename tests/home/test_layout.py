@@ -21,6 +21,7 @@ from ironcurtain.home.layout import (
     socket_path,
 )
 from ironcurtain.home.user_paths import person_home
+from tests.machine import UID
 
 
 class FindTests(SynchronousTestCase):
@@ -119,6 +120,25 @@ class FilesTests(SynchronousTestCase):
         made = [home.path, *home.path.iterdir(), *([home.run] if home.run.exists() else [])]
         self.assertEqual({path: oct(self.mode(path)) for path in made}, dict.fromkeys(made, "0o700"))
         self.assertTrue(home.sessions.is_dir() and home.registry.is_dir() and home.logs.is_dir())
+
+    def test_one_that_this_account_may_not_make_is_named_with_the_way_out(self) -> None:
+        reader, writer = os.pipe()
+        if not (pid := os.fork()):
+            try:
+                if os.geteuid() == 0:
+                    os.setgroups([])
+                    os.setresgid(UID, UID, UID)
+                    os.setresuid(UID, UID, UID)
+                private_directory(Path("/usr/share/.ironcurtain/sessions"))
+            except UsageError as e:
+                os.write(writer, str(e).encode())
+            finally:
+                os._exit(0)
+        os.waitpid(pid, 0)
+        os.close(writer)
+        with open(reader, encoding="utf-8") as said:
+            words = "/usr/share/.ironcurtain/sessions cannot be made: Permission denied: set IRONCURTAIN_HOME to a"
+            self.assertIn(words, said.read())
 
     def test_one_that_is_too_open_is_closed(self) -> None:
         self.path.mkdir(mode=0o755)
