@@ -64,6 +64,8 @@ async def view(reactor: Any, hub: Hub, on_key: Callable[[str, Viewing], None]) -
         if terminal.connected:
             await terminal.closed
         guard.end()
+        if hub.over is None or hub.over.status:
+            _begin_line()
     return hub.over
 
 
@@ -94,10 +96,13 @@ async def view_elsewhere(reactor: Any, owner: ControlClient, info: SessionInfo, 
     try:
         ended = await attach(reactor, ticket.socket, hello, terminal, Keys((QUIT, DETACH)), on_key)
     except CancelledError:
+        _begin_line()
         say_that_it_goes_on(info.number)
         raise
     finally:
         guard.end()
+    if left or ended.status != 0:
+        _begin_line()
     if left:
         say_that_it_goes_on(info.number)
         return 0
@@ -108,6 +113,13 @@ async def view_elsewhere(reactor: Any, owner: ControlClient, info: SessionInfo, 
         except Unavailable:  # its process died
             print_lines(how, err=True)
     return status
+
+
+def _begin_line() -> None:
+    """Begin a line below what a program that did not end by itself left on the screen, wherever the cursor is."""
+    with suppress(OSError):  # the terminal may have disconnected
+        if os.isatty(2):
+            os.write(2, b"\r\n\x1b[J")
 
 
 def report_end(number: int, ended: ProgramExit) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from contextlib import suppress
 
@@ -16,12 +15,12 @@ _SCRIPT = """
 trap '' HUP INT QUIT TERM TSTP TTIN TTOU
 read -r word
 test "$word" = done && exit
-stty "$1" <"$2"
-printf %s "$3" >"$2"
+stty "$1" <&1
+printf %s "$2"
 """
 """
 A shell script that waits for a word on standard input. If this process dies, the word is missing and the terminal is
-restored.
+restored, which is its standard output: its name may be another account's, as after ``su``.
 """
 
 _DONE = b"done\n"
@@ -44,15 +43,16 @@ class Guard:
         :param descriptor: descriptor of the terminal, before it is changed.
         """
         with suppress(OSError, Unavailable, Unfinished):
-            name = os.ttyname(descriptor)
             saved = bounded.run(
                 [required_program("stty", "coreutils"), "-g"], Bounds(STTY_SECONDS, whole=True), stdin=descriptor
             )
             if saved.status:
                 return
             self._process = subprocess.Popen(
-                ["/bin/sh", "-c", _SCRIPT, "sh", saved.output.decode().strip(), name, RESTORE.decode()],
+                ["/bin/sh", "-c", _SCRIPT, "sh", saved.output.decode().strip(), RESTORE.decode()],
                 stdin=subprocess.PIPE,
+                stdout=descriptor,
+                stderr=subprocess.DEVNULL,
                 env={"PATH": host_path()},
                 start_new_session=True,
             )

@@ -295,7 +295,7 @@ class DaemonTests(ScreenCase):
         self.assertIn('-x $(echo no) "task"', first.text)
         first.keys("C-]", "d")
         self.assertEqual(self.ended(first, "first"), 0)
-        self.assertIn("Session 1 continues. To attach again: ironcurtain attach 1", first.text)
+        self.assertIn("\nSession 1 continues. To attach again: ironcurtain attach 1", first.text)  # not on its screen
 
         # It is looked at over SSH by two at once, one of whom may only look; sizes follow the one who drives.
         self.run_in(first, f"trap : INT; {shlex.join(daemon.ssh('admin', '-t'))} attach 1", "driving")
