@@ -49,7 +49,7 @@ def identity(
         number=number,
         request=request,
         paths=paths,
-        label=earlier.label if earlier and not request.task else label(request.by or kind.agent_name, request.task),
+        label=earlier.label if earlier else label(request.by or kind.agent_name, request.task),
         workspace=request.workspace or paths.sandbox,
         directory=earlier.directory if earlier else kind.directory(request.workspace),
         started_at=timestamp(services.now()),

@@ -40,7 +40,7 @@ class ResumeTests(SynchronousTestCase):
 
     def test_it_goes_on_as_the_same_session(self) -> None:
         old = self.closed(request(task="mend", options={"model": "m", "policy": "/p"}))
-        new = self.start(SessionRequest("", options={"model": "other"}, resume=old.id))
+        new = self.start(SessionRequest("", "document", options={"model": "other"}, resume=old.id))
         self.assertEqual((new.id, new.number, new.label, new.paths), (old.id, old.number, old.label, old.paths))
         self.assertEqual(new.info.options, {"model": "other", "policy": "/p"})
         self.assertEqual(new.info.turns, 1)
