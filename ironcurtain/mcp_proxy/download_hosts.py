@@ -29,11 +29,13 @@ class Registries:
     :param access: what an installation may connect to.
     :param options: of npm, which say the same.
     :param variables: of uv, which say the same.
+    :param files: that the options name.
     """
 
     access: Access
     options: tuple[str, ...] = ()
     variables: Mapping[str, str] | None = None
+    files: tuple[str, ...] = ()
 
 
 def npm_registries(program: str, package: str, environ: Mapping[str, str]) -> Registries:
@@ -52,7 +54,10 @@ def npm_registries(program: str, package: str, environ: Mapping[str, str]) -> Re
         if url not in ("", "undefined", "null"):
             urls.append(url)
             options.append(f"--{name}={_plain(url)}")
-    return Registries(_access(urls or [npm.PUBLIC]), tuple(options))
+    ca_file = _npm_says(program, "cafile", environ)  # as behind a proxy that decrypts
+    files = (ca_file,) if os.path.isabs(ca_file) and os.path.isfile(ca_file) else ()
+    options += [f"--cafile={file}" for file in files]
+    return Registries(_access(urls or [npm.PUBLIC]), tuple(options), files=files)
 
 
 def uv_registries(environ: Mapping[str, str]) -> Registries:

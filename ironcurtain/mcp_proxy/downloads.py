@@ -35,13 +35,15 @@ from ironcurtain.sandbox.handover import Handover
 from ironcurtain.sandbox.installation import Installation
 from ironcurtain.sandbox.spec import Kind, Sandbox
 from ironcurtain.services.background import in_background
-from ironcurtain.text.display import one_line
 
 if TYPE_CHECKING:
     from ironcurtain.mcp_proxy.download_hosts import Registries
 
 DOWNLOAD_SECONDS = 300.0
 """Time limit of an installation in seconds (a server with many packages takes some ten seconds)."""
+
+SAID = 600
+"""Most characters of an installer's last words that explain a failure."""
 
 _CERTIFICATES = ("SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS")
 
@@ -157,7 +159,8 @@ class _Installation(msgspec.Struct, frozen=True):
                 f"MCP server {self.name}: {package} was not installed within {DOWNLOAD_SECONDS:.0f} s"
             ) from None
         if done.status:
-            said = one_line((done.output + done.errors).decode(errors="replace")[-600:], 600)
+            lines = (done.output + done.errors).decode(errors="replace")[-SAID:].splitlines()
+            said = "; ".join(filter(None, map(str.strip, lines)))  # who shows it escapes it
             raise Unavailable(f"MCP server {self.name}: {package} could not be installed: {said}")
 
     def _line(self) -> list[str]:
@@ -181,8 +184,9 @@ class _Installation(msgspec.Struct, frozen=True):
 
     def _sandbox(self) -> Sandbox:
         access, place = Access() if self.registries is None else self.registries.access, str(self.directory)
+        files = () if self.registries is None else self.registries.files
         return Sandbox(
-            tuple(self.needed),
+            (*self.needed, *files),
             (place,),
             listeners=listeners(access, proxy=False),
             cwd=place,

@@ -26,7 +26,7 @@ from ironcurtain.home.layout import private_directory, read_configuration
 from ironcurtain.home.parsing import parse_json
 from ironcurtain.home.structured import check_version, convert
 from ironcurtain.mcp_proxy.names import BACKEND_NAME
-from ironcurtain.text.display import has_hidden_text, one_line, paragraphs
+from ironcurtain.text.display import has_hidden_text, paragraphs, shorten
 
 Reason = Literal["hidden-text", "changed-definition", "not-pinned"]
 """Why a tool is withheld; also the name of the rule that refuses its calls."""
@@ -94,7 +94,7 @@ def withheld(pin: Pin | None, definition: Mapping[str, Any]) -> Reason | None:
 
 def withheld_notice(server: str, tools: Sequence[str]) -> str:
     """:returns: a message for the user that tools of a server are withheld, and what to do."""
-    names = ", ".join(one_line(tool, NAME_LIMIT) for tool in tools[:NAMED])
+    names = ", ".join(shorten(tool, NAME_LIMIT) for tool in tools[:NAMED])  # who shows it escapes it
     more = f" and {len(tools) - NAMED} more" if len(tools) > NAMED else ""
     many = "are" if len(tools) > 1 else "is"
     return f"MCP server {server}: {names}{more} {many} withheld. View the changes with: ironcurtain tools show {server}"

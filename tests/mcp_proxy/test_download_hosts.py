@@ -38,6 +38,16 @@ class NpmTests(SynchronousTestCase):
         self.assertEqual([entry.text for entry in found.access.entries], ["npm.example.com:443", "10.0.0.5:4873"])
         self.assertIn("--@a:registry=http://10.0.0.5:4873/", found.options)
 
+    def test_the_configured_authorities_are_trusted(self) -> None:
+        ca_file = self.top / "ca.pem"
+        program = self.says(f"case $3 in cafile) echo {ca_file};; *) echo https://npm.example.com/;; esac")
+        found = npm_registries(program, "left-pad", {})
+        self.assertEqual((found.options, found.files), (("--registry=https://npm.example.com/",), ()))
+        ca_file.touch()
+        found = npm_registries(program, "left-pad", {})
+        self.assertEqual(found.options, ("--registry=https://npm.example.com/", f"--cafile={ca_file}"))
+        self.assertEqual(found.files, (str(ca_file),))
+
     def test_npm_that_says_nothing_uses_the_public_registry(self) -> None:
         (entry,) = npm_registries(self.says("exit 1"), "left-pad", {}).access.entries
         self.assertIn(entry.pattern, npm.PUBLIC)
