@@ -141,10 +141,11 @@ def reasons(lines: Sequence[str]) -> list[str]:
 
 
 async def _tried(session: Any, names: list[str]) -> dict[str, Trial]:
+    from ironcurtain.mcp_proxy.downloads import DOWNLOAD_SECONDS
     from ironcurtain.mcp_proxy.server_fields import START_SECONDS
 
     gate = session.agent.gate
-    await gate.settled(START_SECONDS + AFTER_SECONDS)
+    await gate.settled(DOWNLOAD_SECONDS + START_SECONDS + AFTER_SECONDS)  # without a package each fails much earlier
     tools: dict[str, dict[str, Mapping[str, Any]]] = {name: {} for name in names}
     for tool in gate.tools():
         tools[tool.server][tool.name] = tool.definition

@@ -44,7 +44,8 @@ def press(state: ConsoleState, key: str, now: float, alone: bool = True) -> Step
     if key == "t" and state.opened and state.attaches:
         return state, (Command("attach", state.followed),)
     if key in _LINES and (key != "m" or state.opened):
-        return state.opened_line(_LINES[key], now), ()
+        chosen = state.number(Section.SESSIONS)
+        return replace(state, prompt=_LINES[key], began=now, addressed=chosen, message=("", "")), ()
     if key in _PLAIN:
         return _PLAIN[key](replace(state, message=("", ""))), ()
     return state, ()
@@ -96,7 +97,12 @@ def _execute(state: ConsoleState, line: str, now: float) -> Step:
         case Command("start") as start:
             return state.with_message("starting a session ..."), (start,)
         case Command("message", text=text):
-            return _send(state, line, text)
+            # It is for the session that was chosen when its line was begun, whatever is chosen by now.
+            number, typed = state.addressed, "" if state.began == -inf else text
+            if any(each.number == number and each.state != "closed" for each in state.sessions):
+                return state.with_message(f"sent to session {number}"), (Message(text, typed, number),)
+            why = f"session {number} has ended, and nothing was sent: Esc drops the line"
+            return replace(state, prompt=line).with_message(why if number else "choose a session first", "warn"), ()
         case Command("stop", session) as stop:
             return state.with_message(f"ending session {session} ..."), (stop,)
         case Command("sessions" | "escalations" | "history" as word):
@@ -107,15 +113,6 @@ def _execute(state: ConsoleState, line: str, now: float) -> Step:
             return state.with_message(why, "warn"), ()
         case _:
             return replace(state, help=True, scroll=0), ()
-
-
-def _send(state: ConsoleState, line: str, text: str) -> Step:
-    """Send a message to the session that was chosen when its line was begun, whatever is chosen by now."""
-    number, typed = state.addressed, "" if state.began == -inf else text
-    if any(each.number == number and each.state != "closed" for each in state.sessions):
-        return state.with_message(f"sent to session {number}"), (Message(text, typed, number),)
-    ended = f"session {number} has ended, and nothing was sent: Esc drops the line"
-    return replace(state, prompt=line).with_message(ended if number else "choose a session first", "warn"), ()
 
 
 def _typing(state: ConsoleState, text: str, key: str, now: float) -> Step:
@@ -140,7 +137,8 @@ def _confirming(state: ConsoleState, question: Question, key: str, now: float, a
         case Verdict.ACTS if key in _SCROLLING:
             return _SCROLLING[key](state), ()
         case Verdict.ACTS if key == "/" and state.dialogue is None:
-            return replace(state, question=None, withdrawn=question).opened_line("/", now), ()
+            asked = replace(state, question=None, withdrawn=question, message=("", ""))
+            return replace(asked, prompt="/", began=now, addressed=state.number(Section.SESSIONS)), ()
         case Verdict.ACTS:
             return replace(state, question=None, dialogue=None).with_message("nothing was decided"), ()
         case Verdict.EARLY | Verdict.CROWDED:

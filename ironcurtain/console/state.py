@@ -276,10 +276,6 @@ class ConsoleState(msgspec.Struct, frozen=True):
         at = numbers.index(self.number(self.section)) if self.number(self.section) in numbers else 0
         return self.choose(self.section, numbers[min(max(at + step, 0), len(numbers) - 1)])
 
-    def opened_line(self, prompt: str, now: float) -> ConsoleState:
-        """:returns: the state with the input line open, beginning with a text."""
-        return replace(self, prompt=prompt, began=now, addressed=self.number(Section.SESSIONS), message=("", ""))
-
     def roll(self, rows: int) -> ConsoleState:
         """:returns: the state with the text scrolled down."""
         rows = -rows if self.followed and not self.aside else rows

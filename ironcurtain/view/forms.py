@@ -7,7 +7,7 @@ from enum import Enum, auto
 from typing import Any, NamedTuple
 
 from ironcurtain.escalation.form_patterns import matcher
-from ironcurtain.escalation.form_values import Choice, Field, FieldError
+from ironcurtain.escalation.form_values import Field, FieldError
 from ironcurtain.escalation.forms import Filling, Form
 from ironcurtain.text.columns import wrap
 from ironcurtain.text.display import one_line, paragraphs
@@ -28,7 +28,9 @@ def form_lines(form: Form) -> list[str]:
         address = [f"host: {one_line(form.host)}", f"address: {one_line(form.url)}"]
         return [*lines, *address, "it is not opened for you: open it in a browser yourself if you know this host"]
     for number, asked in enumerate(form.fields, 1):
-        lines += [f"{number}. {_label(asked)}: {field_words(asked)}", *_details(asked)]
+        name = one_line(asked.name)
+        label = name if not asked.title or asked.title == asked.name else f"{one_line(asked.title)} ({name})"
+        lines += [f"{number}. {label}: {field_words(asked)}", *_details(asked)]
     return [*lines, WARNING] if form.fields else lines
 
 
@@ -77,22 +79,13 @@ def value_words(value: Any) -> str:
     return value_line(value)
 
 
-def _label(asked: Field) -> str:
-    name = one_line(asked.name)
-    return name if not asked.title or asked.title == asked.name else f"{one_line(asked.title)} ({name})"
-
-
 def _details(asked: Field) -> Iterator[str]:
     if asked.description:
         for line in paragraphs(asked.description).split("\n"):
             yield f"{_INSIDE}{line}"
     for number, choice in enumerate(asked.choices, 1):
-        yield f"{_INSIDE}{number}) {_choice(choice)}"
-
-
-def _choice(choice: Choice) -> str:
-    value = one_line(choice.value)
-    return value if choice.title in ("", choice.value) else f"{value}: {one_line(choice.title)}"
+        title = "" if choice.title in ("", choice.value) else f": {one_line(choice.title)}"
+        yield f"{_INSIDE}{number}) {one_line(choice.value)}{title}"
 
 
 def _bounds(asked: Field) -> str:
