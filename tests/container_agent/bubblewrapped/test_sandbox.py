@@ -42,7 +42,8 @@ class LifeTests(BubblewrappedCase):
 
     async def test_what_is_left_running_lives_on_until_all_is_ended(self) -> None:
         sandbox = await self.started()
-        await self.sh(sandbox, "setsid sleep 77777 & echo x >/tmp/kept")
+        running = "until grep -q ^sleep /proc/$!/cmdline; do sleep 0.01; done"
+        await self.sh(sandbox, f"setsid sleep 77777 & {running}; echo x >/tmp/kept")
         _, said = await self.sh(sandbox, f"cat /tmp/kept; {PROCESSES}")
         self.assertTrue(said.startswith("x\n"))
         self.assertIn("sleep 77777", said)
