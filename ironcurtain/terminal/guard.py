@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from contextlib import suppress
 
@@ -20,7 +21,7 @@ printf %s "$2"
 """
 """
 A shell script that waits for a word on standard input. If this process dies, the word is missing and the terminal is
-restored, which is its standard output: its name may be another account's, as after ``su``.
+restored, which is its standard output.
 """
 
 _DONE = b"done\n"
@@ -48,17 +49,26 @@ class Guard:
             )
             if saved.status:
                 return
-            self._process = subprocess.Popen(
-                ["/bin/sh", "-c", _SCRIPT, "sh", saved.output.decode().strip(), RESTORE.decode()],
-                stdin=subprocess.PIPE,
-                stdout=descriptor,
-                stderr=subprocess.DEVNULL,
-                env={"PATH": host_path()},
-                start_new_session=True,
-            )
+            with open(_opened(descriptor), "wb") as terminal:
+                self._process = subprocess.Popen(
+                    ["/bin/sh", "-c", _SCRIPT, "sh", saved.output.decode().strip(), RESTORE.decode()],
+                    stdin=subprocess.PIPE,
+                    stdout=terminal,
+                    stderr=subprocess.DEVNULL,
+                    env={"PATH": host_path()},
+                    start_new_session=True,
+                )
 
     def end(self) -> None:
         """The terminal was restored, or will not be changed again. Can be called twice."""
         process, self._process = self._process, None
         if process is not None:
             process.communicate(_DONE)
+
+
+def _opened(descriptor: int) -> int:
+    """:returns: a new descriptor of a terminal, for writing if possible: the given one may be for reading only."""
+    try:
+        return os.open(os.ttyname(descriptor), os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
+    except PermissionError:  # it is another account's, as after `su`
+        return os.dup(descriptor)
