@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import pty
+import select
 import signal
 import termios
 import tty
@@ -11,6 +12,9 @@ from twisted.trial.unittest import SynchronousTestCase
 from ironcurtain.terminal.guard import Guard
 from ironcurtain.terminal.sequences import RESTORE
 from tests.machine import UID
+
+LIMIT = 60.0
+"""Seconds until it is restored."""
 
 
 class GuardTests(SynchronousTestCase):
@@ -42,6 +46,7 @@ class GuardTests(SynchronousTestCase):
         self.assertEqual(os.WTERMSIG(os.waitpid(pid, 0)[1]), signal.SIGKILL)
         said = b""
         while not said.replace(b"\r\n", b"\n").endswith(RESTORE):
+            self.assertTrue(select.select([person], [], [], LIMIT)[0], said)
             said += os.read(person, 65536)
         self.assertEqual(termios.tcgetattr(terminal), before)
 
