@@ -126,7 +126,7 @@ def _foot(state: ConsoleState, columns: int, rows: int, early: bool, scrolls: bo
 
     if state.prompt is not None:
         # Of a form, the end says which field is asked for.
-        asked = said([*wrap(text, max(columns - 1, 1))][-REMARK_LINES if state.dialogue is not None else 0 :])
+        asked = said([*wrap(text, max(columns - 1, 1))][-REMARK_LINES if state.dialogue else 0 :] if text else [])
         form = [("Enter", "next"), ("/back", ""), ("/decline", ""), ("/cancel", "")]
         keys = [("Enter", "run")] if state.dialogue is None else form
         return [*asked, _prompt(state.prompt, columns), *_keys([*keys, ("Esc", "leave it")], columns)]
