@@ -48,7 +48,7 @@ from ironcurtain.home.registry import SessionRegistry  # noqa: E402
 from ironcurtain.home.settings import Settings  # noqa: E402
 from ironcurtain.http.upstream_proxies import UpstreamProxies  # noqa: E402
 from ironcurtain.operations.api import LocalApi, SessionApi  # noqa: E402
-from ironcurtain.operations.home_source import HomeSource  # noqa: E402
+from ironcurtain.operations.home_source import HomeSource, ProcessApi  # noqa: E402
 from ironcurtain.operations.operations import Operations  # noqa: E402
 from ironcurtain.operations.principal import owner  # noqa: E402
 from ironcurtain.secrets.redaction import Redactor  # noqa: E402
@@ -227,7 +227,7 @@ class Sight:
         """Nothing to close."""
 
 
-async def on_a_console(directory: Path, api: SessionApi, calls: int) -> list[float]:
+async def on_a_console(directory: Path, api: ProcessApi, calls: int) -> list[float]:
     """:returns: seconds from asking to the console that has drawn the question."""
     sight, taken = Sight(), []
     home = Home(directory / "home", directory / "run")

@@ -11,7 +11,6 @@ from twisted.internet.threads import deferToThreadPool
 
 from ironcurtain.console.console import Console
 from ironcurtain.control.client import ControlClient
-from ironcurtain.errors import NotFound
 from ironcurtain.fleet.lacking import lists_lack
 from ironcurtain.home.host_numbers import HostNumber, read_number
 from ironcurtain.home.layout import Home
@@ -22,14 +21,12 @@ from ironcurtain.operations.api import LocalApi
 from ironcurtain.operations.home_source import HomeSource
 from ironcurtain.operations.operations import Operations
 from ironcurtain.session.elsewhere import session_directory
-from ironcurtain.session.model import Ticket
 from ironcurtain.session.recorded_summary import summary_of
 from ironcurtain.session.summary import SessionSummary
 from ironcurtain.session.verification import verify_records
 from ironcurtain.ssh.attaching import Attaching
 from ironcurtain.ssh.channel import SessionChannel
 from ironcurtain.ssh.programs import OwnPrograms
-from ironcurtain.terminal.model import Mode
 
 
 def make_programs(
@@ -59,14 +56,7 @@ def make_programs(
         shown.start()
         return shown
 
-    async def ticket(who: Principal, session: str, mode: Mode) -> Ticket:
-        entries = SessionRegistry(home.registry).live()
-        owner = next((entry for entry in entries if session in (str(entry.number), entry.session_id)), None)
-        if owner is None or not owner.control_socket:
-            raise NotFound(f"there is no session {session}: see 'sessions'")
-        return await ControlClient(reactor, owner.control_socket, who, owner.host).ticket(owner.session_id, mode)
-
-    attaching = Attaching(reactor, operations.terminal, ticket)
+    attaching = Attaching(reactor, operations.terminal, lambda who, name, mode: source(who).ticket(name, mode))
 
     async def files(who: Principal, name: str) -> SessionPaths:
         if isinstance(number := read_number(name), HostNumber):

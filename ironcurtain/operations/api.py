@@ -13,7 +13,8 @@ from ironcurtain.escalation import Outcome
 from ironcurtain.operations.model import EscalationView, Name, PermissionView
 from ironcurtain.operations.principal import Principal
 from ironcurtain.session.events import Stamped
-from ironcurtain.session.model import Cancelled, Reply, SessionInfo, SessionRequest, Turn
+from ironcurtain.session.model import Cancelled, Reply, SessionInfo, SessionRequest, Ticket, Turn
+from ironcurtain.terminal.model import Mode
 
 if TYPE_CHECKING:
     from ironcurtain.operations.operations import Operations
@@ -211,6 +212,10 @@ class LocalApi:
     async def revoke(self, number: int) -> PermissionView:
         """Revoke a kept approval."""
         return self._operations.revoke(self._who, number)
+
+    async def ticket(self, name: Name, mode: Mode) -> Ticket:
+        """:returns: a ticket for attaching to a session's terminal."""
+        return self._operations.ticket(self._who, name, mode)
 
     async def follow(self, name: Name, after: int, on_event: OnEvent) -> Callable[[], None]:
         """Receive a session's events."""

@@ -13,13 +13,14 @@ from twisted.python.failure import Failure
 
 from ironcurtain.errors import IronCurtainError, NotFound, Unavailable
 from ironcurtain.escalation.model import Outcome
-from ironcurtain.home.host_numbers import HostNumber
+from ironcurtain.home.host_numbers import HostNumber, read_number
 from ironcurtain.home.registry import SessionEntry, SessionRegistry
 from ironcurtain.operations.api import OnEvent, OversightApi, SessionApi
 from ironcurtain.operations.closed_escalations import ClosedEscalations
 from ironcurtain.operations.home_watch import HomeWatch
 from ironcurtain.operations.model import EscalationView, Name, PermissionView
-from ironcurtain.session.model import SessionInfo, SessionRequest, Turn
+from ironcurtain.session.model import SessionInfo, SessionRequest, Ticket, Turn
+from ironcurtain.terminal.model import Mode
 
 T = TypeVar("T")
 
@@ -67,6 +68,13 @@ class ConsoleSource(OversightApi, Protocol):
         """
 
 
+class ProcessApi(SessionApi, Protocol):
+    """Everything that can be done with the sessions of one process, from another one, too."""
+
+    async def ticket(self, name: Name, mode: Mode) -> Ticket:
+        """:returns: a ticket for attaching to a session's terminal."""
+
+
 class HomeSource:
     """
     The sessions of all processes of a home.
@@ -84,14 +92,14 @@ class HomeSource:
         reactor: Any,
         registry: SessionRegistry,
         daemon: Path,
-        connect: Callable[[str, str], SessionApi],
+        connect: Callable[[str, str], ProcessApi],
         lacking: Callable[[], Sequence[str]],
     ) -> None:
         self._reactor, self._registry, self._daemon, self._connect = reactor, registry, daemon, connect
         self.lacking = lacking
-        self._apis: dict[str, SessionApi] = {}
-        self._owners: dict[int, SessionApi] = {}
-        self._closed: dict[SessionApi, ClosedEscalations] = {}
+        self._apis: dict[str, ProcessApi] = {}
+        self._owners: dict[int, ProcessApi] = {}
+        self._closed: dict[ProcessApi, ClosedEscalations] = {}
 
     async def sessions(self) -> list[SessionInfo]:
         """
@@ -102,7 +110,7 @@ class HomeSource:
         owners = {self._apis.get(entry.control_socket) for entry in entries}  # others cannot be followed yet
         mirrored = {entry.number for entry in entries if entry.host}
 
-        def is_shown(api: SessionApi, info: SessionInfo) -> bool:
+        def is_shown(api: ProcessApi, info: SessionInfo) -> bool:
             is_near = not isinstance(info.number, HostNumber)
             return info.state == "closed" or (api in owners if is_near else info.number in mirrored)
 
@@ -157,7 +165,8 @@ class HomeSource:
         :raises NotFound: no process has the session.
         """
         if name is not None:
-            return await self._one(lambda api: api.deny_all(name), "session", name)
+            session = _by_number(name)
+            return await self._one(lambda api: api.deny_all(session), "session", session)
         answers = await self._all(lambda api: api.deny_all())
         return sorted(number for _, numbers in answers for number in numbers)
 
@@ -167,7 +176,16 @@ class HomeSource:
 
         :raises NotFound: no process has it.
         """
-        return await self._one(lambda api: api.stop(name), "session", name, END_SECONDS)
+        session = _by_number(name)
+        return await self._one(lambda api: api.stop(session), "session", session, END_SECONDS)
+
+    async def ticket(self, name: Name, mode: Mode) -> Ticket:
+        """
+        :returns: a ticket for attaching to a session's terminal.
+        :raises NotFound: no process has it.
+        """
+        session = _by_number(name)
+        return await self._one(lambda api: api.ticket(session, mode), "session", session)
 
     async def start(self, request: SessionRequest) -> SessionInfo:
         """
@@ -244,31 +262,33 @@ class HomeSource:
     def _entry(self, session: int) -> SessionEntry | None:
         return next((entry for entry in self._entries() if entry.number == session), None)
 
-    def _owner(self, session: int) -> SessionApi:
+    def _owner(self, session: int) -> ProcessApi:
         if (entry := self._entry(session)) is None:
             raise NotFound(f"there is no session {session}")
         return self._api(entry)
 
-    async def _all(self, ask: Callable[[SessionApi], Coroutine[Any, Any, T]]) -> list[tuple[SessionApi, T]]:
+    async def _all(self, ask: Callable[[ProcessApi], Coroutine[Any, Any, T]]) -> list[tuple[ProcessApi, T]]:
         """
         :returns: the answers of all processes that answered. A process that died or hangs must not hide the others.
         """
-        answers: list[tuple[SessionApi, T]] = []
-        for api, success, result in await self._ask(ask):
+        answers: list[tuple[ProcessApi, T]] = []
+        questions = self._questions(ask)
+        results: list[tuple[bool, Any]] = await DeferredList([asked for _, asked in questions], consumeErrors=True)
+        for (api, _), (success, result) in zip(questions, results, strict=True):
             if success:
                 answers.append((api, result))
             elif result.check(IronCurtainError, TimeoutError) is None:
                 result.raiseException()
         return answers
 
-    async def _owned(self, number: int, ask: Callable[[SessionApi], Coroutine[Any, Any, T]]) -> T:
+    async def _owned(self, number: int, ask: Callable[[ProcessApi], Coroutine[Any, Any, T]]) -> T:
         """:returns: the answer of the process that has an escalation."""
         if number in self._owners:
             return await ask(self._owners[number])
         return await self._one(ask, "escalation", number)
 
     async def _one(
-        self, ask: Callable[[SessionApi], Coroutine[Any, Any, T]], kind: str, name: Name, patience: float = PATIENCE
+        self, ask: Callable[[ProcessApi], Coroutine[Any, Any, T]], kind: str, name: Name, patience: float = PATIENCE
     ) -> T:
         """
         Send a request to all processes of the host that has an object. Its number is unique there, and finding the
@@ -278,12 +298,12 @@ class HomeSource:
         :returns: the answer of the process that has it.
         """
         what = f"{kind} {name}"
-        answers = await self._ask(ask, patience, name)
-        for _, success, result in answers:
-            if success:
-                answer: T = result
-                return answer
-        failures = [failure for _, _, failure in answers]
+        asked = [question for _, question in self._questions(ask, patience, name)]
+        answers: Any = asked and await DeferredList(asked, fireOnOneCallback=True, consumeErrors=True)
+        if isinstance(answers, tuple):  # the first that has it; one that hangs is not waited for
+            answer: T = answers[0]
+            return answer
+        failures = [failure for _, failure in answers]
         for failure in failures:
             if failure.check(TimeoutError) is None and getattr(failure.value, "code", "") not in _ELSEWHERE:
                 failure.raiseException()
@@ -291,15 +311,15 @@ class HomeSource:
             raise Unavailable(f"a process that may have {what} does not answer: check whether it is still there")
         raise NotFound(f"there is no {what}")
 
-    async def _ask(
+    def _questions(
         self,
-        ask: Callable[[SessionApi], Coroutine[Any, Any, T]],
+        ask: Callable[[ProcessApi], Coroutine[Any, Any, T]],
         patience: float = PATIENCE,
         name: Name | None = None,
-    ) -> list[tuple[SessionApi, bool, Any]]:
+    ) -> list[tuple[ProcessApi, Deferred[T]]]:
         """
         :param name: ask only processes of the host that has what is named.
-        :returns: each process, whether it answered, and its answer or the failure.
+        :returns: each process, and what it is asked.
         """
         entries = self._entries()
         sockets = {entry.control_socket: entry.host for entry in entries}
@@ -308,12 +328,13 @@ class HomeSource:
             sockets[str(self._daemon)] = ""
         self._apis = {path: self._apis.get(path) or self._connect(path, sockets[path]) for path in sorted(sockets)}
         host = _host_of(name, entries)
-        apis = [api for path, api in self._apis.items() if host in (None, sockets[path])]
-        asked = [Deferred.fromCoroutine(ask(api)).addTimeout(patience, self._reactor) for api in apis]
-        results: list[tuple[bool, Any]] = await DeferredList(asked, consumeErrors=True)
-        return [(api, success, result) for api, (success, result) in zip(apis, results, strict=True)]
+        return [
+            (api, Deferred.fromCoroutine(ask(api)).addTimeout(patience, self._reactor))
+            for path, api in self._apis.items()
+            if host in (None, sockets[path])
+        ]
 
-    def _api(self, entry: SessionEntry) -> SessionApi:
+    def _api(self, entry: SessionEntry) -> ProcessApi:
         return self._apis.get(entry.control_socket) or self._connect(entry.control_socket, entry.host)
 
     def _entries(self) -> list[SessionEntry]:
@@ -342,6 +363,12 @@ class HomeSource:
                 following.cancel()
 
         return stop
+
+
+def _by_number(name: Name) -> Name:
+    """:returns: a session's number also where that is a text, as people write it; otherwise its id."""
+    number = read_number(name) if isinstance(name, str) else name
+    return name if number is None else number
 
 
 def _host_of(name: Name | None, entries: Iterable[SessionEntry]) -> str | None:

@@ -27,7 +27,8 @@ from ironcurtain.operations.home_watch import GATHER_SECONDS
 from ironcurtain.operations.model import EscalationView, PermissionView
 from ironcurtain.process.identity import identify
 from ironcurtain.session.events import EscalationRaised, Stamped, StateChanged
-from ironcurtain.session.model import Reply, SessionInfo, SessionRequest, Turn, Usage
+from ironcurtain.session.model import Reply, SessionInfo, SessionRequest, Ticket, Turn, Usage
+from ironcurtain.terminal.model import Mode
 from tests.console.doubles import NOW, escalation, permission, session
 
 
@@ -104,6 +105,10 @@ class Owner:
     async def stop(self, name: int | str) -> SessionInfo:
         await self.reach(int(name) * 10)
         return session(self.number, state="closed")
+
+    async def ticket(self, name: int | str, mode: Mode) -> Ticket:
+        await self.reach(int(name) * 10)
+        return Ticket(session=f"{int(name):04x}", socket=f"/run/{mode.value}.sock", token="-")
 
     async def decide(
         self,
@@ -206,6 +211,15 @@ class AskingTests(SynchronousTestCase):
     def test_a_session_is_ended_where_it_is(self) -> None:
         self.assertEqual(self.ask(self.home.source.stop(2)).number, 2)
         self.failureResultOf(Deferred.fromCoroutine(self.home.source.stop(9)), NotFound)
+
+    def test_a_session_is_attached_to_where_it_is_whoever_hangs(self) -> None:
+        self.home.add(Owner(4, hangs=True))
+        for name in (2, "2"):
+            ticket = self.ask(self.home.source.ticket(name, Mode.OBSERVE))
+            self.assertEqual((ticket.session, ticket.socket), ("0002", "/run/observe.sock"))
+        asked = Deferred.fromCoroutine(self.home.source.ticket(4, Mode.OBSERVE))
+        self.clock.advance(PATIENCE)
+        self.failureResultOf(asked, Unavailable)
 
     def test_a_session_starts_in_the_daemon_and_gets_its_task(self) -> None:
         wanted = SessionRequest("", "look around")

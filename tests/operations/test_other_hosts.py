@@ -14,6 +14,7 @@ from ironcurtain.escalation import Outcome
 from ironcurtain.home.host_numbers import NUMBERS, HostNumber
 from ironcurtain.home.registry import SessionEntry
 from ironcurtain.process.identity import identify
+from ironcurtain.terminal.model import Mode
 from tests.operations.test_home_source import Home, Owner
 
 
@@ -29,6 +30,15 @@ class Elsewhere(Owner):
 
     async def decide(self, number: int, *more: Any) -> Any:
         await self.reach(number)
+
+    async def stop(self, name: int | str) -> Any:
+        await self.reach(int(name))
+
+    async def deny_all(self, name: int | str | None = None) -> Any:
+        await self.reach(int(name or 0))
+
+    async def ticket(self, name: int | str, mode: Mode) -> Any:
+        await self.reach(int(name))
 
 
 class OtherHostsTests(SynchronousTestCase):
@@ -62,6 +72,16 @@ class OtherHostsTests(SynchronousTestCase):
         self.ask(self.home.source.stop(HostNumber("build-3", 1)))
         self.assertEqual((len(self.there.reached), self.third.reached, self.here.decided), (2, [], []))
         self.failureResultOf(Deferred.fromCoroutine(self.home.source.stop(HostNumber("gone", 1))), NotFound)
+
+    def test_number_that_is_a_text_is_that_number(self) -> None:
+        source = self.home.source
+        for ask in (source.stop, source.deny_all, lambda name: source.ticket(name, Mode.OBSERVE)):
+            self.ask(ask("1"))
+            self.failureResultOf(Deferred.fromCoroutine(ask("2")), NotFound)
+        self.assertEqual(self.there.reached + self.third.reached, [])
+        for ask in (source.stop, source.deny_all, lambda name: source.ticket(name, Mode.OBSERVE)):
+            self.ask(ask("build-3/7"))
+        self.assertEqual((self.there.reached, self.third.reached), ([HostNumber("build-3", 7)] * 3, []))
 
     def test_id_of_a_session_here_is_not_taken_for_one_of_another_host(self) -> None:
         self.assertEqual(self.ask(self.home.source.stop("0001")).number, 1)
