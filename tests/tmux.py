@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
+import select
 import shutil
 import subprocess
 import tempfile
-import termios
 from collections.abc import Callable
 
 import pyte
@@ -22,6 +21,18 @@ PATIENCE = 120.0
 
 FLAGS = ("alternate_on", "insert_flag", "mouse_any_flag", "origin_flag", "wrap_flag", "cursor_flag")
 """What a program can have set; 0 0 0 0 1 1 is how it was."""
+
+
+def is_readable(terminal: int, seconds: float = 0.0) -> bool:
+    """
+    Look whether an end of a terminal can be read. This has the kernel deliver what was written to its other end, which
+    it does somewhat later; to ask how much there is to read (FIONREAD) does not.
+
+    :param seconds: how long to wait until it can.
+    """
+    looked = select.poll()  # select() takes no descriptor above 1023
+    looked.register(terminal, select.POLLIN)
+    return looked.poll(seconds * 1000) != []
 
 
 class Tmux:
@@ -97,7 +108,7 @@ class Tmux:
         """Wait until the program has read what was typed: keys that come with others in one read may mean nothing."""
         terminal = os.open(self.device, os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK)
         try:
-            self.until(lambda: not any(fcntl.ioctl(terminal, termios.FIONREAD, bytes(4))), "it is not read")
+            self.until(lambda: not is_readable(terminal), "it is not read")
         finally:
             os.close(terminal)
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-import select
 import subprocess
 import sys
 import termios
@@ -14,6 +12,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from ironcurtain.escalation.decision_keys import QUIET_SECONDS
 from tests.audit.doubles import scratch
 from tests.product import wait_until
+from tests.tmux import is_readable
 
 PROGRAM = """
 import sys, time
@@ -66,9 +65,7 @@ class QuestionTests(SynchronousTestCase):
 
     def is_silent(self) -> bool:
         """:returns: whether nothing is written in a time in which a program that waits for nothing would."""
-        shown = select.poll()  # select() takes no descriptor above 1023
-        shown.register(self.person, select.POLLIN)
-        return shown.poll(QUIET_SECONDS / 4 * 1000) == []
+        return not is_readable(self.person, QUIET_SECONDS / 4)
 
     def test_choices_appear_after_a_quiet_second_and_what_came_before_is_dropped(self) -> None:
         self.press(b"y\ny\n")
@@ -76,7 +73,7 @@ class QuestionTests(SynchronousTestCase):
         self.until(b"Sure?")
         self.advance(QUIET_SECONDS * 0.9)
         self.press(b"y\ny")
-        wait_until(lambda: not any(fcntl.ioctl(self.terminal, termios.FIONREAD, bytes(4))))
+        wait_until(lambda: not is_readable(self.terminal))
         self.advance(QUIET_SECONDS * 0.9)
         self.assertTrue(self.is_silent())
         self.assertEqual(self.until(b" [y/n]: "), b" (too early: answer again)")
