@@ -123,10 +123,7 @@ _PLAIN: tuple[tuple[EventLine, dict[type[events.SessionEvent], str]], ...] = (
         {events.EscalationCounted: "escalation {e.number}: {e.calls} equal calls wait for it"},
     ),
     (EventLine("", Role.DECISION), {events.PermissionRevoked: "permission {e.number} revoked by {e.by}: {e.scope}"}),
-    (
-        EventLine("", Role.LIMIT, Severity.WARNING),
-        {events.LoopDetected: "{e.server}.{e.tool} came too often, refused"},
-    ),
+    (EventLine("", Role.LIMIT, Severity.WARNING), {events.LoopDetected: "{e.server}.{e.tool} came too often, refused"}),
     (
         EventLine("", Role.LIMIT, Severity.WARNING, rings=True),
         {events.BudgetWarning: "{e.message}", events.BudgetExhausted: "{e.message}"},

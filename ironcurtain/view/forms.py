@@ -74,9 +74,7 @@ def value_words(value: Any) -> str:
     """:returns: a value in words."""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, list):
-        return ", ".join(map(value_words, value)) or "none"
-    return value_line(value)
+    return ", ".join(map(value_words, value)) or "none" if isinstance(value, list) else value_line(value)
 
 
 def _details(asked: Field) -> Iterator[str]:

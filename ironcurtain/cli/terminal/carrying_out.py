@@ -162,8 +162,7 @@ class Commands:
         outcome = Outcome.APPROVED if asked.word == "approve" else Outcome.DENIED
         self._decided.add(number)
         try:
-            parts = needed(number, pending.digest, outcome, keep)
-            if not self._printer.keys.missing(parts):
+            if not self._printer.keys.missing(needed(number, pending.digest, outcome, keep)):
                 decided = await self._api.decide(number, outcome, pending.digest, keep, pending.calls)
             else:  # it may have been shown to the same person elsewhere
                 decided = await self._api.decide(number, outcome, None, keep)

@@ -61,6 +61,7 @@ class _Cause(Enum):
     NONE = auto()
     INTERRUPTED = auto()
     """Ctrl-C cancelled the message."""
+    STOPPED = auto()
     DETACHED = auto()
     LOST = auto()
     """The surface is gone."""
@@ -213,6 +214,11 @@ class FrontEnd:
         return self._sender.busy or self._view.working
 
     @property
+    def _own_status(self) -> int:
+        """The exit status if the person ends it."""
+        return 130 if self._single else 0 if self._surface.live else int(self._sender.failed)
+
+    @property
     def _view(self) -> Narration:
         return self._printer.view
 
@@ -247,7 +253,7 @@ class FrontEnd:
         delivered = await outcome
         if delivered.reply is not None:
             return delivered.reply
-        interrupted = self._exit.cause is _Cause.INTERRUPTED
+        interrupted = self._exit.cause in (_Cause.INTERRUPTED, _Cause.STOPPED)
         if interrupted or self._view.state == "closed" or delivered.error is None:
             raise self._left(130 if interrupted else 1)
         raise delivered.error
@@ -299,7 +305,7 @@ class FrontEnd:
                 says = self._single or not self._surface.live  # else the command does
                 if reason == OWNER_GONE and says and (how := how_to_resume(self._session)):
                     self._printer.note(how, "dim")
-                self._leave(1)
+                self._leave(self._own_status if self._exit.cause is _Cause.STOPPED else 1)
             case events.Missed():
                 self._spawn(self._resync())
         self._next()
@@ -344,8 +350,10 @@ class FrontEnd:
                 self._exit.cause = _Cause.DETACHED
                 self._leave(0)
             case Command("quit" | "exit"):
-                self._leave(130 if self._single else 0 if self._surface.live else int(self._sender.failed))
+                self._leave(self._own_status)
             case Command():
+                if what.word == "stop":
+                    self._exit.cause = _Cause.STOPPED
                 self._spawn(self._carry_out(what, began))
 
     def _message(self, message: Message) -> None:

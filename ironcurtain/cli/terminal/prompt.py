@@ -238,8 +238,7 @@ class PromptSurface(Surface):
         signal.set_wakeup_fd(self._wakeup_fd)
 
     def _layout(self) -> Layout:
-        text = FormattedTextControl(lambda: self._fit("\n".join(self._live.tail)))
-        tail = Window(text, dont_extend_height=True)
+        tail = Window(FormattedTextControl(lambda: self._fit("\n".join(self._live.tail))), dont_extend_height=True)
         status = Window(FormattedTextControl(lambda: self._fragments(self._live.status)), height=1)
         control = BufferControl(self._line, input_processors=[BeforeInput(PROMPT, style="class:key")])
         line = Window(control, height=Dimension(min=1, max=INPUT_LINES), wrap_lines=True, dont_extend_height=True)

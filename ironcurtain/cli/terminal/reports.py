@@ -49,8 +49,7 @@ async def inspect(
             tokens, cost = used(turns)
             return fact_lines((("messages", str(len(turns))), ("tokens", tokens), ("cost", cost)))
         case "permissions":
-            kept = [each for each in await api.permissions() if each.session == number]
-            return permission_rows(kept, width, now)
+            return permission_rows([each for each in await api.permissions() if each.session == number], width, now)
         case "logs":
             logs = fact_lines((("log", str(paths.log)), ("audit log", str(paths.audit))))
             return [*logs, *((Span(f"  {shown(line)}", "dim"),) for line in _tail(paths.log))]

@@ -70,5 +70,10 @@ class ShownTests(FrontEndCase):
 
     def test_the_session_is_ended(self) -> None:
         self.type("/stop")
-        self.assertEqual(self.successResultOf(self.done), 1)
+        self.assertEqual(self.successResultOf(self.done), 0)
         self.assertEqual(self.session.state, "closed")
+
+    def test_another_one_ends_the_session(self) -> None:
+        self.session.end("stopped")
+        self.draw()
+        self.assertEqual(self.successResultOf(self.done), 1)
