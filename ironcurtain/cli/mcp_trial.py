@@ -98,7 +98,8 @@ def try_servers(entries: Mapping[str, Mapping[str, Any]]) -> dict[str, Trial]:
                 await to_its_end(application.stop("the command ends"))
 
         try:
-            return {name: _with_errors(name, trial, request.directory) for name, trial in run(main, signalled).items()}
+            found = run(main, signalled)
+            return {name: _with_errors(name, found[name], request.directory, f"{servers}:1: ") for name in found}
         finally:
             _forget(where, top)
 
@@ -113,19 +114,22 @@ def _forget(where: Home, top: Path) -> None:
             forget(where, session.id)
 
 
-def _with_errors(name: str, trial: Trial, directory: Path | None) -> Trial:
-    """:returns: a failure with the last lines of the server's standard error."""
+def _with_errors(name: str, trial: Trial, directory: Path | None, place: str) -> Trial:
+    """
+    :param place: where an error stands, in a file that no person has seen: it is left out.
+    :returns: a failure with the last lines of the server's standard error.
+    """
     from ironcurtain.home.session_paths import SessionPaths
 
     if not trial.failure or directory is None:
         return trial
-    found = []
+    failure, found = trial.failure.replace(place, ""), []
     with suppress(OSError):
         for line in SessionPaths(directory).log.read_text(errors="replace").splitlines():
             _, _, rest = line.partition(" ")
             found += [rest.removeprefix(f"{name}: ")] if rest.startswith(f"{name}: ") else []
-    last = "; ".join(line.strip() for line in reasons(found) if line not in trial.failure)
-    return replace(trial, failure=f"{trial.failure}: {last[-ERROR_LIMIT:]}") if last else trial
+    last = "; ".join(line.strip() for line in reasons(found) if line not in failure)
+    return replace(trial, failure=f"{failure}: {last[-ERROR_LIMIT:]}" if last else failure)
 
 
 def reasons(lines: Sequence[str]) -> list[str]:

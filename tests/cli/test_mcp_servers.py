@@ -109,6 +109,11 @@ class AddTests(ProductCase):
         self.assertEqual(self.product.run("mcp", "test", "My-Notes").returncode, 69)
         self.assertEqual(self.product.run("mcp", "remove", "My Notes").returncode, 0)
 
+    def test_wrong_field_is_named_without_the_file_of_the_trial(self) -> None:
+        done = self.product.run("mcp", "add", "wiki", "--yes", "--url", "ftp://a.test/mcp")
+        self.assertEqual(done.returncode, 69)
+        self.assertIn("MCP server wiki did not start: mcpServers.wiki.url: must look like", done.stdout)
+
     def test_interrupt_writes_nothing(self) -> None:
         process = self.product.start("mcp", "add", "notes", "--yes", "--", "sleep", "600")
         while not any(" 600" in line for line in descendants(process.pid)):
