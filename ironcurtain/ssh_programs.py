@@ -77,4 +77,7 @@ def make_programs(
 
         return await deferToThreadPool(reactor, reactor.getThreadPool(), judge)  # a log is long
 
-    return OwnPrograms(console, attaching.attach, source, files, report, time.time, lacking)
+    def registered() -> list[int]:
+        return [entry.number for entry in SessionRegistry(home.registry).here()]
+
+    return OwnPrograms(console, attaching.attach, source, files, report, time.time, lacking, registered)

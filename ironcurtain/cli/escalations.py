@@ -47,13 +47,13 @@ def _list(everything: bool, json_output: bool) -> None:
 
     owners = BlockingOwners(home())
     found = result(owners.escalations(everything))
-    listed = listing(found, time.time())
     if json_output:
-        print_json(found)
-    else:
-        say_what_lists_lack(home())
-        click.echo("\n".join(listed.lines or ["No call waits for a decision."]))
-    result(owners.shown(listed.whole))  # people do not read JSON, so it does not count as shown
+        print_json(found)  # people do not read JSON, so it does not count as shown
+        return
+    listed = listing(found, time.time())
+    say_what_lists_lack(home(), owners.lacking())
+    click.echo("\n".join(listed.lines or ["No call waits for a decision."]))
+    result(owners.shown(listed.whole))
 
 
 def _show(number: int, json_output: bool) -> str:
@@ -63,13 +63,13 @@ def _show(number: int, json_output: bool) -> str:
 
     owners = BlockingOwners(home())
     _, view = result(owners.of_escalation(number))
-    lines = [*whole_lines(view, time.time()), *([] if view.outcome else [how_to_approve(view)])]
     if json_output:
         print_json(view)
-    elif fits_screen(lines):
-        click.echo("\n".join(lines))
-    else:
+        return ""
+    lines = [*whole_lines(view, time.time()), *([] if view.outcome else [how_to_approve(view)])]
+    if not fits_screen(lines):
         return "\n".join(lines)
+    click.echo("\n".join(lines))
     result(owners.shown([] if view.outcome else [view]))
     return ""
 
@@ -106,11 +106,15 @@ def deny(number: str, session: str) -> None:
     To end an agent that keeps asking: ironcurtain stop SESSION
     """
     from ironcurtain.control.blocking import BlockingOwners, result
+    from ironcurtain.errors import Unavailable
     from ironcurtain.escalation import Outcome
     from ironcurtain.view.escalations import denied_all
 
     if number == "all":
-        print_lines(denied_all(result(BlockingOwners(home()).deny_all(session))))
+        owners = BlockingOwners(home())
+        print_lines(denied_all(result(owners.deny_all(session))))
+        if lacking := owners.lacking():
+            raise Unavailable(" ".join(lacking))
     elif session or (one := read_number(number)) is None:
         raise click.UsageError("give one of: deny NUMBER, deny all, or deny all --session S")
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from string import hexdigits
 from typing import TYPE_CHECKING, NoReturn
@@ -265,8 +266,14 @@ def known_fleet(where: Home) -> Known:
     return known
 
 
-def say_what_lists_lack(where: Home) -> None:
-    """Print on standard error which sessions of other machines no list has now, and since when."""
+def say_what_lists_lack(where: Home, more: Sequence[str] = ()) -> None:
+    """
+    Print on standard error which sessions of other machines no list has now, and since when.
+
+    :param more: sentences that say which others are not in it.
+    """
+    for line in more:
+        print_lines(line, err=True)
     if where.fleet_members.exists():
         from ironcurtain.fleet.lacking import lists_lack
 

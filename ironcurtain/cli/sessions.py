@@ -36,7 +36,8 @@ def sessions(ended: bool, words: str | None, json_output: bool) -> None:
     from ironcurtain.view.sessions import remarks, sandbox
 
     where = home()
-    running = result(BlockingOwners(where).sessions())
+    owners = BlockingOwners(where)
+    running = result(owners.sessions())
     known = {info.id for info in running}
     over = [_ended(where, info) for info in described(where) if info.id not in known] if ended else []
     found = sorted((*running, *over), key=lambda info: info.number)
@@ -45,7 +46,7 @@ def sessions(ended: bool, words: str | None, json_output: bool) -> None:
     if json_output:
         print_json(found)
         return
-    say_what_lists_lack(where)
+    say_what_lists_lack(where, owners.lacking())
     if not found:
         print_lines("No session matches." if words else "No sessions. Start one with: ironcurtain start")
         return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import socket
 import threading
 import time
@@ -13,23 +12,26 @@ from typing import Any, TypeVar
 import msgspec
 
 from ironcurtain.control import wire
-from ironcurtain.control.calls import ANSWER_LIMIT, KILLED, ControlCalls
+from ironcurtain.control.calls import ANSWER_LIMIT, ControlCalls
 from ironcurtain.control.host_numbers import seconds_ahead
 from ironcurtain.control.owners import Owners
 from ironcurtain.errors import Unavailable
 from ironcurtain.home.layout import Home
+from ironcurtain.operations.model import DECISION_SECONDS
 
 T = TypeVar("T")
 
 
 class _SocketConnection(HTTPConnection):
-    def __init__(self, path: str) -> None:
-        super().__init__("ironcurtain")
+    def __init__(self, path: str, seconds: float | None) -> None:
+        """:param seconds: for which one step may take; ``None``: any time."""
+        super().__init__("ironcurtain", timeout=seconds)
         self._path = path
 
     def connect(self) -> None:
         """Connect to the UNIX socket."""
         self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
         self.sock.connect(self._path)
 
 
@@ -38,17 +40,19 @@ class BlockingClient(ControlCalls):
 
     async def _content(self, method: str, path: str, body: msgspec.Struct | None, limit: int | None = None) -> bytes:
         most = limit or ANSWER_LIMIT
-        connection = _SocketConnection(self._path)
+        headers = self._headers_of(method, path)
+        connection = _SocketConnection(self.path, DECISION_SECONDS if wire.UNTIL_HEADER in headers else None)
         try:
             data = None if body is None else msgspec.json.encode(body)
-            connection.request(method, path, data, self._headers)
+            connection.request(method, path, data, headers)
             response = connection.getresponse()
             content = response.read(most + 1)
             if response.length and len(content) <= most:
                 raise IncompleteRead(content, response.length)
+        except (ConnectionRefusedError, FileNotFoundError):
+            raise self._ended() from None
         except (OSError, HTTPException) as e:
-            refused = isinstance(e, OSError) and e.errno == errno.ECONNREFUSED
-            raise self._unavailable(KILLED if refused else str(e) or type(e).__name__) from None
+            raise self._unavailable(str(e) or type(e).__name__) from None
         finally:
             connection.close()
         if len(content) > most:
@@ -56,7 +60,7 @@ class BlockingClient(ControlCalls):
         if self.host:
             self._ahead = seconds_ahead((response.headers["date"] or "").encode(), time.time())
         if response.status != 200:
-            raise wire.read_error(content)
+            raise self._refusal(content)
         return content
 
 

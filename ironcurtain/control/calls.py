@@ -6,6 +6,7 @@ It imports no event loop, so that commands that only ask something start in a fr
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,7 +16,7 @@ import msgspec
 
 from ironcurtain.control import wire
 from ironcurtain.control.host_numbers import of_host, on_host
-from ironcurtain.errors import Unavailable
+from ironcurtain.errors import ProtocolViolation, Unavailable
 from ironcurtain.escalation import Outcome
 from ironcurtain.home.host_numbers import HostNumber
 from ironcurtain.operations import Principal
@@ -23,6 +24,7 @@ from ironcurtain.operations.model import EscalationView, Name, PermissionView, R
 from ironcurtain.operations.principal import owner
 from ironcurtain.session.model import Cancelled, Reply, SessionInfo, Ticket, Turn, Usage
 from ironcurtain.terminal.model import Mode
+from ironcurtain.text.display import shorten
 
 if TYPE_CHECKING:
     from ironcurtain.session.snapshots import UndoReport
@@ -30,10 +32,14 @@ if TYPE_CHECKING:
 ANSWER_LIMIT = 64 * 1024 * 1024
 """Maximum number of bytes of an answer (the longest is the history of a session): a process can be of another host."""
 
-KILLED = "it was killed, or is ending"
-"""Why a process accepts no connections although its socket exists."""
+REFUSAL_LIMIT = 1000
+"""Maximum number of characters that another host says in a refusal."""
 
 T = TypeVar("T")
+
+
+class Ended(Unavailable):
+    """Nothing accepts connections, although the socket of a process may exist: it was killed, or is ending."""
 
 
 class _Reply(msgspec.Struct):
@@ -53,13 +59,13 @@ class ControlCalls(ABC):
     Every method raises :class:`~ironcurtain.errors.Unavailable` if the process is gone, and
     :class:`~ironcurtain.control.wire.RemoteError` if it refuses.
 
-    :param path: path of its control socket.
+    :ivar path: path of its control socket.
     :param who: the principal, if not the local user.
     :ivar host: the name of its host; empty: this one.
     """
 
     def __init__(self, path: str, who: Principal | None = None, host: str = "") -> None:
-        self._path, self.host = path, host
+        self.path, self.host = path, host
         self._ahead = 0.0
         """Seconds by which the host's clock is ahead, as its last answer said."""
         who = who or (owner() if host else None)
@@ -96,7 +102,7 @@ class ControlCalls(ABC):
     async def ticket(self, name: Name, mode: Mode) -> Ticket:
         """:returns: a ticket for attaching to a session's terminal."""
         ticket = await self._call("POST", f"{session_path(name)}/terminal", Ticket, wire.AttachBody(mode))
-        return msgspec.structs.replace(ticket, socket=self._path) if self.host else ticket
+        return msgspec.structs.replace(ticket, socket=self.path) if self.host else ticket
 
     async def stop(self, name: Name, held: bool = False) -> SessionInfo:
         """
@@ -182,8 +188,9 @@ class ControlCalls(ABC):
         content = await self._content(method, path, body)
         try:
             return self._from_host(msgspec.json.decode(content, type=type_))
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            raise wire.read_error(b"") from None
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            text = f"the process behind {self.path} gave no proper answer: is it of another version?"
+            raise wire.RemoteError(ProtocolViolation.code, text, 76) from None
 
     @abstractmethod
     async def _content(self, method: str, path: str, body: msgspec.Struct | None, limit: int | None = None) -> bytes:
@@ -195,5 +202,19 @@ class ControlCalls(ABC):
     def _from_host(self, value: T) -> T:
         return of_host(self.host, value, self._ahead) if self.host else value
 
+    def _headers_of(self, method: str, path: str) -> dict[str, str]:
+        """:returns: the headers of a request."""
+        return self._headers | wire.until(method, path, time.monotonic())
+
+    def _refusal(self, content: bytes) -> wire.RemoteError:
+        """:returns: the error in an answer."""
+        error = wire.read_error(content)
+        if self.host:
+            return wire.RemoteError(error.code, shorten(str(error), REFUSAL_LIMIT), error.exit_status)
+        return error
+
+    def _ended(self) -> Ended:
+        return Ended(f"the process behind {self.path} does not answer: it was killed, or is ending")
+
     def _unavailable(self, why: str) -> Unavailable:
-        return Unavailable(f"the process behind {self._path} does not answer: {why}")
+        return Unavailable(f"the process behind {self.path} does not answer: {why}")

@@ -23,7 +23,7 @@ from twisted.web.iweb import IAgentEndpointFactory
 from zope.interface import implementer
 
 from ironcurtain.control import wire
-from ironcurtain.control.calls import ANSWER_LIMIT, KILLED, ControlCalls, session_path
+from ironcurtain.control.calls import ANSWER_LIMIT, ControlCalls, session_path
 from ironcurtain.control.host_numbers import seconds_ahead
 from ironcurtain.control.starting import StartReader
 from ironcurtain.errors import ProtocolViolation, Unavailable
@@ -66,7 +66,7 @@ class ControlClient(ControlCalls):
         """
         response = await self._request("POST", "/v1/sessions?follow=1", wire.start_body(request, attended))
         if response.code != 200:
-            raise wire.read_error(await _whole(response, ANSWER_LIMIT))
+            raise self._refusal(await _whole(response, ANSWER_LIMIT))
         reader = _Starting(lambda stamped: on_event(self._from_host(stamped)))
         response.deliverBody(reader)
         try:
@@ -93,7 +93,7 @@ class ControlClient(ControlCalls):
     async def _stream(self, path: str, on_event: OnEvent) -> Callable[[], None]:
         response = await self._request("GET", path, None)
         if response.code != 200:
-            raise wire.read_error(await _whole(response, ANSWER_LIMIT))
+            raise self._refusal(await _whole(response, ANSWER_LIMIT))
         reader = _Events(lambda stamped: on_event(self._from_host(stamped)))
         response.deliverBody(reader)
         return reader.stop
@@ -105,12 +105,12 @@ class ControlClient(ControlCalls):
         except (ConnectionClosed, ResponseFailed) as e:
             raise self._lost(e) from None
         if response.code != 200:
-            raise wire.read_error(content)
+            raise self._refusal(content)
         return content
 
     async def _request(self, method: str, path: str, body: msgspec.Struct | None) -> Any:
         data = None if body is None else msgspec.json.encode(body)
-        headers = Headers({name: [value] for name, value in self._headers.items()})
+        headers = Headers({name: [value] for name, value in self._headers_of(method, path).items()})
         try:
             response = await self._http.request(method, f"http://ironcurtain{path}", data=data, headers=headers)
         except ConnectingCancelledError:
@@ -125,8 +125,8 @@ class ControlClient(ControlCalls):
 
     def _lost(self, error: Exception) -> Unavailable:
         reasons: list[Failure] = getattr(error, "reasons", [])  # exceptions that only wrap others
-        if getattr(error, "osError", None) == errno.ECONNREFUSED:
-            return self._unavailable(KILLED)
+        if getattr(error, "osError", None) in (errno.ECONNREFUSED, errno.ENOENT):
+            return self._ended()
         return self._unavailable(reasons[0].getErrorMessage() if reasons else str(error))
 
 
@@ -209,7 +209,7 @@ class _Events(Protocol):
     def dataReceived(self, data: bytes) -> None:
         try:
             self._read(data)
-        except (msgspec.DecodeError, ProtocolViolation) as e:  # of another host, which may lie
+        except (msgspec.DecodeError, ProtocolViolation, RecursionError) as e:  # of another host, which may lie
             self.log.warn("the events of a session cannot be read: {error}", error=e)
             if self.transport is not None:
                 self.transport.loseConnection()

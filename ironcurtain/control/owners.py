@@ -13,11 +13,12 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
-from ironcurtain.control.calls import ControlCalls
-from ironcurtain.errors import IronCurtainError, NotFound, Unavailable
+from ironcurtain.control.calls import ControlCalls, Ended
+from ironcurtain.errors import IronCurtainError, NotFound, ProtocolViolation, Unavailable
 from ironcurtain.home.host_numbers import HostNumber
 from ironcurtain.home.layout import Home
 from ironcurtain.home.registry import SessionRegistry
+from ironcurtain.operations.choosing import newest
 from ironcurtain.operations.model import EscalationView, PermissionView
 from ironcurtain.process.identity import identify
 from ironcurtain.session.elsewhere import begins
@@ -42,14 +43,20 @@ class Owners(ABC, Generic[C]):
 
     def __init__(self, home: Home, reach: Callable[[str, str], C]) -> None:
         entries = SessionRegistry(home.registry).live()
-        found = {str(home.daemon_socket): ""} if home.daemon_socket.exists() else {}
+        self._daemon = str(home.daemon_socket)
+        found = {self._daemon: ""} if home.daemon_socket.exists() else {}
         found |= {str(path): "" for path, pid in home.owner_sockets() if identify(pid).alive}
         found |= {entry.control_socket: entry.host for entry in entries if entry.control_socket}
         sockets = {os.path.realpath(path): path for path in found}  # the home can have several paths
+        self._registered = [entry.number for entry in entries if not entry.host]
         self._owner_of: dict[int, C] = {}
         self._clients = [reach(path, found[path]) for path in sorted(sockets.values())]
-        self._silent = set[str]()
-        """The other hosts of which a process did not answer what was asked last."""
+        self._silent: list[C] = []
+        """The processes that did not answer what was asked last."""
+
+    def lacking(self) -> list[str]:
+        """:returns: a sentence for each process of this host that did not answer what was asked last."""
+        return [f"Without the sessions of {who}, which does not answer." for who in self._silent_here()]
 
     async def sessions(self) -> list[SessionInfo]:
         """:returns: the open sessions of all of them, by number."""
@@ -68,9 +75,16 @@ class Owners(ABC, Generic[C]):
 
     async def shown(self, views: Iterable[EscalationView]) -> None:
         """Report to the owners which of the escalations were shown completely."""
+        of: dict[C, list[EscalationView]] = {}
         for view in views:
-            with suppress(IronCurtainError):  # it was decided meanwhile
-                await self._owner_of[view.number].shown(view.number, view.digest, view.calls)
+            of.setdefault(self._owner_of[view.number], []).append(view)
+
+        async def tell(client: C) -> None:
+            for view in of[client]:
+                with suppress(IronCurtainError):  # it was decided meanwhile
+                    await client.shown(view.number, view.digest, view.calls)
+
+        await self._ask(list(of), tell, HOST_SECONDS)
 
     async def permissions(self) -> list[PermissionView]:
         """:returns: the kept approvals in force of all of them, by number."""
@@ -93,7 +107,7 @@ class Owners(ABC, Generic[C]):
         for view in await self.escalations(closed=True, host=host):
             if view.number == number:
                 return self._owner_of[number], view
-        self._heard(host)
+        self._heard(host, f"escalation {number}")
         raise NotFound(f"there is no escalation {number}: see 'ironcurtain escalations'")
 
     async def deny_all(self, session: str = "") -> list[int]:
@@ -122,14 +136,14 @@ class Owners(ABC, Generic[C]):
         every = [(info, client) for client, part in found for info in part]
         ours = [pair for pair in every if not pair[1].host]
         if name == "last":
-            running = [(i, client) for i, client in ours if i.state != "closed" and (i.terminal or not terminal)]
-            named = sorted(running, key=lambda pair: -pair[0].number)
+            number = newest((info for info, _ in ours), self._registered, terminal)
+            named = [pair for pair in ours if pair[0].number == number and pair[0].state != "closed"]
         else:  # it may have been resumed in another process
             named = _named(name, ours) or _named(name, every)  # another host cannot take the id of a session here
             named = named if len({info.id for info, _ in named}) == 1 else []
             named.sort(key=lambda pair: pair[0].state == "closed")
         if not named:
-            self._heard(host)
+            self._heard(host, "" if name == "last" else f"session {name}")
             if name == "last":
                 what, ended = f"session{' with a terminal' if terminal else ''} that runs", ""
             else:
@@ -137,10 +151,21 @@ class Owners(ABC, Generic[C]):
             raise NotFound(f"there is no {what}: see 'ironcurtain sessions'{ended}")
         return named[0][1], named[0][0].number
 
-    def _heard(self, host: str) -> None:
-        """:raises Unavailable: it is another host, and did not answer what was asked last."""
-        if host and host in self._silent:
+    def _heard(self, host: str, what: str) -> None:
+        """
+        :param what: was not found; empty: whatever there is.
+        :raises Unavailable: a process that may have it did not answer.
+        """
+        if not host and what and (silent := self._silent_here()):
+            raise Unavailable(f"{silent[0]}, which may have {what}, does not answer: is it stopped?")
+        if host and any(client.host == host for client in self._silent):
             raise Unavailable(f"{host} does not answer: see 'ironcurtain fleet status'")
+        if host and all(client.host != host for client in self._clients):
+            raise Unavailable(f"{host} is not reached now: see 'ironcurtain fleet status'")
+
+    def _silent_here(self) -> list[str]:
+        silent = (client.path for client in self._silent if not client.host)
+        return ["the daemon" if path == self._daemon else f"the process of {path}" for path in silent]
 
     async def _all(self, ask: Callable[[C], Coroutine[Any, Any, T]], host: str | None = None) -> list[tuple[C, T]]:
         """
@@ -148,13 +173,24 @@ class Owners(ABC, Generic[C]):
         :returns: what they answered.
         """
         clients = [client for client in self._clients if host is None or client.host == host]
-        seconds = [HOST_SECONDS if host is None and client.host else OWNER_SECONDS for client in clients]
-        answers, self._silent = [], set()
+        return await self._ask(clients, ask, HOST_SECONDS if host is None else OWNER_SECONDS)
+
+    async def _ask(
+        self, clients: Sequence[C], ask: Callable[[C], Coroutine[Any, Any, T]], patience: float
+    ) -> list[tuple[C, T]]:
+        """
+        :param patience: time limit in seconds for processes of other hosts.
+        :returns: what they answered.
+        """
+        seconds = [patience if client.host else OWNER_SECONDS for client in clients]
+        answers, self._silent = [], []
         for client, outcome in zip(clients, await self._asked(clients, ask, seconds), strict=True):
             if not isinstance(outcome, BaseException):
                 answers.append((client, outcome))
-            elif isinstance(outcome, Unavailable | TimeoutError):
-                self._silent.add(client.host)
+            elif isinstance(outcome, Ended) and not client.host:
+                continue
+            elif isinstance(outcome, Unavailable | TimeoutError) or _is_improper(outcome):
+                self._silent.append(client)
             elif not (client.host and isinstance(outcome, IronCurtainError)):
                 raise outcome
         return answers  # one that died meanwhile, is stopped, or of a host that refuses, must not hide those of others
@@ -164,6 +200,10 @@ class Owners(ABC, Generic[C]):
         self, clients: Sequence[C], ask: Callable[[C], Coroutine[Any, Any, T]], seconds: Sequence[float]
     ) -> list[T | BaseException]:
         """:returns: what each answered, or why not; ``TimeoutError`` after so many seconds of its own."""
+
+
+def _is_improper(outcome: BaseException) -> bool:
+    return isinstance(outcome, IronCurtainError) and outcome.code == ProtocolViolation.code
 
 
 def _named(name: str, pairs: Iterable[tuple[SessionInfo, C]]) -> list[tuple[SessionInfo, C]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import socket
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
@@ -59,6 +60,7 @@ class ControlResource(Resource):
         request.notifyFinish().addErrback(gone.append)
         try:
             who = self._who(request)
+            wire.require_time(request, time.monotonic())
             answer = await self._route(who, request)
         except IronCurtainError as e:
             if not gone:

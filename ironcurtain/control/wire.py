@@ -14,13 +14,15 @@ from ironcurtain.errors import (
     NotShown,
     SessionError,
     StaleDecision,
+    Unavailable,
     UsageError,
 )
 from ironcurtain.home.sections import Budget
 from ironcurtain.operations import Principal, Role
+from ironcurtain.operations.model import DECISION_SECONDS
 from ironcurtain.operations.principal import NAME_LIMIT
 from ironcurtain.terminal.model import Mode
-from ironcurtain.text.display import shorten
+from ironcurtain.text.display import paragraphs, shorten
 
 if TYPE_CHECKING:
     from twisted.web.server import Request
@@ -146,6 +148,13 @@ roles, separated by commas. Without them the local user acts.
 """
 
 
+UNTIL_HEADER = "ironcurtain-until"
+"""
+Header of a decision with the end of the time in which it counts, on the monotonic clock of this machine: whoever made
+it is told then that it was not answered, and a process that was stopped must not carry it out when it goes on.
+"""
+
+
 class RemoteError(IronCurtainError):
     """An error of the process behind the control API, with its code and exit status."""
 
@@ -175,12 +184,32 @@ def error_body(error: IronCurtainError) -> bytes:
 
 
 def read_error(body: bytes) -> RemoteError:
-    """:returns: the error in an HTTP body."""
+    """:returns: the error in an HTTP body. Whoever answers may be of another host, and chooses no success."""
     try:
         error = msgspec.json.decode(body, type=_ErrorBody).error
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return RemoteError("PROTOCOL", "the process behind the control socket gave no proper answer", 76)
-    return RemoteError(error.code, error.message, error.exit_status)
+    return RemoteError(error.code, paragraphs(error.message), error.exit_status if 0 < error.exit_status < 126 else 1)
+
+
+def until(method: str, path: str, now: float) -> dict[str, str]:
+    """:returns: the header of a request that is made now, if it decides something, or ends it."""
+    decides = method == "DELETE" or (method == "POST" and path.startswith("/v1/escalations/"))
+    return {UNTIL_HEADER: f"{now + DECISION_SECONDS:.3f}"} if decides else {}
+
+
+def require_time(request: Request, now: float) -> None:
+    """
+    :raises UsageError: the time in which a decision counts is no number.
+    :raises Unavailable: it is over.
+    """
+    text = request.getHeader(UNTIL_HEADER) or "inf"
+    try:
+        is_over = not now <= float(text)
+    except ValueError:
+        raise UsageError(f"{UNTIL_HEADER} must be a number") from None
+    if is_over:
+        raise Unavailable("this was asked too long ago, and was not done: ask again")
 
 
 def principal_headers(who: Principal) -> dict[str, str]:

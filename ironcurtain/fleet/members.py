@@ -8,6 +8,7 @@ published again. A host without a new statement for the length of a lease is los
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Annotated
 
 import msgspec
 
@@ -23,6 +24,10 @@ INTERVAL, LEASE = 30.0, 75.0
 Seconds between two statements of a host, and after the last one until it is lost: two may be lost on the way. At this
 rate a host among 50 receives some 700 bytes per second of them.
 """
+
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 60)]
+"""A number that another host says: of a size that can be calculated with."""
 
 
 class Member(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -43,14 +48,14 @@ class Member(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
 
     host: str
-    start: int
-    number: int
+    start: Count
+    number: Count
     version: str = ""
-    sessions: int = 0
-    changes: int = 0
-    capacity: int = 0
-    load: float = 0.0
-    free_memory: int = 0
+    sessions: Count = 0
+    changes: Count = 0
+    capacity: Count = 0
+    load: Annotated[float, msgspec.Meta(ge=0, le=1e6)] = 0.0
+    free_memory: Count = 0
     agents: tuple[str, ...] = ()
     accounts: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()

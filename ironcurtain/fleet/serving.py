@@ -73,6 +73,9 @@ FILE_LIMIT = 64 * 1024 * 1024
 TASKS = "/v1/tasks"
 """Below it are the tasks of this host: ``/v1/tasks/ID/take``, ``begin`` and ``report``."""
 
+ON_ITS_WAY = 1.0
+"""Seconds that a decision may have needed from the other host to here."""
+
 BODY_LIMIT = 64 * 1024
 """Maximum size in bytes of what is said of a task."""
 
@@ -226,7 +229,8 @@ class _Forwarding(Resource):
             _finish(request, sorted(info["number"] for info in snapshots(self._home)))
             return
         headers = Headers()
-        for field, text in wire.principal_headers(who).items():
+        until = wire.until(request.method.decode(), request.path.decode("latin-1"), time.monotonic() - ON_ITS_WAY)
+        for field, text in (wire.principal_headers(who) | until).items():
             headers.addRawHeader(field, text)
         body = FileBodyProducer(request.content) if request.method == b"POST" else None
         asked = self._agent.request(request.method, b"http://ironcurtain" + request.uri, headers, body)

@@ -18,7 +18,7 @@ from ironcurtain.home.registry import SessionEntry, SessionRegistry
 from ironcurtain.operations.api import OnEvent, OversightApi, SessionApi
 from ironcurtain.operations.closed_escalations import ClosedEscalations
 from ironcurtain.operations.home_watch import HomeWatch
-from ironcurtain.operations.model import EscalationView, Name, PermissionView
+from ironcurtain.operations.model import DECISION_SECONDS, EscalationView, Name, PermissionView
 from ironcurtain.session.model import SessionInfo, SessionRequest, Ticket, Turn
 from ironcurtain.terminal.model import Mode
 
@@ -166,7 +166,7 @@ class HomeSource:
         """
         if name is not None:
             session = _by_number(name)
-            return await self._one(lambda api: api.deny_all(session), "session", session)
+            return await self._one(lambda api: api.deny_all(session), "session", session, DECISION_SECONDS)
         answers = await self._all(lambda api: api.deny_all())
         return sorted(number for _, numbers in answers for number in numbers)
 
@@ -238,7 +238,7 @@ class HomeSource:
         :raises NotFound: no process has such a permission.
         :raises Unavailable: a process that may have it does not answer.
         """
-        return await self._one(lambda api: api.revoke(number), "permission", number)
+        return await self._one(lambda api: api.revoke(number), "permission", number, DECISION_SECONDS)
 
     def watch(self, on_change: Callable[[], None]) -> Callable[[], None]:
         """
@@ -282,10 +282,17 @@ class HomeSource:
         return answers
 
     async def _owned(self, number: int, ask: Callable[[ProcessApi], Coroutine[Any, Any, T]]) -> T:
-        """:returns: the answer of the process that has an escalation."""
-        if number in self._owners:
-            return await ask(self._owners[number])
-        return await self._one(ask, "escalation", number)
+        """
+        :returns: the answer of the process that has an escalation.
+        :raises Unavailable: it does not answer, and will not carry it out later.
+        """
+        if number not in self._owners:
+            return await self._one(ask, "escalation", number, DECISION_SECONDS)
+        asked = Deferred.fromCoroutine(ask(self._owners[number]))
+        try:
+            return await asked.addTimeout(DECISION_SECONDS, self._reactor)
+        except TimeoutError:
+            raise Unavailable(f"the process that has escalation {number} does not answer: is it stopped?") from None
 
     async def _one(
         self, ask: Callable[[ProcessApi], Coroutine[Any, Any, T]], kind: str, name: Name, patience: float = PATIENCE

@@ -16,6 +16,9 @@ from ironcurtain.session.events import EscalationRaised
 LOOK = "'ironcurtain escalations show {0}' shows it (over SSH: escalations show {0})"
 """The command that shows an escalation completely."""
 
+DECISION_SECONDS = 10.0
+"""How long a decision may be on its way to the process of its session, which refuses it afterwards."""
+
 Name = int | str
 """A session's number or id."""
 

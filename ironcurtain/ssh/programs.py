@@ -19,7 +19,8 @@ from ironcurtain.escalation.forms import read_words
 from ironcurtain.home.session_paths import SessionPaths
 from ironcurtain.operations import Principal, Role
 from ironcurtain.operations.api import OversightApi
-from ironcurtain.operations.json_text import json_text
+from ironcurtain.operations.choosing import newest
+from ironcurtain.operations.json_text import escaped, json_text
 from ironcurtain.operations.model import EscalationView, PermissionView
 from ironcurtain.session.model import SessionInfo
 from ironcurtain.session.summary import SessionSummary
@@ -99,6 +100,7 @@ class OwnPrograms:
     :param report: judges the log of such a session, and returns the session in numbers.
     :param now: returns seconds since the epoch.
     :param lacking: returns sentences that say which sessions the lists lack, as those of other machines that are lost.
+    :param registered: returns the numbers of the sessions of this host that have a process.
     """
 
     def __init__(
@@ -110,9 +112,10 @@ class OwnPrograms:
         report: Callable[[Principal, str], Awaitable[SessionSummary]],
         now: Callable[[], float],
         lacking: Callable[[], Sequence[str]],
+        registered: Callable[[], Iterable[int]],
     ) -> None:
         self._console, self._attach, self._source, self._files, self._now = console, attach, source, files, now
-        self._report, self._lacking = report, lacking
+        self._report, self._lacking, self._registered = report, lacking, registered
 
     async def open(self, who: Principal, command: bytes | None, channel: SessionChannel) -> ChannelProgram:
         """
@@ -140,10 +143,10 @@ class OwnPrograms:
         return OutputProgram(channel, await self._lines(who, asked))
 
     async def _newest(self, who: Principal, command: str) -> str:
-        running = [info for info in await self._source(who).sessions() if info.state != "closed"]
-        if not (numbers := [info.number for info in running if info.terminal or command not in ("attach", "observe")]):
+        known, is_shown = await self._source(who).sessions(), command in ("attach", "observe")
+        if (number := newest(known, self._registered(), is_shown)) is None:
             raise NotFound(f"there is no session for {command}: see sessions")
-        return str(max(numbers))
+        return str(number)
 
     def _need_terminal(self, channel: SessionChannel, what: str, how: str) -> None:
         if not channel.has_terminal or channel.environ.get("TERM") == "dumb":
@@ -188,24 +191,29 @@ class OwnPrograms:
     async def _answer(self, source: OversightApi, asked: Command) -> EscalationView:
         if asked.cancel:
             return await source.answer(asked.number, None, asked.digest)
-        waiting = [view for view in await source.escalations() if view.number == asked.number]
-        form = waiting[0].form if waiting else None
-        values = read_words(form, asked.values) if form is not None else {}
+        views = await source.escalations(closed=True)
+        forms = [view.form for view in views if view.number == asked.number and view.form]
+        if asked.values and not forms:  # nobody can read them, and no others must be sent instead
+            raise NotFound(f"there is no form {asked.number}, or you may not view it: see escalations")
+        values = read_words(forms[0], asked.values) if forms else {}
         return await source.answer(asked.number, values, asked.digest)
 
     async def _escalations(self, source: OversightApi, asked: Command) -> Iterable[str]:
         if asked.name == "escalations":
             views = await source.escalations(asked.everything)
+            if asked.json:  # people do not read JSON, so it does not count as shown
+                return [json_text(views)]
             listed = listing(views, self._now())
             lines = [*self._lacking(), *(listed.lines or ["No call waits for a decision."])]
-            return _shown(source, [json_text(views)] if asked.json else lines, listed.whole)
+            return _shown(source, lines, listed.whole)
         views = [view for view in await source.escalations(closed=True) if view.number == asked.number]
         if not views:
             raise NotFound(f"there is no escalation {asked.number}: see escalations")
+        if asked.json:
+            return [json_text(views[0])]
         waiting = [view for view in views if not view.outcome]
         how = [how_to_approve(view, "") for view in waiting]
-        lines = [json_text(views[0])] if asked.json else [*whole_lines(views[0], self._now()), *how]
-        return _shown(source, lines, waiting)
+        return _shown(source, [*whole_lines(views[0], self._now()), *how], waiting)
 
 
 def _shown(source: OversightApi, lines: Sequence[str], views: Sequence[EscalationView]) -> Iterator[str]:
@@ -218,7 +226,7 @@ def _shown(source: OversightApi, lines: Sequence[str], views: Sequence[Escalatio
 
 def _json_lines(lines: Iterator[bytes]) -> Iterator[str]:
     """:returns: each line as a JSON string, one a line."""
-    return (msgspec.json.encode(_as_written(line)).decode() for line in lines)
+    return (escaped(msgspec.json.encode(_as_written(line))) for line in lines)
 
 
 def _as_written(line: bytes) -> str:

@@ -46,6 +46,7 @@ class LongCallTests(ProductCase):
         self.assertIn(unseen, self.refused())
         (waiting,) = self.product.json("escalations")
         self.assertTrue(waiting["arguments"]["content"].endswith("the end"))
+        self.assertEqual(self.product.json("escalations", "show", "1")["digest"], waiting["digest"])
         self.assertIn(unseen, self.refused("--keep"))
         shown = self.product.run("escalations", "show", "1").stdout
         for row in ("     row 0 of it", "     row 1000 of it", "     the end"):

@@ -9,12 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.control.host_numbers import AGREEMENT_SECONDS, of_host, seconds_ahead
+from ironcurtain.control.host_numbers import AGREEMENT_SECONDS, DEPTH_LIMIT, of_host, seconds_ahead
 from ironcurtain.errors import ProtocolViolation
 from ironcurtain.home.host_numbers import HostNumber
 from ironcurtain.operations.model import EscalationView
 from ironcurtain.session.events import EscalationRaised, Stamped
 from ironcurtain.session.model import SessionInfo
+from ironcurtain.text.display import shown_only
 
 HOUR = 3600.0
 NOW = 784111777.0
@@ -23,8 +24,8 @@ DATE = b"Sun, 06 Nov 1994 08:49:37 GMT"
 
 
 def escalation(**more: Any) -> EscalationView:
-    texts = ("session_id", "label", "server", "tool", "digest", "rule", "reason", "policy_version")
-    known = {"number": 1, "session": 2, "arguments": {}, "raised_at": NOW, "expires_at": NOW + 300}
+    texts = ("session_id", "label", "server", "tool", "rule", "reason", "policy_version")
+    known = {"number": 1, "session": 2, "arguments": {}, "raised_at": NOW, "expires_at": NOW + 300, "digest": "d" * 64}
     return msgspec.convert({name: "" for name in texts} | known | more, EscalationView)
 
 
@@ -51,6 +52,31 @@ class OfHostTests(SynchronousTestCase):
             self.assertRaises(ProtocolViolation, of_host, "build", [escalation(expires_at=time)])
         for text in ("", "yesterday", "0001-01-01T00:00:00", "9999-12-31T23:59:59Z", "2026-13-01T00:00:00Z", "\x1b[2J"):
             self.assertRaises(ProtocolViolation, of_host, "build", session(text))
+
+    def test_what_nobody_can_show_or_calculate_with_is_refused(self) -> None:
+        deep: Any = []
+        for _ in range(DEPTH_LIMIT):
+            deep = [deep]
+        for wrong in (
+            {"digest": "\x1b]0;x\x07"},
+            {"digest": "d" * 64 + "\n"},
+            {"outcome": "\x1b[31mapproved"},
+            {"arguments": {"deep": deep}},
+            {"calls": 10**400},
+            {"arguments": {"number": -(10**400)}},
+        ):
+            self.assertRaises(ProtocolViolation, of_host, "build", [escalation(**wrong)])
+
+    @given(st.text(max_size=40))
+    def test_texts_about_a_session_can_be_shown_on_a_line(self, text: str) -> None:
+        told = msgspec.structs.replace(
+            session("1994-11-06T09:49:37Z"), state=text, label=text, unsandboxed=(text,), servers_down={text: text}
+        )
+        found = of_host("build", told)
+        shown = (found.state, found.label, *found.unsandboxed, *found.servers_down, *found.servers_down.values())
+        decided = of_host("build", escalation(by=text, approved_by=(text,)))
+        for each in (*shown, decided.by, *decided.approved_by):
+            self.assertEqual(shown_only(each).replace("\n", ""), each)
 
     def test_unset_time_stays_unset(self) -> None:
         self.assertEqual(of_host("build", escalation(), HOUR).closed_at, 0.0)

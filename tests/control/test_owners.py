@@ -55,9 +55,16 @@ class OwnersTests(TestCase):
         _, number = await owners.of_session(session.id)
         self.assertEqual((await owners.of_session(session.id[:9]))[1], number)
         self.assertEqual((await owners.of_session("last"))[1], number)
-        await self.assertFailure(Deferred.fromCoroutine(owners.of_session("last", terminal=True)), NotFound)
-        await self.assertFailure(Deferred.fromCoroutine(owners.of_session("nope")), NotFound)
-        await self.assertFailure(Deferred.fromCoroutine(owners.of_escalation(99)), NotFound)
+        for lookup in (owners.of_session("last", terminal=True), owners.of_session("nope"), owners.of_escalation(99)):
+            await self.assertFailure(Deferred.fromCoroutine(lookup), Unavailable)  # the stopped one may have it
+        self.assertEqual(
+            owners.lacking(), [f"Without the sessions of the process of {sockets[2]}, which does not answer."]
+        )
+        SessionRegistry(world.home.registry).remove("2")
+        owners = ReactorOwners(reactor, world.home)
+        for lookup in (owners.of_session("nope"), owners.of_escalation(99)):
+            await self.assertFailure(Deferred.fromCoroutine(lookup), NotFound)
+        self.assertEqual(owners.lacking(), [])
         await world.manager.stop("the end")
         world.watcher.stop()
         stopped = port.stopListening()

@@ -5,6 +5,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 from twisted.internet import reactor
@@ -139,6 +140,26 @@ class AnswerTests(ServerTestCase):
         self.assertRefused(await self.ask("POST", target, right), 409, "STALE_DECISION")
         self.assertEqual((await self.ask("GET", "/v1/escalations")).json(), [])
         self.assertEqual(len((await self.ask("GET", "/v1/escalations?closed=1")).json()), 1)
+
+    async def test_decision_for_which_nobody_waits_any_more_is_refused(self) -> None:
+        core = self.world.agents[0].core
+        assert core is not None
+        core.escalations.ask(make_request(core))
+        (waiting,) = (await self.ask("GET", "/v1/escalations")).json()
+        path, deny = f"/v1/escalations/{waiting['number']}", {"decision": "denied"}
+        for until in (f"{time.monotonic() - 0.1}", "nan", "-inf"):
+            header = f"{wire.UNTIL_HEADER}: {until}\r\n"
+            for method, target, body in (
+                ("POST", path, deny),
+                ("POST", "/v1/escalations/deny-all", {}),
+                ("DELETE", SESSION, None),
+            ):
+                self.assertRefused(await self.ask(method, target, body, header), 500, "UNAVAILABLE", target)
+        wrong = await self.ask("POST", path, deny, f"{wire.UNTIL_HEADER}: soon\r\n")
+        self.assertRefused(wrong, 400, "USAGE")
+        self.assertEqual((await self.ask("GET", "/v1/escalations")).json(), [waiting])
+        in_time = f"{wire.UNTIL_HEADER}: {time.monotonic() + 60}\r\n"
+        self.assertEqual((await self.ask("POST", path, deny, in_time)).json()["outcome"], "denied")
 
     async def test_a_failed_start_says_why(self) -> None:
         self.world.next_agent = PlainAgent(trouble=RuntimeError("no model"))

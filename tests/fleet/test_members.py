@@ -51,6 +51,9 @@ class StatementTests(SynchronousTestCase):
             json.dumps({**good, "said": "\ud800"}).encode(),
             b"[" * 4000,
             sign(member(labels=("x" * 5000,)), self.keys["build"]),
+            sign(member(free_memory=10**400), self.keys["build"]),
+            sign(member(sessions=-3), self.keys["build"]),
+            sign(member(load=1e300), self.keys["build"]),
         ):
             self.assertRaises(ProtocolViolation, verify, wrong, self.trust)
 

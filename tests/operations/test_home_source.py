@@ -24,7 +24,7 @@ from ironcurtain.operations.api import OnEvent
 from ironcurtain.operations.closed_escalations import REMEMBERED
 from ironcurtain.operations.home_source import PATIENCE, HomeSource
 from ironcurtain.operations.home_watch import GATHER_SECONDS
-from ironcurtain.operations.model import EscalationView, PermissionView
+from ironcurtain.operations.model import DECISION_SECONDS, EscalationView, PermissionView
 from ironcurtain.process.identity import identify
 from ironcurtain.session.events import EscalationRaised, Stamped, StateChanged
 from ironcurtain.session.model import Reply, SessionInfo, SessionRequest, Ticket, Turn, Usage
@@ -251,7 +251,7 @@ class AskingTests(SynchronousTestCase):
         self.home.add(Owner(4, hangs=True))
         for number, wanted in ((20, None), (40, Unavailable)):
             asked = Deferred.fromCoroutine(self.home.source.decide(number, Outcome.APPROVED))
-            self.clock.advance(PATIENCE)
+            self.clock.advance(DECISION_SECONDS)
             if wanted is None:
                 self.assertEqual(self.successResultOf(asked).number, number)
             else:

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 
+from hypothesis import given
+from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.operations.json_text import json_text
@@ -25,6 +27,12 @@ class JsonTests(SynchronousTestCase):
             self.assertFalse([name for name, value in told.items() if isinstance(value, float)])
         for value in ([], [1, 2], {"seconds": 1.5}, "x", None):
             self.assertEqual(json.loads(json_text(value)), value)
+
+    @given(st.text() | st.sampled_from(["\x1b[2J\x7f\x9b\u202e\u200b\U000e0101\U0001f600 ä"]))
+    def test_what_a_terminal_would_obey_is_escaped(self, text: str) -> None:
+        told = json_text({text: [text]})
+        self.assertEqual(json.loads(told), {text: [text]})
+        self.assertTrue(told.replace("\n", "").isprintable(), told)
 
     def test_nothing_that_is_listed_has_another_number_with_a_fraction(self) -> None:
         """Whoever adds a time has to say so in the module."""

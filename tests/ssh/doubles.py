@@ -217,6 +217,7 @@ class Server:
             self._report,
             lambda: NOW,
             lambda: self.lacking,
+            list,
         )
         self.service = SshService(reactor, self.home, ["127.0.0.1"], 0, programs)
         self.clients: list[Client] = []

@@ -39,7 +39,9 @@ class DecidingTests(SshTestCase):
         number = self.ask_form()
         answer = ("answer", str(number), "name=Ada")
         self.assertEqual((await self.said(bob, *answer))[0], 77)
-        self.assertIn("was not shown to you completely", (await self.said(ada, *answer))[2])
+        for look in (("escalations", "--json"), ("escalations", "show", str(number), "--json")):
+            self.assertEqual((await self.said(ada, *look))[0], 0)  # a program reads it, and no person
+            self.assertIn("was not shown to you completely", (await self.said(ada, *answer))[2])
         _, out, _ = await self.said(ada, "escalations")
         self.assertIn("1. name: text, required\n", out)
         self.assertIn("name: it is required", (await self.said(ada, "answer", str(number)))[2])
