@@ -153,7 +153,6 @@ async def _start(operations: Operations, who: Principal, request: Request) -> ob
         resume=body.resume,
         terminal=body.terminal,
         typed=body.typed,
-        by=who.name if who != owner() else "",
         budget=body.budget,
     )
     follows, holds, streams = bool(_number(request, b"follow")), bool(_number(request, b"hold")), list[EventStream]()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from msgspec.structs import replace
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
@@ -12,7 +13,7 @@ from ironcurtain.errors import NotFound, NotShown, StaleDecision
 from ironcurtain.escalation import Escalation, Outcome
 from ironcurtain.escalation.decision_keys import DecisionKeys
 from ironcurtain.operations.model import LOOK, EscalationView, Name, PermissionView, Reloaded, permission_view, view
-from ironcurtain.operations.principal import Principal, Role
+from ironcurtain.operations.principal import Principal, Role, owner
 from ironcurtain.session.events import Stamped
 from ironcurtain.session.manager import SessionManager
 from ironcurtain.session.model import Cancelled, Reply, SessionInfo, SessionRequest, Ticket, Turn
@@ -72,6 +73,8 @@ class Operations:
         :raises UsageError: a command of its own has to start it, such as a loop.
         """
         who.require(Role.ADMIN)
+        if who != owner():
+            request = replace(request, by=who.name)
         return (await self._manager.create(request, lambda: attended, made, remote=True)).info
 
     def send(self, who: Principal, name: Name, message: str, typed: str = "") -> Deferred[Reply]:

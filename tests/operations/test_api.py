@@ -23,7 +23,7 @@ class LocalApiTests(SynchronousTestCase):
 
     def test_a_session_from_start_to_stop(self) -> None:
         run = Deferred.fromCoroutine
-        self.assertEqual((self.info.number, self.info.label, self.info.state), (1, "plain: look", "ready"))
+        self.assertEqual((self.info.number, self.info.by, self.info.state), (1, "local:ada", "ready"))
         self.assertEqual(self.successResultOf(run(self.api.send(1, "hello"))).text, "you said hello")
         self.assertEqual(self.successResultOf(run(self.api.cancel(1))), Cancelled(False))
         self.assertEqual(len(self.successResultOf(run(self.api.history("1")))), 1)
