@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
+from itertools import zip_longest
 from typing import Any
 
 from twisted.internet.interfaces import IDelayedCall
+from twisted.internet.task import LoopingCall
 
 from ironcurtain.escalation.watcher import DirectoryWatcher
 from ironcurtain.home.registry import SessionEntry
@@ -28,6 +30,15 @@ Seconds for which changes are collected before a redraw; too short to be noticed
 since a frame drawn just before would delay it.
 """
 
+OF_A_HOST, OF_OTHERS = 64, 256
+"""
+Maximum number of sessions of one other host, and of all of them, whose events are followed: each takes two descriptors
+of this process, which serves others as well. While there are more of them, changes are told of at intervals, too.
+"""
+
+INTERVAL_SECONDS = 5.0
+"""Of such changes."""
+
 NEWS = (
     StateChanged,
     EscalationRaised,
@@ -38,6 +49,16 @@ NEWS = (
     Missed,
 )
 """Events that change the lists."""
+
+
+def followed(entries: Iterable[SessionEntry]) -> list[SessionEntry]:
+    """:returns: those of this host, and as many of the newest ones of others as are followed."""
+    ours, others = list[SessionEntry](), dict[str, list[SessionEntry]]()
+    for entry in entries:
+        (others.setdefault(entry.host, []) if entry.host else ours).append(entry)
+    newest = [sorted(found, key=lambda entry: -entry.number)[:OF_A_HOST] for found in others.values()]
+    in_turn = [entry for row in zip_longest(*newest) for entry in row if entry is not None]
+    return ours + in_turn[:OF_OTHERS]
 
 
 class HomeWatch:
@@ -57,8 +78,10 @@ class HomeWatch:
     ) -> None:
         self._reactor, self._directory, self._entries = reactor, directory, entries
         self._follow, self._on_change = follow, on_change
-        self._followed: dict[str, Callable[[], None]] = {}
+        self._followed: dict[tuple[str, str], Callable[[], None]] = {}
         self._pending: IDelayedCall | None = None
+        self._at_intervals = LoopingCall(self._schedule)
+        self._at_intervals.clock = reactor
         self._watcher: DirectoryWatcher | None = None
 
     def start(self) -> None:
@@ -72,6 +95,8 @@ class HomeWatch:
         watcher, self._watcher = self._watcher, None
         if watcher is not None:
             watcher.stop()
+        if self._at_intervals.running:
+            self._at_intervals.stop()
         if self._pending is not None and self._pending.active():
             self._pending.cancel()
         followed, self._followed = self._followed, {}
@@ -79,7 +104,10 @@ class HomeWatch:
             stop()
 
     def _look(self) -> None:
-        entries = {entry.session_id: entry for entry in self._entries()}
+        known = self._entries()
+        entries = {(entry.host, entry.session_id): entry for entry in followed(known)}
+        if self._at_intervals.running != (len(entries) < len(known)):
+            self._at_intervals.stop() if self._at_intervals.running else self._at_intervals.start(INTERVAL_SECONDS)
         for name in self._followed.keys() - entries.keys():
             self._followed.pop(name)()
         for name in entries.keys() - self._followed.keys():
@@ -89,7 +117,7 @@ class HomeWatch:
                 self._followed[name] = stop
         self._schedule()
 
-    def _lost(self, name: str) -> None:
+    def _lost(self, name: tuple[str, str]) -> None:
         """Forget a session; the next look at the registry tries again."""
         self._followed.pop(name, None)
 
