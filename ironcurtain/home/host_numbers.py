@@ -59,3 +59,9 @@ def read_number(text: str) -> int | None:
         return None
     host, number = match.groups()
     return int(number) if host is None else HostNumber(host, int(number))
+
+
+def by_number(name: int | str) -> int | str:
+    """:returns: a session's number also where that is a text, as people write it; otherwise its id."""
+    number = read_number(name) if isinstance(name, str) else name
+    return name if number is None else number

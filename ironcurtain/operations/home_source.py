@@ -13,7 +13,7 @@ from twisted.python.failure import Failure
 
 from ironcurtain.errors import IronCurtainError, NotFound, Unavailable
 from ironcurtain.escalation.model import Outcome
-from ironcurtain.home.host_numbers import HostNumber, read_number
+from ironcurtain.home.host_numbers import HostNumber, by_number
 from ironcurtain.home.registry import SessionEntry, SessionRegistry
 from ironcurtain.operations.api import OnEvent, OversightApi, SessionApi
 from ironcurtain.operations.closed_escalations import ClosedEscalations
@@ -100,13 +100,15 @@ class HomeSource:
         self._apis: dict[str, ProcessApi] = {}
         self._owners: dict[int, ProcessApi] = {}
         self._closed: dict[ProcessApi, ClosedEscalations] = {}
+        self._sessions: dict[ProcessApi, list[SessionInfo]] = {}
+        self._escalations: dict[ProcessApi, list[EscalationView]] = {}
 
     async def sessions(self) -> list[SessionInfo]:
         """
         :returns: the open sessions of all processes in the registry, and closed ones, by number. Those of other hosts
             are in the registry themselves, or nobody could attach to them.
         """
-        answers, entries = await self._all(lambda api: api.sessions()), self._entries()
+        answers, entries = await self._all(lambda api: api.sessions(), self._sessions), self._entries()
         owners = {self._apis.get(entry.control_socket) for entry in entries}  # others cannot be followed yet
         mirrored = {entry.number for entry in entries if entry.host}
 
@@ -120,7 +122,9 @@ class HomeSource:
     async def escalations(self, closed: bool = False) -> list[EscalationView]:
         """:returns: the escalations of all processes, by number."""
         known = self._closed
-        answers = await self._all(lambda api: api.escalations(closed, known[api].last if api in known else 0))
+        answers = await self._all(
+            lambda api: api.escalations(closed, known[api].last if api in known else 0), self._escalations
+        )
         self._owners |= {view.number: api for api, views in answers for view in views}
         if closed:
             self._closed = {api: known.get(api) or ClosedEscalations() for api, _ in answers}
@@ -165,7 +169,7 @@ class HomeSource:
         :raises NotFound: no process has the session.
         """
         if name is not None:
-            session = _by_number(name)
+            session = by_number(name)
             return await self._one(lambda api: api.deny_all(session), "session", session, DECISION_SECONDS)
         answers = await self._all(lambda api: api.deny_all())
         return sorted(number for _, numbers in answers for number in numbers)
@@ -176,7 +180,7 @@ class HomeSource:
 
         :raises NotFound: no process has it.
         """
-        session = _by_number(name)
+        session = by_number(name)
         return await self._one(lambda api: api.stop(session), "session", session, END_SECONDS)
 
     async def ticket(self, name: Name, mode: Mode) -> Ticket:
@@ -184,7 +188,7 @@ class HomeSource:
         :returns: a ticket for attaching to a session's terminal.
         :raises NotFound: no process has it.
         """
-        session = _by_number(name)
+        session = by_number(name)
         return await self._one(lambda api: api.ticket(session, mode), "session", session)
 
     async def start(self, request: SessionRequest) -> SessionInfo:
@@ -267,8 +271,11 @@ class HomeSource:
             raise NotFound(f"there is no session {session}")
         return self._api(entry)
 
-    async def _all(self, ask: Callable[[ProcessApi], Coroutine[Any, Any, T]]) -> list[tuple[ProcessApi, T]]:
+    async def _all(
+        self, ask: Callable[[ProcessApi], Coroutine[Any, Any, T]], last: dict[ProcessApi, T] | None = None
+    ) -> list[tuple[ProcessApi, T]]:
         """
+        :param last: what each answered before, which counts for one that hangs: what it has did not end.
         :returns: the answers of all processes that answered. A process that died or hangs must not hide the others.
         """
         answers: list[tuple[ProcessApi, T]] = []
@@ -277,8 +284,13 @@ class HomeSource:
         for (api, _), (success, result) in zip(questions, results, strict=True):
             if success:
                 answers.append((api, result))
+            elif result.check(TimeoutError) and last and api in last:
+                answers.append((api, last[api]))
             elif result.check(IronCurtainError, TimeoutError) is None:
                 result.raiseException()
+        if last is not None:
+            last.clear()
+            last.update(answers)
         return answers
 
     async def _owned(self, number: int, ask: Callable[[ProcessApi], Coroutine[Any, Any, T]]) -> T:
@@ -370,12 +382,6 @@ class HomeSource:
                 following.cancel()
 
         return stop
-
-
-def _by_number(name: Name) -> Name:
-    """:returns: a session's number also where that is a text, as people write it; otherwise its id."""
-    number = read_number(name) if isinstance(name, str) else name
-    return name if number is None else number
 
 
 def _host_of(name: Name | None, entries: Iterable[SessionEntry]) -> str | None:
