@@ -47,8 +47,8 @@ from ironcurtain.home.network_section import Network  # noqa: E402
 from ironcurtain.home.registry import SessionRegistry  # noqa: E402
 from ironcurtain.home.settings import Settings  # noqa: E402
 from ironcurtain.http.upstream_proxies import UpstreamProxies  # noqa: E402
-from ironcurtain.operations.api import LocalApi, SessionApi  # noqa: E402
-from ironcurtain.operations.home_source import HomeSource, ProcessApi  # noqa: E402
+from ironcurtain.operations.api import LocalApi, ProcessApi, SessionApi  # noqa: E402
+from ironcurtain.operations.home_source import HomeSource  # noqa: E402
 from ironcurtain.operations.operations import Operations  # noqa: E402
 from ironcurtain.operations.principal import owner  # noqa: E402
 from ironcurtain.secrets.redaction import Redactor  # noqa: E402

@@ -17,7 +17,7 @@ from ironcurtain.home.layout import Home
 from ironcurtain.home.registry import SessionRegistry
 from ironcurtain.home.session_paths import SessionPaths
 from ironcurtain.operations import Principal
-from ironcurtain.operations.api import LocalApi
+from ironcurtain.operations.api import LocalApi, OversightApi
 from ironcurtain.operations.home_source import HomeSource
 from ironcurtain.operations.operations import Operations
 from ironcurtain.session.elsewhere import session_directory
@@ -80,4 +80,7 @@ def make_programs(
     def registered() -> list[int]:
         return [entry.number for entry in SessionRegistry(home.registry).here()]
 
-    return OwnPrograms(console, attaching.attach, source, files, report, time.time, lacking, registered)
+    def lacks(asked: OversightApi) -> Sequence[str]:
+        return asked.lacking() if isinstance(asked, HomeSource) else ()
+
+    return OwnPrograms(console, attaching.attach, source, files, report, time.time, lacks, registered)

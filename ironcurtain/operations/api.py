@@ -130,6 +130,13 @@ class SessionApi(OversightApi, Protocol):
         """
 
 
+class ProcessApi(SessionApi, Protocol):
+    """Everything that can be done with the sessions of one process, from another one, too."""
+
+    async def ticket(self, name: Name, mode: Mode) -> Ticket:
+        """:returns: a ticket for attaching to a session's terminal."""
+
+
 class LocalApi:
     """The operations of this process for one principal."""
 

@@ -15,7 +15,7 @@ from ironcurtain.errors import IronCurtainError, NotFound, Unavailable
 from ironcurtain.escalation.model import Outcome
 from ironcurtain.home.host_numbers import HostNumber, by_number
 from ironcurtain.home.registry import SessionEntry, SessionRegistry
-from ironcurtain.operations.api import OnEvent, OversightApi, SessionApi
+from ironcurtain.operations.api import OnEvent, OversightApi, ProcessApi
 from ironcurtain.operations.closed_escalations import ClosedEscalations
 from ironcurtain.operations.home_watch import HomeWatch
 from ironcurtain.operations.model import DECISION_SECONDS, EscalationView, Name, PermissionView
@@ -68,13 +68,6 @@ class ConsoleSource(OversightApi, Protocol):
         """
 
 
-class ProcessApi(SessionApi, Protocol):
-    """Everything that can be done with the sessions of one process, from another one, too."""
-
-    async def ticket(self, name: Name, mode: Mode) -> Ticket:
-        """:returns: a ticket for attaching to a session's terminal."""
-
-
 class HomeSource:
     """
     The sessions of all processes of a home.
@@ -96,12 +89,17 @@ class HomeSource:
         lacking: Callable[[], Sequence[str]],
     ) -> None:
         self._reactor, self._registry, self._daemon, self._connect = reactor, registry, daemon, connect
-        self.lacking = lacking
+        self._lacking = lacking
+        self._silent: list[str] = []
         self._apis: dict[str, ProcessApi] = {}
         self._owners: dict[int, ProcessApi] = {}
         self._closed: dict[ProcessApi, ClosedEscalations] = {}
         self._sessions: dict[ProcessApi, list[SessionInfo]] = {}
         self._escalations: dict[ProcessApi, list[EscalationView]] = {}
+
+    def lacking(self) -> list[str]:
+        """See :meth:`ConsoleSource.lacking`."""
+        return [*self._lacking(), *(f"The process of {path} does not answer." for path in self._silent)]
 
     async def sessions(self) -> list[SessionInfo]:
         """
@@ -281,10 +279,12 @@ class HomeSource:
         answers: list[tuple[ProcessApi, T]] = []
         questions = self._questions(ask)
         results: list[tuple[bool, Any]] = await DeferredList([asked for _, asked in questions], consumeErrors=True)
+        hung = [api for (api, _), (_, result) in zip(questions, results, strict=True) if _hangs(result)]
+        self._silent = [path for path, api in self._apis.items() if api in hung]
         for (api, _), (success, result) in zip(questions, results, strict=True):
             if success:
                 answers.append((api, result))
-            elif result.check(TimeoutError) and last and api in last:
+            elif api in hung and last and api in last:
                 answers.append((api, last[api]))
             elif result.check(IronCurtainError, TimeoutError) is None:
                 result.raiseException()
@@ -382,6 +382,10 @@ class HomeSource:
                 following.cancel()
 
         return stop
+
+
+def _hangs(result: object) -> bool:
+    return isinstance(result, Failure) and result.check(TimeoutError) is not None
 
 
 def _host_of(name: Name | None, entries: Iterable[SessionEntry]) -> str | None:

@@ -99,7 +99,8 @@ class OwnPrograms:
         :class:`~ironcurtain.errors.NotFound`.
     :param report: judges the log of such a session, and returns the session in numbers.
     :param now: returns seconds since the epoch.
-    :param lacking: returns sentences that say which sessions the lists lack, as those of other machines that are lost.
+    :param lacking: returns sentences that say which sessions the lists lack that were just fetched, as those of other
+        machines that are lost.
     :param registered: returns the numbers of the sessions of this host that have a process.
     """
 
@@ -111,7 +112,7 @@ class OwnPrograms:
         files: Callable[[Principal, str], Awaitable[SessionPaths]],
         report: Callable[[Principal, str], Awaitable[SessionSummary]],
         now: Callable[[], float],
-        lacking: Callable[[], Sequence[str]],
+        lacking: Callable[[OversightApi], Sequence[str]],
         registered: Callable[[], Iterable[int]],
     ) -> None:
         self._console, self._attach, self._source, self._files, self._now = console, attach, source, files, now
@@ -159,7 +160,7 @@ class OwnPrograms:
         source = self._source(who)
         if asked.name == "sessions":
             found = [info for info in await source.sessions() if info.state != "closed"]
-            return [json_text(found)] if asked.json else [*self._lacking(), *session_lines(found, self._now())]
+            return [json_text(found)] if asked.json else [*self._lacking(source), *session_lines(found, self._now())]
         if asked.name == "stop":
             info = await source.stop(asked.session)
             return [json_text(info) if asked.json else f"Session {info.number} has ended."]
@@ -204,7 +205,7 @@ class OwnPrograms:
             if asked.json:  # people do not read JSON, so it does not count as shown
                 return [json_text(views)]
             listed = listing(views, self._now())
-            lines = [*self._lacking(), *(listed.lines or ["No call waits for a decision."])]
+            lines = [*self._lacking(source), *(listed.lines or ["No call waits for a decision."])]
             return _shown(source, lines, listed.whole)
         views = [view for view in await source.escalations(closed=True) if view.number == asked.number]
         if not views:

@@ -35,9 +35,11 @@ class HangingTests(SynchronousTestCase):
         self.slow.hangs = True
         for _ in range(2):
             self.assertEqual(self.lists(), everything)
+            self.assertEqual(self.home.source.lacking(), ["The process of /run/2.sock does not answer."])
         self.slow.hangs = False
         self.slow.gone = {20}
         self.assertEqual(self.lists(), ([1, 2], [10]))
+        self.assertEqual(self.home.source.lacking(), [])
 
     def test_what_one_that_died_told_is_gone(self) -> None:
         self.lists()

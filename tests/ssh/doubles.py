@@ -216,7 +216,7 @@ class Server:
             self._files,
             self._report,
             lambda: NOW,
-            lambda: self.lacking,
+            lambda source: self.lacking,
             list,
         )
         self.service = SshService(reactor, self.home, ["127.0.0.1"], 0, programs)
