@@ -320,14 +320,15 @@ class HomeSource:
         asked = [question for _, question in self._questions(ask, patience, name)]
         answers: Any = asked and await DeferredList(asked, fireOnOneCallback=True, consumeErrors=True)
         if isinstance(answers, tuple):  # the first that has it; one that hangs is not waited for
-            answer: T = answers[0]
-            return answer
+            return answers[0]  # type: ignore[no-any-return]
         failures = [failure for _, failure in answers]
         for failure in failures:
             if failure.check(TimeoutError) is None and getattr(failure.value, "code", "") not in _ELSEWHERE:
                 failure.raiseException()
         if any(failure.check(TimeoutError) for failure in failures):
             raise Unavailable(f"a process that may have {what} does not answer: check whether it is still there")
+        if isinstance(name, HostNumber) and not asked:
+            raise Unavailable(f"{name.host} is not reached now: see 'ironcurtain fleet status'")
         raise NotFound(f"there is no {what}")
 
     def _questions(

@@ -9,7 +9,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.errors import NotFound, ProtocolViolation
+from ironcurtain.errors import NotFound, ProtocolViolation, Unavailable
 from ironcurtain.escalation import Outcome
 from ironcurtain.home.host_numbers import NUMBERS, HostNumber
 from ironcurtain.home.registry import SessionEntry
@@ -71,7 +71,7 @@ class OtherHostsTests(SynchronousTestCase):
         self.ask(self.home.source.decide(HostNumber("build-3", 10), Outcome.APPROVED, "d" * 64))
         self.ask(self.home.source.stop(HostNumber("build-3", 1)))
         self.assertEqual((len(self.there.reached), self.third.reached, self.here.decided), (2, [], []))
-        self.failureResultOf(Deferred.fromCoroutine(self.home.source.stop(HostNumber("gone", 1))), NotFound)
+        self.failureResultOf(Deferred.fromCoroutine(self.home.source.stop(HostNumber("gone", 1))), Unavailable)
 
     def test_number_that_is_a_text_is_that_number(self) -> None:
         source = self.home.source
