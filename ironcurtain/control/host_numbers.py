@@ -53,6 +53,9 @@ _TIMES: Mapping[type[Any], tuple[str, ...]] = MappingProxyType(
 TEXT_LIMIT = 1000
 """Maximum number of characters of a text about a session, which is shown on one line."""
 
+LIST_LIMIT = 10_000
+"""Maximum number of members of a list."""
+
 DEPTH_LIMIT = 100
 """How deep values may be nested that somebody walks through."""
 
@@ -89,6 +92,8 @@ def of_host(host: str, value: T, ahead: float = 0.0) -> T:
     :raises ProtocolViolation: something in it is not what it should be.
     """
     if isinstance(value, list):
+        if len(value) > LIST_LIMIT:
+            raise ProtocolViolation("fleet", f"a list of {len(value)}")
         return [of_host(host, each, ahead) for each in value]  # type: ignore[return-value]
     _check_sizes(value)
     made: dict[str, Any] = {name: HostNumber(host, getattr(value, name)) for name in _NUMBERS.get(type(value), ())}

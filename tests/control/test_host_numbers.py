@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.control.host_numbers import AGREEMENT_SECONDS, DEPTH_LIMIT, of_host, seconds_ahead
+from ironcurtain.control.host_numbers import AGREEMENT_SECONDS, DEPTH_LIMIT, LIST_LIMIT, of_host, seconds_ahead
 from ironcurtain.errors import ProtocolViolation
 from ironcurtain.home.host_numbers import HostNumber
 from ironcurtain.operations.model import EscalationView
@@ -66,6 +66,9 @@ class OfHostTests(SynchronousTestCase):
             {"arguments": {"number": -(10**400)}},
         ):
             self.assertRaises(ProtocolViolation, of_host, "build", [escalation(**wrong)])
+
+    def test_list_of_any_length_is_refused(self) -> None:
+        self.assertRaises(ProtocolViolation, of_host, "build", [escalation()] * (LIST_LIMIT + 1))
 
     @given(st.text(max_size=40))
     def test_texts_about_a_session_can_be_shown_on_a_line(self, text: str) -> None:
