@@ -87,6 +87,7 @@ class _Checker:
         self._unannotated = frozenset(servers) - self._servers
         # Every server may have resources: of a file, of an address, or of a kind that has no role.
         self._tools |= {(server, RESOURCE_TOOL): frozenset(("read-path", "fetch-url")) for server in self._servers}
+        self._rules = [(rule, self._concerned(rule)) for rule in policy.every_rule]
 
     def names(self) -> Iterator[PolicyFinding]:
         """Find rules that share a name: a verdict would not identify the rule."""
@@ -121,14 +122,14 @@ class _Checker:
         yield from self._unknown(rule)
         yield from self._empty(rule)
         yield from self._broad(rule)
-        concerned = self._concerned(rule)
+        _, concerned = self._rules[index]
         # What nobody has annotated is denied by rules, too.
         named = rule.then != "allow" and not self._unannotated.isdisjoint(rule.conditions.server or ())
         if not concerned and not named and RESOURCE_TOOL not in (rule.conditions.tool or ()):
             yield PolicyFinding("error", "never-matches", rule.name, "no annotated tool matches its conditions")
             return
-        for earlier in self._policy.every_rule[:index]:
-            if _covers(earlier, rule) and concerned <= self._concerned(earlier):
+        for earlier, of_earlier in self._rules[:index]:
+            if concerned <= of_earlier and _covers(earlier, rule):
                 message = f"the earlier rule {earlier.name} matches every call that this rule matches"
                 yield PolicyFinding("warning", "shadowed", rule.name, message)
                 return

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 from ironcurtain.policy.pathmap import AGENT_WORKSPACE
 from ironcurtain.text.display import has_hidden_text
@@ -24,6 +25,7 @@ class WrongPath(ValueError):
     """A path of a policy is not one. The message says why, and what to write."""
 
 
+@lru_cache(4096)  # each rule is compared with all before it
 def directory_of(text: str) -> str:
     """
     :param text: ``within`` of a rule, or a protected path. ``DIR/**`` is the directory with everything in it, as
