@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ironcurtain.cli.completion import watcher_names
-from ironcurtain.cli.output import as_json, home, print_json, print_lines, print_table
-from ironcurtain.errors import NotFound
+from ironcurtain.cli.output import as_json, home, print_json, print_lines, print_table, settings
+from ironcurtain.errors import IronCurtainError, NotFound
 
 if TYPE_CHECKING:
     from ironcurtain.home.layout import Home
@@ -190,13 +191,30 @@ def problem_of(watcher: Watcher, where: Home) -> str:
 
     if watcher.path is not None and (problem := unwatchable(watcher.path, own_places(where))):
         return problem
-    if watcher.workspace is not None and not watcher.workspace.is_dir():
-        return f"there is no directory {watcher.workspace} for its workspace"
+    if watcher.workspace is not None and (problem := _workspace_problem(watcher.workspace, where)):
+        return problem
     if watcher.trigger not in (Kind.SCREEN_CHANGE, Kind.AUDIO_EVENT):
         return ""
     from ironcurtain.watchers.desktop_triggers import missing
 
     return one_line(missing(watcher, os.environ))
+
+
+def _workspace_problem(workspace: Path, where: Home) -> str:
+    """:returns: why a session would not take a workspace; empty if it would."""
+    from ironcurtain.home.user_paths import person_home
+    from ironcurtain.session.tool_files import ToolFiles
+    from ironcurtain.session.tools import protected_paths
+    from ironcurtain.session.workspace import usable_workspace
+    from ironcurtain.text.display import one_line
+
+    user_home, files = person_home(os.environ, os.geteuid()), ToolFiles.chosen(where, {})
+    try:
+        protected = protected_paths(where, user_home, files, settings(where).settings, workspace)
+        usable_workspace(workspace, Path(user_home), where.path, protected)
+    except IronCurtainError as e:
+        return one_line(str(e))
+    return ""
 
 
 def _in_words(watcher: Watcher) -> str:

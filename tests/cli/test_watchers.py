@@ -64,6 +64,13 @@ class CommandTests(WatchersCase):
         self.assertIn("ok     tick: every 3600 s: builtin, at most 6 times an hour, asks policy", result.output)
         self.assertIn("wrong  seen: ", result.output)
 
+    def test_check_names_a_workspace_that_no_session_would_take(self) -> None:
+        for place, why in ((self.home / "no-such", "cannot be used"), (self.home, "must not contain each other")):
+            self.write(f'{TIMES}workspace = "{place}"\n')
+            result = self.run_command("watchers", "check")
+            self.assertEqual(result.exit_code, 69)
+            self.assertIn(why, result.output)
+
     def test_check_names_what_is_in_the_home(self) -> None:
         self.write(f'[watchers.own]\ntrigger = "file_change"\npath = "{self.home}/logs"\ninstruction = "x"\n')
         (self.home / "logs").mkdir(exist_ok=True)
