@@ -7,21 +7,18 @@ import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-import click
 import msgspec
-from twisted.internet.defer import CancelledError, Deferred, TimeoutError, succeed
 
 from ironcurtain.assembly import Application
-from ironcurtain.cli.loop_terminal import OUTPUT, LoopTerminal
-from ironcurtain.cli.output import fitted, print_table
+from ironcurtain.cli.loop_streams import ERRORS, OUTPUT, LoopStreams
+from ironcurtain.cli.loop_terminal import LoopTerminal
+from ironcurtain.cli.output import print_table
 from ironcurtain.cli.progress import ProgressDisplay
 from ironcurtain.cli.review import review_of
 from ironcurtain.cli.run import run
-from ironcurtain.cli.stream_writer import StreamWriter
 from ironcurtain.files.locks import is_held
 from ironcurtain.home.layout import Home
 from ironcurtain.loop.agent import LoopAgent
@@ -34,12 +31,6 @@ from ironcurtain.session.session import Session
 from ironcurtain.terminal.raw import RawMode
 from ironcurtain.text.display import one_line
 from ironcurtain.view.events import describe
-
-ERRORS = 2
-"""Standard error."""
-
-INTERRUPTED_SECONDS = 1.0
-"""How long to wait for unread output to be written after the user interrupts the loop."""
 
 
 class Looping:
@@ -55,10 +46,7 @@ class Looping:
         self._agent: LoopAgent | None = None
         self._signals: list[int] = []
         self._seen = 0
-        self._writers: dict[int, StreamWriter] = {}
-        self._full: set[int] = set()
-        self._hold: Callable[[bool], None] = lambda full: None
-        self._writing: Deferred[None] = succeed(None)
+        self._streams = LoopStreams(os.environ, self._refused)
 
     def run(self) -> int:
         """:returns: the exit status."""
@@ -68,7 +56,7 @@ class Looping:
         if self._agent is None:
             return False
         self._signals.append(number)
-        self._writing.cancel()
+        self._streams.interrupt()
         self._agent.interrupt(f"ended by {signal.Signals(number).name}", at_once=self._signals.count(number) > 1)
         return True
 
@@ -131,18 +119,11 @@ class Looping:
         if hub is not None:
             terminal = LoopTerminal(reactor, agent, listens=self._options.mode is IterationMode.INTERACTIVE)
             terminal.begin(hub)
-        for descriptor in (OUTPUT, ERRORS):
-            filled = partial(self._filled, descriptor)
-            self._writers[descriptor] = StreamWriter(reactor, descriptor, filled, self._refused)
-        with suppress(OSError):  # standard output or error is closed
-            if os.path.sameopenfile(
-                OUTPUT, ERRORS
-            ):  # so that output and errors appear in the order in which they were written
-                self._writers[ERRORS] = self._writers[OUTPUT]
+        self._streams.begin(reactor)
         try:
             ending, reason = await agent.run(self)
         finally:
-            await self._all_written(reactor)
+            await self._streams.written(reactor, bool(self._signals))
             if terminal is not None:
                 await terminal.left()
         with suppress(OSError):  # the terminal may have disconnected
@@ -171,39 +152,19 @@ class Looping:
 
     def begin(self, hold: Callable[[bool], None]) -> None:
         """Set the function that pauses (``True``) or resumes (``False``) the agent's output."""
-        self._hold = hold
+        self._streams.hold = hold
 
     def output(self, data: bytes) -> None:
         """Write standard output of a program that has no terminal."""
-        self._writers[OUTPUT].write(data)
+        self._streams.write(OUTPUT, data)
 
     def complained(self, data: bytes) -> None:
         """Write its standard error."""
-        self._writers[ERRORS].write(data)
+        self._streams.write(ERRORS, data)
 
     def say(self, text: str) -> None:
         """Write a message of IronCurtain's."""
-        line = f"{fitted(f'[loop] {one_line(text, 500)}', err=True)}\n"
-        if self._writers:
-            self._writers[ERRORS].write(line.encode("utf-8", "replace"))
-        else:
-            click.echo(line, err=True, nl=False)
-
-    async def _all_written(self, reactor: Any) -> None:
-        """Wait until all output is written; after an interrupt for at most :data:`INTERRUPTED_SECONDS`."""
-        writers, self._writers = self._writers, {}
-        for writer in writers.values():
-            self._writing = writer.written()
-            if self._signals:
-                self._writing.addTimeout(INTERRUPTED_SECONDS, reactor)
-            with suppress(CancelledError, TimeoutError):
-                await self._writing
-
-    def _filled(self, descriptor: int, full: bool) -> None:
-        before = bool(self._full)
-        (self._full.add if full else self._full.discard)(descriptor)
-        if bool(self._full) != before:
-            self._hold(bool(self._full))
+        self._streams.say(text)
 
     def _refused(self, error: OSError) -> None:
         if self._agent is not None:

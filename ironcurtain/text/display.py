@@ -6,6 +6,7 @@ import json
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from ironcurtain.text.lookalikes import lookalikes
@@ -78,6 +79,22 @@ def paragraphs(text: str) -> str:
         return text
     text = text.replace("\r\n", "\n")
     return "".join(_escape(c) if c not in "\n\t" and harmful else c for c, harmful in _characters(text))
+
+
+def visible(text: str) -> str:
+    """
+    Escape part of a text whose rest is not known yet, keeping line ends and tabs.
+
+    Unlike :func:`paragraphs`, this leaves letters that look like others: whether they do depends on the whole text.
+    """
+    if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
+        return text
+    return "".join(map(_visible, text))
+
+
+@lru_cache(4096)
+def _visible(character: str) -> str:
+    return _escape(character) if character not in "\n\t" and _is_harmful(character) else character
 
 
 def has_hidden_text(text: str) -> bool:
