@@ -43,7 +43,7 @@ class Kinds(Mapping[str, SessionKind[Any]]):
         if name == "loop":
             from ironcurtain.loop.kind import LoopKind
 
-            return LoopKind(self._reactor, self._environ, self).kind(self._project)
+            return LoopKind(self._reactor, self._environ, self, self.services).kind(self._project)
         if name == "shell":
             from ironcurtain.shell.kind import ShellKind
             from ironcurtain.shell_screen.agent_mode import InlineAgentMode

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
@@ -25,7 +24,7 @@ from ironcurtain.loop.model import (
 )
 from ironcurtain.loop.program_runs import LoopWork, ProgramRuns, Stage
 from ironcurtain.loop.stage import LogFrontEnd, LoopFrontEnd, StreamStage, TerminalStage
-from ironcurtain.loop.state import Journal, read_prompt, with_events
+from ironcurtain.loop.state import Journal, prompt_of, with_events
 from ironcurtain.session import events
 from ironcurtain.session.model import Reply, Usage
 from ironcurtain.session.parts import Core
@@ -71,15 +70,11 @@ class LoopAgent:
 
     async def start(self) -> None:
         """
-        Check the requirements, and open the terminal; no iteration starts yet.
+        Open the terminal; no iteration starts yet.
 
-        :raises UsageError: there is no prompt.
-        :raises NotFound: there is no such command.
+        :raises UsageError: there is no prompt: only now is the workspace there that is fetched.
         """
         self._prompt()
-        self._work.backend.check(self._work.mode)
-        if self._work.checkpoints is not None:
-            await self._work.checkpoints.check()
         self._journal.open()
         await self._work.backend.start()
         if self._work.mode is not IterationMode.HEADLESS:
@@ -274,9 +269,7 @@ class LoopAgent:
         return commit
 
     def _prompt(self) -> str:
-        chosen = self._work.settings.event_loop
-        workspace = self._core.workspace
-        return read_prompt(chosen.prompt, workspace / Path(chosen.prompt_file), workspace)
+        return prompt_of(self._work.settings.event_loop, self._core.workspace)
 
 
 def _limits(settings: LoopSettings, core: Core) -> LoopLimits:

@@ -160,9 +160,6 @@ class LoopBackend(Protocol):
     def shown(self, mode: IterationMode) -> tuple[str, ...]:
         """:returns: the command without its prompt, for the record."""
 
-    def check(self, mode: IterationMode) -> None:
-        """:raises IronCurtainError: it cannot be run here."""
-
     async def start(self) -> None:
         """The loop starts."""
 

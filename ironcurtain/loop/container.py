@@ -45,9 +45,6 @@ class ContainerBackend:
         """:returns: its name; the command in the container is recorded separately."""
         return (self.name,)
 
-    def check(self, mode: IterationMode) -> None:
-        """Do nothing: the kind checked everything before the session was created."""
-
     async def start(self) -> None:
         """:raises TooMany: the maximum number of sessions with containers is running."""
         self._slot.take(self._core.services.settings.limits.max_concurrent_sessions)

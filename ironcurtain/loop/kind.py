@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import msgspec
 from twisted.internet.defer import Deferred
 
 from ironcurtain.errors import UsageError
-from ironcurtain.home.user_paths import account_home
+from ironcurtain.home.user_paths import person_home
 from ironcurtain.loop.agent import LoopAgent
 from ironcurtain.loop.backend import LoopBackend
 from ironcurtain.loop.checkpoint import Checkpoints
@@ -18,10 +20,13 @@ from ironcurtain.loop.container import ContainerBackend
 from ironcurtain.loop.host import HostBackend
 from ironcurtain.loop.model import IterationMode
 from ironcurtain.loop.program_runs import LoopWork
+from ironcurtain.loop.state import prompt_of
+from ironcurtain.sandbox.spec import Kind
 from ironcurtain.session.git_identity import user_identity
 from ironcurtain.session.model import SessionRequest
-from ironcurtain.session.parts import Core, NoTools, Project, SessionKind, Tools
-from ironcurtain.session.tools import session_protected
+from ironcurtain.session.parts import Core, NoTools, Project, Services, SessionKind, Tools
+from ironcurtain.session.tool_files import ToolFiles
+from ironcurtain.session.tools import protected_paths, session_protected
 
 NAME = "loop"
 
@@ -52,8 +57,11 @@ class LoopKind:
     :param kinds: all kinds of sessions, of which those with containers can run in loops.
     """
 
-    def __init__(self, reactor: Any, environ: Mapping[str, str], kinds: Mapping[str, SessionKind[Any]]) -> None:
-        self._reactor, self._environ, self._kinds = reactor, environ, kinds
+    def __init__(
+        self, reactor: Any, environ: Mapping[str, str], kinds: Mapping[str, SessionKind[Any]], services: Services
+    ) -> None:
+        self._reactor, self._kinds, self._services = reactor, kinds, services
+        self._environ = environ
 
     def kind(self, make_project: Callable[[Core], Project]) -> SessionKind[Tools]:
         """:returns: the entry for the table of kinds."""
@@ -74,7 +82,10 @@ class LoopKind:
         if "loop" not in request.options:
             raise UsageError("loops are started with 'ironcurtain loop'")
         settings = _settings(request)
+        if request.workspace is not None:
+            prompt_of(settings.event_loop, request.workspace)
         if (agent := settings.loop.agent) == "":
+            await self._check_command(request, settings)
             return request
         kind = self._contained(agent)
         if settings.loop.git_checkpoint:
@@ -85,6 +96,32 @@ class LoopKind:
         if request.terminal is not None and kind.no_terminal:
             raise UsageError(f"{agent} cannot run in a terminal: {kind.no_terminal}")
         return await kind.check(request)
+
+    async def _check_command(self, request: SessionRequest, settings: LoopSettings) -> None:
+        """:raises IronCurtainError: the command cannot be run here, or its changes cannot be committed."""
+        if (workspace := request.workspace) is None:
+            raise UsageError("a loop of a command of this machine needs a workspace")
+        self._on_host(settings, str(workspace)).check(options_of(request).mode)
+        if settings.loop.git_checkpoint:
+            home, effective = self._services.home, self._services.settings
+            files, user_home = ToolFiles.chosen(home, request.options), person_home(self._environ, os.geteuid())
+            protected = protected_paths(home, user_home, files, effective, workspace)
+            await self._checkpoints(workspace, protected, effective.sandbox.chosen).check()
+
+    def _on_host(self, settings: LoopSettings, directory: str) -> HostBackend:
+        command = settings.loop.command
+        return HostBackend(self._reactor, settings.cli.backend, command, self._of_commands, directory)
+
+    def _checkpoints(self, workspace: Path, protected: tuple[str, ...], kind: Kind | None) -> Checkpoints:
+        environ = self._of_commands
+        home = person_home(environ, os.geteuid())
+        identity = user_identity(environ, None, str(workspace.resolve())).settings()
+        return Checkpoints(self._reactor, str(workspace), environ, home, identity, protected, kind)
+
+    @property
+    def _of_commands(self) -> dict[str, str]:
+        """The environment of commands."""
+        return {name: value for name, value in self._environ.items() if name not in _SIZE}
 
     def _limited(self, request: SessionRequest) -> float:
         agent = _settings(request).loop.agent
@@ -104,21 +141,18 @@ class LoopKind:
 
     def _make_agent(self, core: Core, tools: Tools) -> LoopAgent:
         options, settings = options_of(core.request), _settings(core.request)
-        environ = {name: value for name, value in self._environ.items() if name not in _SIZE}
-        directory, own = str(core.workspace), settings.loop
+        own = settings.loop
         backend: LoopBackend
         if own.agent:
             backend = ContainerBackend(core, own.agent, self._contained(own.agent), tools, own.wait_for_limits)
         else:
-            backend = HostBackend(self._reactor, settings.cli.backend, own.command, environ, directory)
-        home = environ.get("HOME") or account_home(core.account.uid)
+            backend = self._on_host(settings, str(core.workspace))
         # Without a terminal, programs often print nothing until they have their answer.
         idle = options.idle_seconds if options.idle_always or options.mode is not IterationMode.HEADLESS else 0
         protected = session_protected(core, self._environ)
         checkpoints = None
         if own.git_checkpoint:
-            identity = user_identity(environ, None, str(core.workspace.resolve())).settings()
-            checkpoints = Checkpoints(self._reactor, directory, environ, home, identity, protected, core.sandbox_kind)
+            checkpoints = self._checkpoints(core.workspace, protected, core.sandbox_kind)
 
         def take_snapshot(number: int) -> Deferred[None]:
             return Deferred.fromCoroutine(core.snapshots.take(core.workspace, protected, number))

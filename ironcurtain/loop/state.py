@@ -12,6 +12,7 @@ from ironcurtain.errors import ConfigurationError, UsageError
 from ironcurtain.files.atomic import write_atomically
 from ironcurtain.home.layout import private_directory
 from ironcurtain.home.session_paths import SessionPaths
+from ironcurtain.loop.config import EventLoopSettings
 from ironcurtain.loop.model import Iteration, LoopState
 from ironcurtain.servers.files.failures import FileError
 from ironcurtain.servers.files.walk import Roots, open_regular, parent, require_regular
@@ -49,6 +50,14 @@ def read_prompt(text: str, path: Path, workspace: Path) -> str:
     if not data.strip():
         raise UsageError(f"the prompt in {path} is empty")
     return decode_anyhow(data)
+
+
+def prompt_of(settings: EventLoopSettings, workspace: Path) -> str:
+    """
+    :returns: the prompt of the next iteration.
+    :raises UsageError: there is none.
+    """
+    return read_prompt(settings.prompt, workspace / Path(settings.prompt_file), workspace)
 
 
 def with_events(prompt: str, events: Sequence[LoopEvent]) -> str:

@@ -41,7 +41,7 @@ class AloneTests(TestCase):
         self.world = World(scratch(self), reactor=reactor)  # output is read by a process
         self.addCleanup(self.world.watcher.stop)
         kinds: dict[str, Any] = {"plain": replace(self.world.kind, in_container=True)}
-        kinds[NAME] = LoopKind(reactor, {}, kinds).kind(lambda core: Unchanged())
+        kinds[NAME] = LoopKind(reactor, {}, kinds, self.world.services).kind(lambda core: Unchanged())
         manager = SessionManager(kinds, self.world.services, lambda request: request.workspace)
         self.operations = Operations(manager)
 

@@ -311,6 +311,18 @@ class SessionTests(LoopCase):
         self.loop("--resume", status=0)
         self.assertEqual(self.outcomes(), ["running", "promise"])
 
+    def test_one_that_could_not_start_is_not_the_last_one(self) -> None:
+        self.loop("-n", "1", script="echo one >f", status=3)
+        self.loop("-p", "x", "--", "mistyped", status=69)
+        self.loop("--git-checkpoint", "-p", "x", "--", "true", status=64)
+        self.prompt.rename(self.prompt.with_name("elsewhere"))
+        self.loop("--", "true", status=64)
+        self.prompt.mkdir()
+        self.loop("--", "true", status=64)
+        self.assertIn("b/f", self.product.run("diff").stdout)
+        self.assertIn("session 1", self.loop("--resume", "-n", "2", "-p", "x", status=3).stderr)
+        self.assertEqual(self.product.run("undo", "-y").returncode, 0)
+
     def test_only_loops_are(self) -> None:
         self.product.run("start", "--backend", self.product.script({"text": "hi"}), "hello")
         done = self.loop("--resume", "1", status=64)
