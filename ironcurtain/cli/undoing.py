@@ -68,6 +68,8 @@ class Comparing(msgspec.Struct, frozen=True):
         lines += _named("Changed since by others than the agent, and kept (--all restores it, too)", kept)
         if not found.known and found.changes:
             lines.append("How the agent left the workspace is not on record: this may undo changes of yours as well.")
+        closed = [readable_path(path) for path in found.unlisted if found.snapshot.covers(f"{path}/")]
+        lines += _named("Cannot be listed now, and is restored all the same", closed)
         lines += _doubts(self.session, self.records)
         calls = [f"{call.server}.{call.tool} {json_line(call.arguments, 160)}" for call in self.lasting]
         lines += _named("Cannot be undone", calls)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import stat
 import sys
 from collections.abc import Callable
 
@@ -63,6 +64,28 @@ def make_accessible(directory: int, name: str) -> int:
         itself = f"/proc/self/fd/{found}"
         os.chmod(itself, 0o700)
         return os.open(itself, flags & ~os.O_NOFOLLOW)
+    finally:
+        os.close(found)
+
+
+def change_mode(directory: int, name: str, mode: Callable[[os.stat_result], int]) -> tuple[int, int]:
+    """
+    Change the permissions of a directory; links are not followed. On systems other than Linux it must be readable.
+
+    :param directory: its parent.
+    :param mode: returns the new permissions for its status.
+    :returns: the former ones, and the new ones.
+    :raises OSError: it is not a directory, or belongs to another user.
+    """
+    found = os.open(name, PATH_ONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
+    try:
+        status = os.fstat(found)
+        former, new = stat.S_IMODE(status.st_mode), mode(status)
+        if new != former and sys.platform == "linux":
+            os.chmod(f"/proc/self/fd/{found}", new)
+        elif new != former:
+            os.fchmod(found, new)
+        return former, new
     finally:
         os.close(found)
 

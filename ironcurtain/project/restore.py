@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 
 import msgspec
 
 from ironcurtain.errors import NotFound
 from ironcurtain.files.removal import remove_at
+from ironcurtain.project.access import CHANGE, Access
 from ironcurtain.project.changes import Change, Comparison
 from ironcurtain.project.manifest import read_digest
 from ironcurtain.project.snapshot import Snapshot
@@ -25,6 +26,9 @@ from ironcurtain.servers.files.walk import SAFE, Place, enter, open_regular, par
 
 DRAFT = ".ironcurtain-undo-"
 """The beginning of the name of a file that is being restored; an interrupted undo leaves it for the next."""
+
+WORKSPACE = "."
+"""The path of the workspace itself, of which only the permissions are restored."""
 
 
 class Restored(msgspec.Struct):
@@ -75,6 +79,9 @@ class Restoration(msgspec.Struct):
     def compare(self) -> None:
         """Find all changes."""
         gone = dict(self.snapshot.entries)
+        if (mode := self.snapshot.head.mode) is not None and mode != self.tree.mode:
+            before, after = (TreeEntry(kind="directory", mode=each) for each in (mode, self.tree.mode))
+            self.changes.append(Change(WORKSPACE, "mode", before, after))
         for place, now in self.tree.everything():
             path = "/".join(place.parts)
             self.files, self.size = self.files + 1, self.size + now.size
@@ -95,13 +102,13 @@ class Restoration(msgspec.Struct):
 
         :param since: the paths that others than the agent have changed.
         """
-        inside = {path[:at] for path in since for at, letter in enumerate(path) if letter == "/"}
+        inside = {above for path in since for above in _above(path)}
         files = {change.path for change in self.changes if change.path in since and _kind(change.after) != "directory"}
         restored = list[Change]()
         for change in self.changes:
-            parents = {change.path[:at] for at, letter in enumerate(change.path) if letter == "/"}
             holds = change.path in inside and _kind(change.after) == "directory" != _kind(change.before)
-            if change.path in since or parents & files or (holds and change.before is not None):
+            covered = not files.isdisjoint(_above(change.path))
+            if change.path in since or covered or (holds and change.before is not None):
                 self.kept.append(change)
             elif not holds:
                 restored.append(change)
@@ -109,33 +116,15 @@ class Restoration(msgspec.Struct):
 
     def restore(self) -> Restored:
         """:returns: what was done. What cannot be restored is left as it is."""
-        done = Restored(left=[(path, "the directory cannot be listed") for path in self.unlisted])
-        for step in (_clear, _make_directory, _put, _remove_directory, _set_directory_mode):
-            backwards = step in (_remove_directory, _set_directory_mode)
-            for change in reversed(self.changes) if backwards else self.changes:
-                self._do(step, change, done)
-        return done
-
-    def _do(self, step: Callable[[Snapshot, Place, Change], bool], change: Change, done: Restored) -> None:
-        if change.path in (path for path, _ in done.left) or self._is_replaced(step, change):
-            return
-        place = Place(self.tree.root, tuple(change.path.split("/")))
+        restorer = _Restorer(self.snapshot, self.tree, dict.fromkeys(self.unlisted, "the directory cannot be listed"))
         try:
-            if step(self.snapshot, place, change):
-                done.removed += change.before is None
-                done.changed += change.before is not None
-        except (FileError, NotFound) as e:
-            done.left.append((change.path, str(e)))
-        except OSError as e:
-            done.left.append((change.path, e.strerror or str(e)))
-
-    def _is_replaced(self, step: Callable[[Snapshot, Place, Change], bool], change: Change) -> bool:
-        """:returns: whether a directory went with one that had a file's place."""
-        return step is _remove_directory and any(
-            change.path.startswith(f"{other.path}/")
-            for other in self.changes
-            if _kind(other.after) == "directory" and _kind(other.before) not in ("", "directory")
-        )
+            for step, change in _steps(self.changes):
+                if self.tree.stopped():
+                    break
+                restorer.take(step, change)
+        finally:
+            restorer.set_modes(self.changes)
+        return restorer.done
 
     def _change(self, path: str, place: Place, then: TreeEntry | None, now: TreeEntry) -> Change | None:
         if then is None:
@@ -162,6 +151,76 @@ class Restoration(msgspec.Struct):
         return False
 
 
+class _Restorer:
+    """:param left: the paths that stay as they are, with the reason."""
+
+    def __init__(self, snapshot: Snapshot, tree: Tree, left: dict[str, str]) -> None:
+        self._snapshot, self._root, self._left = snapshot, tree.root, left
+        self._access = tree.access or Access(tree.root)
+        self._changed = self._removed = 0
+
+    @property
+    def done(self) -> Restored:
+        """What was done."""
+        return Restored(self._changed, self._removed, list(self._left.items()))
+
+    def take(self, step: _Step, change: Change) -> None:
+        """Take one step, unless an earlier one failed."""
+        if change.path in self._left:
+            return
+        place = Place(self._root, _parts(change.path))
+        self._access.give(place.parts[:-1], CHANGE)
+        try:
+            if step(self._snapshot, place, change):
+                self._removed += change.before is None
+                self._changed += change.before is not None
+        except (FileError, NotFound) as e:
+            self._left[change.path] = str(e)
+        except OSError as e:
+            self._left[change.path] = e.strerror or str(e)
+
+    def set_modes(self, changes: Sequence[Change]) -> None:
+        """Set the permissions of directories: the recorded ones, and the former ones of those made accessible."""
+        modes = {
+            change.path: change.before.mode
+            for change in changes
+            if change.before is not None and change.before.kind == "directory" and change.path not in self._left
+        }
+        for path, why in self._access.take_back({_parts(path): mode for path, mode in modes.items()}):
+            self._left["/".join(path) or WORKSPACE] = why
+        self._changed += sum(_is_mode(change) and change.path not in self._left for change in changes)
+
+
+def _steps(changes: Sequence[Change]) -> Iterator[tuple[_Step, Change]]:
+    """:returns: what to do, in order, without the permissions of directories."""
+    others = [change for change in changes if not _is_mode(change)]
+    for step in (_clear, _make_directory, _put):
+        for change in others:
+            yield step, change
+    replaced = {
+        change.path
+        for change in others
+        if _kind(change.after) == "directory" and _kind(change.before) not in ("", "directory")
+    }
+    for change in reversed(others):
+        if replaced.isdisjoint(_above(change.path)):  # else it went with the directory that had a file's place
+            yield _remove_directory, change
+
+
+def _above(path: str) -> Iterator[str]:
+    """:returns: the paths of the directories that a path is in."""
+    return (path[:at] for at, letter in enumerate(path) if letter == "/")
+
+
+def _parts(path: str) -> tuple[str, ...]:
+    return tuple(path.split("/")) if path != WORKSPACE else ()
+
+
+def _is_mode(change: Change) -> bool:
+    """:returns: whether only the permissions of a directory changed."""
+    return change.what == "mode" and _kind(change.before) == "directory"
+
+
 def _without_directory(change: Change) -> Change:
     before, after = (
         entry if entry is not None and entry.kind != "directory" else None for entry in (change.before, change.after)
@@ -173,6 +232,10 @@ def _without_directory(change: Change) -> Change:
 
 def _kind(entry: TreeEntry | None) -> str:
     return entry.kind if entry is not None else ""
+
+
+_Step = Callable[[Snapshot, Place, Change], bool]
+"""Does a part of what restoring a path takes; returns whether the path is as it was because of it."""
 
 
 def _clear(snapshot: Snapshot, place: Place, change: Change) -> bool:
@@ -255,19 +318,6 @@ def _remove_directory(snapshot: Snapshot, place: Place, change: Change) -> bool:
     with parent(place) as (directory, name):
         os.rmdir(name, dir_fd=directory)
     return True
-
-
-def _set_directory_mode(snapshot: Snapshot, place: Place, change: Change) -> bool:
-    then = change.before
-    if then is None or then.kind != "directory":
-        return False
-    with parent(place) as (directory, _name):
-        opened = enter(directory, place)
-        try:
-            os.fchmod(opened, then.mode)
-        finally:
-            os.close(opened)
-    return change.what == "mode"
 
 
 def _give_to_owner(descriptor: int, directory: int) -> None:

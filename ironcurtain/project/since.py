@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from ironcurtain.project.restore import Restoration
+from ironcurtain.project.restore import WORKSPACE, Restoration
 from ironcurtain.project.snapshot import Snapshot, SnapshotHead, SnapshotKind, Snapshots
 from ironcurtain.project.tree import Tree, TreeEntry
 
@@ -36,9 +36,15 @@ def changed_since(snapshots: Snapshots, head: SnapshotHead, tree: Tree) -> tuple
 
 
 def _differences(before: Snapshot, after: Snapshot) -> Iterator[str]:
+    if None not in (before.head.mode, after.head.mode) and before.head.mode != after.head.mode:
+        yield WORKSPACE
     for path in before.entries.keys() | after.entries.keys():
         then, now = before.entries.get(path), after.entries.get(path)
-        if then is None or now is None or _content(then) != _content(now):
+        if then is not None and now is not None:
+            differs = _content(then) != _content(now)
+        else:
+            differs = (before if then is None else after).covers(path)
+        if differs:
             yield path
 
 

@@ -71,6 +71,7 @@ class SnapshotHead(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     :param taken_at: when it began, in nanoseconds since the epoch.
     :param workspace: real path of the directory.
     :param hidden: protected paths in it, which are in no snapshot.
+    :param mode: permission bits of the directory; ``None``: an earlier version took it.
     :param listing: digest of the list; empty if there is no snapshot, and ``failed`` says why.
     """
 
@@ -81,6 +82,7 @@ class SnapshotHead(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     taken_at: int
     workspace: str
     hidden: tuple[str, ...] = ()
+    mode: int | None = None
     listing: str = ""
     files: int = 0
     size: int = 0
@@ -175,8 +177,9 @@ class Snapshots:
         self._begin()
         heads = self.heads()
         number = heads[-1].number + 1 if heads else 1
+        path, mode = tree.root.path, tree.mode
         head = SnapshotHead(
-            number=number, turn=turn, kind=kind, taken_at=now, workspace=tree.root.path, hidden=tuple(hidden)
+            number=number, turn=turn, kind=kind, taken_at=now, workspace=path, hidden=tuple(hidden), mode=mode
         )
         try:
             taken = self._taken(tree, head, limits, self._newest(heads, head))

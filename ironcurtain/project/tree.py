@@ -18,6 +18,7 @@ from contextlib import suppress
 import msgspec
 
 from ironcurtain.errors import UsageError
+from ironcurtain.project.access import LIST, Access
 from ironcurtain.servers.files.failures import FileError
 from ironcurtain.servers.files.walk import DIRECTORY, OpenRoot, Place, directory
 
@@ -74,10 +75,17 @@ class Tree(msgspec.Struct):
     An open directory.
 
     :param stopped: called between two entries; once true, the walk ends.
+    :param access: gives access to directories that cannot be listed; ``None``: they are not.
     """
 
     root: OpenRoot
     stopped: Callable[[], bool] = lambda: False
+    access: Access | None = None
+
+    @property
+    def mode(self) -> int:
+        """Permission bits of the directory itself."""
+        return self._mode((), stat.S_IMODE(os.fstat(self.root.descriptor).st_mode))
 
     def entries(self, limit: int = ENTRIES_LIMIT) -> Iterator[tuple[Place, TreeEntry]]:
         """
@@ -91,13 +99,13 @@ class Tree(msgspec.Struct):
         return self._walk(sys.maxsize, opaque=False)
 
     def _walk(self, limit: int, *, opaque: bool) -> Iterator[tuple[Place, TreeEntry]]:
-        queues = (deque[Place](), deque([Place(self.root, ())]), deque[Place]())
+        queues = (deque[_Found](), deque([(Place(self.root, ()), TreeEntry(kind="directory"))]), deque[_Found]())
         while (queue := next(filter(None, queues), None)) and not self.stopped():
-            place = queue.popleft()
+            place, itself = queue.popleft()
             if limit <= 0:
-                yield place, TreeEntry(kind="directory", listed=False)
+                yield place, msgspec.structs.replace(itself, listed=False)
                 continue
-            for below, entry in self._list(place):
+            for below, entry in self._list(place, itself):
                 limit -= 1
                 if entry.kind != "directory" or not entry.listed:
                     yield below, entry
@@ -105,10 +113,12 @@ class Tree(msgspec.Struct):
                     yield below, msgspec.structs.replace(entry, listed=False)
                 else:
                     yield below, entry
-                    queues[_turn(below.parts)].append(below)
+                    queues[_turn(below.parts)].append((below, entry))
 
-    def _list(self, place: Place) -> Iterator[tuple[Place, TreeEntry]]:
+    def _list(self, place: Place, itself: TreeEntry) -> Iterator[_Found]:
         """The entries of a directory; the directory itself, unlisted, if it is gone, a link, or must not be listed."""
+        if self.access is not None:
+            self.access.give(place.parts, LIST)
         try:
             with directory(place) as descriptor:
                 for name in sorted(os.listdir(descriptor)):
@@ -117,11 +127,23 @@ class Tree(msgspec.Struct):
                     if (below := place.below(name)).hidden:
                         continue
                     with suppress(FileNotFoundError):
-                        yield below, look(descriptor, name)
+                        yield below, self._look(descriptor, below)
         except (FileError, OSError):
             if not place.parts:
                 raise
-            yield place, TreeEntry(kind="directory", listed=False)
+            yield place, msgspec.structs.replace(itself, listed=False)
+
+    def _look(self, descriptor: int, place: Place) -> TreeEntry:
+        entry = look(descriptor, place.parts[-1])
+        if entry.kind != "directory" or self.access is None:
+            return entry
+        return msgspec.structs.replace(entry, mode=self._mode(place.parts, entry.mode))
+
+    def _mode(self, path: tuple[str, ...], now: int) -> int:
+        return now if self.access is None else self.access.former.get(path, now)
+
+
+_Found = tuple[Place, TreeEntry]
 
 
 def is_opaque(path: tuple[str, ...]) -> bool:

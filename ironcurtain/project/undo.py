@@ -8,10 +8,11 @@ from contextlib import contextmanager
 import msgspec
 
 from ironcurtain.errors import NotFound
+from ironcurtain.project.access import Access
 from ironcurtain.project.restore import Restoration, Restored
 from ironcurtain.project.since import changed_since
 from ironcurtain.project.snapshot import Restoring, SnapshotHead, SnapshotKind, SnapshotLimits, Snapshots
-from ironcurtain.project.tree import close, open_tree
+from ironcurtain.project.tree import Tree, close, open_tree
 from ironcurtain.text.quantities import noun
 
 
@@ -60,17 +61,20 @@ def restoration(snapshots: Snapshots, head: SnapshotHead, everything: bool = Fal
     :raises NotFound: the snapshot is damaged.
     :raises UsageError: the workspace cannot be read.
     """
-    snapshot = snapshots.read(head)
     tree = open_tree(head.workspace, hidden=head.hidden)
     try:
-        found = Restoration(snapshot, tree)
-        found.compare()
-        since, found.known = changed_since(snapshots, head, tree)
-        if not everything:
-            found.keep(since)
-        yield found
+        yield _compared(snapshots, head, tree, everything)
     finally:
         close(tree)
+
+
+def _compared(snapshots: Snapshots, head: SnapshotHead, tree: Tree, everything: bool) -> Restoration:
+    found = Restoration(snapshots.read(head), tree)
+    found.compare()
+    since, found.known = changed_since(snapshots, head, tree)
+    if not everything:
+        found.keep(since)
+    return found
 
 
 def undo(snapshots: Snapshots, number: int, limits: SnapshotLimits, now: int, everything: bool = False) -> Undone:
@@ -91,18 +95,19 @@ def undo(snapshots: Snapshots, number: int, limits: SnapshotLimits, now: int, ev
     if restoring is None or restoring.number != number:
         restoring = Restoring(number=number)
         snapshots.begin_restoring(restoring)
-    not_kept = ""
-    if restoring.kept is None:
-        tree = open_tree(head.workspace, hidden=head.hidden)
-        try:
+    not_kept, tree = "", open_tree(head.workspace, hidden=head.hidden)
+    tree.access = Access(tree.root)
+    try:
+        if restoring.kept is None:
             taken = snapshots.take(tree, head.turn, SnapshotKind.UNDO, head.hidden, limits, now).head
-        finally:
-            close(tree)
-        not_kept = taken.failed
-        restoring = msgspec.structs.replace(restoring, kept=taken.number if taken.listing else 0)
-        snapshots.begin_restoring(restoring)
-    with restoration(snapshots, head, everything) as found:
+            not_kept = taken.failed
+            restoring = msgspec.structs.replace(restoring, kept=taken.number if taken.listing else 0)
+            snapshots.begin_restoring(restoring)
+        found = _compared(snapshots, head, tree, everything)
         restored, since = found.restore(), tuple(change.path for change in found.kept)
+    finally:
+        tree.access.close()
+        close(tree)
     tree = open_tree(head.workspace, hidden=head.hidden)
     try:
         snapshots.take(tree, head.turn, SnapshotKind.END, head.hidden, limits, now)
