@@ -143,7 +143,7 @@ class Owners(ABC, Generic[C]):
             named = named if len({info.id for info, _ in named}) == 1 else []
             named.sort(key=lambda pair: pair[0].state == "closed")
         if not named:
-            self._heard(host, "" if name == "last" else f"session {name}")
+            self._heard(host, "the last session" if name == "last" else f"session {name}")
             if name == "last":
                 what, ended = f"session{' with a terminal' if terminal else ''} that runs", ""
             else:
@@ -153,10 +153,10 @@ class Owners(ABC, Generic[C]):
 
     def _heard(self, host: str, what: str) -> None:
         """
-        :param what: was not found; empty: whatever there is.
+        :param what: was not found.
         :raises Unavailable: a process that may have it did not answer.
         """
-        if not host and what and (silent := self._silent_here()):
+        if not host and (silent := self._silent_here()):
             raise Unavailable(f"{silent[0]}, which may have {what}, does not answer: is it stopped?")
         if host and any(client.host == host for client in self._silent):
             raise Unavailable(f"{host} does not answer: see 'ironcurtain fleet status'")
@@ -165,7 +165,7 @@ class Owners(ABC, Generic[C]):
 
     def _silent_here(self) -> list[str]:
         silent = (client.path for client in self._silent if not client.host)
-        return ["the daemon" if path == self._daemon else f"the process of {path}" for path in silent]
+        return ["the daemon" if path == self._daemon else f"process {_pid(path)}" for path in silent]
 
     async def _all(self, ask: Callable[[C], Coroutine[Any, Any, T]], host: str | None = None) -> list[tuple[C, T]]:
         """
@@ -200,6 +200,12 @@ class Owners(ABC, Generic[C]):
         self, clients: Sequence[C], ask: Callable[[C], Coroutine[Any, Any, T]], seconds: Sequence[float]
     ) -> list[T | BaseException]:
         """:returns: what each answered, or why not; ``TimeoutError`` after so many seconds of its own."""
+
+
+def _pid(path: str) -> str:
+    """:returns: the pid of the process of a control socket, which stands in its name; else the path."""
+    name = os.path.basename(path)
+    return name.removeprefix("owner-").removesuffix(".sock") if name.startswith("owner-") else path
 
 
 def _is_improper(outcome: BaseException) -> bool:

@@ -57,9 +57,7 @@ class OwnersTests(TestCase):
         self.assertEqual((await owners.of_session("last"))[1], number)
         for lookup in (owners.of_session("last", terminal=True), owners.of_session("nope"), owners.of_escalation(99)):
             await self.assertFailure(Deferred.fromCoroutine(lookup), Unavailable)  # the stopped one may have it
-        self.assertEqual(
-            owners.lacking(), [f"Without the sessions of the process of {sockets[2]}, which does not answer."]
-        )
+        self.assertEqual(owners.lacking(), [f"Without the sessions of process {sockets[2]}, which does not answer."])
         SessionRegistry(world.home.registry).remove("2")
         owners = ReactorOwners(reactor, world.home)
         for lookup in (owners.of_session("nope"), owners.of_escalation(99)):
