@@ -22,13 +22,16 @@ from ironcurtain.sandbox import cgroups, programs
 from ironcurtain.sandbox.bubblewrap import opened
 from ironcurtain.sandbox.linked_repository import linked_repository
 from ironcurtain.sandbox.spec import Kind, Sandbox
-from ironcurtain.text.display import one_line
+from ironcurtain.text.display import one_line, shorten
 
 GIT_SECONDS = 120.0
 """Time limit in seconds of one git command: enough for large trees on slow disks."""
 
+SHOWN = 5
+"""Most names of changed files in a message."""
+
 OUTPUT_LIMIT = 64 * 1024
-"""Most bytes of git's output that are kept: only whether there is any matters, or it is the id of a commit."""
+"""Most bytes of git's output that are kept: whether there is any matters, its first lines, or the id of a commit."""
 
 _SAFE = (
     *("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "commit.gpgSign=false"),
@@ -82,14 +85,40 @@ class Checkpoints:
             programs.kind_of(self._sandbox())
         except Unavailable as e:
             raise UsageError(f"--git-checkpoint runs git in a sandbox, and {e}") from None
+        await self._check_author()
+        await self._check_changes()
+
+    async def _check_author(self) -> None:
+        try:
+            for role in ("AUTHOR", "COMMITTER"):
+                await self._git("var", f"GIT_{role}_IDENT")
+        except Unavailable as e:
+            raise UsageError(
+                f"--git-checkpoint: git does not know who commits ({e}): set it with 'git config --global user.name "
+                "NAME' and 'git config --global user.email ADDRESS'"
+            ) from None
+
+    async def _check_changes(self) -> None:
+        try:
+            found = await self._git("status", "--porcelain", "--ignore-submodules=all", "--", ".")
+        except Unavailable as e:
+            raise UsageError(f"--git-checkpoint: {e}") from None
+        if lines := found.splitlines():
+            files = ", ".join([*(line[3:] for line in lines[:SHOWN]), *(["..."] if len(lines) > SHOWN else [])])
+            raise UsageError(
+                "--git-checkpoint: the workspace has changes that are not committed, and a checkpoint shall have only "
+                f"those of an iteration: commit or stash them first ({one_line(files, 300)})"
+            )
 
     async def commit(self, message: str) -> tuple[str, str]:
         """:returns: the commit, empty if nothing had changed; and the problem, if there is one."""
         try:
-            await self._git("add", "--all")
-            if not await self._git("status", "--porcelain", "--untracked-files=no", "--ignore-submodules=all"):
+            await self._git("add", "--all", "--", ".")
+            if not await self._git("status", "--porcelain", "-uno", "--ignore-submodules=all", "--", "."):
                 return "", ""
-            await self._git("commit", "--quiet", "--no-verify", "--no-gpg-sign", "--message", message)
+            # In a whole repository without paths: with them, git would conclude no merge that an iteration began.
+            paths = () if self._top() == self._directory else ("--", ".")
+            await self._git("commit", "--quiet", "--no-verify", "--no-gpg-sign", "--message", message, *paths)
             return (await self._git("rev-parse", "HEAD")).strip(), ""
         except Unavailable as e:
             return "", str(e)
@@ -128,5 +157,5 @@ class Checkpoints:
             )
         await deferToThread(cgroups.settle)
         if ended.status != 0:
-            raise Unavailable(f"git {words[0]} failed: {one_line(ended.errors.decode('utf-8', 'replace'), 300)}")
+            raise Unavailable(f"git {words[0]} failed: {shorten(ended.errors.decode('utf-8', 'replace'), 300)}")
         return ended.output.decode("utf-8", "replace")
