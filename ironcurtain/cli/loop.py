@@ -188,7 +188,7 @@ def _effective(
     """:returns: the settings: the defaults, overridden by those of the resumed loop or the file, then by the flags."""
     from ironcurtain.errors import ConfigurationError, UsageError
     from ironcurtain.home.layout import read_configuration
-    from ironcurtain.loop.config import FILE, SettingsLayer, configured, read_file
+    from ironcurtain.loop.config import FILE, FILE_LIMIT, SettingsLayer, configured, read_file
 
     layers: list[SettingsLayer] = []
     warnings: tuple[str, ...] = ()
@@ -196,7 +196,7 @@ def _effective(
         layers.append(SettingsLayer(f"session {earlier.number}", earlier.options["loop"]["settings"]))
     if earlier is None or given["config_file"] is not None:
         path = given["config_file"] or place / FILE
-        text = read_configuration(path)
+        text = read_configuration(path, FILE_LIMIT)
         if text is None and given["config_file"] is not None:
             raise UsageError(f"there is no file {path}")
         if text is not None:

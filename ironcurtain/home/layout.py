@@ -362,12 +362,13 @@ def socket_path(path: Path) -> str:
     return str(path)
 
 
-def read_configuration(path: Path) -> str | None:
+def read_configuration(path: Path, limit: int | None = None) -> str | None:
     """
     Read a configuration file.
 
+    :param limit: most bytes of a file that others can write.
     :returns: its text, decoded by :mod:`~ironcurtain.text.decoding`; ``None`` if it does not exist.
-    :raises ConfigurationError: it is not a regular file, cannot be read, or is not UTF-8.
+    :raises ConfigurationError: it is not a regular file, cannot be read, is too large, or is not UTF-8.
     """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # opening a FIFO would block
@@ -375,7 +376,10 @@ def read_configuration(path: Path) -> str | None:
             os.close(fd)
             raise ConfigurationError(str(path), "is not a regular file")
         with os.fdopen(fd, "rb") as file:
-            return decode_text(str(path), file.read())
+            data = file.read() if limit is None else file.read(limit + 1)
+        if limit is not None and len(data) > limit:
+            raise ConfigurationError(str(path), f"is larger than {limit} bytes")
+        return decode_text(str(path), data)
     except FileNotFoundError:
         return None
     except OSError as e:

@@ -17,6 +17,9 @@ from ironcurtain.text.decoding import decode_text
 _TOML_PLACE = re.compile(r" \(at line (\d+), column \d+\)$")
 _TOML_END = " (at end of document)"
 _COMMENT = re.compile(r"_comment|//|#", re.IGNORECASE)
+NESTING_LIMIT = 50
+"""Most levels of YAML (settings have about five): the time to parse it grows with their square."""
+
 _TWICE = "Cannot overwrite a value"
 """What :mod:`tomllib` says of a name that has a value, and then another one or a table."""
 
@@ -76,12 +79,32 @@ def parse_yaml(source: str, text: str) -> Any:
     import yaml  # type: ignore[import-untyped, unused-ignore]
 
     try:
-        for token in yaml.scan(text, yaml.SafeLoader):
-            if isinstance(token, yaml.AliasToken):
-                raise ConfigurationError(source, "has an alias: write its value out", line=token.start_mark.line + 1)
+        require_bounded(source, text)
         return yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, RecursionError) as e:
         raise not_yaml(source, e) from None
+
+
+def require_bounded(source: str, text: str) -> None:
+    """
+    Check that YAML takes time and memory by its length only, before it is parsed.
+
+    :raises ConfigurationError: it has aliases, so that it can have any size, or contain itself; or it is nested more
+        than :data:`NESTING_LIMIT` times.
+    :raises yaml.YAMLError: the text is not YAML.
+    """
+    import yaml
+
+    flow_begin = (yaml.FlowSequenceStartToken, yaml.FlowMappingStartToken)
+    begin = (*flow_begin, yaml.BlockSequenceStartToken, yaml.BlockMappingStartToken)
+    end = (yaml.FlowSequenceEndToken, yaml.FlowMappingEndToken, yaml.BlockEndToken)
+    depth = 0
+    for token in yaml.scan(text, yaml.SafeLoader):
+        if isinstance(token, yaml.AliasToken):
+            raise ConfigurationError(source, "has an alias: write its value out", line=token.start_mark.line + 1)
+        depth += isinstance(token, begin) - isinstance(token, end)
+        if depth > NESTING_LIMIT:
+            raise ConfigurationError(source, "is nested too deeply", line=token.start_mark.line + 1)
 
 
 def not_yaml(source: str, error: Exception) -> ConfigurationError:

@@ -17,14 +17,18 @@ import msgspec
 import yaml  # type: ignore[import-untyped, unused-ignore]
 
 from ironcurtain.errors import ConfigurationError
-from ironcurtain.home.parsing import not_yaml
+from ironcurtain.home.parsing import not_yaml, require_bounded
 from ironcurtain.home.settings import flatten
 from ironcurtain.home.structured import convert
 from ironcurtain.loop.ralph import FLAT, SECTIONS, SIMILAR, bounds, flat_name
 from ironcurtain.terminal.echo import Promise
+from ironcurtain.text.display import one_line
 
 FILE = "ralph.yml"
 """The default file."""
+
+FILE_LIMIT = 64 * 1024
+"""Most bytes of it: an agent can write it, and parsing takes seconds for a megabyte."""
 
 ALIKE = 0.8
 """Similarity, up to 1, from which an unknown key counts as a typing error."""
@@ -141,10 +145,11 @@ def read_file(source: str, text: str) -> tuple[SettingsLayer, tuple[str, ...]]:
     """
     :param source: the file's name, for messages.
     :returns: the values that it sets; and a warning for each key that has no meaning here.
-    :raises ConfigurationError: it is not YAML, a value is wrong, a key looks like a typing error or occurs twice, or it
-        sets a limit that does not exist here.
+    :raises ConfigurationError: it is not YAML, has aliases, a value is wrong, a key looks like a typing error or occurs
+        twice, or it sets a limit that does not exist here.
     """
     try:
+        require_bounded(source, text)
         loader = yaml.SafeLoader(text)
         node = loader.get_single_node()
         parsed = loader.construct_document(node) if node is not None else {}
@@ -229,7 +234,7 @@ def _unknown(
     for limit in bounds(name, value):
         detail = "this limit cannot be kept here: remove it, and set another, such as event_loop.max_runtime_seconds"
         raise ConfigurationError(source, detail, field=limit, line=_nearest_line(lines, limit))
-    warnings.append(f"{source}:{lines.get(name, 1)}: {name} has no meaning here and is ignored")
+    warnings.append(f"{source}:{lines.get(name, 1)}: {one_line(name, 200)} has no meaning here and is ignored")
 
 
 def _nearest_line(lines: Mapping[str, int], name: str) -> int | None:

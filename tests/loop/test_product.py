@@ -242,6 +242,14 @@ class StartTests(LoopCase):
         (self.product.project / "ralph.yml").write_text("cli:\n  pty_mod: true\n")
         self.loop("--", "true", status=78)
 
+    def test_a_file_that_an_agent_made_expensive(self) -> None:
+        for text, why in (
+            ("a: &a [*a]\n", "ralph.yml:1: has an alias: write its value out"),
+            (f"#{'x' * 70_000}\n", "ralph.yml: is larger than 65536 bytes"),
+        ):
+            (self.product.project / "ralph.yml").write_text(text)
+            self.assertIn(why, self.loop("--", "true", status=78).stderr)
+
     def test_help(self) -> None:
         done = self.loop("--help", status=0)
         for word in ("LOOP_COMPLETE", "--observe", "reset", "[-- COMMAND ...]", "Exit status"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from typing import Any
 
 import yaml  # type: ignore[import-untyped, unused-ignore]
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import ConfigurationError
-from ironcurtain.loop.config import read_file
+from ironcurtain.loop.config import FILE_LIMIT, read_file
 
 
 class FlatKeyTests(SynchronousTestCase):
@@ -64,6 +65,32 @@ class FlatKeyTests(SynchronousTestCase):
             error = self.assertRaises(ConfigurationError, read_file, "ralph.yml", text)
             self.assertIn("keep one", str(error))
             self.assertTrue(str(error).startswith(f"ralph.yml:{line}: "), str(error))
+
+
+class AliasTests(SynchronousTestCase):
+    def test_aliases_are_refused(self) -> None:
+        for text, line in (
+            ("a: &a [*a]", 1),
+            ("a: &a\n  b: *a", 2),
+            ("x: &x {max_iterations: 5}\nevent_loop:\n  <<: *x", 3),
+            ("a: &a [1, 1]\nb: &b [*a, *a]\nc: [*b, *b]", 2),
+        ):
+            error = self.assertRaises(ConfigurationError, read_file, "ralph.yml", text)
+            self.assertEqual(str(error), f"ralph.yml:{line}: has an alias: write its value out")
+
+    def test_deep_nesting_is_refused(self) -> None:
+        for text in ("[" * FILE_LIMIT, f"a: {'[' * 5_000}{']' * 5_000}", "- " * 9_000, "? " * 9_000):
+            began = time.process_time()
+            error = self.assertRaises(ConfigurationError, read_file, "ralph.yml", text)
+            self.assertEqual(str(error), "ralph.yml:1: is nested too deeply")
+            self.assertLess(time.process_time() - began, 1)
+        read_file("ralph.yml", "\n".join(f"a{number}: [[[{{}}]]]" for number in range(100)))
+
+
+class WarningTests(SynchronousTestCase):
+    def test_keys_are_escaped(self) -> None:
+        _, (warning,) = read_file("ralph.yml", '"a\\e]52;c;aGk=\\a": 1')
+        self.assertEqual(warning, "ralph.yml:1: a\\x1b]52;c;aGk=\\x07 has no meaning here and is ignored")
 
 
 class LimitTests(SynchronousTestCase):
