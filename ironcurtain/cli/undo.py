@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import sys
-import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -45,7 +43,7 @@ def undo(
     A turn is a message and what the agent did with it, or an iteration of a loop; that of later ones is undone, too.
     Shows the difference and the calls whose effects stay, such as those that left this machine, and asks. What changed
     after the agent had worked is named and kept, unless you say --all. An undo can be undone with --back, and continues
-    if it was interrupted. Not possible while the agent works.
+    if it was interrupted, as by Ctrl-C. Not possible while the agent works.
     """
     from ironcurtain.session.model import SessionInfo
 
@@ -73,72 +71,39 @@ def undo(
         if not confirmed(f"Undo this in {one_line(head.workspace)}?", err=True):
             print_lines("Nothing was undone.", err=True)
             raise SystemExit(1)
-    report = _undo(where, paths, info, head, everything)
+    report, signal = _undo(where, paths, info, head, everything)
     if json_output:
         print_json(answer | {"done": report})
     else:
         print_lines("\n".join(done_lines(report, info.number)))
         _warn(left_lines(report))
-    if report.left:
+    if report.interrupted and signal:
+        raise SystemExit(128 + signal)
+    if report.left or report.interrupted:
         raise SystemExit(1)
 
 
-def _undo(where: Home, paths: SessionPaths, info: SessionInfo, head: SnapshotHead, everything: bool) -> UndoReport:
-    """Undo in the process that has the session, or here if it has ended."""
+def _undo(
+    where: Home, paths: SessionPaths, info: SessionInfo, head: SnapshotHead, everything: bool
+) -> tuple[UndoReport, int]:
+    """
+    Undo in the process that has the session, or here if it has ended.
+
+    :returns: what was done, and the number of the signal that came meanwhile; 0: none.
+    """
     from ironcurtain.files.locks import is_held
 
     if is_held(paths.lock):
         from ironcurtain.control.blocking import BlockingOwners, result
 
         client, number = result(BlockingOwners(where).of_session(str(info.number)))
-        return result(client.undo(number, head.number, everything))
+        return result(client.undo(number, head.number, everything)), 0
     from ironcurtain.cli.run import run
+    from ironcurtain.cli.undo_of_ended import UndoOfEnded
 
-    return run(lambda reactor: _undo_here(reactor, where, paths, info, head, everything))
-
-
-async def _undo_here(
-    reactor: Any, where: Home, paths: SessionPaths, info: SessionInfo, head: SnapshotHead, everything: bool
-) -> UndoReport:
-    from twisted.internet.threads import deferToThreadPool
-
-    from ironcurtain.audit.log import AuditLog
-    from ironcurtain.audit.signing import SigningKey
-    from ironcurtain.files.locks import FileLock
-    from ironcurtain.http.upstream_proxies import UpstreamProxies
-    from ironcurtain.operations.principal import owner
-    from ironcurtain.secrets.redaction import Redactor
-    from ironcurtain.session.resume import take_lock
-    from ironcurtain.session.snapshots import WorkspaceSnapshots
-    from ironcurtain.session.witnesses import open_witnesses
-
-    def in_thread(work: Any) -> Any:
-        return deferToThreadPool(reactor, reactor.getThreadPool(), work)
-
-    lock, by, known = FileLock(paths.lock), owner().name, settings(where).settings
-    take_lock(lock, info.number)
-    try:
-        proxies = UpstreamProxies(reactor, known.network, os.environ)
-        witnesses = open_witnesses(
-            reactor, where, known.audit, proxies, in_thread, lambda text: print_lines(text, err=True)
-        )
-        key = SigningKey.load_or_make(where.records)
-        audit = AuditLog(
-            *(paths.audit, info.id, Redactor(), reactor, time.time, in_thread, key, witnesses.send),
-            witnesses=witnesses.names,
-        )
-        try:
-            snapshots = WorkspaceSnapshots(
-                paths.snapshots, known.undo, audit, reactor, time.time, in_thread, lambda event: None
-            )
-            report = await snapshots.undo(head.number, by, everything)
-            audit.append("end", reason=f"undone by {by}")
-        finally:
-            await audit.close()
-            await witnesses.finish()
-    finally:
-        lock.release()
-    return report
+    here = UndoOfEnded(where, paths, info.number)
+    report = run(lambda reactor: here.undo(reactor, head.number, everything), here.signalled)
+    return report, here.signal
 
 
 def _warn(lines: Sequence[str]) -> None:

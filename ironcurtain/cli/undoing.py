@@ -186,6 +186,9 @@ def done_lines(report: UndoReport, number: int) -> list[str]:
     :returns: what an undo did, escaped, without what it left.
     """
     back = f"To take this back: ironcurtain undo --back --session {number}"
+    if report.interrupted:
+        so_far = f"The undo was interrupted. Restored {report.changed}, removed {report.removed}."
+        return [so_far, f"To continue it: ironcurtain undo --session {number}", *([back] if report.kept else [])]
     if not report.kept:
         back = f"This cannot be taken back: {one_line(report.not_kept)}"
     kept = f" Kept {len(report.since)} that changed since." if report.since else ""

@@ -115,15 +115,22 @@ class Restoration(msgspec.Struct):
         self.changes = restored
 
     def restore(self) -> Restored:
-        """:returns: what was done. What cannot be restored is left as it is."""
+        """
+        Restore what differs, until the tree is stopped; doing it again continues.
+
+        :returns: what was done. What cannot be restored is left as it is.
+        """
+        recorded: Sequence[Change] = ()
         restorer = _Restorer(self.snapshot, self.tree, dict.fromkeys(self.unlisted, "the directory cannot be listed"))
         try:
             for step, change in _steps(self.changes):
                 if self.tree.stopped():
                     break
                 restorer.take(step, change)
+            else:
+                recorded = self.changes
         finally:
-            restorer.set_modes(self.changes)
+            restorer.set_modes(recorded)
         return restorer.done
 
     def _change(self, path: str, place: Place, then: TreeEntry | None, now: TreeEntry) -> Change | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import msgspec
@@ -20,12 +20,14 @@ class Undone(msgspec.Struct, frozen=True):
     """
     :param kept: number of the snapshot from before the undo; 0 if there is none, and ``not_kept`` says why.
     :param since: paths that were left, since others than the agent have changed them.
+    :param interrupted: whether it was stopped; another one continues it.
     """
 
     restored: Restored
     kept: int
     not_kept: str = ""
     since: tuple[str, ...] = ()
+    interrupted: bool = False
 
 
 def choose(snapshots: Snapshots, turn: int | None, back: bool = False, word: str = "turn") -> SnapshotHead:
@@ -77,7 +79,14 @@ def _compared(snapshots: Snapshots, head: SnapshotHead, tree: Tree, everything: 
     return found
 
 
-def undo(snapshots: Snapshots, number: int, limits: SnapshotLimits, now: int, everything: bool = False) -> Undone:
+def undo(
+    snapshots: Snapshots,
+    number: int,
+    limits: SnapshotLimits,
+    now: int,
+    everything: bool = False,
+    stopped: Callable[[], bool] = lambda: False,
+) -> Undone:
     """
     Restore a snapshot, after taking one of the workspace as it is. If that is impossible because of the limits, the
     undo cannot be taken back.
@@ -85,6 +94,7 @@ def undo(snapshots: Snapshots, number: int, limits: SnapshotLimits, now: int, ev
     :param number: of the snapshot to restore.
     :param now: nanoseconds since the epoch.
     :param everything: whether to restore also what others than the agent have changed since.
+    :param stopped: called between two paths; once true, the undo ends, and is one that was interrupted.
     :raises NotFound: there is no such snapshot, or it is damaged.
     :raises UsageError: the workspace cannot be read.
     :raises OSError: the undo cannot be recorded; nothing was restored.
@@ -95,26 +105,32 @@ def undo(snapshots: Snapshots, number: int, limits: SnapshotLimits, now: int, ev
     if restoring is None or restoring.number != number:
         restoring = Restoring(number=number)
         snapshots.begin_restoring(restoring)
-    not_kept, tree = "", open_tree(head.workspace, hidden=head.hidden)
+    not_kept, tree = "", open_tree(head.workspace, stopped, head.hidden)
     tree.access = Access(tree.root)
     try:
         if restoring.kept is None:
             taken = snapshots.take(tree, head.turn, SnapshotKind.UNDO, head.hidden, limits, now).head
+            if stopped():
+                return Undone(Restored(), 0, interrupted=True)
             not_kept = taken.failed
             restoring = msgspec.structs.replace(restoring, kept=taken.number if taken.listing else 0)
             snapshots.begin_restoring(restoring)
         found = _compared(snapshots, head, tree, everything)
+        if stopped():  # not all changes were found
+            return Undone(Restored(), restoring.kept or 0, not_kept, interrupted=True)
         restored, since = found.restore(), tuple(change.path for change in found.kept)
     finally:
         tree.access.close()
         close(tree)
-    tree = open_tree(head.workspace, hidden=head.hidden)
-    try:
-        snapshots.take(tree, head.turn, SnapshotKind.END, head.hidden, limits, now)
-    finally:
-        close(tree)
-    snapshots.end_restoring()
-    return Undone(restored, restoring.kept or 0, not_kept, since)
+    if not stopped():
+        tree = open_tree(head.workspace, stopped, head.hidden)
+        try:
+            snapshots.take(tree, head.turn, SnapshotKind.END, head.hidden, limits, now)
+        finally:
+            close(tree)
+    if not (interrupted := stopped()):
+        snapshots.end_restoring()
+    return Undone(restored, restoring.kept or 0, not_kept, since, interrupted)
 
 
 def _only(heads: list[SnapshotHead], number: int) -> SnapshotHead:

@@ -44,6 +44,7 @@ class UndoReport(msgspec.Struct, frozen=True, kw_only=True):
     :param left: paths that could not be restored.
     :param since: paths that were left, since others than the agent have changed them after it worked.
     :param kept: whether the undo can be taken back; if not, ``not_kept`` says why.
+    :param interrupted: whether it was stopped; another one continues it.
     """
 
     changed: int
@@ -52,6 +53,7 @@ class UndoReport(msgspec.Struct, frozen=True, kw_only=True):
     kept: bool
     not_kept: str = ""
     since: tuple[str, ...] = ()
+    interrupted: bool = False
 
 
 class WorkspaceSnapshots:
@@ -154,7 +156,7 @@ class WorkspaceSnapshots:
 
     async def undo(self, number: int, by: str, everything: bool = False) -> UndoReport:
         """
-        Restore a snapshot.
+        Restore a snapshot, until :meth:`interrupt` or :meth:`stop`.
 
         :param number: its number.
         :param by: who wants it.
@@ -165,6 +167,7 @@ class WorkspaceSnapshots:
         """
         heads = {head.number: head for head in self._snapshots.heads()}
         turn = heads[number].turn if number in heads else 0
+        self._stopping.clear()
         self._audit.append("undo", number=number, turn=turn, by=by)
         done: list[Undone] = []
         await self._in_thread(lambda: done.append(self._undo(number, everything)))
@@ -176,10 +179,15 @@ class WorkspaceSnapshots:
             kept=bool(done[0].kept),
             not_kept=done[0].not_kept,
             since=tuple(map(readable_path, done[0].since)),
+            interrupted=done[0].interrupted,
         )
         fields = msgspec.structs.asdict(report) | {"left": [f"{each.path}: {each.reason}" for each in report.left]}
         self._audit.append("undo-end", number=number, **fields)
         return report
+
+    def interrupt(self) -> None:
+        """Stop an undo before its next path."""
+        self._stopping.set()
 
     async def start(self) -> None:
         """Say whether an undo was interrupted."""
@@ -211,7 +219,7 @@ class WorkspaceSnapshots:
 
     def _undo(self, number: int, everything: bool) -> Undone:
         with self._lock:
-            return undo(self._snapshots, number, self._limits, self._now_ns(), everything)
+            return undo(self._snapshots, number, self._limits, self._now_ns(), everything, self._stopping.is_set)
 
     def _now_ns(self) -> int:
         return int(self._now() * 1e9)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import json
 import os
 import signal
@@ -10,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.cli.test_workspace_commands import DONE, WorkspaceCase
-from tests.product import LIMIT, until
+from tests.product import LIMIT, until, wait_until
 
 CHANGE = {
     "code": "filesystem.write_file('made.txt', 'agent\\n')\nfilesystem.create_directory('new')\n"
@@ -155,6 +157,64 @@ class UndoCommandTests(WorkspaceCase):
         self.assertIn("an undo was interrupted", told.stderr)
         self.assertEqual(self.product.run("undo", "--yes").returncode, 0)
         self.assertEqual((self.made.read_text(), (where / "restoring.json").exists()), ("mine\n", False))
+
+    def begin_undo(self) -> tuple[subprocess.Popen[str], Path]:
+        """:returns: an undo of many files with one content, and a pipe in its place, for which it waits at each one."""
+        files = [self.product.project / f"{number}.txt" for number in range(100)]
+        for file in files:
+            file.write_text("before\n")
+            file.chmod(0o666)
+        self.work({"code": "for i in range(100): filesystem.write_file(str(i) + '.txt', 'agent\\n')"})
+        digest = hashlib.sha256(b"before\n").hexdigest()
+        (content,) = self.product.home.glob(f"sessions/*/snapshots/contents/*/{digest}")
+        content.unlink()
+        os.mkfifo(content)
+        process = self.product.start("undo", "--yes", "--json")
+        wait_until(lambda: self.let_pass(content))
+        return process, content
+
+    def let_pass(self, content: Path) -> bool:
+        """:returns: whether an undo waited for the content of a file; it does not get it."""
+        with contextlib.suppress(OSError):
+            os.close(os.open(content, os.O_WRONLY | os.O_NONBLOCK))
+            return True
+        return False
+
+    def check_continued(self, content: Path) -> None:
+        content.unlink()
+        content.write_text("before\n")
+        done = self.product.run("undo", "--yes")
+        self.assertEqual((done.returncode, self.product.run("audit", "verify").returncode), (0, 0), done.stderr)
+        self.assertEqual({file.read_text() for file in self.product.project.glob("[0-9]*.txt")}, {"before\n"})
+
+    def check_stopped(self, number: signal.Signals) -> None:
+        process, content = self.begin_undo()
+        process.send_signal(number)
+        while process.poll() is None:
+            self.let_pass(content)
+        out, err = process.communicate()
+        report = json.loads(out)["done"]
+        self.assertEqual((process.returncode, report["interrupted"]), (128 + number, True), err)
+        self.assertLess(len(report["left"]), 100)
+        kinds = [record["kind"] for record in self.product.audit()]
+        self.assertEqual(kinds[-4:], ["undo", "undo-end", "end", "checkpoint"])
+        self.assertEqual(self.product.run("audit", "verify").returncode, 0)
+        self.check_continued(content)
+
+    def test_an_interrupt_stops_an_undo_whose_end_is_recorded(self) -> None:
+        self.check_stopped(signal.SIGINT)
+
+    def test_a_termination_stops_an_undo_whose_end_is_recorded(self) -> None:
+        self.check_stopped(signal.SIGTERM)
+
+    def test_a_killed_undo_leaves_a_log_that_is_intact_and_has_no_end(self) -> None:
+        process, content = self.begin_undo()
+        process.kill()
+        process.communicate()
+        verified = self.product.run("audit", "verify")
+        self.assertEqual((verified.returncode, "not ended" in verified.stdout), (0, True), verified.stdout)
+        self.check_continued(content)
+        self.assertNotIn("not ended", self.product.run("audit", "verify").stdout)
 
     def test_snapshots_are_their_owner_s_alone_and_in_no_sandbox(self) -> None:
         self.work(CHANGE)

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import signal
 import stat
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 from hypothesis import given, settings
@@ -159,6 +161,10 @@ class RestoreTests(RestoreCase):
 
 
 class TakenBackTests(RestoreCase):
+    def contents(self) -> dict[str, str]:
+        """:returns: the files."""
+        return {path: data.decode() for path, (_, data) in look(self.workspace).items() if isinstance(data, bytes)}
+
     def test_an_undo_is_undone(self) -> None:
         self.write("file", "before")
         self.take()
@@ -187,6 +193,34 @@ class TakenBackTests(RestoreCase):
             {path: data for path, (_, data) in look(self.workspace).items()}, {"a": b"before", "b": b"before"}
         )
         self.assertIsNone(self.snapshots.interrupted())
+
+    def test_a_stopped_one_ends_between_two_paths_and_continues(self) -> None:
+        for name in "abc":
+            self.write(name, "before")
+        self.take()
+        for name in "abc":
+            self.write(name, "after")
+        first = undo(self.snapshots, 1, LIMITS, 2**62, stopped=lambda: self.contents()["b"] == "before")
+        self.assertEqual((first.interrupted, first.restored), (True, Restored(2)))
+        self.assertEqual(self.contents(), {"a": "before", "b": "before", "c": "after"})
+        second = undo(self.snapshots, choose(self.snapshots, None).number, LIMITS, 2**62)
+        self.assertEqual((second.interrupted, second.restored, second.kept), (False, Restored(1), first.kept))
+        undo(self.snapshots, choose(self.snapshots, None, back=True).number, LIMITS, 2**62)
+        self.assertEqual(self.contents(), dict.fromkeys("abc", "after"))
+
+    def test_one_that_is_stopped_before_it_began_changes_nothing(self) -> None:
+        self.write("a/b", "before")
+        self.take()
+        self.write("a/b", "after")
+        (self.workspace / "a").chmod(0o700)
+        for stop in itertools.count(1):
+            calls = itertools.repeat(False, stop)
+            stopped = undo(self.snapshots, 1, LIMITS, 2**62, stopped=partial(next, calls, True))
+            if stopped.restored != Restored():
+                break
+            self.assertEqual((stopped.interrupted, self.contents()), (True, {"a/b": "after"}))
+            self.assertEqual((self.workspace / "a").stat().st_mode & 0o777, 0o700)
+        self.assertGreater(stop, 3)
 
     def test_a_workspace_that_became_too_large_is_restored_all_the_same(self) -> None:
         self.write("file", "before")
