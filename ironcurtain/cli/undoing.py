@@ -65,6 +65,8 @@ class Comparing(msgspec.Struct, frozen=True):
             but = ", but for what changed since" if found.kept else ""
             lines = [f"The workspace of session {self.session.number} is as it was before {when}{but}."]
         kept = [readable_path(change.path) for change in found.kept]
+        if (restoring := self.snapshots.interrupted()) is not None and restoring.number == head.number:
+            lines.insert(0, "An undo was interrupted; this continues it.")
         lines += _named("Changed since by others than the agent, and kept (--all restores it, too)", kept)
         if not found.known and found.changes:
             lines.append("How the agent left the workspace is not on record: this may undo changes of yours as well.")

@@ -8,6 +8,7 @@ which frees its name; then as much as possible is removed. Links are never follo
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import stat
 from collections.abc import Iterator
@@ -16,6 +17,8 @@ from pathlib import Path
 
 from ironcurtain.errors import Unavailable
 from ironcurtain.platform.files import make_accessible
+
+_ASIDE = re.compile(r"\.[0-9a-f]{16}\.old\Z")
 
 _READ = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
@@ -51,6 +54,11 @@ def remove_at(directory: int, name: str) -> None:
             with _opened(directory, aside) as top:
                 _empty(top)
             os.rmdir(aside, dir_fd=directory)
+
+
+def is_aside(name: str) -> bool:
+    """:returns: whether it is the name of what could not be removed, or not yet."""
+    return _ASIDE.match(name) is not None
 
 
 def _empty(top: int) -> None:

@@ -45,10 +45,11 @@ class SnapshotFailed(Unavailable):
 
 
 class SnapshotKind(StrEnum):
-    """When a snapshot was taken: before a turn, before an undo, or after one of them."""
+    """When a snapshot was taken: before a turn, an undo, or the rest of one that was interrupted; after one of them."""
 
     TURN = "turn"
     UNDO = "undo"
+    CONTINUED = "continued"
     END = "end"
 
 
@@ -67,10 +68,11 @@ class SnapshotLimits(msgspec.Struct, frozen=True):
 class SnapshotHead(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
     :param number: increases with each snapshot of the session.
-    :param turn: the turn that followed; of one of kind ``undo``, the turn that was undone; of kind ``end``, that ended.
+    :param turn: the turn that followed; of one before an undo, the turn that was undone; of kind ``end``, that ended.
     :param taken_at: when it began, in nanoseconds since the epoch.
     :param workspace: real path of the directory.
     :param hidden: protected paths in it, which are in no snapshot.
+    :param restored: of one before an undo, the number of the snapshot that it restores; 0: an earlier version took it.
     :param mode: permission bits of the directory; ``None``: an earlier version took it.
     :param listing: digest of the list; empty if there is no snapshot, and ``failed`` says why.
     """
@@ -82,6 +84,7 @@ class SnapshotHead(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     taken_at: int
     workspace: str
     hidden: tuple[str, ...] = ()
+    restored: int = 0
     mode: int | None = None
     listing: str = ""
     files: int = 0
@@ -164,7 +167,14 @@ class Snapshots:
             raise NotFound(f"snapshot {head.number} is damaged: {e}") from None
 
     def take(
-        self, tree: Tree, turn: int, kind: SnapshotKind, hidden: Iterable[str], limits: SnapshotLimits, now: int
+        self,
+        tree: Tree,
+        turn: int,
+        kind: SnapshotKind,
+        hidden: Iterable[str],
+        limits: SnapshotLimits,
+        now: int,
+        restored: int = 0,
     ) -> SnapshotTaken:
         """
         Take a snapshot. It appears once it is complete, and old ones are removed.
@@ -177,9 +187,15 @@ class Snapshots:
         self._begin()
         heads = self.heads()
         number = heads[-1].number + 1 if heads else 1
-        path, mode = tree.root.path, tree.mode
         head = SnapshotHead(
-            number=number, turn=turn, kind=kind, taken_at=now, workspace=path, hidden=tuple(hidden), mode=mode
+            number=number,
+            turn=turn,
+            kind=kind,
+            taken_at=now,
+            workspace=tree.root.path,
+            hidden=tuple(hidden),
+            restored=restored,
+            mode=tree.mode,
         )
         try:
             taken = self._taken(tree, head, limits, self._newest(heads, head))

@@ -89,7 +89,7 @@ def undo(
 ) -> Undone:
     """
     Restore a snapshot, after taking one of the workspace as it is. If that is impossible because of the limits, the
-    undo cannot be taken back.
+    undo cannot be taken back. One that was interrupted is continued, without what others have changed meanwhile.
 
     :param number: of the snapshot to restore.
     :param now: nanoseconds since the epoch.
@@ -109,12 +109,14 @@ def undo(
     tree.access = Access(tree.root)
     try:
         if restoring.kept is None:
-            taken = snapshots.take(tree, head.turn, SnapshotKind.UNDO, head.hidden, limits, now).head
+            taken = snapshots.take(tree, head.turn, SnapshotKind.UNDO, head.hidden, limits, now, number).head
             if stopped():
                 return Undone(Restored(), 0, interrupted=True)
             not_kept = taken.failed
             restoring = msgspec.structs.replace(restoring, kept=taken.number if taken.listing else 0)
             snapshots.begin_restoring(restoring)
+        elif restoring.kept:
+            snapshots.take(tree, head.turn, SnapshotKind.CONTINUED, head.hidden, limits, now, number)
         found = _compared(snapshots, head, tree, everything)
         if stopped():  # not all changes were found
             return Undone(Restored(), restoring.kept or 0, not_kept, interrupted=True)

@@ -185,6 +185,7 @@ class UndoCommandTests(WorkspaceCase):
         content.write_text("before\n")
         done = self.product.run("undo", "--yes")
         self.assertEqual((done.returncode, self.product.run("audit", "verify").returncode), (0, 0), done.stderr)
+        self.assertIn("An undo was interrupted; this continues it.", done.stderr)
         self.assertEqual({file.read_text() for file in self.product.project.glob("[0-9]*.txt")}, {"before\n"})
 
     def check_stopped(self, number: signal.Signals) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
+from functools import partial
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -96,6 +98,42 @@ class SinceTests(RestoreCase):
         self.assertEqual(self.restore(back=True).since, ("mine",))
         self.assertEqual(self.contents(), {"a": "1", "mine": "mine"})
 
+    def interrupt(self, last: str) -> None:
+        """Begin to undo, and stop once a file is restored."""
+        head = choose(self.snapshots, None)
+        done = undo(self.snapshots, head.number, LIMITS, 2**62, stopped=lambda: self.contents().get(last) == "before")
+        self.assertTrue(done.interrupted)
+
+    def test_what_is_changed_while_an_undo_is_interrupted_is_kept(self) -> None:
+        for name in ("a", "b", "c", "d/x", "file/x", "taken"):
+            self.write(name, "before")
+        self.take()
+        shutil.rmtree(self.workspace / "file")
+        for name in ("a", "b", "c", "d/x", "d/new", "e/new", "file"):
+            self.write(name, "agent")
+        (self.workspace / "taken").unlink()
+        self.end()
+        self.interrupt("b")
+        for name in ("a", "c", "d/mine", "e/mine"):
+            self.write(name, "mine")
+        (self.workspace / "d/x").unlink()
+        self.write(".ironcurtain-undo-0", "a draft")
+        self.write(f".{'0' * 16}.old/x", "what was being removed")
+        mine = ("a", "c", "d/mine", "d/x", "e/mine")
+        kept = {"a": "mine", "b": "before", "c": "mine", "d/mine": "mine", "e/mine": "mine"}
+        with restoration(self.snapshots, choose(self.snapshots, None)) as found:
+            self.assertEqual(tuple(change.path for change in found.kept), mine)
+        self.interrupt("taken")
+        self.write("later", "mine")
+        self.assertEqual(self.restore().since, (*mine[:-1], "e/mine", "later"))
+        kept |= {"later": "mine"}
+        self.assertEqual(self.contents(), kept | {"file/x": "before", "taken": "before"})
+        self.write("last", "mine")
+        self.restore(back=True)
+        self.assertEqual(
+            self.contents(), kept | {"b": "agent", "d/new": "agent", "e/new": "agent", "file": "agent", "last": "mine"}
+        )
+
     def test_a_turn_without_an_end_is_undone_and_that_is_known(self) -> None:
         self.take()
         self.write("a", "agent")
@@ -128,6 +166,37 @@ class SinceTests(RestoreCase):
         for path in {*before, *ended, *now}:
             changed = ended.get(path) != now.get(path)
             self.assertEqual(after.get(path), (now if changed else before).get(path), path)
+
+    @settings(max_examples=25, deadline=None)
+    @given(
+        *(st.dictionaries(st.sampled_from(NAMES), st.sampled_from(["1", "2", ""]), max_size=4) for _ in range(2)),
+        st.integers(1, 60),
+        st.dictionaries(st.sampled_from((*NAMES, "new", "d/new")), st.sampled_from(["mine", ""]), max_size=4),
+    )
+    def test_whenever_an_undo_is_interrupted_nothing_of_a_person_is_lost(
+        self, first: dict[str, str], agent: dict[str, str], steps: int, mine: dict[str, str]
+    ) -> None:
+        shutil.rmtree(self.workspace)
+        self.workspace.mkdir()
+        shutil.rmtree(self.where, ignore_errors=True)
+        self.edit(first)
+        before = self.contents()
+        self.take()
+        self.edit(agent)
+        ended = self.contents()
+        self.end()
+        stopped = partial(next, itertools.repeat(False, steps), True)
+        undo(self.snapshots, choose(self.snapshots, None).number, LIMITS, 2**62, stopped=stopped)
+        self.edit(mine)
+        now = self.contents()
+        self.restore()
+        after = self.contents()
+        for path in {*before, *ended, *now}:
+            found = after.get(path)
+            if now.get(path) not in (before.get(path), ended.get(path)):
+                self.assertEqual(found, now.get(path), path)
+            elif found != before.get(path):  # it was changed once the undo was over
+                self.assertEqual((found, mine.get(path)), (now.get(path), ""), path)
 
     def edit(self, files: dict[str, str]) -> None:
         """:param files: their contents; empty: removed."""
