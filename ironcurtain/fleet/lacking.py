@@ -9,6 +9,7 @@ import msgspec
 from ironcurtain.fleet.members import Known
 from ironcurtain.home.layout import Home
 from ironcurtain.text.display import one_line
+from ironcurtain.text.quantities import counted
 
 
 def lists_lack(home: Home) -> list[str]:
@@ -32,8 +33,8 @@ def lacking(known: Known) -> list[str]:
         why = one_line(known.unreached, 300)
         return [f"Without sessions of other machines: the fleet's server is not reached since {since}: {why}."]
     return [
-        f"Without {each.member.sessions} sessions of {each.member.host}, which is lost: it was heard last at "
-        f"{time.strftime('%H:%M:%S', time.localtime(each.seen_at))}."
+        f"Without {counted(each.member.sessions, 'session')} of {each.member.host}, which is lost: it was heard last "
+        f"at {time.strftime('%H:%M:%S', time.localtime(each.seen_at))}."
         for each in known.members
         if each.lost and each.member.sessions
     ]

@@ -71,8 +71,11 @@ class Checkpoints:
             "GIT_EDITOR": "false",
         }
 
-    async def check(self) -> None:
-        """:raises UsageError: checkpoints cannot be made in the workspace."""
+    async def check(self, *, is_new: bool) -> None:
+        """
+        :param is_new: whether no iteration ran yet; later ones can have been killed before their commit.
+        :raises UsageError: checkpoints cannot be made in the workspace.
+        """
         find_program("git", self._environ, self._directory)
         top = self._top()
         if not top:
@@ -86,7 +89,8 @@ class Checkpoints:
         except Unavailable as e:
             raise UsageError(f"--git-checkpoint runs git in a sandbox, and {e}") from None
         await self._check_author()
-        await self._check_changes()
+        if is_new:
+            await self._check_changes()
 
     async def _check_author(self) -> None:
         try:

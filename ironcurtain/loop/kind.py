@@ -106,7 +106,7 @@ class LoopKind:
             home, effective = self._services.home, self._services.settings
             files, user_home = ToolFiles.chosen(home, request.options), person_home(self._environ, os.geteuid())
             protected = protected_paths(home, user_home, files, effective, workspace)
-            await self._checkpoints(workspace, protected, effective.sandbox.chosen).check()
+            await self._checkpoints(workspace, protected, effective.sandbox.chosen).check(is_new=not request.resume)
 
     def _on_host(self, settings: LoopSettings, directory: str) -> HostBackend:
         command = settings.loop.command

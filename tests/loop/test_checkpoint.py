@@ -53,6 +53,12 @@ class CheckpointTests(LoopCase):
         self.assertEqual(changed, ["M\tsub/f", "A\tsub/new", "D\tsub/old"])
         self.assertEqual(self.git("status", "--porcelain").splitlines(), [" M mine", "M  staged", "?? untracked"])
 
+    def test_what_a_killed_loop_left_does_not_keep_it_from_going_on(self) -> None:
+        self.loop("--git-checkpoint", "-n", "1", script="date +%N >file", status=3)
+        (self.product.project / "file").write_text("left by an iteration that was killed\n")
+        self.loop("--resume", "-n", "2", status=3)
+        self.assertEqual(self.log(), ["begin", "Loop iteration 1", "Loop iteration 2"])
+
     def test_all_files_are_removed(self) -> None:
         (self.product.project / "sub").mkdir()
         (self.product.project / "sub" / "f").write_text("before\n")
