@@ -211,7 +211,7 @@ class ConversationTests(ProductCase):
         stale = self.product.run("approve", "1", "--digest", "0" * 64)
         self.assertEqual(stale.returncode, 1)
         self.assertIn("other arguments", stale.stderr)
-        done = self.product.run("approve", "1")
+        done = self.product.run("approve", "1", "--digest", waiting["digest"])
         self.assertEqual((done.returncode, done.stdout), (0, "Approved: filesystem.read_text_file in session 1.\n"))
         until(process.stdout, "All done.")
         late = self.product.run("deny", "1")

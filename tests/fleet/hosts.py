@@ -114,8 +114,11 @@ class Host:
         return sum(session["pending"] for session in self.product.sessions())
 
     def waiting(self) -> list[str]:
-        """:returns: the numbers of the questions that wait, as its command lists them, to which they are shown."""
-        return [str(each["number"]) for each in self.product.json("escalations") if not each["outcome"]]
+        """:returns: the numbers of the questions that wait, once its command has shown them to the person."""
+        found = [str(each["number"]) for each in self.product.json("escalations") if not each["outcome"]]
+        if found:
+            self.product.run("escalations")
+        return found
 
     @property
     def decisions(self) -> list[str]:
