@@ -22,24 +22,29 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("session", default="last", shell_complete=all_sessions)
-@click.option("--all", "every", is_flag=True, help="Show installed packages, too, such as those in node_modules.")
+@click.option("--all", "every", is_flag=True, help="Show installed packages, too, such as in node_modules, and .git.")
 @as_json
 def diff(session: str, every: bool, json_output: bool) -> None:
     """
     Show what changed in the workspace of SESSION since it first started.
 
     SESSION is a number, an id, or 'last' for the newest one. It may be running or ended. The output is a patch for
-    'git apply', without installed packages unless you ask for --all; with --json it is a list of all changed files.
+    'git apply', without installed packages and what is in .git, of which 'git apply' takes nothing. Use --all to show
+    them, too; with --json it is a list of all changed files.
     Files to review, because programs run or obey them on their own, are named on standard error.
     """
+    from ironcurtain.project.patch import is_refused
+
     with comparison_of(session) as comparison:
         changes = comparison.changes()
         if json_output:
             print_json(changes_as_json(changes))
         else:
-            shown = [change for change in changes if every or not _is_installed(change)]
+            own = changes if every else [change for change in changes if not _is_installed(change)]
+            shown = own if every else [change for change in own if not is_refused(change)]
             print_patch(comparison, shown)
-            _tell_of_packages(len(changes) - len(shown))
+            _tell_of("of installed packages", len(changes) - len(own))
+            _tell_of("in .git, where 'git apply' changes nothing", len(own) - len(shown))
         _remarks(comparison, changes)
 
 
@@ -83,10 +88,10 @@ def _is_installed(change: Change) -> bool:
     return not PACKAGES.isdisjoint(change.path.split("/")[:-1])
 
 
-def _tell_of_packages(count: int) -> None:
+def _tell_of(what: str, count: int) -> None:
     if count:
         files = counted(count, "file")
-        print_lines(f"Not shown: {files} of installed packages. To see them: ironcurtain diff --all", err=True)
+        print_lines(f"Not shown: {files} {what}. To see them: ironcurtain diff --all", err=True)
 
 
 def _remarks(comparison: Comparison, changes: list[Change]) -> None:

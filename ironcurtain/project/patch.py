@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 import string
 import zlib
 from collections.abc import Callable, Sequence
@@ -19,6 +20,9 @@ _ESCAPES = {"\a": "a", "\b": "b", "\t": "t", "\n": "n", "\v": "v", "\f": "f", "\
 LINK = "120000"
 """git's mode of a link (git-diff(1), "Generating patch text")."""
 
+_REFUSED = re.compile(r"(\.git|git~1)[ .]*(:.*)?", re.IGNORECASE | re.DOTALL)
+_REFUSED_LINK = re.compile(r"(\.gitmodules|(gitmod|gi7eba)~\d+)[ .]*(:.*)?", re.IGNORECASE | re.DOTALL)
+"""Names that git refuses (git's ``verify_path``): its own, also as some file systems spell them; and links for one."""
 
 _LENGTHS = string.ascii_uppercase + string.ascii_lowercase
 
@@ -38,9 +42,11 @@ def patch(change: Change, before: Content, after: Content, binary: bool = False)
     if one is not None and other is not None and one.kind != other.kind:  # git shows this as two changes, too
         removed, added = Change(change.path, "removed", one, None), Change(change.path, "added", None, other)
         return patch(removed, before, after, binary) + patch(added, before, after, binary)
-    head = "\n".join([f"diff --git {_name('a', change.path)} {_name('b', change.path)}", *_modes(one, other), ""])
+    modes = _modes(one, other)
+    head = "\n".join([f"diff --git {_name('a', change.path)} {_name('b', change.path)}", *modes, ""])
+    remark = _remark(change)
     if change.what == "mode":
-        return head
+        return remark + (head if modes else "")
     if special := next((e for e in (one, other) if e is not None and e.kind == "other"), None):
         return f"Special file {_name('b', change.path)} (FIFO, socket or device), mode {special.mode:o}\n"
     heads = [
@@ -49,12 +55,20 @@ def patch(change: Change, before: Content, after: Content, binary: bool = False)
     ]
     old, new = before(change), after(change)
     if old is None or new is None:
-        return f"Binary files {heads[0]} and {heads[1]} differ\n"
+        return f"{remark}Binary files {heads[0]} and {heads[1]} differ\n"
     if b"\0" not in old and b"\0" not in new:
-        return head + _text(heads, old, new)
+        text = _text(heads, old, new)
+        return remark + (head + text if modes or text else "")  # git takes the name of nothing but a head for the next
     if binary:
-        return head + _binary(None if one is None else old, None if other is None else new)
-    return f"{head}Binary files {heads[0]} and {heads[1]} differ\n"
+        return remark + head + _binary(None if one is None else old, None if other is None else new)
+    return f"{remark}{head}Binary files {heads[0]} and {heads[1]} differ\n"
+
+
+def is_refused(change: Change) -> bool:
+    """:returns: whether ``git apply`` refuses the path, and the whole patch with it."""
+    names = re.split(r"[/\\]", change.path)
+    is_link = any(entry is not None and entry.kind == "link" for entry in (change.before, change.after))
+    return any(map(_REFUSED.fullmatch, names)) or (is_link and any(map(_REFUSED_LINK.fullmatch, names)))
 
 
 def _modes(one: TreeEntry | None, other: TreeEntry | None) -> list[str]:
@@ -70,7 +84,16 @@ def _modes(one: TreeEntry | None, other: TreeEntry | None) -> list[str]:
 def _mode(entry: TreeEntry) -> str:
     if entry.kind == "link":
         return LINK
-    return f"100{entry.mode:03o}" if entry.mode > 0o777 else "100755" if entry.mode & 0o100 else "100644"
+    return "100755" if entry.mode & 0o100 else "100644"
+
+
+def _remark(change: Change) -> str:
+    """:returns: a line about rights that git does not know, if a patch would be silent about them."""
+    one, other = change.before, change.after
+    if other is None or other.kind != "file":
+        return ""
+    unknown = one is not None and change.what == "mode" and not _modes(one, other)
+    return f"Rights of {_name('b', change.path)}: {other.mode:04o}\n" if other.mode > 0o777 or unknown else ""
 
 
 def _text(heads: Sequence[str], old: bytes, new: bytes) -> str:

@@ -47,6 +47,24 @@ class DiffTests(WorkspaceCase):
         self.assertIn("Not shown: 1 file of installed packages", done.stderr)
         self.assertIn("+evil\n", self.product.run("diff", "--all").stdout)
 
+    def test_what_is_in_git_s_directory_is_counted_unless_all_is_asked_for(self) -> None:
+        project = self.product.project
+        subprocess.run(["git", "init", "-q"], cwd=project, env=self.product.environ, check=True)
+        script = "git config a.b c; echo hello >made.txt; echo tool >tool; chmod 4755 tool"
+        done = self.product.run("loop", "-n", "1", "-p", "x", "--", "sh", "-c", script)
+        self.assertEqual(done.returncode, 3, done.stderr)
+        diff = self.product.run("diff")
+        self.assertIn("Not shown: 1 file in .git, where 'git apply' changes nothing", diff.stderr)
+        for name in ("made.txt", "tool"):
+            (project / name).unlink()
+        subprocess.run(
+            ["git", "apply"], cwd=project, env=self.product.environ, input=diff.stdout, text=True, check=True
+        )
+        self.assertEqual((project / "made.txt").read_text(), "hello\n")
+        self.assertEqual((project / "tool").stat().st_mode & 0o7777, 0o755)
+        self.assertIn("b/.git/config", self.product.run("diff", "--all").stdout)
+        self.assertIn({"path": ".git/config", "what": "changed"}, self.product.json("diff"))
+
     def test_a_project_of_the_user_s_is_compared_with_what_it_was(self) -> None:
         (self.product.project / "made.txt").write_text("before\n")
         self.product.project.chmod(0o755)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 
@@ -8,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ironcurtain.project.manifest import KEPT_FILE, read_manifest
+from ironcurtain.project.patch import is_refused, patch
 from ironcurtain.project.tree import Tree
 from tests.project.worlds import WorkspaceTestCase
 
@@ -174,6 +176,38 @@ class PatchTests(WorkspaceTestCase):
         self.assertEqual(sorted(os.listdir(copy)), ["a-large", "large goes", "z.txt"])
         for line in (b"Binary files a/a-large and b/a-large differ\n", b"Special file b/c-pipe (FIFO"):
             self.assertIn(line, text)
+
+    def test_special_rights_are_no_mode_of_git_s(self) -> None:
+        self.write("gets", "#!/bin/sh\n", 0o755)
+        for name in ("mine", "program", "z.txt"):
+            self.write(name, "one\n")
+        self.start()
+        for path, mode in (("gets", 0o4755), ("new", 0o6755), ("sticky", 0o1644)):
+            self.write(path, "#!/bin/sh\n")
+            (self.workspace / path).chmod(mode)
+        (self.workspace / "mine").chmod(0o600)
+        (self.workspace / "program").chmod(0o755)
+        self.write("z.txt", "two\n")
+        self.git_applies()
+        text = self.as_patch()
+        self.assertEqual(set(re.findall("mode (100[0-9]+)", text)), {"100755", "100644"})
+        for line in ("b/gets: 4755\n", "b/mine: 0600\n", "b/new: 6755\n", "b/sticky: 1644\n"):
+            self.assertIn(f"Rights of {line}", text)
+
+    def test_names_that_git_refuses(self) -> None:
+        names = (
+            *(".git/config", "sub/.git", ".GIT/x", ".Git /x", ".git.", "git~1/x", ".git:a", ".git\\x", ".gitmodules"),
+            *(".gitignore", "git~2", ".gitx", ".git~", "a.git", "gitmodules~1", "x\\.git", ".gitattributes"),
+        )
+        self.begin()
+        for number, name in enumerate(names):
+            path = self.workspace / f"d{number}" / name
+            path.parent.mkdir(parents=True)
+            path.symlink_to("target")
+        for change in self.comparison().changes():
+            text = patch(change, lambda change: b"", lambda change: b"target")
+            done = subprocess.run(["git", "apply", "--check", "-"], cwd=self.top, input=text.encode(), check=False)
+            self.assertEqual(is_refused(change), done.returncode != 0, change.path)
 
     def test_binary_files_are_only_said_to_differ(self) -> None:
         self.write("a", b"\0one")
