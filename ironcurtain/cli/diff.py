@@ -12,7 +12,7 @@ import click
 from ironcurtain.cli.completion import all_sessions
 from ironcurtain.cli.output import as_json, home, print_json, print_lines
 from ironcurtain.cli.undoing import readable
-from ironcurtain.session.elsewhere import session_directory
+from ironcurtain.session.elsewhere import kept_directory
 from ironcurtain.text.display import one_line, readable_path
 from ironcurtain.text.quantities import counted
 
@@ -60,7 +60,7 @@ def comparison_of(session: str) -> Iterator[Comparison]:
     from ironcurtain.project.manifest import read_manifest
     from ironcurtain.project.tree import close, open_tree
 
-    paths = session_directory(home(), session)
+    paths = kept_directory(home(), session)
     manifest = read_manifest(paths.manifest, paths.originals)
     tree = open_tree(manifest.workspace)
     try:

@@ -11,7 +11,7 @@ import click
 from ironcurtain.cli.completion import all_sessions
 from ironcurtain.cli.output import as_json, home, print_json, print_lines, print_table
 from ironcurtain.errors import NotFound, UsageError
-from ironcurtain.session.elsewhere import session_directory
+from ironcurtain.session.elsewhere import kept_directory
 from ironcurtain.terminal.recording import Cast, NoRecording, read_cast
 from ironcurtain.terminal.replay import read_time, show_time
 from ironcurtain.text.display import one_line
@@ -83,7 +83,7 @@ def recording_path(name: str) -> Path:
     """
     if "/" in name or name.endswith(".cast"):
         return Path(name)
-    path = session_directory(home(), name).recording
+    path = kept_directory(home(), name).recording
     if not path.exists():
         raise NotFound(
             f"the session ({name}) has no recording: it had no terminal, or [terminal] record was false when it started"

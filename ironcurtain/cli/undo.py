@@ -15,7 +15,7 @@ from ironcurtain.cli.output import as_json, home, print_json, print_lines, setti
 from ironcurtain.cli.questions import confirmed
 from ironcurtain.cli.undoing import compared, done_lines, left_lines
 from ironcurtain.errors import UsageError
-from ironcurtain.session.elsewhere import session_directory
+from ironcurtain.session.elsewhere import kept_directory
 from ironcurtain.text.display import one_line
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def undo(
     if back and turn is not None:
         raise UsageError("give either a turn or --back")
     where = home()
-    paths = session_directory(where, session)
+    paths = kept_directory(where, session)
     info = msgspec.json.decode(paths.snapshot.read_bytes(), type=SessionInfo)
     with compared(where, info, paths, turn, back, everything) as comparing:
         head, found = comparing.head, comparing.found

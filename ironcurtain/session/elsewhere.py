@@ -83,6 +83,19 @@ def session_directory(home: Home, name: str, suits: Callable[[str], bool] | None
     return chosen[0]
 
 
+def kept_directory(home: Home, name: str) -> SessionPaths:
+    """
+    Find a session for what needs other files of it than its audit log.
+
+    :param name: as for :func:`session_directory`.
+    :raises NotFound: there is no such session, or these files were removed.
+    """
+    paths = session_directory(home, name)
+    if paths.snapshot.exists() and not paths.log.exists():  # each session has one until its files are removed
+        raise NotFound(f"session {name}: its files but the audit log were removed as those of an old session")
+    return paths
+
+
 def begins(name: str, session_id: str) -> bool:
     """:returns: whether a name is an id or its beginning. Digits alone are a number, even if no session has it."""
     return name == session_id or (name != "" and not name.isdigit() and session_id.startswith(name))

@@ -140,6 +140,7 @@ class TextTests(ReplayCase):
             paths = SessionPaths(self.product.home / "sessions" / name)
             paths.directory.mkdir(parents=True)
             paths.snapshot.write_text(json.dumps({"id": name, "number": number}))
+            paths.log.touch()  # each session has one
             if number != 3:
                 self.record(paths.recording, columns=70 + number)
         for word, columns in (("1", 71), ("bbb", 72)):

@@ -47,6 +47,14 @@ class DiffTests(WorkspaceCase):
         self.assertIn("Not shown: 1 file of installed packages", done.stderr)
         self.assertIn("+evil\n", self.product.run("diff", "--all").stdout)
 
+    def test_removed_files_are_what_is_missing(self) -> None:
+        self.work()
+        self.assertEqual(self.product.json("cleanup", "--older-than", "0h", "--yes")["removed"], [1])
+        for words in (("diff", "1"), ("export", "1", "copy"), ("undo", "--session", "1", "-y"), ("replay", "1")):
+            done = self.product.run(*words)
+            self.assertEqual(done.returncode, 69)
+            self.assertIn("session 1: its files but the audit log were removed as those of an old session", done.stderr)
+
     def test_what_is_in_git_s_directory_is_counted_unless_all_is_asked_for(self) -> None:
         project = self.product.project
         subprocess.run(["git", "init", "-q"], cwd=project, env=self.product.environ, check=True)
