@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import stat
 import sys
 from collections import deque
@@ -169,6 +170,9 @@ def open_tree(path: str, stopped: Callable[[], bool] = lambda: False, hidden: It
     try:
         parts = frozenset(tuple(name.split("/")) for name in hidden)
         return Tree(OpenRoot(path, (path,), os.open(path, DIRECTORY), parts), stopped)
+    except PermissionError as e:
+        way = f"if it is yours, give yourself access with: chmod u+rwx {shlex.quote(path)}"
+        raise UsageError(f"the workspace {path} cannot be read: {e.strerror}; {way}") from None
     except OSError as e:
         raise UsageError(f"the workspace {path} cannot be read: {e.strerror}") from None
 
