@@ -41,7 +41,8 @@ class BlockingClient(ControlCalls):
     async def _content(self, method: str, path: str, body: msgspec.Struct | None, limit: int | None = None) -> bytes:
         most = limit or ANSWER_LIMIT
         headers = self._headers_of(method, path)
-        connection = _SocketConnection(self.path, DECISION_SECONDS if wire.UNTIL_HEADER in headers else None)
+        is_quick = method == "POST" and wire.UNTIL_HEADER in headers  # a session takes its time to end
+        connection = _SocketConnection(self.path, DECISION_SECONDS if is_quick else None)
         try:
             data = None if body is None else msgspec.json.encode(body)
             connection.request(method, path, data, headers)

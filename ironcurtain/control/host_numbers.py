@@ -126,6 +126,8 @@ def _shown(value: Any) -> Any:
         return shorten(value, TEXT_LIMIT)
     if isinstance(value, tuple):
         return tuple(map(_shown, value))
+    if isinstance(value, msgspec.Struct):
+        return msgspec.structs.replace(value, **_shown(msgspec.structs.asdict(value)))
     return {_shown(name): _shown(member) for name, member in value.items()} if isinstance(value, dict) else value
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import socket
 import subprocess
 import sys
@@ -8,11 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from twisted.internet import reactor
 from twisted.internet.defer import maybeDeferred
 from twisted.internet.threads import deferToThread
 from twisted.trial.unittest import SynchronousTestCase, TestCase
 
+from ironcurtain.control import blocking
 from ironcurtain.control.blocking import BlockingClient, BlockingOwners, result
 from ironcurtain.control.listening import listen
 from ironcurtain.control.wire import RemoteError
@@ -21,6 +24,7 @@ from ironcurtain.escalation import Outcome
 from ironcurtain.operations.operations import Operations
 from ironcurtain.session.model import SessionInfo
 from tests.audit.doubles import scratch
+from tests.console.doubles import session
 from tests.session.doubles import World, make_request, request
 
 
@@ -73,8 +77,8 @@ class StoppedOwnerTests(SynchronousTestCase):
 
 
 class BlockingClientTests(SynchronousTestCase):
-    def client_of(self, answer: bytes) -> BlockingClient:
-        """:returns: the client of a server that gives one answer, and closes."""
+    def client_of(self, answer: bytes, seconds: float = 0.0) -> BlockingClient:
+        """:returns: the client of a server that gives one answer after a time, and closes."""
         path = Path(scratch(self), "one.sock")
         listening = socket.socket(socket.AF_UNIX)
         self.addCleanup(listening.close)
@@ -85,7 +89,9 @@ class BlockingClientTests(SynchronousTestCase):
             connection, _ = listening.accept()
             with connection:
                 connection.recv(65536)
-                connection.sendall(answer)
+                threading.Event().wait(seconds)
+                with contextlib.suppress(BrokenPipeError):
+                    connection.sendall(answer)
 
         thread = threading.Thread(target=serve)
         thread.start()
@@ -108,6 +114,16 @@ class BlockingClientTests(SynchronousTestCase):
     def test_broken_answers_are_unavailable(self) -> None:
         for answer in (b"", b"SSH-2.0-x\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n[]"):
             self.assertIn("does not answer", self.fails(answer, BlockingClient.sessions))
+
+    def test_decision_waits_for_a_limited_time_and_the_end_of_a_session_for_any(self) -> None:
+        self.patch(blocking, "DECISION_SECONDS", 0.05)
+        answer = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b"
+        ended = msgspec.json.encode(session(1, state="closed"))
+        client = self.client_of(answer % (len(ended), ended), 0.3)
+        self.assertEqual(result(client.stop(1)).state, "closed")
+        late = self.client_of(answer % (2, b"{}"), 0.3)
+        error = self.assertRaises(Unavailable, lambda: result(late.decide(1, Outcome.DENIED)))
+        self.assertIn("timed out", str(error))
 
     def test_answer_over_the_limit_is_refused(self) -> None:
         answer = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n[1, 2]"

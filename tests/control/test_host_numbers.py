@@ -14,7 +14,7 @@ from ironcurtain.errors import ProtocolViolation
 from ironcurtain.home.host_numbers import HostNumber
 from ironcurtain.operations.model import EscalationView
 from ironcurtain.session.events import EscalationRaised, Stamped
-from ironcurtain.session.model import SessionInfo
+from ironcurtain.session.model import AuditHead, SessionInfo
 from ironcurtain.text.display import shown_only
 
 HOUR = 3600.0
@@ -73,10 +73,23 @@ class OfHostTests(SynchronousTestCase):
     @given(st.text(max_size=40))
     def test_texts_about_a_session_can_be_shown_on_a_line(self, text: str) -> None:
         told = msgspec.structs.replace(
-            session("1994-11-06T09:49:37Z"), state=text, label=text, unsandboxed=(text,), servers_down={text: text}
+            session("1994-11-06T09:49:37Z"),
+            state=text,
+            label=text,
+            unsandboxed=(text,),
+            servers_down={text: text},
+            head=AuditHead(sequence=1, digest=text),
         )
         found = of_host("build", told)
-        shown = (found.state, found.label, *found.unsandboxed, *found.servers_down, *found.servers_down.values())
+        assert found.head is not None
+        shown = (
+            found.state,
+            found.label,
+            found.head.digest,
+            *found.unsandboxed,
+            *found.servers_down,
+            *found.servers_down.values(),
+        )
         decided = of_host("build", escalation(by=text, approved_by=(text,)))
         for each in (*shown, decided.by, *decided.approved_by):
             self.assertEqual(shown_only(each).replace("\n", ""), each)
