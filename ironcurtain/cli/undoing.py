@@ -67,7 +67,7 @@ class Comparing(msgspec.Struct, frozen=True):
         kept = [readable_path(change.path) for change in found.kept]
         if (restoring := self.snapshots.interrupted()) is not None and restoring.number == head.number:
             lines.insert(0, "An undo was interrupted; this continues it.")
-        lines += _named("Changed since by others than the agent, and kept (--all restores it, too)", kept)
+        lines += _named("Changed after the agent's turn, and kept (--all restores it, too)", kept)
         if not found.known and found.changes:
             lines.append("How the agent left the workspace is not on record: this may undo changes of yours as well.")
         closed = [readable_path(path) for path in found.unlisted if found.snapshot.covers(f"{path}/")]

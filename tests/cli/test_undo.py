@@ -57,9 +57,7 @@ class UndoCommandTests(WorkspaceCase):
         self.assertIn("-mine\n+agent\n", shown.stdout)
         (mine := self.product.project / "mine.txt").write_text("after the turn\n")
         kept = self.product.run("undo", "--dry-run")
-        self.assertIn(
-            "Changed since by others than the agent, and kept (--all restores it, too): mine.txt", kept.stderr
-        )
+        self.assertIn("Changed after the agent's turn, and kept (--all restores it, too): mine.txt", kept.stderr)
         self.assertNotIn("mine.txt", kept.stdout)
         mine.unlink()
         self.assertEqual(self.made.read_text(), "agent\n")
