@@ -47,11 +47,11 @@ def _list(everything: bool, json_output: bool) -> None:
 
     owners = BlockingOwners(home())
     found = result(owners.escalations(everything))
+    say_what_lists_lack(home(), owners.lacking())
     if json_output:
         print_json(found)  # people do not read JSON, so it does not count as shown
         return
     listed = listing(found, time.time())
-    say_what_lists_lack(home(), owners.lacking())
     click.echo("\n".join(listed.lines or ["No call waits for a decision."]))
     result(owners.shown(listed.whole))
 

@@ -43,10 +43,10 @@ def sessions(ended: bool, words: str | None, json_output: bool) -> None:
     found = sorted((*running, *over), key=lambda info: info.number)
     if words:
         found = [s for s in found if words.casefold() in f"{s.label}\n{s.kind}\n{s.workspace}".casefold()]
+    say_what_lists_lack(where, owners.lacking())
     if json_output:
         print_json(found)
         return
-    say_what_lists_lack(where, owners.lacking())
     if not found:
         print_lines("No session matches." if words else "No sessions. Start one with: ironcurtain start")
         return

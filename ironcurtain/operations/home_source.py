@@ -187,7 +187,7 @@ class HomeSource:
         :raises NotFound: no process has it.
         """
         session = by_number(name)
-        return await self._one(lambda api: api.ticket(session, mode), "session", session)
+        return await self._one(lambda api: api.ticket(session, mode), "session", session, DECISION_SECONDS)
 
     async def start(self, request: SessionRequest) -> SessionInfo:
         """

@@ -218,7 +218,7 @@ class AskingTests(SynchronousTestCase):
             ticket = self.ask(self.home.source.ticket(name, Mode.OBSERVE))
             self.assertEqual((ticket.session, ticket.socket), ("0002", "/run/observe.sock"))
         asked = Deferred.fromCoroutine(self.home.source.ticket(4, Mode.OBSERVE))
-        self.clock.advance(PATIENCE)
+        self.clock.advance(DECISION_SECONDS)
         self.failureResultOf(asked, Unavailable)
 
     def test_a_session_starts_in_the_daemon_and_gets_its_task(self) -> None:

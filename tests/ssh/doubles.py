@@ -205,6 +205,7 @@ class Server:
         self.home.prepare()
         self.operations = Operations(self.world.manager)
         self.attaching: Attaching | None = None
+        self.source: type[LocalApi] = LocalApi
         self.speakers: list[Speaker] = []
         self.lacking: list[str] = []
         self.bulk: list[Bulk] = []
@@ -212,7 +213,7 @@ class Server:
         programs = OwnPrograms(
             self._console,
             self._attach,
-            lambda who: LocalApi(self.operations, who),
+            lambda who: self.source(self.operations, who),
             self._files,
             self._report,
             lambda: NOW,

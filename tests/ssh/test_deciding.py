@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 from ironcurtain.operations import Role
+from ironcurtain.operations.api import LocalApi
+from ironcurtain.operations.model import EscalationView
+from ironcurtain.operations.principal import owner
 from tests.ssh.test_client import SshTestCase
 
 LOOKS = {1: (True, False), 2: (False, True)}
 """Whether a list says how to look at a long escalation, and whether its end is there: as text, and as JSON."""
+
+
+class Unseen(LocalApi):
+    """What is asked by a key that may not view, or of a process that answers no list in time."""
+
+    async def escalations(self, closed: bool = False, after: int = 0) -> list[EscalationView]:
+        return []
 
 
 class DecidingTests(SshTestCase):
@@ -47,6 +57,17 @@ class DecidingTests(SshTestCase):
         self.assertIn("name: it is required", (await self.said(ada, "answer", str(number)))[2])
         self.assertEqual((await self.said(ada, *answer))[0], 0)
         self.assertIn("too late", (await self.said(ada, *answer))[2])
+
+    async def test_form_that_cannot_be_looked_at_is_not_sent_with_its_defaults(self) -> None:
+        self.server.source = Unseen
+        ada = self.server.listed("ada", Role.VIEW, Role.APPROVE)
+        await self.session()
+        number = self.ask_form()
+        (waiting,) = self.server.operations.escalations(owner())
+        said = await self.said(ada, "answer", str(number), "--digest", waiting.digest, "name=Ada")
+        self.assertEqual(said[0], 69)
+        self.assertIn(f"there is no form {number}, or you may not view it", said[2])
+        self.assertEqual(self.server.operations.escalations(owner()), [waiting])
 
     async def test_all_are_denied_and_the_session_is_ended(self) -> None:
         ada = self.server.listed("ada", Role.VIEW, Role.APPROVE, Role.ATTACH)
