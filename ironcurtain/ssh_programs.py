@@ -78,7 +78,7 @@ def make_programs(
         return await deferToThreadPool(reactor, reactor.getThreadPool(), judge)  # a log is long
 
     def registered() -> list[int]:
-        return [entry.number for entry in SessionRegistry(home.registry).here()]
+        return [entry.number for entry in SessionRegistry(home.registry).here() if entry.control_socket]
 
     def lacks(asked: OversightApi) -> Sequence[str]:
         return asked.lacking() if isinstance(asked, HomeSource) else ()

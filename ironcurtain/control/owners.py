@@ -48,7 +48,7 @@ class Owners(ABC, Generic[C]):
         found |= {str(path): "" for path, pid in home.owner_sockets() if identify(pid).alive}
         found |= {entry.control_socket: entry.host for entry in entries if entry.control_socket}
         sockets = {os.path.realpath(path): path for path in found}  # the home can have several paths
-        self._registered = [entry.number for entry in entries if not entry.host]
+        self._registered = [entry.number for entry in entries if entry.control_socket and not entry.host]
         self._owner_of: dict[int, C] = {}
         self._clients = [reach(path, found[path]) for path in sorted(sockets.values())]
         self._silent: list[C] = []

@@ -9,6 +9,7 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
 from twisted.internet import reactor
 from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.internet.testing import MemoryReactorClock
@@ -43,6 +44,7 @@ class OwnersTests(TestCase):
         registry = SessionRegistry(world.home.registry)
         for number, path in enumerate(sockets):
             registry.add(entry(str(number), path))
+        registry.add(replace(entry("9", sockets[1]), number=99, control_socket=""))  # as of another program
         core = world.agents[0].core
         assert core is not None
         core.escalations.ask(make_request(core))
