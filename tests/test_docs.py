@@ -101,7 +101,7 @@ class ParserTests(SynchronousTestCase):
     def test_right_ones(self) -> None:
         for line in (
             "cd x && CI=1 make test >log 2>&1",
-            'make test TOX="-e py311"',
+            'make test TOX="-e tests"',
             "ssh -p 2222 localhost",
             "ssh -t -p 2222 localhost attach 1",
             "docker run --nonsense",
