@@ -18,10 +18,10 @@ INSTALL = -m pip install --quiet --disable-pip-version-check
 .PHONY: help demo test test-versions clean
 
 help:
-	@echo 'make demo    run a whole session here: no Docker, no API key; DEMO=--yes answers for you'
-	@echo 'make test    run every test and check; TOX="-e checks" picks some'
-	@echo 'make test-versions    run the tests of what depends on the version of Python on the other ones that are here'
-	@echo 'make clean   remove what these have made'
+	@echo 'make demo             run a whole session here: no Docker, no API key; DEMO=--yes answers for you'
+	@echo 'make test             run every test and check; TOX="-e checks" picks some'
+	@echo 'make test-versions    run what depends on the version of Python on the other ones that are here'
+	@echo 'make clean            remove what these have made'
 
 demo: .venv/installed
 	@exec .venv/bin/ironcurtain demo $(DEMO)
