@@ -48,7 +48,8 @@ class Owners(ABC, Generic[C]):
         found |= {str(path): "" for path, pid in home.owner_sockets() if identify(pid).alive}
         found |= {entry.control_socket: entry.host for entry in entries if entry.control_socket}
         sockets = {os.path.realpath(path): path for path in found}  # the home can have several paths
-        self._registered = [entry.number for entry in entries if entry.control_socket and not entry.host]
+        ours = (entry for entry in entries if entry.control_socket and not entry.host)
+        self._registered = {entry.number: os.path.realpath(entry.control_socket) for entry in ours}
         self._owner_of: dict[int, C] = {}
         self._clients = [reach(path, found[path]) for path in sorted(sockets.values())]
         self._silent: list[C] = []
@@ -131,6 +132,8 @@ class Owners(ABC, Generic[C]):
         :raises NotFound: there is no such session.
         :raises Unavailable: its host does not answer.
         """
+        if (owner := await self._registered_owner(name)) is not None:
+            return owner
         host, _, _ = name.rpartition("/")
         found = await self._all(lambda client: client.sessions(), host or None)
         every = [(info, client) for client, part in found for info in part]
@@ -150,6 +153,23 @@ class Owners(ABC, Generic[C]):
                 what, ended = f"running session {name}", f"; an ended one: 'ironcurtain start --resume {name}'"
             raise NotFound(f"there is no {what}: see 'ironcurtain sessions'{ended}")
         return named[0][1], named[0][0].number
+
+    async def _registered_owner(self, name: str) -> tuple[C, int] | None:
+        """
+        Others are not waited for: one of them may be stopped.
+
+        :returns: the process that the registry names for a number, if it has that session.
+        :raises Unavailable: it does not answer.
+        """
+        path = next((path for number, path in self._registered.items() if name == str(number)), "")
+        named = [client for client in self._clients if not client.host and os.path.realpath(client.path) == path]
+        for client, infos in await self._ask(named, lambda client: client.sessions(), OWNER_SECONDS):
+            for info in infos:
+                if name == str(info.number) and info.state != "closed":
+                    return client, info.number
+        if named:
+            self._heard("", f"session {name}")
+        return None
 
     def _heard(self, host: str, what: str) -> None:
         """

@@ -91,6 +91,19 @@ class OwnersTests(TestCase):
             memory.advance(0.1)
             self.assertIn("build-3 does not answer", self.failureResultOf(waiting, Unavailable).getErrorMessage())
 
+    def test_who_names_a_registered_session_waits_for_its_process_alone(self) -> None:
+        world = World(scratch(self), reactor=reactor)
+        world.home.prepare()
+        sockets = {number: scratch(self) / f"{number}.sock" for number in (1, 2)}
+        for number, path in sockets.items():
+            SessionRegistry(world.home.registry).add(replace(entry(f"s{number}", path), number=number))
+        memory = MemoryReactorClock()
+        waiting = Deferred.fromCoroutine(ReactorOwners(memory, world.home).of_session("2"))
+        self.assertEqual([address for address, *_ in memory.unixClients], [str(sockets[2])])
+        memory.advance(owners_module.OWNER_SECONDS)
+        self.assertIn("which may have session 2", self.failureResultOf(waiting, Unavailable).getErrorMessage())
+        self.assertEqual(len(memory.unixClients), 1)
+
     async def test_sessions_that_are_in_no_registry_yet(self) -> None:
         """They start: in the daemon and in a process beside it; sockets of dead processes are not asked."""
         pauses, worlds = [Deferred[None](), Deferred[None]()], [World(scratch(self), reactor=reactor)]
