@@ -71,7 +71,7 @@ class ListenerTests(SynchronousTestCase):
         heads = [f"audit head {head.sequence} {head.head[:16]}" for head in signed_heads(log)]
         self.assertTrue(any(head in text for head in heads), text)
         self.terminal.keys("q")
-        self.terminal.wait("status 0")
+        self.terminal.wait("status 0\n[#$]")  # after what is typed before the prompt, output would follow that
         modes = self.terminal.run("display-message", "-p", "#{alternate_on}#{mouse_any_flag}#{cursor_flag}")
         self.assertEqual(modes.strip(), "001")
         before, after = (self.product.project / name for name in ("before", "after"))
