@@ -130,7 +130,7 @@ class Owners(ABC, Generic[C]):
         :param terminal: whether ``last`` is restricted to sessions with a terminal.
         :returns: the process that has it, and its number.
         :raises NotFound: there is no such session.
-        :raises Unavailable: its host does not answer.
+        :raises Unavailable: its host or its process does not answer.
         """
         if (owner := await self._registered_owner(name)) is not None:
             return owner

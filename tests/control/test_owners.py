@@ -57,6 +57,11 @@ class OwnersTests(TestCase):
         _, number = await owners.of_session(session.id)
         self.assertEqual((await owners.of_session(session.id[:9]))[1], number)
         self.assertEqual((await owners.of_session("last"))[1], number)
+        registry.remove(session.id)
+        registry.add(replace(entry(session.id, sockets[1]), number=number))
+        owners = ReactorOwners(reactor, world.home)
+        self.assertEqual((await owners.of_session(str(number)))[1], number)
+        self.assertEqual(owners.lacking(), [])  # the stopped one was not waited for
         for lookup in (owners.of_session("last", terminal=True), owners.of_session("nope"), owners.of_escalation(99)):
             await self.assertFailure(Deferred.fromCoroutine(lookup), Unavailable)  # the stopped one may have it
         self.assertEqual(owners.lacking(), [f"Without the sessions of process {sockets[2]}, which does not answer."])
@@ -141,6 +146,9 @@ class OwnersTests(TestCase):
         client, _ = await ReactorOwners(reactor, world.home).of_session("1")
         self.assertEqual((await client.session(1)).state, "closed")
         await other.manager.create(SessionRequest("", resume=session.id))
+        registry = SessionRegistry(world.home.registry)
+        registry.remove(session.id)
+        registry.add(replace(entry(session.id, world.home.daemon_socket), number=1))  # as it was before it ended there
         client, _ = await ReactorOwners(reactor, world.home).of_session("1")
         self.assertEqual((await client.session(1)).state, "ready")
         for closing, port in zip((world, other), ports, strict=True):
