@@ -73,7 +73,7 @@ class Terminal:
         """:returns: how many bytes came, until these had come."""
         size, limit = 0, time.monotonic() + PATIENCE
         while wanted not in self._kept:
-            if not select.select([self._fd], [], [], limit - time.monotonic())[0]:
+            if not self._comes(limit - time.monotonic()):
                 raise SystemExit(f"{wanted!r} did not come: {self._kept[-500:]!r}")
             data = self._read()
             size += len(data)
@@ -87,9 +87,16 @@ class Terminal:
 
     def quiet(self) -> None:
         """Wait until nothing comes any more."""
-        while select.select([self._fd], [], [], 0.3)[0]:
+        limit = time.monotonic() + PATIENCE
+        while self._comes(0.3):
             self._kept = self._read()
+            if time.monotonic() > limit:
+                raise SystemExit(f"it does not become quiet: {self._kept[-500:]!r}")
         self._kept = b""
+
+    def _comes(self, seconds: float) -> bool:
+        """:returns: whether something is there to be read, within so many seconds."""
+        return seconds > 0 and bool(select.select([self._fd], [], [], seconds)[0])
 
     def _read(self) -> bytes:
         try:

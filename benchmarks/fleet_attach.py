@@ -29,14 +29,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from benchmarks.attach import COLUMNS, PROGRAM, ROWS, Terminal, measure, ssh, sshd
+from benchmarks.attach import COLUMNS, PATIENCE, PROGRAM, ROWS, Terminal, measure, ssh, sshd
 from benchmarks.distance import distant
 from benchmarks.sizes import parse
 from ironcurtain.home.layout import Home
 from ironcurtain.operations import Role
-
-PATIENCE = 60.0
-"""Seconds that anything may take."""
 
 SETTLE_SECONDS = 4.0
 """After a daemon was started again, until streams to the one before it have ended."""
@@ -46,6 +43,9 @@ SHELL = "stty -g; {}; echo ended $?; stty -g; echo over"
 
 FLOOD, TRICKLE = b"yes\r", b"sh -c 'while sleep 0.01; do echo y; done'\r"
 """Commands that write until they are interrupted: as much as is read, and where that is not measured, little."""
+
+TIMES = b"sh -c 'while sleep 0.02; do date +T%s.%N; done'\r"
+"""Writes the time. In a shell of its own, since dash loses a Ctrl-C in a loop of its own (about 1 of 100)."""
 
 WAYS = ("ssh to build-3", "our ssh at build-3", "attach at laptop", "our ssh at laptop")
 """The first is what the others are compared with; each has a session of its own, but for the first."""
@@ -114,9 +114,9 @@ class Watched(Terminal):
 
     def rest(self) -> bytes:
         """:returns: the end of what came, once the command is over and the shell, too."""
-        seen = b""
+        seen, limit = b"", time.monotonic() + PATIENCE
         with contextlib.suppress(SystemExit):
-            while True:
+            while self._comes(limit - time.monotonic()):
                 seen = (seen + self._read())[-20_000:]
         return seen
 
@@ -163,7 +163,7 @@ def check_detach(name: str, command: tuple[str, ...], environ: Any) -> None:
 def check_revoked(name: str, terminal: Watched, revoke: Callable[[], object]) -> None:
     """Take a person's key or a host's trust away, and see how long the terminal still shows something."""
     interrupt(terminal)
-    terminal.type(b"while sleep 0.02; do date +T%s.%N; done\r")
+    terminal.type(TIMES)
     terminal.until(b"T1")
     revoke()
     start = time.time()
