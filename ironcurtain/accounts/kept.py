@@ -100,7 +100,7 @@ def _parsed(path: str, data: bytes) -> Login:
         fields = msgspec.json.decode(data)
         check_version(path, fields, FORMAT_VERSION)
         stored = msgspec.convert(fields, _Stored)
-    except (msgspec.MsgspecError, RecursionError):  # which could say what is in it
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):  # which could say what is in it
         stored = None
     if stored is None or not all(map(is_token, (stored.access, stored.refresh or "-", *stored.extra.values()))):
         raise ConfigurationError(path, "is damaged: remove it, and log in again with ironcurtain login")

@@ -78,7 +78,7 @@ def read_answer(reply: ModelReply) -> ApproverAnswer | None:
         return None
     try:
         return msgspec.json.decode(_without_thinking("".join(texts)).strip().encode(), type=ApproverAnswer)
-    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
         return None
 
 

@@ -103,8 +103,8 @@ def _of_home(ended: bool) -> Iterator[tuple[int, str, str]]:
     if (home := _home()) is None:
         return
     if ended:
-        for info in snapshots(home):
-            yield info["number"], info["id"], one_line(info.get("label", ""))
+        for known in snapshots(home):
+            yield known.number, known.id, one_line(known.label)
     else:
         for entry in SessionRegistry(home.registry).live():
             yield entry.number, entry.session_id, one_line(entry.label)
@@ -123,7 +123,7 @@ def _waiting() -> Iterator[tuple[int, str]]:
         return
     for entry in SessionRegistry(home.registry).live():
         for path in Path(entry.escalation_dir).glob("request-*.json") if entry.escalation_dir else ():
-            with suppress(OSError, msgspec.DecodeError, KeyError):
+            with suppress(OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyError):
                 request = msgspec.json.decode(read_small_file(path, REQUEST_LIMIT))
                 yield request["number"], one_line(f"{request['serverName']}.{request['toolName']}")
 

@@ -245,13 +245,10 @@ def _flags(given: dict[str, Any], command: tuple[str, ...]) -> list[SettingsLaye
 
 def _earlier(name: str) -> SessionInfo:
     """:raises UsageError: the session is not a loop."""
-    import msgspec
-
     from ironcurtain.errors import UsageError
-    from ironcurtain.session.elsewhere import session_directory
-    from ironcurtain.session.model import SessionInfo
+    from ironcurtain.session.elsewhere import description, session_directory
 
-    info = msgspec.json.decode(session_directory(home(), name, "loop".__eq__).snapshot.read_bytes(), type=SessionInfo)
+    info = description(session_directory(home(), name, "loop".__eq__))
     if info.kind != "loop":
         raise UsageError(f"session {info.number} is not a loop: give the number from a loop's summary")
     return info

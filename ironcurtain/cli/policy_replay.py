@@ -82,7 +82,7 @@ def chosen_sessions(names: tuple[str, ...]) -> Iterator[tuple[str, SessionPaths]
     if names:
         yield from ((name, session_directory(where, name)) for name in names)
         return
-    found = [(int(info["number"]), where.session(info["id"])) for info in snapshots(where)]
+    found = [(known.number, where.session(known.id)) for known in snapshots(where)]
     found += [(other.number, other.paths) for other in elsewhere(where)]
     unique = {paths.directory: (str(number), paths) for number, paths in sorted(found, key=lambda pair: pair[0])}
     yield from ((number, paths) for number, paths in unique.values() if paths.audit.exists())
@@ -96,7 +96,10 @@ def _print(report: ReplayReport) -> None:
         print_lines(f"{count} undecided: the records do not contain {why}")
     if report.unaffected:
         print_lines(f"{report.unaffected} not compared: the session itself decided, not the policy")
-    print_lines(f"{report.same + report.changed} judged again: {report.changed or 'none'} would be decided differently")
+    if judged := report.same + report.changed:
+        print_lines(f"{judged} judged again: {report.changed or 'none'} would be decided differently")
+    else:
+        print_lines("no call was judged again")
 
 
 def _row(change: VerdictChange, calls: ChangedCalls) -> tuple[str, ...]:

@@ -46,7 +46,7 @@ def review_of(paths: SessionPaths) -> None:
     _list_packages(paths)
     try:
         found = msgspec.json.decode(paths.findings.read_bytes(), type=Findings)
-    except (OSError, msgspec.DecodeError):
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return
     review(found.files)
     if not found.complete:

@@ -10,7 +10,7 @@ import click
 
 from ironcurtain.cli.completion import running_sessions
 from ironcurtain.cli.output import as_json, home, print_json, print_lines, print_table
-from ironcurtain.text.display import ago
+from ironcurtain.text.display import ago, one_line
 
 if TYPE_CHECKING:
     from ironcurtain.home.layout import Home
@@ -32,7 +32,7 @@ def sessions(ended: bool, words: str | None, json_output: bool) -> None:
     """
     from ironcurtain.cli.fleet import say_what_lists_lack
     from ironcurtain.control.blocking import BlockingOwners, result
-    from ironcurtain.session.elsewhere import described
+    from ironcurtain.session.elsewhere import damaged, described
     from ironcurtain.view.sessions import remarks, sandbox
 
     where = home()
@@ -44,6 +44,9 @@ def sessions(ended: bool, words: str | None, json_output: bool) -> None:
     if words:
         found = [s for s in found if words.casefold() in f"{s.label}\n{s.kind}\n{s.workspace}".casefold()]
     say_what_lists_lack(where, owners.lacking())
+    for path in damaged(where) if ended else ():
+        lost = f"A session is not listed, since {one_line(str(path))} is damaged"
+        print_lines(f"{lost}: see 'ironcurtain audit verify {one_line(path.parent.name)}'", err=True)
     if json_output:
         print_json(found)
         return

@@ -38,7 +38,7 @@ def unattended_above(home: Home) -> SessionEntry | None:
         return None
     try:
         shown = msgspec.json.decode(_snapshot(home, entry).read_bytes(), type=_Shown)
-    except (OSError, msgspec.DecodeError):
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return entry
     return None if shown.terminal else entry
 

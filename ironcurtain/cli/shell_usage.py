@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import msgspec
-
 from ironcurtain.cli.output import print_table
 from ironcurtain.home.layout import Home
+from ironcurtain.session.elsewhere import described
 from ironcurtain.session.history import read_turns
 from ironcurtain.session.model import SessionInfo
 
@@ -24,13 +23,7 @@ def print_usage(home: Home) -> None:
 
 
 def _shells(home: Home) -> Iterator[SessionInfo]:
-    for snapshot in home.sessions.glob("*/session.json"):
-        try:
-            info = msgspec.json.decode(snapshot.read_bytes(), type=SessionInfo)
-        except (OSError, msgspec.DecodeError):
-            continue
-        if info.kind == "shell":
-            yield info
+    return (info for info in described(home) if info.kind == "shell")
 
 
 def _row(home: Home, info: SessionInfo) -> tuple[str, ...]:

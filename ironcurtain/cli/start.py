@@ -267,13 +267,9 @@ def to_resume(name: str, agent: str | None) -> tuple[str, str, str]:
     :raises NotFound: there is no such session.
     :raises click.UsageError: it was not started by this command.
     """
-    import msgspec
+    from ironcurtain.session.elsewhere import description, session_directory
 
-    from ironcurtain.session.elsewhere import session_directory
-    from ironcurtain.session.model import SessionInfo
-
-    directory = session_directory(home(), name, lambda kind: kind not in _OTHERS)
-    info = msgspec.json.decode(directory.snapshot.read_bytes(), type=SessionInfo)
+    info = description(session_directory(home(), name, lambda kind: kind not in _OTHERS))
     if info.kind in _OTHERS:
         raise click.UsageError(f"session {info.number} {_OTHERS[info.kind].format(info.number)}")
     if agent is not None and agent != info.kind:

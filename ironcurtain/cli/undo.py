@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
-import msgspec
 
 from ironcurtain.cli.completion import all_sessions
 from ironcurtain.cli.diff import changes_as_json, print_patch
@@ -15,7 +14,7 @@ from ironcurtain.cli.output import as_json, home, print_json, print_lines, setti
 from ironcurtain.cli.questions import confirmed
 from ironcurtain.cli.undoing import compared, done_lines, left_lines
 from ironcurtain.errors import UsageError
-from ironcurtain.session.elsewhere import kept_directory
+from ironcurtain.session.elsewhere import description, kept_directory
 from ironcurtain.text.display import one_line
 
 if TYPE_CHECKING:
@@ -45,13 +44,11 @@ def undo(
     after the agent had worked is named and kept, unless you say --all. An undo can be undone with --back, and continues
     if it was interrupted, as by Ctrl-C. Not possible while the agent works.
     """
-    from ironcurtain.session.model import SessionInfo
-
     if back and turn is not None:
         raise UsageError("give either a turn or --back")
     where = home()
     paths = kept_directory(where, session)
-    info = msgspec.json.decode(paths.snapshot.read_bytes(), type=SessionInfo)
+    info = description(paths)
     with compared(where, info, paths, turn, back, everything) as comparing:
         head, found = comparing.head, comparing.found
         answer: dict[str, Any] = {"session": info.number, "turn": head.turn, "snapshot": head.number}

@@ -25,6 +25,7 @@ from ironcurtain.home.session_paths import SessionPaths
 from ironcurtain.http.upstream_proxies import UpstreamProxies
 from ironcurtain.operations.principal import owner
 from ironcurtain.secrets.redaction import Redactor
+from ironcurtain.session.elsewhere import description
 from ironcurtain.session.model import SessionInfo, State
 from ironcurtain.session.records import newest_head
 from ironcurtain.session.resume import take_lock
@@ -80,7 +81,7 @@ class UndoOfEnded:
             reactor, self._where, known.audit, proxies, in_thread, lambda text: print_lines(text, err=True)
         )
         key = SigningKey.load_or_make(self._where.records)
-        before = msgspec.json.decode(self._paths.snapshot.read_bytes(), type=SessionInfo)
+        before = description(self._paths)
         info = replace(before, state=State.PROCESSING)  # a crash from here on leaves a log without an end
         self._describe(info)
         try:

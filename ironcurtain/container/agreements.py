@@ -71,7 +71,7 @@ class Agreements:
             return {}
         try:
             return msgspec.json.decode(text, type=dict[str, Agreement])
-        except msgspec.DecodeError as e:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
             raise ConfigurationError(str(self._file), f"is not what IronCurtain writes: {e}; remove it") from None
 
     def _write(self, project: str, agreement: Agreement) -> None:

@@ -42,7 +42,7 @@ class BuildReport:
     def _take(self, line: bytes) -> None:
         try:
             message = msgspec.json.decode(line, type=_Message)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return  # not a message of a build
         self.error = message.error or self.error
         self.image = str(message.aux.get("ID", self.image))

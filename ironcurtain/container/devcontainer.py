@@ -121,7 +121,7 @@ def read_devcontainer(source: str, place: str, text: str) -> Devcontainer:
     """
     try:
         parsed = msgspec.json.decode(plain_json(source, text).removeprefix("\ufeff"))
-    except (msgspec.DecodeError, RecursionError) as e:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
         raise ConfigurationError(source, f"is not JSON: {e}") from None
     if not isinstance(parsed, dict):
         raise ConfigurationError(source, "must be an object")

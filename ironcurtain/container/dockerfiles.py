@@ -147,7 +147,7 @@ def _words(text: str) -> tuple[list[str], list[str]]:
     if text.startswith("["):
         try:
             return flags, msgspec.json.decode(text, type=list[str])
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             pass
     return flags, text.split()
 

@@ -55,7 +55,7 @@ class PublishedImages:
             return {}
         try:
             return msgspec.json.decode(text, type=dict[str, PublishedImage])
-        except msgspec.DecodeError as e:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
             raise ConfigurationError(str(self._file), f"is not what IronCurtain writes: {e}; remove it") from None
 
     async def have(self, reference: str) -> PublishedImage | None:

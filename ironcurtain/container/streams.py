@@ -169,7 +169,7 @@ def error_message(body: bytes) -> str:
     """:returns: the message in an error's body, for people."""
     try:
         return msgspec.json.decode(body, type=dict[str, str])["message"]
-    except (msgspec.DecodeError, KeyError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyError):
         return body.decode("utf-8", "replace").strip()
 
 

@@ -209,7 +209,8 @@ class _Events(Protocol):
     def dataReceived(self, data: bytes) -> None:
         try:
             self._read(data)
-        except (msgspec.DecodeError, ProtocolViolation, RecursionError) as e:  # of another host, which may lie
+        # Of another host, which may lie.
+        except (msgspec.DecodeError, UnicodeDecodeError, ProtocolViolation, RecursionError) as e:
             self.log.warn("the events of a session cannot be read: {error}", error=e)
             if self.transport is not None:
                 self.transport.loseConnection()

@@ -226,7 +226,7 @@ class _Forwarding(Resource):
             return
         if request.path == FILES.encode() and request.method == b"GET":
             who.require(Role.VIEW)
-            _finish(request, sorted(info["number"] for info in snapshots(self._home)))
+            _finish(request, sorted(known.number for known in snapshots(self._home)))
             return
         headers = Headers()
         until = wire.until(request.method.decode(), request.path.decode("latin-1"), time.monotonic() - ON_ITS_WAY)
@@ -250,7 +250,7 @@ class _Forwarding(Resource):
             return {}
         try:
             started = msgspec.json.decode(said, type=Started)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise UsageError("the body is wrong") from None
         self._tasks.change(task, lambda known: known.report(host.name, started))
         return {}

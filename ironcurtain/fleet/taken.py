@@ -80,7 +80,7 @@ class TakenFiles:
         for path in sorted(self._directory.glob("*.json")):
             try:
                 found.append(msgspec.json.decode(path.read_bytes(), type=Taken))
-            except (FileNotFoundError, msgspec.DecodeError):
+            except (FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 continue
         return found
 

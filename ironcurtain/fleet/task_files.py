@@ -78,5 +78,5 @@ class TaskFiles:
     def _read(self, path: Path) -> Task | None:
         try:
             return msgspec.json.decode(path.read_bytes(), type=Task)
-        except (FileNotFoundError, msgspec.DecodeError):
+        except (FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return None

@@ -122,7 +122,7 @@ class SessionRegistry:
             try:
                 entry = msgspec.json.decode(read_small_file(path, FILE_LIMIT), type=SessionEntry)
                 number = HostNumber(entry.host, entry.number) if entry.host else entry.number
-            except (OSError, msgspec.DecodeError, UnicodeDecodeError, ProtocolViolation):
+            except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError, ProtocolViolation):
                 continue
             yield path, msgspec.structs.replace(entry, number=number)
 

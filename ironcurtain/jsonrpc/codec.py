@@ -141,7 +141,7 @@ def _why_no_message(line: bytes) -> InvalidMessage:
         return InvalidMessage(INVALID_REQUEST, detail)
     try:
         identifier = _ids.decode(bytes(envelope.id)) if bytes(envelope.id) else None
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return InvalidMessage(INVALID_REQUEST, _WRONG_ID)
     if bytes(envelope.jsonrpc) != b'"2.0"':
         return InvalidMessage(INVALID_REQUEST, 'jsonrpc must be "2.0"', identifier)

@@ -239,7 +239,7 @@ class AnthropicReply(GrowingReply):
             if _types.decode(event.data).type not in _KNOWN:
                 return []
             parsed = _events.decode(event.data)
-        except (msgspec.DecodeError, RecursionError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise self.unreadable("an event is not as documented") from None
         match parsed.type:
             case "message_start" if parsed.message is not None:
@@ -327,7 +327,7 @@ class AnthropicReply(GrowingReply):
         written = block.whole("partial_json")
         try:
             input = msgspec.json.decode(written, type=dict[str, Any]) if written else block.start.get("input", {})
-        except (msgspec.DecodeError, RecursionError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             if self._stop_reason not in ("", "end_turn", "stop_sequence", "tool_use"):
                 return None  # the answer was cut within the block, so it cannot be run
             raise self.unreadable("the input of a tool is not JSON") from None

@@ -146,7 +146,7 @@ class GrowingReply:
         """:raises ModelError: the input of a tool is not a JSON object."""
         try:
             return msgspec.json.decode(written, type=dict[str, Any]) if written.strip() else {}
-        except (msgspec.DecodeError, RecursionError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise self.unreadable("the input of a tool is not JSON") from None
 
     def unreadable(self, detail: str) -> ModelError:

@@ -265,7 +265,7 @@ class GoogleReply(GrowingReply):
         """
         try:
             parsed = _events.decode(event.data)
-        except (msgspec.DecodeError, RecursionError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise self.unreadable("an event is not as documented") from None
         if parsed.error is not None:
             raise self._failed(parsed.error)

@@ -264,7 +264,7 @@ class OpenAiReply(GrowingReply):
             if kind not in _KNOWN:
                 return []
             parsed = _events.decode(event.data)
-        except (msgspec.DecodeError, RecursionError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise self.unreadable("an event is not as documented") from None
         self._refused = self._refused or kind == "response.refusal.delta"
         if kind in _TEXT:

@@ -216,7 +216,7 @@ class OpenAiChatReply(GrowingReply):
             return self._ended()
         try:
             chunk = _chunks.decode(event.data)
-        except (msgspec.DecodeError, RecursionError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise self.unreadable("an event is not as documented") from None
         if chunk.error is not None:
             raise self._failed(*error_of(event.data))

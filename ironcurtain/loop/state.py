@@ -103,7 +103,7 @@ def read_state(path: Path) -> LoopState:
         state = msgspec.json.decode(path.read_bytes(), type=LoopState)
     except FileNotFoundError:
         return LoopState()
-    except (msgspec.DecodeError, UnicodeDecodeError) as e:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
         raise ConfigurationError(str(path), f"is damaged: {e}") from None
     if state.version != VERSION:
         raise ConfigurationError(str(path), f"has version {state.version}, not {VERSION}")

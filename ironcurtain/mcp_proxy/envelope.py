@@ -189,7 +189,7 @@ def completed(method: str, result: bytes) -> bytes:
     try:
         members = _members.decode(result)
         meta = _meta.decode(members.get("_meta", msgspec.Raw(b"null"))) or {}
-    except msgspec.DecodeError as e:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
         raise codec.InvalidMessage(codec.INTERNAL_ERROR, f"the result is not an object: {e}") from None
     meta[SERVER_KEY] = msgspec.Raw(codec.encode(IDENTITY))
     defaults: dict[str, Any] = {"ttlMs": 0, "cacheScope": "private"} if method in _CACHEABLE else {}

@@ -53,7 +53,7 @@ class ReachedLimit:
     def _in_body(self, now: float) -> list[float]:
         try:
             body: Any = msgspec.json.decode(self._body)
-        except (msgspec.DecodeError, RecursionError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return []
         error = body.get("error") if isinstance(body, dict) else None
         if not isinstance(error, dict):

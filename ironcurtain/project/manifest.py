@@ -105,7 +105,7 @@ def read_manifest(path: Path, originals: Path) -> Manifest:
         if head.version != FORMAT_VERSION:
             raise ConfigurationError(str(path), f"has format version {head.version}: use a newer ironcurtain")
         entries = dict(map(decode_line, lines[1:]))
-    except (msgspec.DecodeError, IndexError) as e:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, IndexError) as e:
         raise ConfigurationError(str(path), f"is damaged: {e}") from None
     return Manifest(head.workspace, entries, originals)
 

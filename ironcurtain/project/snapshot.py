@@ -150,7 +150,7 @@ class Snapshots:
         """:returns: all of them, oldest first, those that failed among them. Damaged ones are left out."""
         found = []
         for path in self._directory.glob("[0-9]*.json"):
-            with suppress(FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError):
+            with suppress(FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 head = msgspec.json.decode(path.read_bytes(), type=SnapshotHead)
                 if head.version == FORMAT_VERSION:
                     found.append(head)
@@ -163,7 +163,7 @@ class Snapshots:
             raise NotFound(f"there is no snapshot {head.number}: {head.failed or 'its list of files is missing'}")
         try:
             return Snapshot(head, dict(map(decode_line, listed.splitlines())), self._contents)
-        except (msgspec.DecodeError, UnicodeDecodeError) as e:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
             raise NotFound(f"snapshot {head.number} is damaged: {e}") from None
 
     def take(
@@ -212,7 +212,7 @@ class Snapshots:
         """:returns: the undo that has not ended."""
         try:
             return msgspec.json.decode(self._restoring.read_bytes(), type=Restoring)
-        except (FileNotFoundError, msgspec.DecodeError):
+        except (FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return None
 
     def begin_restoring(self, restoring: Restoring) -> None:

@@ -100,9 +100,9 @@ def parse(output: bytes) -> tuple[list[Attempt], bool]:
     for line in output.splitlines():
         try:
             attempts.append(msgspec.json.decode(line, type=Attempt))
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             try:
                 return attempts, msgspec.json.decode(line) == {"end": len(attempts)}
-            except msgspec.DecodeError:
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 continue
     return attempts, False

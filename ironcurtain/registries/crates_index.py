@@ -129,7 +129,7 @@ def read_download(body: bytes) -> str:
     """
     try:
         config = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as e:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
         raise BadIndex(f"its config.json is no JSON: {e}") from None
     pattern = config.get("dl") if isinstance(config, dict) else None
     if not isinstance(pattern, str) or not re.match("https?://", pattern):
@@ -165,7 +165,7 @@ def _prefix(name: str) -> str:
 def _read_line(text: bytes, crate: str, now: datetime) -> IndexLine | None:
     try:
         line = msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     if not isinstance(line, dict):
         return None

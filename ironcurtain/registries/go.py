@@ -145,7 +145,7 @@ class Go:
             return document
         try:
             info = _read_info(document.body)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise Unusable(f"{self._upstream.url} sent no version of {module}, but something else", module) from None
         asked = path.rpartition("/")[2].removesuffix(".info")
         if precedence(info.version) is None or (_is_canonical(asked) and escaped(info.version) != asked):

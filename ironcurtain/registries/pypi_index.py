@@ -92,7 +92,7 @@ def read_index(body: bytes, url: str, project: str, now: datetime) -> list[Proje
     """
     try:
         entries = _read_index(body).files
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise NoIndex("does not list its files in JSON (PEP 691), so nobody knows how old they are") from None
     files: dict[str, ProjectFile] = {}
     for file in _files(entries):
@@ -107,7 +107,7 @@ def _files(entries: list[msgspec.Raw]) -> Iterator[_File]:
     for entry in entries:
         try:
             yield _read_file(entry)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             continue
 
 

@@ -238,7 +238,7 @@ def _bounded(data: bytes, limit: int) -> bytes:
 def _decoded(reply: bytes, shape: type[T]) -> T:
     try:
         return msgspec.msgpack.decode(reply, type=shape)
-    except (msgspec.DecodeError, UnicodeDecodeError) as e:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
         raise Unavailable(f"what reads pictures and sound answered wrongly: {e}") from None
 
 

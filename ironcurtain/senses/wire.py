@@ -96,7 +96,7 @@ def read_order(given: bytes) -> tuple[Order, bytes]:
     line, _, data = given.partition(b"\n")
     try:
         return msgspec.json.decode(line, type=Order), data
-    except (msgspec.DecodeError, UnicodeDecodeError) as e:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
         raise UsageError(f"the order is wrong: {e}") from None
 
 
@@ -122,7 +122,7 @@ def read_table(reply: bytes, limit: int) -> list[Line]:
         for word in words:
             groups.setdefault(tuple(word[1:5]), []).append(word)
         return [_line(group, made, limit) for group in list(groups.values())[:COUNT_LIMIT]]
-    except (msgspec.DecodeError, UnicodeDecodeError, ValueError, OverflowError) as e:
+    except (msgspec.DecodeError, UnicodeDecodeError, ValueError, RecursionError, OverflowError) as e:
         raise UsageError(f"the table of words is wrong: {e}") from None
 
 

@@ -100,7 +100,7 @@ def _removable(paths: SessionPaths, *, with_audit: bool) -> list[Path]:
 def _description(paths: SessionPaths) -> _Described | None:
     try:
         return msgspec.json.decode(paths.snapshot.read_bytes(), type=_Described)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
 

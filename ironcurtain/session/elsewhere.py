@@ -1,18 +1,18 @@
 """
-Find the files of a session, running or not.
+Find the files of a session, running or not, and read its description.
 
 A session can keep its files outside the home. Then a small file in the home has their path.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
-from ironcurtain.errors import NotFound
+from ironcurtain.errors import ConfigurationError, NotFound
 from ironcurtain.files.atomic import write_atomically
 from ironcurtain.home.host_numbers import HostNumber, read_number
 from ironcurtain.home.layout import Home
@@ -38,6 +38,16 @@ class Elsewhere(msgspec.Struct, frozen=True, kw_only=True):
         return SessionPaths(Path(self.directory))
 
 
+class Known(msgspec.Struct, frozen=True, kw_only=True):
+    """What each version writes about a session; see :class:`~ironcurtain.session.model.SessionInfo`."""
+
+    id: str
+    number: int
+    kind: str = ""
+    label: str = ""
+    workspace: str = ""
+
+
 def remember(home: Home, session: Elsewhere) -> None:
     """Write the path of a session's files to the home."""
     write_atomically(home.sessions / f"{session.id}.json", msgspec.json.encode(session) + b"\n")
@@ -57,26 +67,28 @@ def elsewhere(home: Home) -> Iterator[Elsewhere]:
     for path in home.sessions.glob("*.json"):
         try:
             yield msgspec.json.decode(path.read_bytes(), type=Elsewhere)
-        except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             continue
 
 
 def session_directory(home: Home, name: str, suits: Callable[[str], bool] | None = None) -> SessionPaths:
     """
-    :param name: a session's number, id, beginning of an id (see :func:`begins`), or ``last``.
+    :param name: a session's number, id, beginning of an id (see :func:`begins`), or ``last``. One with a damaged
+        description has its id only.
     :param suits: returns whether ``last`` can be a session of a kind; ``None``: of any kind.
     :raises NotFound: there is no such session.
     """
     if isinstance(read_number(name), HostNumber):
         raise NotFound(f"session {name} is another machine's: this is to be done there")
-    inside = [info for info in snapshots(home) if name != "last" or suits is None or suits(str(info.get("kind")))]
-    found = {str(info["id"]): (int(info["number"]), home.session(info["id"])) for info in inside}
+    inside = [known for known in snapshots(home) if name != "last" or suits is None or suits(known.kind)]
+    found = {known.id: (known.number, home.session(known.id)) for known in inside}
     if name != "last" or suits is None:
         found |= {other.id: (other.number, other.paths) for other in elsewhere(home)}
     if name == "last" and found:
         return max(found.values(), key=lambda pair: pair[0])[1]
     chosen = [paths for number, paths in found.values() if str(number) == name]
     chosen = chosen or [paths for key, (_, paths) in found.items() if begins(name, key)]
+    chosen = chosen or [SessionPaths(path.parent) for path in damaged(home) if path.parent.name == name]
     if len(chosen) != 1:
         what = name if name != "last" else "yet" if suits is None else "that could go on"
         raise NotFound(f"there is no session {what} in {home.sessions}")
@@ -104,32 +116,47 @@ def begins(name: str, session_id: str) -> bool:
 def described(home: Home) -> Iterator[SessionInfo]:
     """:returns: the description of each session in the home whose files are there, also of ended sessions."""
     for path in home.sessions.glob("*/session.json"):
-        try:
-            info = msgspec.json.decode(path.read_bytes(), type=SessionInfo)
-        except (OSError, msgspec.DecodeError, UnicodeDecodeError):
-            continue
-        if info.id == path.parent.name and SessionPaths(path.parent).log.exists():
-            yield info
+        with suppress(OSError, ConfigurationError):
+            info = description(SessionPaths(path.parent))
+            if info.id == path.parent.name and SessionPaths(path.parent).log.exists():
+                yield info
 
 
 def workspaces(home: Home) -> Iterator[str]:
     """:returns: the workspace of each session, also of ended ones and of those with files outside the home."""
-    infos = [info for each in elsewhere(home) for info in _read((each.paths.snapshot,))]
-    for info in (*snapshots(home), *infos):
-        if isinstance(workspace := info.get("workspace"), str) and workspace:
-            yield workspace
+    others = [known for each in elsewhere(home) if (known := _known(each.paths.snapshot)) is not None]
+    for known in (*snapshots(home), *others):
+        if known.workspace:
+            yield known.workspace
 
 
-def snapshots(home: Home) -> Iterator[dict[str, Any]]:
-    """:returns: the contents of each ``session.json`` in the home, also of ended sessions: at least id and number."""
-    return _read(home.sessions.glob("*/session.json"))
+def snapshots(home: Home) -> Iterator[Known]:
+    """:returns: what each ``session.json`` in the home says, also of ended sessions. Damaged ones are left out."""
+    for path in home.sessions.glob("*/session.json"):
+        if (known := _known(path)) is not None and known.id == path.parent.name:
+            yield known
 
 
-def _read(paths: Iterable[Path]) -> Iterator[dict[str, Any]]:
-    for path in paths:
-        try:
-            info = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
-        except (OSError, msgspec.DecodeError):
-            continue
-        if {"id", "number"} <= info.keys():
-            yield info
+def damaged(home: Home) -> Iterator[Path]:
+    """:returns: each ``session.json`` in the home that does not describe the session in whose directory it is."""
+    for path in home.sessions.glob("*/session.json"):
+        if (known := _known(path)) is None or known.id != path.parent.name:
+            yield path
+
+
+def description(paths: SessionPaths) -> SessionInfo:
+    """
+    :returns: the description of a session, as its owner wrote it last.
+    :raises ConfigurationError: it is damaged.
+    """
+    try:
+        return msgspec.json.decode(paths.snapshot.read_bytes(), type=SessionInfo)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
+        raise ConfigurationError(str(paths.snapshot), f"is damaged: {e}") from None
+
+
+def _known(path: Path) -> Known | None:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Known)
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None

@@ -85,7 +85,7 @@ def _read(line: bytes) -> Turn | _Begun | None:
     for decoder in (_turn, _begun):
         try:
             return decoder.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             continue
     return None
 

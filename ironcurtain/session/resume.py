@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
 from ironcurtain.errors import ConfigurationError, NotFound, Unavailable, UsageError
 from ironcurtain.files.locks import FileLock, Held, is_held
 from ironcurtain.home.layout import Home
 from ironcurtain.servers.git_remote.addresses import checked_address
+from ironcurtain.session.elsewhere import description
 from ironcurtain.session.model import SessionInfo, SessionRequest
 from ironcurtain.session.parts import SessionKind
 
@@ -26,10 +26,7 @@ def closed_session(home: Home, session_id: str) -> SessionInfo:
     paths = home.session(session_id)
     if "/" in session_id or not paths.snapshot.is_file():
         raise NotFound(f"there is no session {session_id} in {home.sessions}")
-    try:
-        info = msgspec.json.decode(paths.snapshot.read_bytes(), type=SessionInfo)
-    except (msgspec.DecodeError, UnicodeDecodeError) as e:
-        raise ConfigurationError(str(paths.snapshot), f"is damaged: {e}") from None
+    info = description(paths)
     if info.id != session_id or info.version != SessionInfo.__struct_defaults__[0]:
         raise ConfigurationError(str(paths.snapshot), "describes another session, or has another version")
     if not paths.log.exists():  # each session has one until its files are removed

@@ -272,5 +272,5 @@ def description(path: Path) -> dict[str, Any]:
     """:returns: the description of a session; empty if it is damaged or missing."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return {}

@@ -61,7 +61,7 @@ class UsedBelow:
             self._priced = self._unpriced = Used()
         try:
             self._read_on()
-        except (OSError, msgspec.DecodeError, UnicodeDecodeError) as e:
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
             why = f"what agents below used cannot be read in {self._path}: {e}"
             raise SessionError("MESSAGE_FAILED", why) from e
         return self._priced, self._unpriced

@@ -262,7 +262,7 @@ def read_cast(data: bytes) -> Cast:
             seconds, kind, content = _Line.decode(line)
             now = now + seconds if head.version == 3 else max(now, seconds)
             events += _shown(now, kind, content)
-        except (msgspec.DecodeError, UnicodeDecodeError, ValueError):
+        except (msgspec.DecodeError, UnicodeDecodeError, ValueError, RecursionError):
             torn = torn or number == len(lines)
             damaged += number != len(lines)
     return Cast(sane_size(columns, rows), head.title, head.idle_time_limit, tuple(events), torn, damaged)
@@ -271,7 +271,7 @@ def read_cast(data: bytes) -> Cast:
 def _head(line: bytes) -> _Head:
     try:
         head = msgspec.json.decode(line, type=_Head)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise NoRecording("is not a recording of a terminal (asciicast v2 or v3)") from None
     if head.version not in (2, 3):
         raise NoRecording(f"is asciicast v{head.version}: only v2 and v3 can be played")

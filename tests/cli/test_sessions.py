@@ -59,3 +59,16 @@ class EndedSessionTests(SynchronousTestCase):
         self.end(2, "codex: interactive")
         labels = [info["label"] for info in self.product.json("sessions", "--all")]
         self.assertEqual(labels, ["codex: mend the parser", "codex: interactive"])
+
+    def test_session_with_a_damaged_description_is_named(self) -> None:
+        self.end(1, "codex: mend it")
+        self.end(2, "codex: break it")
+        lost = self.product.home / "sessions" / str(uuid.UUID(int=2))
+        (lost / "session.json").write_bytes(b'{"id":"\xff"}')
+        done = self.product.run("sessions", "--all")
+        self.assertEqual(len(done.stdout.splitlines()), 2, done.stdout)
+        self.assertIn(f"{lost}/session.json is damaged: see 'ironcurtain audit verify {lost.name}'", done.stderr)
+        self.assertIn("no call was judged again", self.product.run("policy", "replay").stdout)
+        resumed = self.product.run("start", "--resume", lost.name)
+        self.assertEqual(resumed.returncode, 78)
+        self.assertIn("session.json: is damaged", resumed.stderr)

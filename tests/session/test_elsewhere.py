@@ -7,8 +7,17 @@ from pathlib import Path
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.errors import NotFound
-from ironcurtain.session.elsewhere import Elsewhere, elsewhere, remember, session_directory
+from ironcurtain.errors import ConfigurationError, NotFound
+from ironcurtain.session.elsewhere import (
+    Elsewhere,
+    damaged,
+    described,
+    elsewhere,
+    remember,
+    session_directory,
+    workspaces,
+)
+from ironcurtain.session.resume import closed_session
 from ironcurtain.session.session import Session
 from tests.audit.doubles import scratch
 from tests.session.doubles import World, request
@@ -57,6 +66,20 @@ class ElsewhereTests(SynchronousTestCase):
         self.assertEqual([self.found(name).name for name in ("77125e", "77125eab-9d")], ["one", "one"])
         for name in ("77", "77125", "", "78e"):
             self.assertRaises(NotFound, self.found, name)
+
+    def test_damaged_description_spoils_no_other_session(self) -> None:
+        whole, lost = self.session(), self.session()
+        described_whole, snapshot = closed_session(self.home, whole.id), self.home.session(lost.id).snapshot
+        for content in (b"", b"\xff", b"[]", b'{"id":"\xff"}', b'{"id":1,"number":"x"}', b'{"id":"../x","number":1}'):
+            snapshot.write_bytes(content)
+            self.assertEqual(self.found("last"), self.home.session(whole.id).directory)
+            self.assertEqual(self.found(lost.id), snapshot.parent)
+            self.assertRaises(NotFound, self.found, str(lost.number))
+            self.assertRaises(NotFound, self.found, "../x")
+            self.assertRaises(ConfigurationError, closed_session, self.home, lost.id)
+            self.assertEqual([info.id for info in described(self.home)], [whole.id])
+            self.assertEqual(list(damaged(self.home)), [snapshot])
+            self.assertEqual(list(workspaces(self.home)), [described_whole.workspace])
 
     def test_damaged_files_are_left_out(self) -> None:
         self.session()
