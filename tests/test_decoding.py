@@ -24,7 +24,7 @@ from ironcurtain.project.manifest import read_manifest
 from ironcurtain.prove.report import parse
 from ironcurtain.registries.crates_index import BadIndex, read_download
 from ironcurtain.registries.pypi_index import NoIndex, read_index
-from ironcurtain.session.elsewhere import damaged, description, described, snapshots
+from ironcurtain.session.elsewhere import damaged, described, description, snapshots
 from ironcurtain.session.history import read_turns
 from ironcurtain.terminal.recording import read_cast
 from tests.audit.doubles import scratch
@@ -88,7 +88,7 @@ READERS: dict[str, Callable[[bytes], object]] = {
     "limits of a provider": reached,
     "attempts of the hostile program": parse,
     "errors of the Engine": error_message,
-    "builds of the Engine": lambda data: BuildReport([].append).feed(data + b"\n"),
+    "builds of the Engine": lambda data: BuildReport(list[str]().append).feed(data + b"\n"),
     "indexes of crates": read_download,
     "indexes of PyPI": lambda data: read_index(data, "https://pypi.example", "toy", datetime.now(UTC)),
     "recordings": read_cast,

@@ -15,6 +15,7 @@ from ironcurtain.session.elsewhere import kept_directory
 from ironcurtain.terminal.recording import Cast, NoRecording, read_cast
 from ironcurtain.terminal.replay import read_time, show_time
 from ironcurtain.text.display import one_line
+from ironcurtain.text.quantities import counted
 
 
 class Time(click.ParamType[float]):
@@ -72,7 +73,7 @@ def replay(recording: str, speed: float, idle_limit: float | None, at: float, ma
             "The recording ends in the middle of a line: it is still being written, or was interrupted.", err=True
         )
     if cast.damaged:
-        print_lines(f"{cast.damaged} lines of the recording are damaged, and were ignored.", err=True)
+        print_lines(f"Damaged in the recording, and ignored: {counted(cast.damaged, 'line')}.", err=True)
     raise SystemExit(status)
 
 

@@ -219,6 +219,7 @@ def _workspace_problem(workspace: Path, where: Home) -> str:
 
 def _in_words(watcher: Watcher) -> str:
     from ironcurtain.text.display import one_line
+    from ironcurtain.text.quantities import counted
 
     app = f" of {watcher.app}" if watcher.app else ""
     what = {
@@ -229,5 +230,5 @@ def _in_words(watcher: Watcher) -> str:
         "schedule": f"cron {watcher.cron}" if watcher.cron else f"every {watcher.every:g} s",
     }[watcher.trigger.value]
     pattern = f" that match {watcher.pattern!r}" if watcher.pattern else ""
-    how = f"{watcher.agent}, at most {watcher.max_per_hour} times an hour, asks {watcher.ask.value}"
+    how = f"{watcher.agent}, at most {counted(watcher.max_per_hour, 'time')} an hour, asks {watcher.ask.value}"
     return one_line(f"{what}{pattern}: {how}")

@@ -10,6 +10,7 @@ import msgspec
 
 from ironcurtain.errors import UsageError
 from ironcurtain.terminal.echo import LoopEvent
+from ironcurtain.text.quantities import counted
 
 
 class IterationMode(StrEnum):
@@ -150,13 +151,13 @@ def loop_end(state: LoopState, limits: LoopLimits, first: int = 1) -> tuple[Loop
     if done and done[-1].outcome is RunOutcome.PROMISE:
         return LoopEnding.PROMISE, f"the promise was made in iteration {done[-1].number}"
     if (failures := _failures(done, first)) >= limits.failures:
-        return LoopEnding.FAILURES, f"{failures} iterations in a row failed"
+        return LoopEnding.FAILURES, f"{counted(failures, 'iteration')} in a row failed"
     if limits.seconds is not None and state.seconds >= limits.seconds:
         return LoopEnding.LIMIT, f"the time limit of {limits.seconds:g} s is reached"
     if limits.cost is not None and state.cost >= limits.cost:
         return LoopEnding.LIMIT, f"the cost limit of ${limits.cost:g} is reached"
     if len(done) >= limits.iterations:
-        return LoopEnding.LIMIT, f"the limit of {limits.iterations} iterations is reached"
+        return LoopEnding.LIMIT, f"the limit of {counted(limits.iterations, 'iteration')} is reached"
     return None
 
 

@@ -9,6 +9,7 @@ import msgspec
 from ironcurtain.policy.annotations import Annotations
 from ironcurtain.policy.judgement import WORKSPACE_SERVERS
 from ironcurtain.policy.rules import Policy
+from ironcurtain.text.quantities import counted
 
 
 class Coverage(msgspec.Struct, frozen=True):
@@ -25,7 +26,7 @@ class Coverage(msgspec.Struct, frozen=True):
     def __str__(self) -> str:
         """The sentence for people."""
         if not self.named:
-            return f"each call of its {self.tools} tools asks, as the policy does not name the server"
+            return f"each call of its {counted(self.tools, 'tool')} asks, as the policy does not name the server"
         others = "" if self.annotated == self.tools else ", the others ask"
         return f"{self.annotated} of {self.tools} tools judged by rules{others}"
 

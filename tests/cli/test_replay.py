@@ -166,7 +166,7 @@ class TextTests(ReplayCase):
         done = self.product.run("replay", "some.cast")
         self.assertEqual((done.returncode, done.stdout), (0, "first\nsecond é\n"))
         self.assertIn("ends in the middle of a line", done.stderr)
-        self.assertIn("1 lines of the recording are damaged", done.stderr)
+        self.assertIn("Damaged in the recording, and ignored: 1 line.", done.stderr)
 
     def test_what_cannot_be_played(self) -> None:
         self.file.write_text("no recording")

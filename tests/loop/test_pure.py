@@ -107,6 +107,8 @@ class CourseTests(SynchronousTestCase):
     def test_iterations(self) -> None:
         self.assertIsNone(self.ending(state(RunOutcome.DONE), LoopLimits(2)))
         self.assertEqual(self.ending(state(RunOutcome.DONE, RunOutcome.IDLE), LoopLimits(2)), LoopEnding.LIMIT)
+        one = loop_end(state(RunOutcome.DONE), LoopLimits(1))
+        self.assertEqual(one, (LoopEnding.LIMIT, "the limit of 1 iteration is reached"))
 
     def test_time_and_cost(self) -> None:
         done = state(RunOutcome.DONE, RunOutcome.DONE, seconds=5, cost=0.5)

@@ -24,4 +24,6 @@ class CoverageTests(SynchronousTestCase):
         self.assertEqual(self.said(server="git"), "0 of 2 tools judged by rules, the others ask")
 
     def test_server_that_the_policy_does_not_name_asks(self) -> None:
-        self.assertIn("each call of its 2 tools asks", self.said(rule("x", "allow", server=["other"])))
+        other = rule("x", "allow", server=["other"])
+        self.assertIn("each call of its 2 tools asks", self.said(other))
+        self.assertIn("each call of its 1 tool asks", self.said(other, tools=("read",)))
