@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import signal
 import sys
 from typing import Any
 
@@ -52,17 +53,19 @@ class Person:
 
 
 def main(how: str) -> None:
-    """:param how: ``plain``; ``bare``: nobody else handles signals; ``raise``, ``exit``: at once."""
+    """:param how: ``plain``; ``bare``: nobody handles SIGTERM; ``raise``, ``exit``: at once."""
     install()
     from twisted.internet import reactor as installed
 
     reactor: Any = installed
     person = Person(reactor)
+    if how == "bare":  # the reactor has handlers, or it would sleep through a signal that comes just before it waits
+        reactor.callWhenRunning(signal.signal, signal.SIGTERM, signal.SIG_DFL)
     reactor.callWhenRunning(person.begin)
     if how in ("raise", "exit"):
         person.begin()
         sys.exit(6) if how == "exit" else 1 // 0
-    reactor.run(installSignalHandlers=how != "bare")
+    reactor.run()
 
 
 if __name__ == "__main__":
