@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from hypothesis import given
@@ -114,11 +115,11 @@ class ReaderTests(SynchronousTestCase):
     def check(self, data: bytes) -> None:
         """Give bytes to every reader."""
         for name, reader in READERS.items():
-            self.read(name, lambda reader=reader: reader(data))  # type: ignore[misc]
+            self.read(name, partial(reader, data))
         file = scratch(self) / "file"
         file.write_bytes(data)
         for name, of_file in FILES.items():
-            self.read(name, lambda of_file=of_file: of_file(file))  # type: ignore[misc]
+            self.read(name, partial(of_file, file))
 
     def test_hostile_bytes(self) -> None:
         for data in HOSTILE:
@@ -136,7 +137,7 @@ class ReaderTests(SynchronousTestCase):
             paths.snapshot.write_bytes(data)
             self.assertEqual((list(snapshots(home)), list(described(home))), ([], []), data)
             self.assertEqual(list(damaged(home)), [paths.snapshot])
-            self.read("a description", lambda: description(paths))
+            self.read("a description", partial(description, paths))
 
     def test_tasks_of_a_fleet(self) -> None:
         home = Home(scratch(self), scratch(self))

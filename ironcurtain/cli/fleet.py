@@ -348,19 +348,14 @@ def become_member(where: Home, credentials: object) -> None:
 
     :raises ConfigurationError: that file has a table ``[fleet]`` already.
     """
-    import tomllib
-
     import msgspec
 
     from ironcurtain.files.atomic import write_atomically
     from ironcurtain.home.layout import read_configuration
+    from ironcurtain.home.parsing import parse_toml
 
     text = read_configuration(where.config) or "version = 1\n"
-    try:
-        known = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as e:
-        raise ConfigurationError(str(where.config), str(e)) from None
-    if "fleet" in known:
+    if "fleet" in parse_toml(str(where.config), text):
         raise ConfigurationError(str(where.config), "has a table [fleet] already: remove it first")
     write_atomically(where.fleet_credentials, msgspec.json.encode(credentials))
     end = "" if text.endswith("\n") else "\n"

@@ -161,7 +161,7 @@ def parse_arguments(words: tuple[str, ...]) -> dict[str, Any]:
     if len(words) == 1 and words[0].lstrip().startswith("{"):
         try:
             whole: dict[str, Any] = json.loads(words[0])
-        except ValueError as e:
+        except (ValueError, RecursionError) as e:
             raise click.UsageError(f"the arguments are not JSON: {e}") from None
         return whole
     arguments: dict[str, Any] = {}
@@ -171,7 +171,7 @@ def parse_arguments(words: tuple[str, ...]) -> dict[str, Any]:
             raise click.UsageError(f"{word} must be name=value")
         try:
             arguments[name] = json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             arguments[name] = value
     return arguments
 

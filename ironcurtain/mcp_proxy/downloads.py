@@ -210,7 +210,7 @@ def _only_command(package: str, directory: Path) -> str:
         file = os.open(directory / "node_modules" / plain / "package.json", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         with open(file, "rb") as opened:
             commands = json.loads(opened.read(1 << 20)).get("bin")
-    except (OSError, ValueError, AttributeError) as e:
+    except (OSError, ValueError, RecursionError, AttributeError) as e:
         raise Unavailable(f"{package} is not a package with a command: {e}") from None
     names = [last] if isinstance(commands, str) else list(commands) if isinstance(commands, dict) else []
     chosen = last if last in names or not names else str(names[0])

@@ -140,7 +140,13 @@ def snapshots(home: Home) -> Iterator[Known]:
 def damaged(home: Home) -> Iterator[Path]:
     """:returns: each ``session.json`` in the home that does not describe the session in whose directory it is."""
     for path in home.sessions.glob("*/session.json"):
-        if (known := _known(path)) is None or known.id != path.parent.name:
+        try:
+            right = description(SessionPaths(path.parent)).id == path.parent.name
+        except ConfigurationError:
+            right = False
+        except OSError:  # it has gone meanwhile, with its session
+            continue
+        if not right:
             yield path
 
 

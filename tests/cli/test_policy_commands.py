@@ -34,6 +34,12 @@ class PolicyTests(CommandCase):
         text = self.run_command("policy", "explain", "filesystem.write_file", "path=x", "content=1").output
         self.assertIn("structural-sandbox-allow", text)
 
+    def test_arguments_that_are_nested_too_deep(self) -> None:
+        words = ("policy", "explain", "filesystem.read_text_file")
+        refused = self.run_command(*words, '{"path":' * 15_000)
+        self.assertEqual((refused.exit_code, "are not JSON" in refused.output), (2, True), refused.output)
+        self.assertEqual(self.json(*words, "path=" + "[" * 100_000)["decision"], "deny")
+
     def test_what_an_agent_could_write_is_made_visible(self) -> None:
         text = self.run_command("policy", "explain", "filesystem.read_text_file", "path=/etc/\x1b[31mred").output
         self.assertNotIn("\x1b", text)

@@ -13,7 +13,7 @@ from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
 from ironcurtain.errors import Unavailable
-from ironcurtain.mcp_proxy.downloads import Place, install
+from ironcurtain.mcp_proxy.downloads import Place, install, installed
 from ironcurtain.mcp_proxy.launch import Ground
 from ironcurtain.mcp_proxy.needed_download import DONE, Download, download_of
 from ironcurtain.mcp_proxy.servers_config import CommandServer
@@ -79,6 +79,21 @@ class InstallTests(Base):
         self.assertEqual(answer["result"]["content"][0]["text"], "Echo: from npm")
         (directory,) = self.place.glob("npx-*")
         self.assertTrue((directory / DONE).exists())
+
+    def test_package_that_lies_about_its_command_is_refused(self) -> None:
+        wanted = download_of(server("npx", "-y", "toy@1.0.0"))
+        assert wanted is not None
+        directory = self.place / wanted.key
+        package = directory / "node_modules" / "toy" / "package.json"
+        package.parent.mkdir(parents=True)
+        (directory / DONE).write_text(wanted.package)
+        place = Place(self.place, os.environ)
+        for content in (b"", b"\xff", b"[" * 100_000, b"null", b"[]", b'{"bin": {"../../x": "y"}}'):
+            package.write_bytes(content)
+            error = self.assertRaises(Unavailable, installed, wanted, server("npx"), place)
+            self.assertIn("command", str(error))
+        package.write_bytes(b'{"bin": "x"}')
+        self.assertTrue(installed(wanted, server("npx"), place)[0].command.endswith("/.bin/toy"))
 
     async def test_what_cannot_be_had_is_said(self) -> None:
         wanted = download_of(server("npx", "-y", "is-number@99.0.0"))

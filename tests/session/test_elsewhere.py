@@ -81,6 +81,13 @@ class ElsewhereTests(SynchronousTestCase):
             self.assertEqual(list(damaged(self.home)), [snapshot])
             self.assertEqual(list(workspaces(self.home)), [described_whole.workspace])
 
+    def test_description_of_which_only_a_part_is_there_is_found_by_its_number_and_damaged(self) -> None:
+        lost = self.session()
+        paths = self.home.session(lost.id)
+        paths.snapshot.write_text(f'{{"id":"{lost.id}","number":{lost.number}}}')
+        self.assertEqual(self.found(str(lost.number)), paths.directory)
+        self.assertEqual((list(described(self.home)), list(damaged(self.home))), ([], [paths.snapshot]))
+
     def test_damaged_files_are_left_out(self) -> None:
         self.session()
         for name, content in (("z", b""), ("b", b"[]"), ("c", b"{}"), ("d", b'{"number":"x","id":1,"directory":2}')):
