@@ -3,7 +3,9 @@
 
 # The interpreters tried, best first; `make PYTHON=/path/to/python demo` overrides the choice.
 PYTHONS = python3.13 python3.12 python3.11 python3 python
-PYTHON ?= $(shell for p in $(PYTHONS); do $$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+ifndef PYTHON
+PYTHON := $(shell for p in $(PYTHONS); do $$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+endif
 # Words for `ironcurtain demo`, as in `make demo DEMO=--yes`, and for tox, as in `make test TOX="-e checks"`.
 DEMO =
 TOX = -e tests,checks,package

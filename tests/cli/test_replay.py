@@ -65,8 +65,8 @@ class TerminalTests(ReplayCase):
         before, after = ((self.product.project / name).read_text() for name in ("before", "after"))
         self.assertEqual(before, after)
         modes = "#{alternate_on}#{mouse_any_flag}#{keypad_flag}#{keypad_cursor_flag}#{cursor_flag}"
-        self.assertEqual(self.terminal.run("display-message", "-p", modes).strip(), "00001")
-        self.assertNotIn("evil", self.terminal.run("display-message", "-p", "#{pane_title}"))
+        self.assertEqual(self.terminal.ask("display-message", "-p", modes).strip(), "00001")
+        self.assertNotIn("evil", self.terminal.ask("display-message", "-p", "#{pane_title}"))
         self.assertEqual(self.terminal.run("list-buffers"), "")
 
     def test_it_plays_and_leaves_everything_as_it_was(self) -> None:
@@ -111,7 +111,7 @@ class TerminalTests(ReplayCase):
             self.terminal.keys("clear", "Enter")
             self.play("--at", "1:45")
             self.terminal.wait("^first")
-            pid = self.terminal.run("display-message", "-p", "#{pane_pid}").strip()
+            pid = self.terminal.ask("display-message", "-p", "#{pane_pid}").strip()
             [child] = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
             self.terminal.run("run-shell", f"kill -{name} {child}")
             self.is_as_before(status)

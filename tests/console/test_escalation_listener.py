@@ -57,7 +57,7 @@ class ListenerTests(SynchronousTestCase):
             "left",
         ):
             self.assertIn(part, text)
-        self.terminal.until(lambda: "1 waiting" in self.terminal.run("display-message", "-p", "#{pane_title}"))
+        self.terminal.until(lambda: "1 waiting" in self.terminal.ask("display-message", "-p", "#{pane_title}"))
         self.terminal.until(lambda: self.terminal.rang)
         self.terminal.keys("a")
         self.terminal.wait(r"Approve 1, filesystem.read_text_file\? y/Esc")
@@ -72,7 +72,7 @@ class ListenerTests(SynchronousTestCase):
         self.assertTrue(any(head in text for head in heads), text)
         self.terminal.keys("q")
         self.terminal.wait("status 0\n[#$]")  # after what is typed before the prompt, output would follow that
-        modes = self.terminal.run("display-message", "-p", "#{alternate_on}#{mouse_any_flag}#{cursor_flag}")
+        modes = self.terminal.ask("display-message", "-p", "#{alternate_on}#{mouse_any_flag}#{cursor_flag}")
         self.assertEqual(modes.strip(), "001")
         before, after = (self.product.project / name for name in ("before", "after"))
         self.terminal.keys("echo do''ne", "Enter")
@@ -118,7 +118,7 @@ class ListenerTests(SynchronousTestCase):
         self.terminal.wait("^done")
         before, after = (Path(self.product.project / name).read_text() for name in ("before", "after"))
         self.assertEqual(before, after)
-        self.assertEqual(self.terminal.run("display-message", "-p", "#{alternate_on}").strip(), "0")
+        self.assertEqual(self.terminal.ask("display-message", "-p", "#{alternate_on}").strip(), "0")
 
     def test_a_kill_gives_the_terminal_back(self) -> None:
         self.terminal.type(f"stty -g > before; {self.line}; status=$?")

@@ -87,7 +87,7 @@ class ScreenCase(RealAgentCase):
 
     def say(self, terminal: Tmux, message: str) -> None:
         """Type a message, and send it when the agent shows it."""
-        terminal.run("send-keys", "-l", message)
+        terminal.keys("-l", message)
         terminal.wait(rf"{SIGN}\s{message}")
         terminal.keys("Enter")
 
@@ -148,7 +148,7 @@ class AloneTests(ScreenCase):
         self.run_in(second, "ironcurtain attach 1", "attached")
         second.wait("All done")
         self.same(first, second)
-        second.run("send-keys", "-l", "typed here")
+        second.keys("-l", "typed here")
         first.wait(rf"{SIGN}\styped here")
         self.same(first, second)
         second.resize(80, 24)
@@ -160,7 +160,7 @@ class AloneTests(ScreenCase):
         # One who looks on changes nothing, and leaves.
         self.run_in(second, "ironcurtain observe 1", "observing")
         second.wait("typed here")
-        second.run("send-keys", "-l", "unheard")
+        second.keys("-l", "unheard")
         second.read()
         second.keys("C-]", "d")
         self.assertEqual(self.ended(second, "observing"), 0)
@@ -170,7 +170,7 @@ class AloneTests(ScreenCase):
         daemon = SshDaemon(self, self.product, "attach", "view")
         self.run_in(second, shlex.join(daemon.ssh("attach", "-t")) + " attach 1", "remote")
         second.wait("typed here")
-        second.run("send-keys", "-l", " and there")
+        second.keys("-l", " and there")
         first.wait("typed here and there")
         second.keys("C-\\")
         self.assertEqual(self.ended(second, "remote"), 0)
@@ -305,7 +305,7 @@ class DaemonTests(ScreenCase):
         self.same(first, second)
         first.resize(90, 20)
         second.wait("^─{90} *$")
-        second.run("send-keys", "-l", "unheard")
+        second.keys("-l", "unheard")
         self.say(first, "go on")
         second.wait("More done")
         self.assertNotIn("unheard", first.text)

@@ -29,12 +29,12 @@ class PlainOutputTests(TerminalCase):
         self.assertIn("\\x1b]52;c;c3RvbGVu\\x07\\x1b[?1049h\\x1b[?1000h\\x1b[?25l", text)
         self.assertIn("\\xc3", text)
         self.assertEqual(self.terminal.run("list-buffers"), "")
-        self.assertEqual(self.terminal.run("display-message", "-p", "#{pane_title}").strip(), "mine")
+        self.assertEqual(self.terminal.ask("display-message", "-p", "#{pane_title}").strip(), "mine")
 
     def test_messages_of_the_loop_look_otherwise(self) -> None:
         self.loop("-n 1", command="sh evil.sh")
         self.ended(3)
-        drawn = self.terminal.run("capture-pane", "-p", "-e")  # has a style once, where it begins
+        drawn = self.terminal.ask("capture-pane", "-p", "-e")  # has a style once, where it begins
         dim: list[str] = []
         plain: list[str] = []
         for found in re.finditer(r"\[loop\] .*", drawn):

@@ -78,7 +78,7 @@ class TerminalCase(SynchronousTestCase):
         before, after = ((self.product.project / name).read_text() for name in ("before", "after"))
         self.assertEqual(before, after)
         flags = "#{alternate_on}#{mouse_any_flag}#{cursor_flag}"
-        self.assertEqual(self.terminal.run("display-message", "-p", flags).strip(), "001")
+        self.assertEqual(self.terminal.ask("display-message", "-p", flags).strip(), "001")
 
     def outcomes(self) -> list[str]:
         (path,) = self.product.home.glob("sessions/*/loop.json")
@@ -117,7 +117,7 @@ class InteractiveTests(TerminalCase):
         self.terminal.type("printf '\\033]2;mine\\007'")
         self.loop("--pty", command="sh -c 'printf \"\\033]2;theirs\\007LOOP_COMPLETE\"'")
         self.ended(0)
-        self.assertEqual(self.terminal.run("display-message", "-p", "#{pane_title}").strip(), "mine")
+        self.assertEqual(self.terminal.ask("display-message", "-p", "#{pane_title}").strip(), "mine")
 
     def test_ctrl_c_twice_within_a_second(self) -> None:
         self.loop("--pty")
@@ -154,9 +154,9 @@ class InteractiveTests(TerminalCase):
         self.loop("--pty", "raw")
         self.ready()
         key = "\x1b[99;5u"
-        self.terminal.run("send-keys", "-l", key)
+        self.terminal.keys("-l", key)
         self.terminal.wait(f"^keys {key.encode().hex()}")
-        self.terminal.run("send-keys", "-l", key * 2)
+        self.terminal.keys("-l", key * 2)
         self.ended(130)
 
     def test_ctrl_backslash_kills(self) -> None:

@@ -30,7 +30,7 @@ class ReflowTests(SynchronousTestCase):
             terminal.wait("^>$")
         terminal.type("Go on.")
         terminal.wait("● thinking")
-        terminal.run("send-keys", "-l", MESSAGE)
+        terminal.keys("-l", MESSAGE)
         terminal.wait(f"^> {MESSAGE}$")
         printed = self.lines(terminal)
         for columns in (60, 45, 32, 100):
@@ -52,5 +52,5 @@ class ReflowTests(SynchronousTestCase):
 
     def lines(self, terminal: Tmux) -> list[str]:
         """:returns: all above the status, row by row as they were written."""
-        text = terminal.run("capture-pane", "-p", "-J", "-S", "-").rpartition("● thinking")[0]
+        text = terminal.ask("capture-pane", "-p", "-J", "-S", "-").rpartition("● thinking")[0]
         return [line.rstrip() for line in text.split("\n") if line.strip()]
