@@ -34,6 +34,7 @@ from ironcurtain.errors import IronCurtainError, StaleDecision  # noqa: E402
 from ironcurtain.escalation import Outcome  # noqa: E402
 from ironcurtain.operations.model import EscalationView  # noqa: E402
 from tests.fleet.hosts import ME, Fleet, Site  # noqa: E402
+from tests.product import Command  # noqa: E402
 
 HOSTS = ("tower", "laptop", "build-3")
 """The first one has the sessions."""
@@ -62,7 +63,7 @@ class Race:
         self.told: dict[int, list[str]] = {}
         self.failed: collections.Counter[str] = collections.Counter()
 
-    async def run(self, sessions: list[subprocess.Popen[str]]) -> None:
+    async def run(self, sessions: list[Command]) -> None:
         """Decide until all sessions are over."""
         racing: dict[int, Deferred[Any]] = {}
         while any(session.poll() is None for session in sessions):
@@ -133,7 +134,7 @@ def disturb(fleet: Fleet, chance: random.Random, done: list[str]) -> None:
         host.launch()
 
 
-def ask(fleet: Fleet, count: int) -> subprocess.Popen[str]:
+def ask(fleet: Fleet, count: int) -> Command:
     """:returns: a session of the first host that asks so many times."""
     owner = fleet.hosts[HOSTS[0]]
     file = owner.product.person / "names.txt"

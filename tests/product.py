@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import ctypes
 import json
 import os
 import shlex
@@ -13,17 +12,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tests.commands import Command as Command
 from tests.commands import ForkServer
 from tests.login import login_environ
-
-PR_SET_CHILD_SUBREAPER = 36
-"""prctl(2): processes whose parent died become our children, so that whatever a command leaves behind is found."""
 
 LIMIT = 400.0
 """Seconds after which a command that hangs is killed and its test fails."""
@@ -70,7 +67,6 @@ class Product:
     """A person's home with IronCurtain in it, below the temporary directory."""
 
     def __init__(self) -> None:
-        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         self._fork_server = _fork_server()
         self._before = set(children())
         self.person = Path(tempfile.mkdtemp(prefix="ic-"))
@@ -85,7 +81,7 @@ class Product:
         self.environ = {**said, **kept, "HOME": str(self.person), "TERM": "dumb", "USER": "ada"}
         self.environ |= {"PWD": str(self.project), "OLDPWD": str(self.person)}
         self.environ["IRONCURTAIN_SSH_PORT"] = "0"  # the usual port may be another daemon's
-        self._started: list[subprocess.Popen[str]] = []
+        self._started: list[Command] = []
 
     def script(self, *turns: dict[str, Any]) -> str:
         """:returns: the backend of a scripted model with these turns."""
@@ -102,28 +98,46 @@ class Product:
         program.write_text(f"cat >/dev/null\nuntil test -e {gate}; do sleep 0.05; done\necho {shlex.quote(text)}\n")
         return f"subprocess:sh {program}", gate
 
-    def command(self, *words: str) -> list[str]:
+    def command(self, *words: str, program: str = "ironcurtain") -> list[str]:
         """:returns: the command line of one of our commands."""
-        return [str(Path(sys.executable).parent / "ironcurtain"), *words]
+        return [str(Path(sys.executable).parent / program), *words]
 
     def run(self, *words: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
-        """Run a command to its end, if that makes no difference in a process where Python has begun already."""
-        if self._fork_server.can_run(words, self.environ, stdin or ""):
-            return self._fork_server.run(words, self.environ, self.project, stdin, LIMIT)
-        given: dict[str, Any] = {"stdin": subprocess.DEVNULL} if stdin is None else {"input": stdin}
-        return subprocess.run(
-            self.command(*words), env=self.environ, cwd=self.project, text=True, capture_output=True, timeout=LIMIT,
-            check=False, **given,
-        )  # fmt: skip
+        """Run a command to its end."""
+        return self._run(self.start(*words, stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE), stdin)
 
-    def start(self, *words: str, stdin: int = subprocess.PIPE) -> subprocess.Popen[str]:
+    def start(self, *words: str, stdin: int = subprocess.PIPE) -> Command:
         """Start a command whose three streams are pipes, unless the first is another descriptor."""
+        return self._start(self.command(*words), self.project, stdin)
+
+    def twistd(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run twistd to its end: with a daemon, until that is up."""
+        return self._run(self._start(self.command(*words, program="twistd"), self.person, subprocess.DEVNULL))
+
+    def _start(self, line: Sequence[str], directory: Path, stdin: int) -> Command:
+        """Start a program of ours, if it makes no difference in a process where Python has begun already."""
         pipe = subprocess.PIPE
-        process = subprocess.Popen(
-            self.command(*words), env=self.environ, cwd=self.project, text=True, stdin=stdin, stdout=pipe, stderr=pipe
-        )
+        process: Command
+        if self._fork_server.can_run(line, self.environ):
+            with open(os.devnull, "rb") as nothing:
+                given = {pipe: None, subprocess.DEVNULL: nothing.fileno()}.get(stdin, stdin)
+                process = self._fork_server.start(line, self.environ, directory, given)
+        else:
+            process = subprocess.Popen(
+                line, env=self.environ, cwd=directory, text=True, stdin=stdin, stdout=pipe, stderr=pipe
+            )
         self._started.append(process)
         return process
+
+    def _run(self, process: Command, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+        try:
+            read = process.communicate(stdin, LIMIT)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
+        self._started.remove(process)
+        assert process.returncode is not None
+        return subprocess.CompletedProcess(process.args, process.returncode, *read)
 
     def on_a_terminal(self, *words: str) -> str:
         """:returns: what a command writes to a terminal of 24 rows, through a pager that stops nowhere."""
@@ -141,13 +155,6 @@ class Product:
         _, error = process.communicate()
         assert process.returncode == 0, error
         return written.decode().replace("\r\n", "\n")
-
-    def twistd(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """Run twistd to its end: with a daemon, until that is up."""
-        line = [str(Path(sys.executable).parent / "twistd"), *words]
-        return subprocess.run(
-            line, env=self.environ, cwd=self.person, text=True, capture_output=True, timeout=LIMIT, check=False
-        )
 
     def json(self, *words: str) -> Any:
         """:returns: what a command prints with ``--json``."""

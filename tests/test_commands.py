@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from tests.commands import PIPE_SIZE, ForkServer
+from tests.commands import ForkServer
 from tests.product import LIMIT, Product
 
 
@@ -35,14 +36,16 @@ class ForkServerTests(SynchronousTestCase):
         environ = {"PATH": os.defpath, "LC_ALL": "C.UTF-8"}
         server = ForkServer(environ)
         self.addCleanup(server.end)
-        started: tuple[tuple[tuple[str, ...], dict[str, str], str], ...] = (
-            (("prove",), {}, ""),
-            (("sessions",), {"LD_PRELOAD": "shift.so"}, ""),
-            (("sessions",), {"LC_ALL": "C"}, ""),
-            (("start",), {}, "x" * (PIPE_SIZE + 1)),
+        here = Path(sys.executable).parent
+        started: tuple[tuple[str, str, dict[str, str]], ...] = (
+            ("ironcurtain", "prove", {}),
+            ("ironcurtain", "sessions", {"LD_PRELOAD": "shift.so"}),
+            ("ironcurtain", "sessions", {"LC_ALL": "C"}),
+            ("python", "sessions", {}),
         )
-        for words, more, given in started:
-            self.assertFalse(server.can_run(words, {**environ, **more}, given), (words, more))
-        self.assertTrue(server.can_run(("sessions",), {**environ, "IRONCURTAIN_RUN_AS": "0"}, "yes"))
+        for program, word, more in started:
+            self.assertFalse(server.can_run([str(here / program), word], {**environ, **more}), (program, word, more))
+        command = [str(here / "ironcurtain"), "sessions"]
+        self.assertTrue(server.can_run(command, {**environ, "IRONCURTAIN_RUN_AS": "0"}))
         self.patch(sys, "executable", "/usr/bin/another-python")
-        self.assertFalse(server.can_run(("sessions",), environ, ""))
+        self.assertFalse(server.can_run(command, environ))

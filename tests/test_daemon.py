@@ -17,7 +17,7 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.ports import free_port
-from tests.product import Product, children, until, wait_until
+from tests.product import Command, Product, children, until, wait_until
 
 OUTSIDE = {
     "code": "try:\n    print(filesystem.read_text_file('~/secret.txt'))\nexcept PermissionError as e:\n    print(e)"
@@ -51,7 +51,7 @@ class DaemonCase(SynchronousTestCase):
     def finish(self) -> None:
         self.assertEqual(self.product.close(), [])
 
-    def begin(self, *words: str, **variables: str) -> subprocess.Popen[str]:
+    def begin(self, *words: str, **variables: str) -> Command:
         """:returns: a daemon that has no terminal, as one of systemd's has none."""
         heard = {"NOTIFY_SOCKET": str(self.product.person / "notify"), **variables}
         line = [str(Path(sys.executable).parent / "twistd"), "-n", "--pidfile=", "ironcurtain", *words]
@@ -62,7 +62,7 @@ class DaemonCase(SynchronousTestCase):
         self.addCleanup(self._end, process)
         return process
 
-    def _end(self, process: subprocess.Popen[str]) -> None:
+    def _end(self, process: Command) -> None:
         if process.poll() is None:
             process.terminate()
         try:
@@ -78,7 +78,7 @@ class DaemonCase(SynchronousTestCase):
             if wanted in message:
                 return message
 
-    def ended(self, process: subprocess.Popen[str]) -> tuple[int, str]:
+    def ended(self, process: Command) -> tuple[int, str]:
         """:returns: its status, and what it wrote."""
         out, err = process.communicate(timeout=PATIENCE)
         return process.returncode, out + err
@@ -87,7 +87,7 @@ class DaemonCase(SynchronousTestCase):
         """Have one line of settings."""
         (self.product.home / "config.toml").write_text(line)
 
-    def asking(self) -> subprocess.Popen[str]:
+    def asking(self) -> Command:
         """:returns: a session that takes messages."""
         before = self.started()
         process = self.product.start("start", "--backend", self.product.script(OUTSIDE, DONE))
@@ -99,7 +99,7 @@ class DaemonCase(SynchronousTestCase):
         """:returns: how many sessions have started."""
         return sum(session["state"] != "initializing" for session in self.product.sessions())
 
-    def ask(self, process: subprocess.Popen[str]) -> float:
+    def ask(self, process: Command) -> float:
         """Have a session ask a person. :returns: for how many seconds it waits."""
         known = {view["number"] for view in self.product.json("escalations")}
         assert process.stdin is not None
@@ -262,7 +262,7 @@ class StartTests(DaemonCase):
 class EndTests(DaemonCase):
     """Ended at several moments."""
 
-    def end(self, daemon: subprocess.Popen[str], number: signal.Signals = signal.SIGTERM) -> str:
+    def end(self, daemon: Command, number: signal.Signals = signal.SIGTERM) -> str:
         """:returns: what it wrote."""
         daemon.send_signal(number)
         status, text = self.ended(daemon)
@@ -302,7 +302,7 @@ class EndTests(DaemonCase):
         self.assertEqual([r["outcome"] for r in records if r["kind"] == "decision"], ["withdrawn"])
         self.assertEqual([record["kind"] for record in records[-2:]], ["end", "checkpoint"])
 
-    def stubborn(self) -> subprocess.Popen[str]:
+    def stubborn(self) -> Command:
         """:returns: a daemon with a session whose server takes seconds to end."""
         arguments = ["-c", STUBBORN, "$WORKSPACE", "$HOME"]
         servers = {"mcpServers": {"filesystem": {"command": sys.executable, "args": arguments}}}

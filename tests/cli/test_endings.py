@@ -15,7 +15,7 @@ from ironcurtain.sandbox.spec import Listener, Sandbox
 from tests.cli.cases import ProductCase
 from tests.machine import demand_sandbox
 from tests.mcp_proxy.support import FAKE_SERVER
-from tests.product import LIMIT, until, wait_until
+from tests.product import LIMIT, Command, until, wait_until
 
 CLOSED = (signal.SIGHUP, signal.SIGTERM, signal.SIGHUP)
 """What programs in a window get that is closed, give or take one."""
@@ -34,7 +34,7 @@ class SeveralSignalTests(ProductCase):
             self.product.environ["IRONCURTAIN_RUN_AS"] = "root"
         self.script = self.product.script({"text": "slow " * 400, "delay": 0.1})
 
-    def ends(self, process: subprocess.Popen[str], status: int) -> None:
+    def ends(self, process: Command, status: int) -> None:
         """The command is closed, and leaves nothing undone."""
         wait_until(lambda: any(session["state"] == "ready" for session in self.product.sessions()))
         process.send_signal(CLOSED[0])

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import subprocess
 import time
 
 from tests.cli.cases import DaemonCase, ProductCase
-from tests.product import until
+from tests.product import Command, until
 from tests.tmux import Tmux
 
 ANSWERS = ({"text": "first answer"}, {"text": "second answer"})
 
 
-def talk(process: subprocess.Popen[str], message: str, answer: str) -> None:
+def talk(process: Command, message: str, answer: str) -> None:
     """Say something, and wait until the answer is there."""
     assert process.stdin is not None
     process.stdin.write(f"{message}\n")

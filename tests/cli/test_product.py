@@ -15,7 +15,7 @@ from typing import Any
 from tests.cli.cases import DaemonCase, ProductCase
 from tests.model_stub.process import StubProcess
 from tests.ports import free_port
-from tests.product import LIMIT, until, wait_until
+from tests.product import LIMIT, Command, until, wait_until
 from tests.ssh_daemon import new_key
 
 LIST = {"code": "print(filesystem.list_directory('.'))"}
@@ -257,7 +257,7 @@ class ConversationTests(ProductCase):
         unasked = [record for record in self.product.audit() if record["kind"] == "decision" and "permission" in record]
         self.assertEqual([(record["outcome"], record["permission"]) for record in unasked], [("approved", 1)])
 
-    def say(self, process: subprocess.Popen[str], message: str) -> None:
+    def say(self, process: Command, message: str) -> None:
         """Send a message in the session's own terminal."""
         assert process.stdin is not None
         process.stdin.write(f"{message}\n")

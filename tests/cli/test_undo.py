@@ -7,12 +7,11 @@ import hashlib
 import json
 import os
 import signal
-import subprocess
 from pathlib import Path
 from typing import Any
 
 from tests.cli.test_workspace_commands import DONE, WorkspaceCase
-from tests.product import LIMIT, until, wait_until
+from tests.product import LIMIT, Command, until, wait_until
 
 CHANGE = {
     "code": "filesystem.write_file('made.txt', 'agent\\n')\nfilesystem.create_directory('new')\n"
@@ -36,13 +35,13 @@ class UndoCommandTests(WorkspaceCase):
         done = self.product.run(*words)
         self.assertEqual(done.returncode, 0, done.stderr)
 
-    def begin(self, *turns: dict[str, Any]) -> subprocess.Popen[str]:
+    def begin(self, *turns: dict[str, Any]) -> Command:
         """Begin a conversation, and send one message."""
         process = self.product.start("start", "--workspace", ".", "--backend", self.product.script(*turns, DONE))
         self.send(process)
         return process
 
-    def send(self, process: subprocess.Popen[str]) -> None:
+    def send(self, process: Command) -> None:
         assert process.stdin is not None
         process.stdin.write("go\n")
         process.stdin.flush()
@@ -156,7 +155,7 @@ class UndoCommandTests(WorkspaceCase):
         self.assertEqual(self.product.run("undo", "--yes").returncode, 0)
         self.assertEqual((self.made.read_text(), (where / "restoring.json").exists()), ("mine\n", False))
 
-    def begin_undo(self) -> tuple[subprocess.Popen[str], Path]:
+    def begin_undo(self) -> tuple[Command, Path]:
         """:returns: an undo of many files with one content, and a pipe in its place, for which it waits at each one."""
         files = [self.product.project / f"{number}.txt" for number in range(100)]
         for file in files:

@@ -9,7 +9,7 @@ from pathlib import Path
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.session.verification import signed_heads
-from tests.product import LIMIT, Product, until
+from tests.product import LIMIT, Command, Product, until
 from tests.tmux import Tmux
 
 OUTSIDE = {
@@ -32,7 +32,7 @@ class ListenerTests(SynchronousTestCase):
     def finish(self) -> None:
         self.assertEqual([line for line in self.product.close() if "tmux" not in line], [])
 
-    def ask(self) -> subprocess.Popen[str]:
+    def ask(self) -> Command:
         """:returns: a session in another terminal, that is about to ask."""
         process = self.product.start("start", "--backend", self.product.script(OUTSIDE, DONE))
         assert process.stdin is not None

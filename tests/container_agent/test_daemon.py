@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
 import time
 from urllib.parse import quote
 
@@ -10,6 +9,7 @@ from ironcurtain.container.spec import SESSION_LABEL, owner_labels
 from ironcurtain.process.identity import identify
 from tests import engine
 from tests.container_agent.test_leftovers import dead
+from tests.product import Command
 from tests.test_daemon import PATIENCE, DaemonCase
 
 
@@ -55,7 +55,7 @@ class StartTests(DaemonCase):
             self.heard("READY")
             self.assert_quiet(daemon)
 
-    def assert_quiet(self, daemon: subprocess.Popen[str]) -> None:
+    def assert_quiet(self, daemon: Command) -> None:
         """End a daemon, which must not have spoken of anything wrong."""
         daemon.terminate()
         status, out = self.ended(daemon)

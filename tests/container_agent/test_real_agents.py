@@ -19,7 +19,7 @@ from ironcurtain.providers.registry import family
 from ironcurtain.session.history import read_turns
 from tests import agent_images, engine
 from tests.model_stub.process import StubProcess
-from tests.product import Product, until, wait_until
+from tests.product import Command, Product, until, wait_until
 
 SECRET = "the moon is far"
 
@@ -209,7 +209,7 @@ class ConversationTests(RealAgentCase):
 
 
 class EndingTests(RealAgentCase):
-    def begin(self) -> subprocess.Popen[str]:
+    def begin(self) -> Command:
         """Start a task whose answer never comes."""
         self.play(CLAUDE, {**text("never"), "held": True}, text("Back."))
         process = self.product.start("start", "--agent", CLAUDE.id)

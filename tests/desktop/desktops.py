@@ -22,7 +22,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tests.product import PR_SET_CHILD_SUBREAPER
+from tests.commands import PR_SET_CHILD_SUBREAPER
 from tests.programs import find, program
 
 SECONDS = 120.0

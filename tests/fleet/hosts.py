@@ -27,7 +27,7 @@ from ironcurtain.fleet.nats import BUCKET
 from ironcurtain.home.layout import Home
 from ironcurtain.operations import Role
 from tests.ports import free_port
-from tests.product import Product, wait_until
+from tests.product import Command, Product, wait_until
 
 BIN = Path(sys.executable).parent
 
@@ -141,7 +141,7 @@ class Host:
         turn = {"text": "Let me look.", "code": f"print(filesystem.read_text_file({str(file)!r}))"}
         return self.product.script(*[turn] * count, {"text": "All done."})
 
-    def ask(self, count: int = 1) -> subprocess.Popen[str]:
+    def ask(self, count: int = 1) -> Command:
         """:returns: a session of it whose agent asks so many times."""
         return self.product.start("start", "--backend", self.questions(count), "Read it", stdin=subprocess.DEVNULL)
 

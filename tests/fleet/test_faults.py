@@ -26,11 +26,11 @@ from ironcurtain.operations import Role
 from tests.audit.doubles import scratch
 from tests.fleet.hosts import ME, Fleet, Host
 from tests.fleet.networks import Networks
-from tests.product import LIMIT, wait_until
+from tests.product import LIMIT, Command, wait_until
 from tests.programs import program
 
 
-def deciding(host: Host, what: str, number: str) -> subprocess.Popen[str]:
+def deciding(host: Host, what: str, number: str) -> Command:
     """:returns: a command that decides."""
     return host.product.start(what, number, stdin=subprocess.DEVNULL)
 

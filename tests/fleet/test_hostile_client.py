@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import os
 import secrets
-import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -25,7 +24,7 @@ from ironcurtain.fleet.server_files import HEADS_STREAM, HEADS_SUBJECTS, QUEUE, 
 from ironcurtain.fleet.tasks import Body, new_task
 from tests.audit.doubles import scratch
 from tests.fleet.hosts import EVERYBODY, ME, Fleet, Host
-from tests.product import wait_until
+from tests.product import Command, wait_until
 
 MUCH = bytes(1024 * 1024 - 1000)
 """About the largest message that the server takes."""
@@ -128,7 +127,7 @@ class HostileClientTests(SynchronousTestCase):
             self.assertNotIn("Traceback", host.log.read_text())
             self.assertEqual([each["member"]["host"] for each in host.known["members"]], [other(host, laptop, build)])
 
-    async def attack(self, laptop: Host, build: Host) -> tuple[subprocess.Popen[str], list[int]]:
+    async def attack(self, laptop: Host, build: Host) -> tuple[Command, list[int]]:
         """:returns: the session whose question the other host has seen, and what the attack has cost each daemon."""
         await self.enemy.listen()
         await asyncio.to_thread(self.fleet.begin_hosts)

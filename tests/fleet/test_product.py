@@ -19,7 +19,7 @@ from ironcurtain.fleet.server_files import QUEUE, TASK_SUBJECTS
 from ironcurtain.fleet.tasks import Task
 from tests.fleet.hosts import ME, Host
 from tests.ports import free_port
-from tests.product import wait_until
+from tests.product import Command, wait_until
 from tests.ssh_daemon import new_key, ssh_command
 
 NEWLINE = b"\n"
@@ -56,7 +56,7 @@ class FleetTests(SynchronousTestCase):
         self.build.begin()
         wait_until(lambda: self.laptop.sees("build-3", "here") and self.build.sees("laptop", "here"))
 
-    def ask(self, starter: Host | None = None, *words: str) -> subprocess.Popen[str]:
+    def ask(self, starter: Host | None = None, *words: str) -> Command:
         """
         :param starter: where the command is given, if not on that host.
         :returns: a session of the other host, whose agent wants to read a file outside its workspace.

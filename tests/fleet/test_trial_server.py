@@ -13,7 +13,7 @@ from ironcurtain.fleet.joining import ServerFiles
 from ironcurtain.fleet.trial_server import TrialServer, find_server
 from tests.audit.doubles import scratch
 from tests.ports import free_port
-from tests.product import Product, until, wait_until
+from tests.product import Command, Product, until, wait_until
 
 
 class TrialServerTests(SynchronousTestCase):
@@ -47,7 +47,7 @@ class InitTests(SynchronousTestCase):
         self.addCleanup(lambda: self.assertEqual(self.product.close(), []))
         self.words = ("fleet", "init", "laptop", "--try", "--listen", f"127.0.0.1:{free_port()}")
 
-    def begin(self) -> subprocess.Popen[str]:
+    def begin(self) -> Command:
         trying = self.product.start(*self.words, stdin=subprocess.DEVNULL)
         until(trying.stdout, "until Ctrl-C")
         return trying
