@@ -294,10 +294,10 @@ class PublicTests(SynchronousTestCase):
     """What other people's libraries keep to themselves is not used, and their objects' methods are not replaced."""
 
     def test_no_private_name_of_a_library_is_used(self) -> None:
-        everywhere = {name for path in modules() for name in _own_names(tree(path))}
+        everywhere = {name for path in modules() for name in _own_names(path)}
         wrong = []
         for path in modules():
-            here = _own_names(tree(path))
+            here = _own_names(path)
             for node in nodes(path):
                 if isinstance(node, ast.Attribute) and _is_private(node.attr):
                     whose = ast.unparse(node.value)
@@ -324,10 +324,11 @@ def _is_private(name: str) -> bool:
     return name.startswith("_") and not name.startswith("__")
 
 
-def _own_names(module: ast.AST) -> set[str]:
+@cache
+def _own_names(path: Path) -> set[str]:
     """:returns: what a module defines or assigns, attributes too."""
     names = set[str]()
-    for node in ast.walk(module):
+    for node in nodes(path):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             names.add(node.name)
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):

@@ -39,6 +39,8 @@ from ironcurtain.secrets.redaction import Redactor, Secret
 from ironcurtain.services.stream import adopt
 
 if TYPE_CHECKING:
+    from ssl import SSLContext
+
     from ironcurtain.mcp_proxy.http_channel import HttpChannel
     from ironcurtain.mcp_proxy.oauth import StoredTokens
 
@@ -120,8 +122,7 @@ async def way_to(
             redactor.add(Secret(part))
     for name, value in parse_qsl(urlsplit(server.url.reveal()).query, keep_blank_values=True):
         redactor.add(Secret(value or name))
-    context = ssl_context(server.ca_file)
-    channel, tokens = await deferToThread(_classes)
+    context, channel, tokens = await deferToThread(_prepared, server.ca_file)
     if any(name.lower() == "authorization" for name in headers):
         auth, unauthorized = None, "refused the configured headers (HTTP status 401)"
     else:
@@ -130,12 +131,12 @@ async def way_to(
     return partial(channel, server.url, headers, context, proxies, clock, auth, unauthorized)
 
 
-def _classes() -> tuple[type[HttpChannel], type[StoredTokens]]:
-    # In a thread: importing the SDK takes a second, which would block the reactor.
+def _prepared(ca_file: str) -> tuple[SSLContext, type[HttpChannel], type[StoredTokens]]:
+    # In a thread: importing the SDK takes a second, and reading the system's certificates 30 ms.
     from ironcurtain.mcp_proxy.http_channel import HttpChannel
     from ironcurtain.mcp_proxy.oauth import StoredTokens
 
-    return HttpChannel, StoredTokens
+    return ssl_context(ca_file), HttpChannel, StoredTokens
 
 
 ERROR_LINE_LIMIT = 2000

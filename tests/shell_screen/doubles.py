@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyte
 
 from ironcurtain.command_rules import Risk
@@ -38,11 +40,37 @@ CACHES = ProposedStep(
 STEPS = (LISTING, JOURNAL, CACHES)
 
 
+class _KeepingScreen(pyte.Screen):
+    """
+    Keeps the lines that leave it at its top, as ``pyte.HistoryScreen`` does, which takes as long again for being able
+    to show them.
+    """
+
+    def __init__(self, columns: int, rows: int) -> None:
+        self.above: list[Any] = []
+        super().__init__(columns, rows)
+
+    def reset(self) -> None:
+        self.above.clear()
+        super().reset()
+
+    def erase_in_display(self, how: int = 0, *args: Any, **kwargs: Any) -> None:
+        super().erase_in_display(how, *args, **kwargs)
+        if how == 3:
+            self.above.clear()
+
+    def index(self) -> None:
+        top, bottom = self.margins or (0, self.lines - 1)
+        if self.cursor.y == bottom:
+            self.above.append(self.buffer[top])
+        super().index()
+
+
 class Terminal:
     """A terminal with its history."""
 
     def __init__(self, columns: int, rows: int) -> None:
-        self.screen = pyte.HistoryScreen(columns, rows, history=100_000, ratio=0.5)
+        self.screen = _KeepingScreen(columns, rows)
         self._stream = pyte.ByteStream(self.screen)
         self._text: str | None = None
 
@@ -62,7 +90,7 @@ class Terminal:
         """The same, as one text. It is made once for all that look at it before more is printed."""
         if self._text is None:
             width, rows = self.screen.columns, [self.screen.buffer[row] for row in range(self.screen.lines)]
-            shown = ("".join(row[column].data for column in range(width)) for row in (*self.screen.history.top, *rows))
+            shown = ("".join(row[column].data for column in range(width)) for row in (*self.screen.above, *rows))
             self._text = "\n".join(line.rstrip() for line in shown).rstrip("\n")
         return self._text
 

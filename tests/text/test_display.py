@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import json
 import unicodedata
 
 from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.text.display import ago, elapsed, has_hidden_text, left, one_line, paragraphs, shorten, took
+from ironcurtain.text.display import ago, elapsed, has_hidden_text, json_line, left, one_line, paragraphs, shorten, took
 from tests.text.visible import invisible
 
 DECEIVING = (
@@ -62,6 +63,17 @@ class DisplayTests(SynchronousTestCase):
     @given(st.text(st.characters(exclude_categories=())), st.integers(1, 30))
     def test_shortened(self, text: str, limit: int) -> None:
         self.assertLessEqual(len(shorten(text, limit)), limit)
+
+    @given(st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E)), st.integers(0, 30))
+    def test_plain_text_is_only_cut(self, text: str, limit: int) -> None:
+        self.assertEqual(one_line(text), text.replace("\\", "\\\\"))
+        self.assertEqual(json_line(text), json.dumps(text))
+        for shown, whole in (
+            (one_line(text.replace("\\", "/"), limit), text.replace("\\", "/")),
+            (json_line(text, limit), json.dumps(text)),
+        ):
+            rest = len(whole) - limit
+            self.assertEqual(shown, f"{whole[:limit]}… (+{rest} characters)" if rest > 0 else whole)
 
     def test_what_is_left_out_is_counted(self) -> None:
         self.assertEqual(one_line("abcdef", 4), "abcd… (+2 characters)")
