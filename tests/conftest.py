@@ -47,15 +47,6 @@ importlib.metadata.version = cache(importlib.metadata.version)
 _crash = reactor.crash
 reactor.crash = lambda: reactor.callFromThread(_crash)
 
-
-def _iterate(delay: float = 0.0) -> None:
-    LOOP.call_later(delay, LOOP.stop)
-    LOOP.run_forever()
-
-
-# Four times a test, trial has the reactor look whether something is to be done, for which it always waits 10 ms.
-reactor.iterate = _iterate
-
 # A test that hangs is ended before its process is (`faulthandler_timeout`), and none for having waited for the machine.
 util.DEFAULT_TIMEOUT_DURATION = 600.0
 
