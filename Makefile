@@ -2,6 +2,7 @@
 # installed outside this directory, but for the packages that `make test` names when root runs it on Debian or Ubuntu.
 
 # The interpreters tried, best first; `make PYTHON=/path/to/python demo` overrides the choice.
+# They are tried once: what `?=` is given would be evaluated at each use.
 PYTHONS = python3.13 python3.12 python3.11 python3 python
 ifndef PYTHON
 PYTHON := $(shell for p in $(PYTHONS); do $$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)

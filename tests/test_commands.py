@@ -22,6 +22,7 @@ class ForkServerTests(SynchronousTestCase):
             (("sessions",), None),
             (("nonsense",), None),
             (("start", "--backend", script), "Read it"),
+            (("start", "--backend", script), "x" * 100_000),  # more than a pipe holds
             (("loop", "-n", "1", "--", "sh", "-c", "kill -9 $PPID"), None),
         ):
             (product.project / "PROMPT.md").write_text("Go on.")

@@ -66,7 +66,7 @@ def json_line(value: Any, limit: int | None = None) -> str:
 
 
 def _is_plain(text: str) -> bool:
-    """Whether nothing in a text has to be escaped. Most texts are plain, and this takes a hundredth of the time."""
+    """Whether nothing in a text has to be escaped. Most texts are plain, and this takes a fiftieth of the time."""
     return text.isascii() and text.isprintable()
 
 
