@@ -106,7 +106,7 @@ class SweepTests(EngineCase):
     async def test_networks_and_volumes_of_dead_owners_go_with_their_containers(self) -> None:
         labels = {owner: owner_labels("s", str(self.home), owner) for owner in (dead(), identify())}
         for owner, each in labels.items():
-            name = f"{self.home.name}-{owner.pid}"[-60:]
+            name = f"ironcurtain-test-{owner.pid}"
             self.removed_later(self.engine.remove_network, await self.engine.create_network(name, each, internal=True))
             self.removed_later(self.engine.remove_volume, await self.engine.create_volume(name, each, {}))
         await self.container(next(iter(labels)))
