@@ -253,7 +253,7 @@ class LeavingTests(ScreenCase):
     def test_ctrl_c_ends_one_that_was_left(self) -> None:
         terminal = self.left()
         terminal.keys("C-c")
-        self.assertEqual(self.killed(terminal, "first"), 130)
+        self.assertEqual(self.ended(terminal, "first"), 130)
         self.over()
 
 
@@ -280,7 +280,7 @@ class OtherAgentsTests(ScreenCase):
         terminal.wait("All done")
         done = self.product.run("stop", "1")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.killed(terminal, "first")  # with what status is for the agent to say
+        self.ended(terminal, "first")  # with what status is for the agent to say
 
 
 class DaemonTests(ScreenCase):
