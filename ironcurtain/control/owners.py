@@ -21,7 +21,7 @@ from ironcurtain.home.registry import SessionRegistry
 from ironcurtain.operations.choosing import newest
 from ironcurtain.operations.model import EscalationView, PermissionView
 from ironcurtain.process.identity import identify
-from ironcurtain.session.elsewhere import begins
+from ironcurtain.session.elsewhere import begins, several
 from ironcurtain.session.model import SessionInfo
 
 C = TypeVar("C", bound=ControlCalls)
@@ -143,7 +143,8 @@ class Owners(ABC, Generic[C]):
             named = [pair for pair in ours if pair[0].number == number and pair[0].state != "closed"]
         else:  # it may have been resumed in another process
             named = _named(name, ours) or _named(name, every)  # another host cannot take the id of a session here
-            named = named if len({info.id for info, _ in named}) == 1 else []
+            if len(ids := {info.id for info, _ in named}) > 1:
+                raise NotFound(several(name, ids))
             named.sort(key=lambda pair: pair[0].state == "closed")
         if not named:
             self._heard(host, "the last session" if name == "last" else f"session {name}")

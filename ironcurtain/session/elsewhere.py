@@ -6,7 +6,7 @@ A session can keep its files outside the home. Then a small file in the home has
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -18,6 +18,9 @@ from ironcurtain.home.host_numbers import HostNumber, read_number
 from ironcurtain.home.layout import Home
 from ironcurtain.home.session_paths import SessionPaths
 from ironcurtain.session.model import SessionInfo
+
+SHOWN = 5
+"""How many ids are shown of those that begin alike."""
 
 
 class Elsewhere(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,7 +90,11 @@ def session_directory(home: Home, name: str, suits: Callable[[str], bool] | None
     if name == "last" and found:
         return max(found.values(), key=lambda pair: pair[0])[1]
     chosen = [paths for number, paths in found.values() if str(number) == name]
-    chosen = chosen or [paths for key, (_, paths) in found.items() if begins(name, key)]
+    if not chosen:
+        begun = {key: paths for key, (_, paths) in found.items() if begins(name, key)}
+        if len(begun) > 1:
+            raise NotFound(several(name, begun))
+        chosen = [*begun.values()]
     chosen = chosen or [SessionPaths(path.parent) for path in damaged(home) if path.parent.name == name]
     if len(chosen) != 1:
         what = name if name != "last" else "yet" if suits is None else "that could go on"
@@ -111,6 +118,12 @@ def kept_directory(home: Home, name: str) -> SessionPaths:
 def begins(name: str, session_id: str) -> bool:
     """:returns: whether a name is an id or its beginning. Digits alone are a number, even if no session has it."""
     return name == session_id or (name != "" and not name.isdigit() and session_id.startswith(name))
+
+
+def several(name: str, ids: Collection[str]) -> str:
+    """:returns: why a name is no session's: it is the beginning of all these ids."""
+    shown = ", ".join(sorted(ids)[:SHOWN]) + (", ..." if len(ids) > SHOWN else "")
+    return f"{name} is the beginning of {len(ids)} ids ({shown}): give more of one, or a session's number"
 
 
 def described(home: Home) -> Iterator[SessionInfo]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import socket
 import subprocess
+import uuid
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
@@ -132,6 +134,19 @@ class OwnersTests(TestCase):
         for world, port in zip(worlds, ports, strict=True):
             world.watcher.stop()
             await maybeDeferred(port.stopListening)
+
+    async def test_beginning_of_several_ids_names_no_session_and_they_are_shown(self) -> None:
+        world, numbers = World(scratch(self), reactor=reactor), itertools.count()
+        self.patch(uuid, "uuid4", lambda: uuid.UUID(f"abcd{next(numbers):028x}"))
+        first, second = [await world.manager.create(request()) for _ in range(2)]
+        port = listen(reactor, world.home.daemon_socket, Operations(world.manager))
+        owners = ReactorOwners(reactor, world.home)
+        failure = await self.assertFailure(Deferred.fromCoroutine(owners.of_session("abcd")), NotFound)
+        self.assertIn(f"abcd is the beginning of 2 ids ({first.id}, {second.id}): give more of one", str(failure))
+        self.assertEqual((await owners.of_session(second.id))[1], second.number)
+        await world.manager.stop("the end")
+        world.watcher.stop()
+        await maybeDeferred(port.stopListening)
 
     async def test_a_session_that_goes_on_elsewhere(self) -> None:
         """Where it ended, it is still known."""

@@ -67,6 +67,14 @@ class ElsewhereTests(SynchronousTestCase):
         for name in ("77", "77125", "", "78e"):
             self.assertRaises(NotFound, self.found, name)
 
+    def test_beginning_of_several_ids_is_no_name_and_they_are_shown(self) -> None:
+        for number in range(1, 8):
+            remember(self.home, Elsewhere(id=f"7e{number}", number=number, directory=str(scratch(self) / "x")))
+        with self.assertRaises(NotFound) as raised:
+            self.found("7e")
+        self.assertIn("7e is the beginning of 7 ids (7e1, 7e2, 7e3, 7e4, 7e5, ...)", str(raised.exception))
+        self.assertEqual(self.found("7e3").name, "x")
+
     def test_damaged_description_spoils_no_other_session(self) -> None:
         whole, lost = self.session(), self.session()
         described_whole, snapshot = closed_session(self.home, whole.id), self.home.session(lost.id).snapshot
