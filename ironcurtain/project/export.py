@@ -21,9 +21,6 @@ from ironcurtain.project.tree import TreeEntry, look
 from ironcurtain.servers.files.failures import FileError
 from ironcurtain.servers.files.walk import DIRECTORY, SAFE, OpenRoot, Place, enter, open_regular, parent
 
-DEPTH_LIMIT = 200
-"""Maximum depth of nested directories (many more than projects have)."""
-
 
 class Exported(msgspec.Struct):
     """
@@ -86,10 +83,7 @@ def _export(
 ) -> None:
     path = "/".join(source.parts)
     try:
-        if len(source.parts) > DEPTH_LIMIT:
-            if len(source.parts) == DEPTH_LIMIT + 1:
-                done.left_out.append((path, "directories are nested too deeply"))
-        elif _goes(repositories, source.parts, comparison.manifest.entries.get(path), entry):
+        if _goes(repositories, source.parts, comparison.manifest.entries.get(path), entry):
             _copy(source, entry, target, done)
         else:
             _restore(comparison, path, entry, target, done)

@@ -26,6 +26,12 @@ from ironcurtain.servers.files.walk import DIRECTORY, OpenRoot, Place, directory
 ENTRIES_LIMIT = 200_000
 """Maximum number of files and directories (a large project with its packages; about 3 s)."""
 
+DEPTH_LIMIT = 200
+"""
+Most levels of directories that are listed. Each is opened through all those above it, so that 1500, which take an agent
+a moment to make, kept this process busy for a minute; projects with their packages have some thirty.
+"""
+
 PACKAGES = frozenset((".tox", ".venv", "__pycache__", "node_modules", "venv"))
 """Directories into which tools install packages, and which nobody keeps in a repository."""
 
@@ -91,12 +97,15 @@ class Tree(msgspec.Struct):
     def entries(self, limit: int = ENTRIES_LIMIT) -> Iterator[tuple[Place, TreeEntry]]:
         """
         :param limit: maximum number of entries; directories beyond it are returned again, unlisted.
-        :returns: everything below the directory except git's objects, each with its place.
+        :returns: everything below the directory except git's objects, each with its place; as :meth:`everything`.
         """
         return self._walk(limit, opaque=True)
 
     def everything(self) -> Iterator[tuple[Place, TreeEntry]]:
-        """:returns: everything below the directory, each with its place."""
+        """
+        :returns: everything below the directory, each with its place; directories below :data:`DEPTH_LIMIT` others are
+            unlisted.
+        """
         return self._walk(sys.maxsize, opaque=False)
 
     def _walk(self, limit: int, *, opaque: bool) -> Iterator[tuple[Place, TreeEntry]]:
@@ -110,7 +119,7 @@ class Tree(msgspec.Struct):
                 limit -= 1
                 if entry.kind != "directory" or not entry.listed:
                     yield below, entry
-                elif opaque and is_opaque(below.parts):
+                elif len(below.parts) >= DEPTH_LIMIT or (opaque and is_opaque(below.parts)):
                     yield below, msgspec.structs.replace(entry, listed=False)
                 else:
                     yield below, entry

@@ -7,8 +7,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from ironcurtain.project import export as limits
 from ironcurtain.project.export import Exported, destination, export
+from ironcurtain.project.tree import DEPTH_LIMIT
 from tests.project.worlds import WorkspaceTestCase
 
 EVIL = "[core]\n\tfsmonitor = ./evil\n"
@@ -209,6 +209,6 @@ class DepthTests(LiveTestCase):
         self.write("z/file")
         self.deep(400)
         to, done = self.export()
-        self.assertEqual([path for path, _ in done.left_out], ["/".join("d" * (limits.DEPTH_LIMIT + 1))])
+        self.assertEqual([path for path, _ in done.left_out], ["/".join("d" * DEPTH_LIMIT)])
         self.assertTrue((to / "z" / "file").exists())
-        self.assertTrue(Path(to, *"d" * limits.DEPTH_LIMIT).is_dir())
+        self.assertTrue(Path(to, *"d" * DEPTH_LIMIT).is_dir())

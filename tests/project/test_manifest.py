@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ironcurtain.errors import ConfigurationError, NotFound, UsageError
 from ironcurtain.project import manifest as limits
 from ironcurtain.project.manifest import _quoted, _unquoted, read_manifest, take
-from ironcurtain.project.tree import open_tree
+from ironcurtain.project.tree import DEPTH_LIMIT, open_tree
 from tests.project.worlds import WorkspaceTestCase
 
 
@@ -85,6 +85,19 @@ class ManifestTests(WorkspaceTestCase):
         listed = {"/".join(place.parts): entry for place, entry in self.tree().entries(limit=22)}
         unlisted = [path for path, entry in listed.items() if not entry.listed]
         self.assertEqual((listed["d00/file"].kind, unlisted), ("file", [f"d{n:02}" for n in range(2, 20)]))
+
+    def test_directories_nested_too_deeply_are_unlisted(self) -> None:
+        deepest = "d/" * (DEPTH_LIMIT - 1)
+        for path in (f"{deepest}file", f"{deepest}d/file", f"{deepest}d/d/file", f"{deepest}.git/hooks/post-merge"):
+            self.write(path)
+        for walk in (self.tree().entries(), self.tree().everything()):
+            listed = {"/".join(place.parts): entry.listed for place, entry in walk}
+            self.assertEqual([path for path in listed if not listed[path]], [f"{deepest}.git", f"{deepest}d"])
+            self.assertEqual(max(path.count("/") for path in listed), DEPTH_LIMIT - 1)
+            self.assertIn(f"{deepest}file", listed)
+        self.begin()
+        comparison = self.comparison()
+        self.assertEqual((comparison.changes(), comparison.unseen), ([], [f"{deepest}.git", f"{deepest}d"]))
 
     def test_what_git_obeys_is_listed_before_all_else(self) -> None:
         for number in range(20):
