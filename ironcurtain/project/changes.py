@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 import msgspec
 
 from ironcurtain.project.manifest import KEPT_FILE, READ_FILE, read
-from ironcurtain.project.tree import Tree, TreeEntry, is_opaque
+from ironcurtain.project.tree import Tree, TreeEntry, above, is_opaque
 from ironcurtain.servers.files.failures import FileError
 from ironcurtain.servers.files.walk import Place
 
@@ -101,9 +101,9 @@ class Comparison(msgspec.Struct):
                 self._directory(path, then, now)
             if change := self._change(path, then, now):
                 yield change
-        unlisted = tuple(f"{path}/" if path else "" for path in self.uncovered)
+        unlisted = set(self.uncovered)
         for path in gone:
-            if not path.startswith(unlisted):
+            if unlisted.isdisjoint(above(path)):
                 yield Change(path, "removed", self.manifest.entries[path], None)
 
     def _directory(self, path: str, then: TreeEntry | None, now: TreeEntry) -> None:

@@ -19,7 +19,7 @@ from urllib.parse import quote, unquote_to_bytes
 import msgspec
 
 from ironcurtain.errors import ConfigurationError, NotFound
-from ironcurtain.project.tree import Tree, TreeEntry, look
+from ironcurtain.project.tree import Tree, TreeEntry, above, look
 from ironcurtain.servers.files.failures import FileError
 from ironcurtain.servers.files.walk import Place, open_regular, parent
 
@@ -83,9 +83,7 @@ class Manifest(msgspec.Struct, frozen=True):
 
 def covers(entries: Mapping[str, TreeEntry], path: str) -> bool:
     """:returns: whether a path's directory is listed in these entries, so that a path they lack did not exist."""
-    parts = path.split("/")[:-1]
-    above = ("/".join(parts[:depth]) for depth in range(len(parts) + 1))
-    return all((entry := entries.get(name)) is None or entry.listed for name in above)
+    return all((entry := entries.get(name)) is None or entry.listed for name in above(path))
 
 
 def read_manifest(path: Path, originals: Path) -> Manifest:

@@ -20,7 +20,7 @@ from ironcurtain.project.access import CHANGE, Access
 from ironcurtain.project.changes import Change, Comparison
 from ironcurtain.project.manifest import read_digest
 from ironcurtain.project.snapshot import Snapshot
-from ironcurtain.project.tree import Tree, TreeEntry, look
+from ironcurtain.project.tree import Tree, TreeEntry, above, look
 from ironcurtain.servers.files.failures import FileError
 from ironcurtain.servers.files.walk import SAFE, Place, enter, open_regular, parent
 
@@ -90,9 +90,9 @@ class Restoration(msgspec.Struct):
                 gone.pop(path, None)
             elif change := self._change(path, place, gone.pop(path, None), now):
                 self.changes.append(change)
-        below = tuple(f"{path}/" if path else "" for path in self.unlisted)
+        unlisted = set(self.unlisted)
         for path, then in gone.items():
-            if not below or not path.startswith(below):
+            if unlisted.isdisjoint(above(path)):
                 self.changes.append(Change(path, "removed", then, None))
         self.changes.sort(key=lambda change: change.path)
 
@@ -102,12 +102,12 @@ class Restoration(msgspec.Struct):
 
         :param since: the paths that others than the agent have changed.
         """
-        inside = {above for path in since for above in _above(path)}
+        inside = {directory for path in since for directory in above(path)}
         files = {change.path for change in self.changes if change.path in since and _kind(change.after) != "directory"}
         restored = list[Change]()
         for change in self.changes:
             holds = change.path in inside and _kind(change.after) == "directory" != _kind(change.before)
-            covered = not files.isdisjoint(_above(change.path))
+            covered = not files.isdisjoint(above(change.path))
             if change.path in since or covered or (holds and change.before is not None):
                 self.kept.append(change)
             elif not holds:
@@ -210,13 +210,8 @@ def _steps(changes: Sequence[Change]) -> Iterator[tuple[_Step, Change]]:
         if _kind(change.after) == "directory" and _kind(change.before) not in ("", "directory")
     }
     for change in reversed(others):
-        if replaced.isdisjoint(_above(change.path)):  # else it went with the directory that had a file's place
+        if replaced.isdisjoint(above(change.path)):  # else it went with the directory that had a file's place
             yield _remove_directory, change
-
-
-def _above(path: str) -> Iterator[str]:
-    """:returns: the paths of the directories that a path is in."""
-    return (path[:at] for at, letter in enumerate(path) if letter == "/")
 
 
 def _parts(path: str) -> tuple[str, ...]:

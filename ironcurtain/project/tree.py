@@ -169,6 +169,12 @@ def _turn(path: tuple[str, ...]) -> int:
     return 2 if INSTALLED & names else 1
 
 
+def above(path: str) -> Iterator[str]:
+    """:returns: the paths of the directories that a path is in, beginning with the workspace's own, which is empty."""
+    yield ""
+    yield from (path[:at] for at, letter in enumerate(path) if letter == "/")
+
+
 def open_tree(path: str, stopped: Callable[[], bool] = lambda: False, hidden: Iterable[str] = ()) -> Tree:
     """
     :param path: real path of a directory.
