@@ -15,7 +15,7 @@ from typing import Any
 from ironcurtain.policy.scalars import equal
 
 DEPTH_LIMIT = 64
-"""Maximum nesting of schemas (references may be circular)."""
+"""Maximum nesting of schemas (references may be circular), and of arguments, so that records show them whole."""
 
 WORK_LIMIT = 100_000
 """Maximum number of values that are validated in one call (a list of a hundred paths takes a hundred)."""
@@ -42,13 +42,24 @@ def problem(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> str | No
     :param schema: the tool's ``inputSchema``.
     :returns: a message that describes the first problem, ``None`` if the arguments are valid.
     """
+    if _is_too_deep(arguments):
+        return "the arguments are nested too deeply"
     checker = _Checker(schema)
     try:
         return checker.members(arguments, schema, "", further=False) or checker.combined(dict(arguments), schema, "", 0)
-    except RecursionError:
-        return "the arguments are nested too deeply"
-    except (AttributeError, TypeError, ValueError, LookupError):  # a server wrote the schema: it can be anything
+    # A server wrote the schema: it can be anything.
+    except (AttributeError, TypeError, ValueError, LookupError, RecursionError):
         return "the tool's input schema is malformed"
+
+
+def _is_too_deep(arguments: Mapping[str, Any]) -> bool:
+    level: list[Any] = [arguments]
+    for _ in range(DEPTH_LIMIT):
+        inside = (each.values() if isinstance(each, Mapping) else each for each in level)
+        level = [value for values in inside for value in values if isinstance(value, Mapping | list | tuple)]
+        if not level:
+            return False
+    return True
 
 
 class _Checker:

@@ -30,6 +30,15 @@ LONG_NUMBER = 10**12
 CUT_MARGIN = 4096
 """Number of characters beyond a cut that are searched for secrets."""
 
+LEVELS = 100
+"""
+Most lists and objects inside each other in a record. Python cannot follow more than some 480 of them, and nothing that
+has a use has more than twenty.
+"""
+
+TOO_DEEP = "[more lists or objects inside each other]"
+"""What stands in a record for those that are too deep."""
+
 _PATH_STARTS = ("/", "~/", "./", "../")
 _PATH_NAME = r"(?>\.?[A-Za-z]?[a-z]*[0-9]{0,5}(?:[._@-][a-z]*[0-9]{0,5})*(?=/|\Z)|[A-Z_]{1,31}(?=/|\Z))"
 _PATH = re.compile(rf"(?:~|\.{{1,2}})?(?:/{_PATH_NAME})++")
@@ -145,37 +154,39 @@ class Redactor:
         secrets = [each for each in found if each.name or not looks_like_path(text[each.start : each.end])]
         return _replaced(text, secrets) if secrets else text
 
-    def value(self, value: Any, limit: int | None = None) -> Any:
+    def value(self, value: Any, limit: int | None = None, levels: int = LEVELS) -> Any:
         """
         :param limit: maximum length in characters of a text; longer ones are cut, with a note at their end.
+        :param levels: how many lists and objects may be inside each other; a note takes the place of further ones.
         :returns: a JSON value with every secret in its strings, keys and long numbers replaced.
         """
         if isinstance(value, str):
             return self.text(value) if limit is None or len(value) <= limit else self._cut(value, limit)
         if isinstance(value, dict):
-            return self._members(value, limit)
+            return self._members(value, limit, levels - 1) if levels else TOO_DEEP
         if isinstance(value, (list, tuple)):
-            return self._items(value, limit)
+            return self._items(value, limit, levels - 1) if levels else TOO_DEEP
         if isinstance(value, int) and value >= LONG_NUMBER:
             written = str(value)
             return value if (redacted := self.text(written)) == written else redacted
         return value
 
-    def _members(self, members: dict[Any, Any], limit: int | None) -> dict[str, Any]:
+    def _members(self, members: dict[Any, Any], limit: int | None, levels: int) -> dict[str, Any]:
         clean: dict[str, Any] = {}
         for key, member in members.items():
             name = self.text(str(key))
             while name in clean:  # two keys were redacted to the same word
                 name += "'"
-            clean[name] = "[redacted]" if _is_named(is_secret_name, key, member) else self.value(member, limit)
+            named = _is_named(is_secret_name, key, member)
+            clean[name] = "[redacted]" if named else self.value(member, limit, levels)
         return clean
 
-    def _items(self, items: Iterable[Any], limit: int | None) -> list[Any]:
+    def _items(self, items: Iterable[Any], limit: int | None, levels: int) -> list[Any]:
         clean: list[Any] = []
         before: Any = ""
         for item in items:
             named = _is_named(is_secret_option, before, item)  # ["--password", "..."]
-            clean.append("[redacted]" if named else self.value(item, limit))
+            clean.append("[redacted]" if named else self.value(item, limit, levels))
             before = item
         return clean
 

@@ -8,7 +8,7 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.audit.log import TEXT_LIMIT, AuditLog
-from ironcurtain.secrets.redaction import Redactor, Secret
+from ironcurtain.secrets.redaction import TOO_DEEP, Redactor, Secret
 from tests.audit.doubles import at_once, scratch
 
 CREDENTIALS = {
@@ -51,6 +51,15 @@ class RedactionTests(SynchronousTestCase):
         """All texts in the file, as a reader of JSON sees them, and the file itself."""
         data = self.path.read_text()
         return data + "".join(str(json.loads(line)) for line in data.splitlines())
+
+    def test_a_secret_is_not_found_at_any_level_of_a_record(self) -> None:
+        value: object = LIVE
+        for level in range(900):
+            value = [LIVE, value] if level % 2 else {LIVE: LIVE, "a": value}
+        self.log.append("call", arguments=value)
+        self.assertNotIn(LIVE, written := self.written())
+        self.assertNotIn(json.dumps(LIVE)[1:-1], written)
+        self.assertIn(TOO_DEEP, written)
 
     def test_every_class_of_credential_anywhere_in_a_record(self) -> None:
         for name, credential in CREDENTIALS.items():

@@ -15,7 +15,7 @@ from ironcurtain.escalation import Outcome
 from ironcurtain.mcp_proxy import admission, connection
 from ironcurtain.mcp_proxy.calls import CallDecided, CallFinished, CallRaised
 from ironcurtain.mcp_proxy.gate import GateLimits
-from ironcurtain.secrets.redaction import Redactor
+from ironcurtain.secrets.redaction import TOO_DEEP, Redactor
 from tests.mcp_proxy.support import SESSION, RawAgent, at_once, fake_server, sleep, the_reactor, until
 from tests.mcp_proxy.test_protocol import Base
 
@@ -65,6 +65,16 @@ class PolicyTests(Base):
         self.assertTrue(text(answer).startswith("DENIED: "))
         self.assertNotIn("tools/call", [message["method"] for message in self.top.seen_by_server()])
         self.assertEqual(self.top.records("outcome")[0]["status"], "denied")
+
+    async def test_a_call_nested_too_deeply_is_denied_and_recorded(self) -> None:
+        agent = await self.agent()
+        for inner in ("[" * 900 + "]" * 900, '{"a":' * 900 + "1" + "}" * 900, '[{"a":' * 450 + "1" + "}]" * 450):
+            answer = await agent.call("fake__echo", {"a": json.loads(inner)})
+            self.assertIn("DENIED: the arguments are nested too deeply", text(answer))
+            call, outcome = self.top.records("call")[-1], self.top.records("outcome")[-1]
+            self.assertEqual((call["rule"], outcome["status"]), ("invalid-arguments", "denied"))
+            self.assertIn(TOO_DEEP, json.dumps(call["arguments"]))
+        self.assertIn('{"a": [[1]]}', text(await agent.call("fake__echo", {"a": [[1]]})))
 
     async def test_a_failed_call_is_recorded_with_a_part_of_its_text(self) -> None:
         agent = await self.agent()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.policy.annotations import Condition
-from ironcurtain.policy.arguments import problem
+from ironcurtain.policy.arguments import DEPTH_LIMIT, problem
 from ironcurtain.policy.scalars import equal, fold, truthy
 from tests.examples import examples
 
@@ -88,6 +88,14 @@ class NameTests(SynchronousTestCase):
         for _ in range(40):
             node = {"anyOf": [node, node]}
         self.assertIsNotNone(problem({"a": "x"}, {"properties": {"a": node}}))
+
+    @given(st.lists(st.booleans(), min_size=1, max_size=400))
+    def test_arguments_are_nested_to_a_limit_whatever_the_schema_permits(self, lists: list[bool]) -> None:
+        value: Any = "x"
+        for is_list in lists:
+            value = ["x", value] if is_list else {"b": 1, "a": value}
+        found = problem({"a": value}, {"properties": {"a": True}})
+        self.assertEqual(found, None if len(lists) < DEPTH_LIMIT else "the arguments are nested too deeply")
 
     @settings(max_examples=examples(200), deadline=None, database=None)
     @given(
