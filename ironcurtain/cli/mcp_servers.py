@@ -115,7 +115,7 @@ def annotate(name: str, yes: bool) -> None:
     trial = _try(name, files)
     found = drafts(name, trial.tools, files.load_policy())
     _print(found.lines())
-    _print_withheld(name, trial)
+    _print_problems(name, trial)
     if not found.drafted:
         print_lines("There is nothing to write.")
     elif yes or agreed(f"Write {counted(len(found.drafted), 'annotation')}?"):
@@ -137,11 +137,12 @@ def test(name: str, json_output: bool) -> None:
     found = drafts(name, trial.tools, files.load_policy())
     if json_output:
         asked = sorted({*found.drafted, *found.refused})
-        print_json({"server": name, "known": sorted(found.known), "asks": asked, "withheld": sorted(trial.withheld)})
+        lists = {"known": sorted(found.known), "asks": asked, "withheld": sorted(trial.withheld)}
+        print_json({"server": name, **lists, "faults": list(trial.faults)})
         return
     asks = {tool: "nobody has described its arguments" for tool in found.drafted}
     _print(Drafts(name, found.known, {}, {**asks, **found.refused}).lines())
-    _print_withheld(name, trial)
+    _print_problems(name, trial)
     if found.drafted:
         print_lines(f"To describe them: ironcurtain mcp annotate {name}")
 
@@ -271,7 +272,7 @@ def _show(candidate: Candidate, trial: Trial, files: ToolFiles) -> Drafts | None
     else:
         found = drafts(name, trial.tools, files.load_policy())
         _print(found.lines())
-        _print_withheld(name, trial)
+        _print_problems(name, trial)
         return found
     return None
 
@@ -307,9 +308,11 @@ def _write_drafts(found: Drafts, files: ToolFiles) -> None:
         print_lines(f"The annotations were not written, so that each call asks: {e}", err=True)
 
 
-def _print_withheld(name: str, trial: Trial) -> None:
+def _print_problems(name: str, trial: Trial) -> None:
     from ironcurtain.mcp_proxy.pins import withheld_notice
 
+    for fault in trial.faults:
+        print_lines(f"MCP server {name}: {one_line(fault)}")
     if trial.withheld:
         print_lines(withheld_notice(name, trial.withheld))
 

@@ -46,11 +46,13 @@ class Trial(msgspec.Struct, frozen=True):
     :param tools: the definitions of the server's tools, as agents see them, by name.
     :param failure: why it did not start; empty if it did.
     :param withheld: the tools that agents do not see until a person accepts their definitions.
+    :param faults: sentences about what was wrong with what it sent, and mended or left out.
     """
 
     tools: Mapping[str, Mapping[str, Any]]
     failure: str = ""
     withheld: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
 
 
 def try_servers(entries: Mapping[str, Mapping[str, Any]]) -> dict[str, Trial]:
@@ -158,8 +160,8 @@ async def _tried(session: Any, names: list[str]) -> dict[str, Trial]:
     held: dict[str, list[str]] = {name: [] for name in names}
     for tool in gate.withheld():
         held[tool.server].append(tool.name)
-    why = {**starting, **down}
-    return {name: Trial(tools[name], why.get(name, ""), tuple(held[name])) for name in names}
+    why, faults = {**starting, **down}, session.info.server_faults
+    return {name: Trial(tools[name], why.get(name, ""), tuple(held[name]), faults.get(name, ())) for name in names}
 
 
 @contextmanager

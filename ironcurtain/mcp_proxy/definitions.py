@@ -11,7 +11,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ironcurtain.mcp_proxy import schemas, shapes
+from ironcurtain.text.nesting import is_nested_deeper
 from ironcurtain.text.quantities import noun
+
+LEVELS = 200
+"""Most lists and objects inside each other in a definition: a schema that is kept whole has two for each in it."""
 
 NAMED = 3
 """Maximum number of parts that one fault names."""
@@ -53,6 +57,8 @@ def mended(member: str, definitions: Iterable[Any]) -> tuple[list[Listed], list[
                 raise _Unusable("must be an object")
             if not isinstance(name, str):
                 raise _Unusable(f"{identity} must be a string")
+            if is_nested_deeper(sent, LEVELS):
+                raise _Unusable("nested too deeply")
             shown = mend(sent, said.append)
             usable.append(Listed(sent, sent if not said else shown))
         except _Unusable as e:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ironcurtain.policy.scalars import equal
+from ironcurtain.text.nesting import is_nested_deeper
 
 DEPTH_LIMIT = 64
 """Maximum nesting of schemas (references may be circular), and of arguments, so that records show them whole."""
@@ -42,7 +43,7 @@ def problem(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> str | No
     :param schema: the tool's ``inputSchema``.
     :returns: a message that describes the first problem, ``None`` if the arguments are valid.
     """
-    if _is_too_deep(arguments):
+    if is_nested_deeper(arguments, DEPTH_LIMIT):
         return "the arguments are nested too deeply"
     checker = _Checker(schema)
     try:
@@ -50,16 +51,6 @@ def problem(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> str | No
     # A server wrote the schema: it can be anything.
     except (AttributeError, TypeError, ValueError, LookupError, RecursionError):
         return "the tool's input schema is malformed"
-
-
-def _is_too_deep(arguments: Mapping[str, Any]) -> bool:
-    level: list[Any] = [arguments]
-    for _ in range(DEPTH_LIMIT):
-        inside = (each.values() if isinstance(each, Mapping) else each for each in level)
-        level = [value for values in inside for value in values if isinstance(value, Mapping | list | tuple)]
-        if not level:
-            return False
-    return True
 
 
 class _Checker:

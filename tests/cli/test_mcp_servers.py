@@ -90,6 +90,17 @@ class AddTests(ProductCase):
         self.assertEqual(self.policy.read_text(), policy)
         self.assertEqual(self.product.run("mcp", "remove", "notes").returncode, 69)
 
+    def test_what_of_its_lists_is_left_out_is_said(self) -> None:
+        deep: dict[str, Any] = TEXT
+        for _ in range(300):
+            deep = {"type": "object", "properties": {"a": deep}}
+        self.product.environ |= {"TOOLS": "read_note,deep", "DEFINITIONS": json.dumps({**SCHEMAS, "deep": deep})}
+        left_out = "tool deep: nested too deeply; left out"
+        added = self.add("notes", "--yes")
+        self.assertIn("notes starts, and has 1 tool", added.stdout)
+        self.assertIn(f"MCP server notes: {left_out}", added.stdout)
+        self.assertEqual(self.product.json("mcp", "test", "notes")["faults"], [left_out])
+
     def test_nothing_is_written_without_agreement(self) -> None:
         done = self.add("notes")
         self.assertEqual(done.returncode, 1)

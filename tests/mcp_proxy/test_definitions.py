@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.mcp_proxy.catalogue import KINDS, PROMPTS, RESOURCES, TOOLS, Catalogue
-from ironcurtain.mcp_proxy.definitions import mended, once
+from ironcurtain.mcp_proxy.definitions import LEVELS, mended, once
 from ironcurtain.mcp_proxy.pins import Pin
 from tests.mcp_proxy.sdk_types import accept, objects, values
 
@@ -49,6 +49,25 @@ def shown(member: str, *definitions: Any) -> list[dict[str, Any]]:
 
 class MendingTests(SynchronousTestCase):
     """What becomes of wrong definitions."""
+
+    @given(
+        st.sampled_from(["inputSchema", "outputSchema", "_meta", "annotations", "arguments", "unheard-of"]),
+        st.integers(LEVELS - 3, LEVELS + 3) | st.integers(1, 450),
+    )
+    def test_one_nested_too_deeply_is_left_out_and_the_others_stay(self, key: str, levels: int) -> None:
+        deep: Any = "\u200b"
+        for _ in range(levels):
+            deep = {"properties": deep} if key.endswith("Schema") else [deep]
+        names = {"name": "a", "uri": "a:a", "uriTemplate": "a:{a}"}
+        whole = {each: f"b{name}" for each, name in names.items()}
+        catalogue = Catalogue(["a"], str, lambda server, said: {d["name"]: Pin(dict(d), 0.0) for d in said})
+        for kind in KINDS:
+            catalogue.take("a", kind, [{**names, key: deep}, {**whole, "inputSchema": SCHEMA}])
+            faults = catalogue.faults["a", kind.method]
+            self.assertEqual(any("nested too deeply; left out" in fault for fault in faults), levels >= LEVELS, faults)
+        kept = 2 if levels < LEVELS else 1
+        tables = (catalogue.tools, catalogue.prompts, catalogue.resources, catalogue.templates)
+        self.assertEqual([len(table) for table in tables], [kept] * 4)
 
     @given(st.lists(definition, max_size=4))
     def test_clients_accept_every_list(self, definitions: list[Any]) -> None:
