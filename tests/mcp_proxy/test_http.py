@@ -313,7 +313,7 @@ class LiarTests(LyingCase):
         bench = await self.bench(self.lying("long"), annotate={"echo": {"value": ("none",)}})
         await bench.proxy.gate.settled(60)
         agent = await bench.agent()
-        refused = await agent.call("far__echo", {"value": deep})
+        refused = await agent.call("far__echo", _meta={"value": deep})
         self.assertEqual(refused["error"]["message"], "these parameters cannot be sent by HTTP")
         self.assertEqual(len(text(await agent.call("far__echo"))), 100_000)
         self.assertEqual([line for _, line in bench.errors if "404" not in line], [])
