@@ -32,8 +32,8 @@ CUT_MARGIN = 4096
 
 LEVELS = 100
 """
-Most lists and objects inside each other in a record. Python cannot follow more than some 480 of them, and nothing that
-has a use has more than twenty.
+Most lists and objects inside each other in a record (useful ones have fewer than twenty). Redaction itself would fail
+from some 480 on.
 """
 
 TOO_DEEP = "[more lists or objects inside each other]"
