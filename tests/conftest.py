@@ -80,8 +80,8 @@ SLOW = (
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """:returns: three processes for each processor, since most tests wait, but not all memory: each takes 400 MB."""
-    return min(max(4, 3 * (os.cpu_count() or 1)), 12)
+    """:returns: two processes for each processor, since most tests wait, but not all memory: each takes 400 MB."""
+    return min(max(4, 2 * (os.cpu_count() or 1)), 12)
 
 
 class _Case(UnitTestCase):
