@@ -19,16 +19,14 @@ from ironcurtain.sandbox.bubblewrap_options import FILES_DESCRIPTOR, at_most, nu
 from ironcurtain.sandbox.landlock import start
 from ironcurtain.sandbox.landlock.filter import stricter
 from ironcurtain.sandbox.landlock.guard import sweep
-from ironcurtain.sandbox.landlock.kernel import version
+from ironcurtain.sandbox.landlock.kernel import SIGNALS_CONFINED, version
 from ironcurtain.sandbox.landlock.order import Order
+from ironcurtain.sandbox.landlock.reach import can_switch
 from ironcurtain.sandbox.spec import Access, Sandbox
 from ironcurtain.sandbox.system_calls import filter_program
 from ironcurtain.sandbox.system_paths import SETTINGS, SYSTEM
 
 PROBE_SECONDS = 10.0
-
-SIGNALS_CONFINED = 6
-"""The version of Landlock from which on programs cannot signal others of their account (Linux 6.12)."""
 
 HARMLESS = (
     *SETTINGS,
@@ -62,14 +60,19 @@ def unavailable(account: Account | None = None, alone: bool = False) -> str | No
     found = version()
     if not found:
         return "this kernel has no Landlock, or it is switched off (Linux 5.13 or newer; it must be in the list lsm=)"
-    if found < SIGNALS_CONFINED and not alone and (account is None or account.uid not in FREE_UIDS):
+    if not alone and not _confines_signals(found, account):
         return (
             f"Landlock is of version {found} here, in which programs can end other processes of their account; "
-            f"{SIGNALS_CONFINED} is needed (Linux 6.12)"
+            f"{SIGNALS_CONFINED} is needed (Linux 6.12), or root that may become another account"
         )
     if filter_program() is None:
         return f"the system calls of this kind of machine ({os.uname().machine}) are not known"
     return _tried(account)
+
+
+def _confines_signals(found: int, account: Account | None) -> bool:
+    """:returns: whether programs can signal no process outside: by the kernel, or as their account has no other."""
+    return found >= SIGNALS_CONFINED or (account is not None and account.uid in FREE_UIDS and can_switch())
 
 
 @cache
@@ -111,7 +114,7 @@ def inputs(sandbox: Sandbox) -> dict[int, bytes]:
     """:returns: the data that the helper process reads, by descriptor."""
     account, limits, found = sandbox.account, sandbox.limits, version()
     uid = os.geteuid() if account is None else account.uid
-    signals = not sandbox.alone and (found >= SIGNALS_CONFINED or uid in FREE_UIDS)
+    signals = not sandbox.alone and _confines_signals(found, account)
     given = dict(sandbox.mounts())
     order = Order(
         read=(*SYSTEM, *HARMLESS, *(path for path, access in given.items() if access is Access.READ)),

@@ -24,6 +24,9 @@ _TCP = 0b11
 _SCOPES = 0b11
 """Abstract UNIX sockets and signals; of version 6."""
 
+SIGNALS_CONFINED = 6
+"""The version of Landlock from which on programs cannot signal others of their account (Linux 6.12)."""
+
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _SECCOMP = {"x86_64": 317, "aarch64": 277}
 _CAPSET = {"x86_64": 126, "aarch64": 91}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import platform
 from collections.abc import Sequence
@@ -45,6 +46,7 @@ def identity(order: Order, program: str) -> Identity:
     :param program: absolute path of the program.
     :returns: the order's account; if it does not reach all files, with a right for that; if root may not become another
         account, as in a container without capabilities, root without any.
+    :raises PermissionError: such a program could signal all other processes of root.
     """
     own = (os.geteuid(), os.getegid())
     if order.uid in (-1, own[0]):
@@ -58,6 +60,8 @@ def identity(order: Order, program: str) -> Identity:
     for capability in (kernel.READ_SEARCH, kernel.OVERRIDE):  # containers have only the second
         if can_switch() and _has(capability):
             return Identity(ids, switches=True, kept=(capability,))
+    if order.brokered and order.landlock < kernel.SIGNALS_CONFINED:  # else the filter forbids signals, or the kernel
+        raise PermissionError(errno.EPERM, "it would run as root, and could end root's other processes")
     return Identity(own)
 
 

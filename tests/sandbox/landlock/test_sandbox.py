@@ -24,6 +24,9 @@ from ironcurtain.sandbox.installation import Installation
 from ironcurtain.sandbox.landlock import implementation
 from ironcurtain.sandbox.landlock.guard import PREFIX, end_marked, marked, sweep
 from ironcurtain.sandbox.spec import Kind, Listener, Sandbox
+from tests.programs import program
+
+REFUSED = "[Errno 1] it would run as root, and could end root's other processes"
 
 ATTACKS = Path(__file__).with_name("attacks.py").read_text()
 
@@ -238,6 +241,43 @@ class ByAnAccountTests(SandboxTests, EndTests):
             self.script('id -u; id -G; cat "$1/read/file"; touch made')[1].split(), ["61200", "61200", "read"]
         )
         self.assertEqual((self.directory / "write" / "made").stat().st_uid, 61200)
+
+
+class OlderKernelTests(SynchronousTestCase):
+    """Before version 6 of Landlock, only another account keeps a program from signals to root's other processes."""
+
+    SCRIPT = """
+from ironcurtain.process.accounts import Account
+from ironcurtain.sandbox.landlock import implementation, reach
+from ironcurtain.sandbox.landlock.order import Order
+from ironcurtain.sandbox.spec import Sandbox
+
+implementation.version = lambda: 3
+account = Account(61200, 61200)
+print(implementation.unavailable(account))
+for alone in (True, False):
+    order = Order.decoded(implementation.inputs(Sandbox(account=account, alone=alone))[3])
+    try:
+        print(reach.identity(order, "/bin/true").ids)
+    except PermissionError as e:
+        print(e)
+"""
+
+    def said(self, *before: str) -> list[str]:
+        if os.geteuid():
+            raise SkipTest("only root may become another account")
+        done = subprocess.run([*before, sys.executable, "-c", self.SCRIPT], capture_output=True, text=True, check=True)
+        return done.stdout.splitlines()
+
+    def test_root_that_may_not_become_another_account_is_refused(self) -> None:
+        setpriv = program("setpriv")
+        for capabilities in ("-all", "-setuid", "-setgid"):
+            why, alone, not_alone = self.said(setpriv, f"--bounding-set={capabilities}")
+            self.assertIn("or root that may become another account", why)
+            self.assertEqual((alone, not_alone), ("(0, 0)", REFUSED))
+
+    def test_other_root_becomes_it(self) -> None:
+        self.assertEqual(self.said(), ["None", "(61200, 61200)", "(61200, 61200)"])
 
 
 class ExpressionTests(SynchronousTestCase):
