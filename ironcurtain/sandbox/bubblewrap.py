@@ -12,7 +12,7 @@ import importlib.util
 import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache, partial
 from pathlib import Path
 
@@ -94,18 +94,22 @@ def is_safe(program: Bubblewrap) -> bool:
     """
     Try whether a program follows links to the host (CVE-2026-87766).
 
-    :returns: whether the program, asked to make a directory below a mounted one that contains a link, does not make it
-        at the place on the host that the link leads to.
+    :returns: whether the program, asked to make a directory below a mounted one, makes it there, and does not make one
+        behind a link at the place on the host that the link leads to. One that does neither tells nothing.
     """
     with tempfile.TemporaryDirectory(prefix="ironcurtain-trial-") as name:
         top = Path(name).resolve()
-        (top / "mounted").mkdir()
-        (top / "host").mkdir()
-        (top / "mounted" / "link").symlink_to(f"/oldroot{top}/host")
-        options = ["--ro-bind", "/", "/", "--bind", f"{top}/mounted", "/mnt", "--dir", "/mnt/link/made"]
+        mounted, place, host = (top / each for each in ("mounted", "place", "host"))
+        for directory in (mounted, place, host):
+            directory.mkdir()
+        (mounted / "link").symlink_to(f"/oldroot{host}")
         own = [] if os.geteuid() == 0 else ["--unshare-user"]
-        bounded.run([program.path, *own, *options, "/bin/true"], Bounds(PROBE_SECONDS))
-        return not (top / "host" / "made").exists()
+        line = [program.path, *own, "--ro-bind", "/", "/", "--bind", str(mounted), str(place), "--dir"]
+        with suppress(OSError, Unfinished):
+            for path in ("made", "link/made"):
+                bounded.run([*line, f"{place}/{path}", "/bin/true"], Bounds(PROBE_SECONDS))
+            return (mounted / "made").exists() and not (host / "made").exists()
+    return False
 
 
 def inputs(sandbox: Sandbox) -> dict[int, bytes]:

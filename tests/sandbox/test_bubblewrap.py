@@ -239,13 +239,24 @@ class LinkTests(SynchronousTestCase):
         error = self.assertRaises(Unavailable, check_mount_points, Sandbox(write=(work,), read=(f"{work}/missing",)))
         self.assertIn(f"{work}/missing would be mounted below {work}", str(error))
 
-    def test_program_that_makes_directories_outside_is_found(self) -> None:
-        follows = self.top / "bwrap"
-        find = "for word; do case $word in */mounted) link=$word/link ;; esac; done"
-        follows.write_text(f"#!/bin/sh\n{find}\nexec mkdir $(readlink $link | sed s,^/oldroot,,)/made\n")
-        follows.chmod(0o755)
-        self.assertFalse(is_safe(Bubblewrap(str(follows))))
-        self.assertTrue(is_safe(Bubblewrap(shutil.which("true") or "true")))
+    def test_program_is_safe_that_makes_directories_inside_and_none_outside(self) -> None:
+        """Those that could not be tried are not."""
+        program, inside = self.top / "bwrap", "mkdir $mounted/made"
+        outside = "mkdir $(readlink $mounted/link | sed s,^/oldroot,,)/made"
+        for made, made_behind_link, safe in (
+            (inside, outside, False),
+            (inside, "exit 1", True),
+            ("exit 1", "exit 1", False),
+            ("exit 1", outside, False),
+        ):
+            program.write_text(
+                "#!/bin/sh\n"
+                "for word; do case $word in */mounted) mounted=$word ;; */place/*) wanted=$word ;; esac; done\n"
+                f"case $wanted in */link/*) {made_behind_link} ;; *) {made} ;; esac\n"
+            )
+            program.chmod(0o755)
+            self.assertEqual(is_safe(Bubblewrap(str(program))), safe, (made, made_behind_link))
+        self.assertFalse(is_safe(Bubblewrap(str(self.top / "missing"))))
 
     def test_programs_are_tried_for_it_only_where_it_matters(self) -> None:
         asked: list[str] = []
