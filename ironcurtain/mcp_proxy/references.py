@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping
 import msgspec
 
 from ironcurtain.mcp_proxy.windows_words import windows_variable
-from ironcurtain.secrets.redaction import Secret, may_be_secret
+from ironcurtain.secrets.redaction import Secret, may_be_secret, names_path
 from ironcurtain.secrets.rules import find, is_secret_name
 
 TOKEN_LENGTH = 16
@@ -168,4 +168,4 @@ _FOREIGN_WORDS = {
 
 def _is_secret(name: str, value: str) -> bool:
     """:returns: whether a value is kept out of command lines."""
-    return is_secret_name(name) or bool(find(value)) or _TOKEN.fullmatch(value) is not None
+    return not names_path(value) and (is_secret_name(name) or bool(find(value)) or _TOKEN.fullmatch(value) is not None)

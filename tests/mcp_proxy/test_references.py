@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.mcp_proxy.references import References
+from tests.audit.doubles import scratch
+from tests.login import login_environ
 
 NAMES = st.sampled_from(["A", "B_1", "UNSET", "HOME", "workspaceFolder"])
 PIECES = st.one_of(
@@ -119,6 +121,16 @@ class ReferencesTests(SynchronousTestCase):
         self.assertIn("may be a secret, and everybody on this machine can read a command line", self.found.problems[0])
         self.assertIn('"env": {"GH_TOKEN": "${GH_TOKEN}"}', self.found.problems[0])
         self.assertEqual(self.word("${PORT} ${REGION}"), "8080 eu-west-1")
+
+    def test_variables_of_a_login_are_no_secrets(self) -> None:
+        """``PWD`` ends as names of passwords do; what names an existing path is none."""
+        environ = login_environ(scratch(self) / "a person")
+        self.make(**environ)
+        del environ["HOME"]  # the session's
+        self.assertEqual({name: self.word(f"${{{name}}}") for name in environ}, environ)
+        self.assertEqual(self.found.problems, [])
+        self.make(GH_TOKEN="/nowhere/of/that/name")
+        self.assertEqual((self.word("${GH_TOKEN}"), len(self.found.problems)), ("", 1))
 
     def test_programs_expand_variables_of_their_own(self) -> None:
         self.make("AUTH", AUTH="0123456789abcdefXYZ")
