@@ -191,13 +191,16 @@ def is_for_desktop(server: CommandServer) -> bool:
     return is_own(server) and server.args[:3] == OWN_SERVERS[2]
 
 
-def account_notice(account: Account | None, workspace: str) -> str:
+def account_notice(account: Account | None, workspace: str, as_root: bool = False) -> str:
     """
     :param account: the account that servers run as; ``None``: root, as ``run_as`` says.
+    :param as_root: whether they cannot run as that account in their sandboxes.
     :returns: for root, a sentence that says as whom the servers of a session run.
     """
     if account is None:
         return "WARNING: run_as is root, so MCP servers run as root: those outside a sandbox may do everything"
+    if as_root:
+        return "MCP servers run as root without any capability, since root may not become another account here"
     if is_for_root(workspace, account):
         return f"MCP servers run as {account}, but the file server as root, since root owns the workspace {workspace}"
     if account.uid in FREE_UIDS:

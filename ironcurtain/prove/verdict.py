@@ -48,9 +48,10 @@ class Verdict(msgspec.Struct, frozen=True):
     @property
     def sentence(self) -> str:
         """The result, which never says that nothing got out without saying of what."""
-        parts = [
-            f"Not tested: {', '.join(f'{each.name} ({one_line(each.reason, 300)})' for each in self._all_untested())}"
-        ]
+        untested = ", ".join(
+            f"{each.name} ({one_line(each.reason, None if each.could_not else 300)})" for each in self._all_untested()
+        )
+        parts = [f"Not tested: {untested}"]
         if lacks := self._lacks():
             parts.append(f"not limited here: {', '.join(lacks)}")
         return f"{self._result()} {'; '.join(parts)}."

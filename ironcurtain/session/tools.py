@@ -175,7 +175,8 @@ def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str], files_too: 
     for server in servers:
         pins.of(server.name).read()  # report a damaged file now, not when its server fails to start
     if os.geteuid() == 0:
-        said = account_notice(core.switched, paths.host)
+        as_root = kind is not None and promises.runs_as_root(kind, core.switched)
+        said = account_notice(core.switched, paths.host, as_root)
         if core.account.named:
             core.log_line("session", said)
         else:

@@ -62,7 +62,7 @@ class Role(Enum):
 
 
 _MARKED = frozenset((Role.CALL, Role.MODEL, Role.DECISION, Role.REFUSAL))
-_NEVER_CUT = frozenset((Role.QUESTION, Role.DECISION))
+_NEVER_CUT = frozenset((Role.QUESTION, Role.DECISION, Role.FAULT))  # what helps against a fault is said at its end
 
 
 class EventLine(msgspec.Struct, frozen=True):
@@ -92,7 +92,7 @@ class EventLine(msgspec.Struct, frozen=True):
 
     @property
     def shown(self) -> str:
-        """The text, escaped, and cut unless a part of it would mean something else."""
+        """The text, escaped, and cut unless a part of it would mean something else, or not help."""
         return one_line(self.text, None if self.role in _NEVER_CUT else TEXT_LIMIT)
 
     @property

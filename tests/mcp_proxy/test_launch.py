@@ -230,6 +230,7 @@ class FileServerTests(LaunchCase):
         self.assertIn("WARNING: run_as is root", account_notice(None, workspace))
         unused = Account(FREE_UIDS[0], FREE_UIDS[0])
         self.assertIn("which has no account; set run_as", account_notice(unused, workspace))
+        self.assertIn("run as root without any capability", account_notice(unused, workspace, as_root=True))
         if os.geteuid() == 0:
             self.workspace.chmod(0o755)
             self.assertIn("the file server as root", account_notice(SOMEBODY, workspace))
