@@ -46,9 +46,6 @@ REPEATED = 4
 NESTED = 4
 """Maximum number of levels of an object or list that are shown below each other."""
 
-_CONTENTS = ("content", "contents", "new_content", "text", "body", "code")
-"""Names of arguments that tools write as a whole."""
-
 _CHANGES = (("oldText", "newText"), ("old_text", "new_text"), ("old_string", "new_string"), ("old_str", "new_str"))
 """Names that tools use for the two sides of a change."""
 
@@ -140,12 +137,16 @@ def _length(value: Any) -> int:
 
 
 def _fits(name: str, value: Any, width: int) -> bool:
-    if name in _CONTENTS and isinstance(value, str) and "\n" in value.rstrip("\n"):
-        return False  # what is written is read as lines, never as one line with escapes only
-    if len(name) > NAME or len(one_line(name)) > NAME or _length(value) > min(width, BRIEF) or _edits(value):
+    # Lines are read as lines, never as one line with escapes only.
+    if _has_lines(value) or len(one_line(name)) > NAME or _length(value) > min(width, BRIEF) or _edits(value):
         return False
     shown = value_line(value)
     return len(shown) <= BRIEF and cells(shown) + len(_label(name)) <= width
+
+
+def _has_lines(value: Any) -> bool:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return any(map(_has_lines, inner)) or (isinstance(value, str) and "\n" in value.rstrip("\n"))
 
 
 def _label(name: str) -> str:
@@ -184,7 +185,7 @@ def _members(value: Any, indent: str, width: int, levels: int) -> Iterator[Line]
     for name, member in pairs:
         label = f"{json_line(name)}:" if isinstance(value, dict) else f"{name}."
         line = f"{label} {json_line(member)}"
-        is_long = cells(line) + len(indent) > width and levels > 0
+        is_long = (cells(line) + len(indent) > width and levels) or (_has_lines(member) and len(indent) * 2 < width)
         if isinstance(member, str) and "\n" in member.rstrip("\n"):
             yield from _wrapped(label, indent, "bold", width, "      ")
             yield from _block(member, f"{indent}| ", "", width, None)

@@ -38,6 +38,16 @@ class ShownTests(SynchronousTestCase):
     def test_a_value_that_fits_is_not_repeated(self) -> None:
         self.assertEqual(full_lines({"path": "short"}, 80), [])
 
+    @given(st.text(max_size=20), st.integers(0, 3), st.integers(30, 100))
+    def test_lines_of_a_text_are_lines_whatever_its_name_is_and_wherever_it_stands(
+        self, name: str, levels: int, width: int
+    ) -> None:
+        value: Any = "one\ntwo"
+        for level in range(levels):
+            value = [value] if level % 2 else {"a": value}
+        shown = [unstyled(line).split()[-1:] for line in full_lines({name: value}, width)]
+        self.assertIn(["two"], shown)
+
     def test_a_long_value_has_its_length_and_comes_in_full(self) -> None:
         value = "".join(f"{number:05d} " for number in range(200))
         (line,) = key_lines({"text": value}, 76)

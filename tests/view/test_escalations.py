@@ -54,9 +54,12 @@ class WordsTests(SynchronousTestCase):
             shown(),
             [
                 "7  git.push\\n  (4 min left)",
-                "   remote = origin\\n\\x1b[2J",
+                "   remote = origin\\n\\x1b[2J (11 characters, below)",
                 "   force = true",
                 '   refs = ["main"]',
+                "   remote: 11 characters",
+                "     origin",
+                "     \\x1b[2J",
                 "   why: it leaves this machine (rule push)",
                 "   cannot be undone: its effects are not known",
                 "   session 3, claude-code: mend it\\x1b[2J; digest 0123456789abcdef",

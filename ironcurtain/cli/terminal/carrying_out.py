@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from math import inf
+from collections.abc import Iterable
 
-from ironcurtain.cli.terminal.commands import choose
+from ironcurtain.cli.terminal.commands import check, choose
 from ironcurtain.cli.terminal.printer import Printer
 from ironcurtain.cli.terminal.reports import inspect
 from ironcurtain.cli.terminal.undoing import Undoing
@@ -39,13 +39,13 @@ class Commands:
         self._undoing = Undoing(api, number, printer, propose)
         self._decided: set[int] = set()
         self._form: FormDialogue | None = None
+        self._confirmation: object = None  # as the printer's keys know what is asked once a form is filled in
         self.busy = 0
 
     @property
     def waiting(self) -> dict[int, str]:
         """The pending escalations that were not answered here, by number, with the digests of their arguments."""
-        pending = self._printer.view.pending
-        return {number: raised.digest for number, raised in pending.items() if number not in self._decided}
+        return {n: raised.digest for n, raised in self._printer.view.pending.items() if n not in self._decided}
 
     @property
     def filling(self) -> bool:
@@ -100,9 +100,10 @@ class Commands:
                 await self._api.stop(self._number)
             case _:
                 surface, now = self._printer.surface, self._printer.now()
-                self._printer.report(
-                    await inspect(command, self._api, self._number, self._paths, surface.width(), surface.signs, now)
+                found = await inspect(
+                    command, self._api, self._number, self._paths, surface.width(), surface.signs, now
                 )
+                self._printer.report(found)
 
     async def _enter(self, line: str, began: float) -> None:
         form = self._form
@@ -110,19 +111,23 @@ class Commands:
             self._form = None
             self._printer.note("this line was not sent to anybody: the form is closed")
             return
-        if form.complete and began == -inf:
-            self._printer.note("pasted text decides nothing: type yes")
-            return
+        if form.complete and not line.startswith("/"):
+            check(self._printer.keys, self._confirmation, (began, self._printer.seconds), "yes")
         act, lines = form.enter(line)
+        if act is Act.GO_ON:
+            self._ask(form, lines)
+        elif act is Act.LEAVE:
+            self.leave_form()
+        else:
+            self._form = None
+            await self._finish(form, act)
+
+    def _ask(self, form: FormDialogue, lines: Iterable[str]) -> None:
         for said in lines:
             self._printer.note(said, escaped=True)
-        if act is Act.GO_ON:
-            return
-        if act is Act.LEAVE:
-            self.leave_form()
-            return
-        self._form = None
-        await self._finish(form, act)
+        if form.complete:
+            self._confirmation = object()
+            self._printer.keys.show(self._confirmation, self._printer.seconds)
 
     async def _finish(self, form: FormDialogue, act: Act) -> None:
         self._decided.add(form.number)
@@ -149,12 +154,12 @@ class Commands:
         else:
             self._printer.show_whole(number, view.digest, whole_question(view, self._printer.now()))
             self._form = FormDialogue(number, view.digest, view.form)
-            for said in self._form.begin():
-                self._printer.note(said, escaped=True)
+            self._ask(self._form, self._form.begin())
 
     def _chosen(self, asked: Command, began: float) -> int:
-        typed = (began, self._printer.seconds)
-        return choose(asked, self.waiting, self._printer.keys, typed, self._printer.view.outcomes)
+        return choose(
+            asked, self.waiting, self._printer.keys, (began, self._printer.seconds), self._printer.view.outcomes
+        )
 
     async def _decide(self, asked: Command, began: float) -> None:
         number = self._chosen(asked, began)
@@ -184,8 +189,7 @@ class Commands:
             self._printer.show_whole(number, view.digest, lines)
 
     async def _revoke(self, number: int) -> None:
-        known = await self._api.permissions()
-        if not any((each.number, each.session) == (number, self._number) for each in known):
+        if (number, self._number) not in [(each.number, each.session) for each in await self._api.permissions()]:
             raise UsageError(f"there is no kept approval {number} in this session: see /permissions")
         await self._api.revoke(number)
 

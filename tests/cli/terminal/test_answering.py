@@ -7,6 +7,7 @@ from math import inf
 from twisted.internet.defer import Deferred
 
 from ironcurtain.escalation import Outcome
+from ironcurtain.escalation.decision_keys import QUIET_SECONDS
 from ironcurtain.escalation.form_values import Field
 from ironcurtain.escalation.forms import Form
 from tests.cli.terminal.frontends import FrontEndCase
@@ -98,6 +99,27 @@ class AnsweringTests(FrontEndCase):
         self.assertIn("pasted text decides nothing", self.surface.text)
         self.type("yes")
         self.assertEqual(len(self.session.answers), 1)
+
+    def test_confirmation_typed_ahead_or_at_once_sends_nothing(self) -> None:
+        """Neither one that was begun before the values were shown, nor one that had no second to read them."""
+        self.type("/answer 5", "Ada")
+        assert self.surface.listener is not None
+        before = self.clock.seconds()
+        self.surface.listener.typed("", before)
+        self.surface.listener.typed("yes", before)
+        self.draw()
+        self.clock.advance(QUIET_SECONDS / 2)
+        self.surface.listener.typed("yes", self.clock.seconds())
+        self.draw()
+        self.assertEqual(self.session.answers, [])
+        self.assertIn("it was shown while you were typing: read it, then type yes", self.surface.text)
+        self.assertIn("too early: read it, then type yes again", self.surface.text)
+        self.type("/back", "37")
+        self.surface.listener.typed("yes", self.clock.seconds())
+        self.draw()
+        self.assertEqual(self.session.answers, [])
+        self.type("yes")
+        self.assertEqual(self.session.answers, [(5, {"name": "Ada", "age": 37}, "digest-5")])
 
     def test_call_is_not_answered(self) -> None:
         self.session.raise_escalation(7)
