@@ -18,7 +18,7 @@ def tools(where: Home) -> Iterator[Finding]:
     """Check the pinned definitions: which wait, and how calls of the others are judged."""
     from ironcurtain.mcp_proxy.pins import PinFiles
 
-    files, found, (configured, judged) = PinFiles(where.tool_definitions, time.time), 0, _judging(where)
+    files, found, (configured, undescribed, judged) = PinFiles(where.tool_definitions, time.time), 0, _judging(where)
     for server in files.servers():
         pins = files.of(server).read()
         found += len(pins)
@@ -31,11 +31,14 @@ def tools(where: Home) -> Iterator[Finding]:
                 listed = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
                 mend = f"View the new definitions before you accept them: ironcurtain tools show {server}"
                 yield Finding(f"tools of {server}", HINT, f"withheld, as their definitions {why}: {listed}", mend)
+    for server in sorted(undescribed - set(files.servers())):
+        mend = f"Start it once, to see how they are judged: ironcurtain mcp test {server}"
+        yield Finding(f"tools of {server}", HINT, "not known before its first start", mend)
     yield Finding("tools", OK, f"{counted(found, 'definition')} pinned")
 
 
-def _judging(where: Home) -> tuple[frozenset[str], Callable[[str, Collection[str]], Finding]]:
-    """:returns: the configured servers, and what says how the tools of one are judged."""
+def _judging(where: Home) -> tuple[frozenset[str], frozenset[str], Callable[[str, Collection[str]], Finding]]:
+    """:returns: the configured servers, those without annotations, and what says how the tools of one are judged."""
     from ironcurtain.policy.coverage import coverage
     from ironcurtain.policy.loading import default_annotations
     from ironcurtain.session.tool_files import ToolFiles
@@ -49,4 +52,5 @@ def _judging(where: Home) -> tuple[frozenset[str], Callable[[str, Collection[str
         mend = f"Describe the others: ironcurtain mcp annotate {server}" if found.annotated < found.tools else ""
         return Finding(f"tools of {server}", HINT if mend else OK, str(found), mend)
 
-    return files.server_names(), judged
+    names = files.server_names()
+    return names, names - known.servers.keys(), judged

@@ -55,7 +55,7 @@ class Reporting:
             self._end_block(dropped=isinstance(report, reports.TextDropped))
         self._core.emit(event)
         if isinstance(report, reports.ToolStarted):
-            self._record(tool=report.name, toolId=report.tool_id, what=report.what)
+            self._record(tool=report.name, toolId=report.tool_id, what=report.what, parent=report.parent)
         elif isinstance(report, reports.ToolFinished):
             self._record(toolId=report.tool_id, status=report.status, what=report.what, diff=report.diff)
 

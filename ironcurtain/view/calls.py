@@ -22,7 +22,7 @@ LEAST_ARGUMENTS = 8
 """Minimum number of columns for showing arguments."""
 
 DIFF_LINES = 30
-"""Maximum number of lines of a diff in the conversation; ``ironcurtain observe`` and the workspace have all."""
+"""Maximum number of lines of a diff in the conversation; the workspace has all."""
 
 KEPT = 200
 """Maximum number of tools in use that are remembered: beginnings only may be told."""

@@ -56,9 +56,11 @@ class ReportingTests(SynchronousTestCase):
 
     def test_tools_are_recorded_as_reported(self) -> None:
         self.take(reports.ToolStarted("t", "Edit", "f"), reports.ToolFinished("t", "success", diff="+" * 9999))
-        begun, ended = self.records
+        self.take(reports.ToolStarted("u", "Read", "g", "sub"))
+        begun, ended, inner = self.records
         self.assertEqual(begun, {"kind": "agent-reported", "tool": "Edit", "toolId": "t", "what": "f"})
         self.assertEqual(len(ended["diff"]), RECORDED)
+        self.assertEqual((inner["toolId"], inner["parent"]), ("u", "sub"))
 
     def test_text_that_was_dropped_is_not_recorded(self) -> None:
         self.take(reports.Text("half"), reports.TextDropped(), reports.Text("whole"))

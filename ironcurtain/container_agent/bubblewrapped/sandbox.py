@@ -34,7 +34,7 @@ from ironcurtain.sandbox.handover import Handover, Sockets
 from ironcurtain.sandbox.spec import Sandbox
 
 START_SECONDS = 10.0
-"""Time limit in seconds for a sandbox to start (some 30 ms on an idle machine)."""
+"""Time limit in seconds for a sandbox to start (some 80 ms on an idle machine of two processors)."""
 
 COUNT_SECONDS = 10.0
 """
