@@ -226,7 +226,8 @@ def _sandbox(where: Home) -> Iterator[Finding]:
         program = f" ({trial.program.path})" if trial.program is not None else ""
         passed_over = f". Passed over: {'; '.join(trial.problems)}" if trial.problems else ""
         if trial.program is not None and not trial.program.safe():
-            passed_over += ". It follows links to the host (CVE-2026-87766; 0.12 does not), so some run in a second"
+            passed_over += ". This bubblewrap follows links to the host (CVE-2026-87766; 0.12 does not)"
+            passed_over += "; where it could, it runs inside another"
     limits = f"They do not {'; do not '.join(weak)}." if weak else ""
     if promises.MEMORY in promises.unlimited(chosen, account):
         limits += f" Memory needs a cgroup: {cgroups.unavailable()}."

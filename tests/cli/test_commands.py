@@ -20,7 +20,7 @@ from ironcurtain.cli import COMMANDS, commands
 from ironcurtain.cli.output import print_text
 from ironcurtain.errors import ConfigurationError, UsageError
 from ironcurtain.process.accounts import Account
-from ironcurtain.sandbox import programs, promises
+from ironcurtain.sandbox import bubblewrap, programs, promises
 from ironcurtain.sandbox.spec import Kind, Sandbox
 from tests.product import LIMIT
 
@@ -282,6 +282,9 @@ class DoctorTests(CommandCase):
             if problem is None:
                 self.assertIn(f"sandbox: {promises.NAMES[kind]} work", done.stdout)
                 self.assertEqual("They do not hide names" in done.stdout, kind is Kind.LANDLOCK, done.stdout)
+                used = bubblewrap.tried(Account(61184, 61184).switched).program if kind is Kind.BUBBLEWRAP else None
+                follows = used is not None and not used.safe()
+                self.assertEqual("where it could, it runs inside another" in done.stdout, follows, done.stdout)
 
     def test_without_any_sandbox_is_wrong_with_the_reason(self) -> None:
         done = self.doctor(IRONCURTAIN_SANDBOX_KIND="container", DOCKER_HOST="unix:///nowhere/docker.sock")

@@ -6,6 +6,7 @@ from hypothesis import given
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.session import agent_events, events
+from ironcurtain.session.server_events import ServerDown
 from ironcurtain.text.columns import unstyled
 from ironcurtain.view.events import EventLine, Severity, describe
 from tests.session.test_events import make_event
@@ -76,6 +77,13 @@ class WordsTests(SynchronousTestCase):
     def test_the_line_of_a_screen_is_escaped(self, event: events.SessionEvent) -> None:
         line = describe(event)
         self.assertEqual(harmful("" if line is None else unstyled(line.line)), [])
+
+    def test_what_helps_against_a_fault_is_never_cut(self) -> None:
+        for event in (
+            ServerDown(server="git", reason=f"{'x' * 3000}: sysctl kernel.unprivileged_userns_clone=1"),
+            events.ProxyDown(proxy="mitm", reason=f"{'x' * 3000} sysctl kernel.unprivileged_userns_clone=1"),
+        ):
+            self.assertIn("sysctl kernel.unprivileged_userns_clone=1", line_of(event).shown)
 
     def test_a_scope_is_never_cut(self) -> None:
         scope = "s.t in /" + "x/" * 900

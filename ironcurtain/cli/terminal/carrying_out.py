@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable
+from math import inf
 
 from ironcurtain.cli.terminal.commands import check, choose
 from ironcurtain.cli.terminal.printer import Printer
@@ -111,7 +112,7 @@ class Commands:
             self._form = None
             self._printer.note("this line was not sent to anybody: the form is closed")
             return
-        if form.complete and not line.startswith("/"):
+        if form.complete and (began == -inf or not line.startswith("/")):
             check(self._printer.keys, self._confirmation, (began, self._printer.seconds), "yes")
         act, lines = form.enter(line)
         if act is Act.GO_ON:

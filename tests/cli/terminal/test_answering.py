@@ -93,8 +93,9 @@ class AnsweringTests(FrontEndCase):
     def test_pasted_confirmation_sends_nothing(self) -> None:
         self.type("/answer 5", "Ada", "")
         assert self.surface.listener is not None
-        self.surface.listener.typed("yes", -inf)
-        self.draw()
+        for pasted in ("yes", "/decline"):
+            self.surface.listener.typed(pasted, -inf)
+            self.draw()
         self.assertEqual(self.session.answers, [])
         self.assertIn("pasted text decides nothing", self.surface.text)
         self.type("yes")
