@@ -58,6 +58,7 @@ from ironcurtain.session.manager import SessionManager  # noqa: E402
 from ironcurtain.session.model import Reply, SessionRequest, Usage  # noqa: E402
 from ironcurtain.session.parts import Core, NoTools, Services, SessionKind  # noqa: E402
 from ironcurtain.view.events import describe  # noqa: E402
+from ironcurtain.view.speech import LoggedSpeech  # noqa: E402
 
 reactor: Any = the_reactor
 
@@ -116,6 +117,7 @@ async def make_operations(directory: Path) -> Operations:
         redactor=Redactor(),
         proxies=UpstreamProxies(reactor, Network(), {}),
         describe=describe,
+        spoken=LoggedSpeech,
         control_socket=str(directory / "control.sock"),
     )
     manager = SessionManager(

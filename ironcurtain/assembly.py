@@ -47,6 +47,7 @@ from ironcurtain.session.tools import protected_paths
 from ironcurtain.session.workspace import keep_out_workspaces, usable_workspace
 from ironcurtain.traces.exports import Exports
 from ironcurtain.view.events import describe
+from ironcurtain.view.speech import LoggedSpeech
 
 if TYPE_CHECKING:
     from ironcurtain.fleet.service import FleetService
@@ -102,6 +103,7 @@ class Application:
             redactor=Redactor(),
             proxies=self._proxies(settings),
             describe=describe,
+            spoken=LoggedSpeech,
             control_socket=str(socket),
             choose_account=self._choose_account,
             export=self._exports.find,

@@ -31,16 +31,19 @@ def attach(session: str) -> None:
     _show(session, Mode.DRIVE)
 
 
-@click.command(short_help="View a session's terminal.")
+@click.command(short_help="Watch a session.")
 @click.argument("session", default="last", shell_complete=running_sessions)
 def observe(session: str) -> None:
     """
-    View the terminal of SESSION, given by its number or id; default: the newest session with a terminal.
+    Watch SESSION, given by its number or id, without taking part; default: the newest running one.
 
-    Your input is ignored. Ctrl-\\ typed alone, or Ctrl-] and then d, detaches. If SIGKILL leaves your terminal garbled:
-    type reset, and Enter or Ctrl-J.
+    A session with a terminal: your input is ignored. Ctrl-\\ typed alone, or Ctrl-] and then d, detaches. If SIGKILL
+    leaves your terminal garbled: type reset, and Enter or Ctrl-J.
 
-    Exit status: that of the agent's program; 0 if you detached, 69 if unknown.
+    Others are told as in a conversation: messages, the agent's text, tools and changes, as they come; without a
+    terminal as lines on standard output. Ctrl-D leaves.
+
+    Exit status: that of the agent's program; 0 if there is none, or you detached; 69 if unknown; 130 after Ctrl-C.
     """
     _show(session, Mode.OBSERVE)
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import time
 from typing import Any
 
 from ironcurtain.cli.run import run
 from ironcurtain.cli.shell_above import is_above
 from ironcurtain.cli.terminal.frontend import FrontEnd
+from ironcurtain.cli.terminal.plain import standard_surface
+from ironcurtain.cli.terminal.watching import Watching
 from ironcurtain.cli.undoing import proposer
 from ironcurtain.cli.viewing import say_how_to_resume, say_that_it_goes_on, view_elsewhere
 from ironcurtain.control.client import ControlClient
@@ -24,12 +28,11 @@ class Joining:
     One session at this terminal.
 
     :param session: its number or id, or ``last``.
-    :param mode: conversations cannot only be observed.
     """
 
     def __init__(self, home: Home, session: str, mode: Mode) -> None:
         self._home, self._session, self._mode = home, session, mode
-        self._front: FrontEnd | None = None
+        self._front: FrontEnd | Watching | None = None
 
     def run(self) -> int:
         """
@@ -49,14 +52,12 @@ class Joining:
 
     async def join(self, reactor: Any) -> int:
         """Attach, with the errors of :meth:`run`; returns the exit status."""
-        if self._mode is Mode.OBSERVE:
-            _need_terminal()
-        observing = self._mode is Mode.OBSERVE
-        owner, number = await ReactorOwners(reactor, self._home).of_session(self._session, terminal=observing)
+        owner, number = await ReactorOwners(reactor, self._home).of_session(self._session)
         info = await owner.session(number)
-        if self._mode is Mode.DRIVE and not info.terminal:
-            return await self._talk(reactor, owner, info)
-        _need_terminal()
+        if not info.terminal:
+            return await (self._talk if self._mode is Mode.DRIVE else self._watch)(reactor, owner, info)
+        if not have_terminal():
+            raise NoTerminal
         if is_above(self._home, info.id):
             raise NotAllowed(f"this is the terminal of session {number}: attach to it from another one")
         return await view_elsewhere(reactor, owner, info, self._mode)
@@ -64,17 +65,21 @@ class Joining:
     async def _talk(self, reactor: Any, owner: ControlClient, info: SessionInfo) -> int:
         await owner.join(info.number)
         propose = proposer(reactor, self._home, info)
-        self._front = FrontEnd(owner, info, self._home.session(info.id), reactor, time.time, propose)
+        self._front = front = FrontEnd(owner, info, self._home.session(info.id), reactor, time.time, propose)
         try:
-            return await self._front.interactive()
+            return await front.interactive()
         finally:
             self._front = None
             await _tell(owner, info)
 
-
-def _need_terminal() -> None:
-    if not have_terminal():
-        raise NoTerminal
+    async def _watch(self, reactor: Any, owner: ControlClient, info: SessionInfo) -> int:
+        stdin = sys.stdin if have_terminal() else None
+        surface = standard_surface(reactor, stdin, sys.stdout, sys.stdout, os.environ, reactor.seconds)
+        self._front = watching = Watching(owner, info, reactor, time.time, surface)
+        try:
+            return await watching.watch()
+        finally:
+            self._front = None
 
 
 async def _tell(owner: ControlClient, info: SessionInfo) -> None:

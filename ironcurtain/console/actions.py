@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
+from math import inf
 from pathlib import Path
 
+from msgspec.structs import replace
 from twisted.internet.defer import Deferred
 
+from ironcurtain.console.keys import PROMPT_LIMIT
 from ironcurtain.console.state import ConsoleState, Section, Send
 from ironcurtain.errors import IronCurtainError, UsageError
 from ironcurtain.escalation.model import Outcome
 from ironcurtain.home.user_paths import user_path
-from ironcurtain.operations.home_source import ConsoleSource
+from ironcurtain.operations.console_source import ConsoleSource
 from ironcurtain.operations.model import EscalationView
 from ironcurtain.session.model import SessionRequest
 from ironcurtain.text.columns import Style
+from ironcurtain.text.display import one_line
 from ironcurtain.view.commands import Command, Message
 from ironcurtain.view.escalations import outcome_of_all, revoked
 
@@ -34,11 +39,21 @@ async def perform(source: ConsoleSource, action: Command | Message) -> Change:
             case Command("stop", int(session)):
                 await source.stop(session)
                 return _said(f"session {session} has ended")
+            case Command("withdraw", number, session=session):
+                return partial(_put_back, session, await source.withdraw(session, number or 0))
             case Message():
                 await source.send(action.session, action.text, action.typed)
     except IronCurtainError as e:
         return _said(str(e), "warn")
     return lambda state: state
+
+
+def _put_back(session: int, text: str, state: ConsoleState) -> ConsoleState:
+    """Show what was taken back where it can be sent again, if it is one line and nothing else is typed there."""
+    said = state.with_message(f"taken back from session {session}: {text}")
+    if state.prompt is not None or state.question is not None or len(text) > PROMPT_LIMIT or one_line(text) != text:
+        return said
+    return replace(said, prompt=f"/message {text}", began=-inf, addressed=session)
 
 
 def requested(text: str) -> SessionRequest:

@@ -21,7 +21,7 @@ from ironcurtain.console.layout import ClickTarget, Frame, frame
 from ironcurtain.console.screen import Channel
 from ironcurtain.console.state import REFRESH, ConsoleState, Effect, Send, Shown
 from ironcurtain.errors import IronCurtainError
-from ironcurtain.operations.home_source import ConsoleSource
+from ironcurtain.operations.console_source import ConsoleSource
 from ironcurtain.services.refreshing import Refreshing
 from ironcurtain.session.events import Stamped
 from ironcurtain.view.chronicle import Chronicle

@@ -105,6 +105,10 @@ def _execute(state: ConsoleState, line: str, now: float) -> Step:
             return replace(state, prompt=line).with_message(why if number else "choose a session first", "warn"), ()
         case Command("stop", session) as stop:
             return state.with_message(f"ending session {session} ..."), (stop,)
+        case Command("withdraw") as withdraw if state.addressed:
+            return state, (replace(withdraw, session=state.addressed),)
+        case Command("withdraw"):
+            return state.with_message("choose a session first", "warn"), ()
         case Command("sessions" | "escalations" | "history" as word):
             return state.go(_LISTS[word]), ()
         case Command("filter", text=text):

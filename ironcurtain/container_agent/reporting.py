@@ -12,6 +12,7 @@ from typing import Any
 from ironcurtain.agents.streams import reports
 from ironcurtain.session import agent_events, events
 from ironcurtain.session.parts import Core
+from ironcurtain.text.display import elapsed
 
 JOIN_SECONDS = 0.05
 """Minimum seconds between two events with text: half of the time within which it must be shown."""
@@ -58,6 +59,8 @@ class Reporting:
             self._record(tool=report.name, toolId=report.tool_id, what=report.what, parent=report.parent)
         elif isinstance(report, reports.ToolFinished):
             self._record(toolId=report.tool_id, status=report.status, what=report.what, diff=report.diff)
+        elif isinstance(report, reports.Waiting):
+            self._record(waits=elapsed(report.seconds) if report.seconds else "", reason=report.reason)
 
     def flush(self) -> None:
         """Tell of the text so far."""

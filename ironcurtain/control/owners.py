@@ -124,10 +124,9 @@ class Owners(ABC, Generic[C]):
             return await client.deny_all(number)
         return sorted(number for _, part in await self._all(lambda client: client.deny_all()) for number in part)
 
-    async def of_session(self, name: str, terminal: bool = False) -> tuple[C, int]:
+    async def of_session(self, name: str) -> tuple[C, int]:
         """
         :param name: a session's number, id or beginning of an id, or ``last`` for the newest open one here.
-        :param terminal: whether ``last`` is restricted to sessions with a terminal.
         :returns: the process that has it, and its number.
         :raises NotFound: there is no such session.
         :raises Unavailable: its host or its process does not answer.
@@ -139,7 +138,7 @@ class Owners(ABC, Generic[C]):
         every = [(info, client) for client, part in found for info in part]
         ours = [pair for pair in every if not pair[1].host]
         if name == "last":
-            number = newest((info for info, _ in ours), self._registered, terminal)
+            number = newest((info for info, _ in ours), self._registered)
             named = [pair for pair in ours if pair[0].number == number and pair[0].state != "closed"]
         else:  # it may have been resumed in another process
             named = _named(name, ours) or _named(name, every)  # another host cannot take the id of a session here
@@ -149,7 +148,7 @@ class Owners(ABC, Generic[C]):
         if not named:
             self._heard(host, "the last session" if name == "last" else f"session {name}")
             if name == "last":
-                what, ended = f"session{' with a terminal' if terminal else ''} that runs", ""
+                what, ended = "session that runs", ""
             else:
                 what, ended = f"running session {name}", f"; an ended one: 'ironcurtain start --resume {name}'"
             raise NotFound(f"there is no {what}: see 'ironcurtain sessions'{ended}")

@@ -9,7 +9,7 @@ from ironcurtain.home.host_numbers import HostNumber
 from ironcurtain.session.model import SessionInfo
 
 
-def newest(known: Iterable[SessionInfo], registered: Iterable[int], terminal: bool) -> int | None:
+def newest(known: Iterable[SessionInfo], registered: Iterable[int], terminal: bool = False) -> int | None:
     """
     :param known: the sessions of all processes that answered; those of other hosts are never meant.
     :param registered: the numbers of the sessions of this host in the registry.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from twisted.internet.defer import CancelledError, Deferred, DeferredList, TimeoutError
 from twisted.logger import Logger
@@ -15,7 +15,7 @@ from ironcurtain.errors import IronCurtainError, NotFound, Unavailable
 from ironcurtain.escalation.model import Outcome
 from ironcurtain.home.host_numbers import HostNumber, by_number
 from ironcurtain.home.registry import SessionEntry, SessionRegistry
-from ironcurtain.operations.api import OnEvent, OversightApi, ProcessApi
+from ironcurtain.operations.api import OnEvent, ProcessApi
 from ironcurtain.operations.closed_escalations import ClosedEscalations
 from ironcurtain.operations.home_watch import HomeWatch
 from ironcurtain.operations.model import DECISION_SECONDS, EscalationView, Name, PermissionView
@@ -32,40 +32,6 @@ END_SECONDS = 60.0
 
 _ELSEWHERE = (NotFound.code, Unavailable.code)
 """Errors of a process that does not have the requested object, or has exited."""
-
-
-class ConsoleSource(OversightApi, Protocol):
-    """What a console needs: lists, decisions and notification of changes."""
-
-    def lacking(self) -> Sequence[str]:
-        """:returns: sentences that say which sessions the lists lack, as those of other machines that are lost."""
-
-    async def start(self, request: SessionRequest) -> SessionInfo:
-        """Start a session, and give it its task as the first message."""
-
-    async def send(self, session: int, message: str, typed: str) -> None:
-        """
-        Send a session a message, and wait until it is answered.
-
-        :param typed: what of it a person typed.
-        """
-
-    async def history(self, session: int) -> list[Turn]:
-        """:returns: the messages of a session so far."""
-
-    def watch(self, on_change: Callable[[], None]) -> Callable[[], None]:
-        """
-        Get notified when something may have changed.
-
-        :returns: a function that ends the notifications.
-        """
-
-    def activity(self, session: int, on_event: OnEvent) -> Callable[[], None]:
-        """
-        Receive a session's events, beginning with the past ones.
-
-        :returns: a function that ends the delivery.
-        """
 
 
 class HomeSource:
@@ -98,7 +64,7 @@ class HomeSource:
         self._escalations: dict[ProcessApi, list[EscalationView]] = {}
 
     def lacking(self) -> list[str]:
-        """See :meth:`ConsoleSource.lacking`."""
+        """See :meth:`~ironcurtain.operations.console_source.ConsoleSource.lacking`."""
         return [*self._lacking(), *(f"The process of {path} does not answer." for path in self._silent)]
 
     async def sessions(self) -> list[SessionInfo]:
@@ -215,6 +181,14 @@ class HomeSource:
         :raises NotFound: no process has it.
         """
         await self._owner(session).send(session, message, typed)
+
+    async def withdraw(self, session: int, number: int) -> str:
+        """
+        Take back a message that waits.
+
+        :raises NotFound: no process has the session, or none waits.
+        """
+        return await self._owner(session).withdraw(session, number)
 
     async def history(self, session: int) -> list[Turn]:
         """

@@ -51,6 +51,13 @@ class EventWords(Protocol):
         """Whether it is marked in the recording of the session's terminal."""
 
 
+class SpokenLines(Protocol):
+    """What an agent says and changes, as lines."""
+
+    def lines(self, event: events.SessionEvent) -> list[str]:
+        """:returns: the lines that an event completes; not escaped."""
+
+
 class SessionListener(Protocol):
     """A listening socket."""
 
@@ -69,6 +76,7 @@ class Services(msgspec.Struct, frozen=True):
     :param listen: listens on a UNIX socket for this user only, with the protocols of a factory.
     :param proxies: upstream proxies of what connects to other hosts.
     :param describe: returns an event in words, if it has any: sessions report events, and others word them.
+    :param spoken: makes, for one session, lines of what its agent says and changes.
     :param control_socket: where this process serves its control API; empty if it does not.
     :param limits: of accounts that pay, which all sessions learn from.
     :param export: returns what exports a span as the settings say, if they do.
@@ -87,6 +95,7 @@ class Services(msgspec.Struct, frozen=True):
     redactor: Redactor
     proxies: UpstreamProxies
     describe: Callable[[events.SessionEvent], EventWords | None]
+    spoken: Callable[[], SpokenLines]
     control_socket: str = ""
     choose_account: Callable[[Path | None], Account] = lambda workspace: session_account(
         str(os.geteuid()), {}, workspace, os.geteuid()

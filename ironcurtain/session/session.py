@@ -209,7 +209,8 @@ class Session:
             raise SessionError("SESSION_CLOSED", f"session {self.number} is closed")
         if (shared := self._parts.up.terminal) is not None:
             return shared
-        raise self._not_ready("is still starting" if self._has_terminal else "has no terminal: it takes messages")
+        without = "has no terminal: it takes messages, and the console shows it"
+        raise self._not_ready("is still starting" if self._has_terminal else without)
 
     def join(self, by: str) -> None:
         """
@@ -297,8 +298,11 @@ class Session:
     def _emit(self, event: events.SessionEvent) -> None:
         event = event.redacted(self._services.redactor.live)
         self._progress.heard(event)
+        files = self._parts.files
+        for line in files.spoken.lines(event):
+            files.log.write("agent", line)
         if (words := self._services.describe(event)) is not None:
-            self._parts.files.log.write("session", words.logged)
+            files.log.write("session", words.logged)
             if (shared := self._parts.up.terminal) is not None:
                 shared.tell(words)
         self.events.emit(event)

@@ -15,7 +15,10 @@ from ironcurtain.session.records import SessionLog, make_directories
 
 
 class SessionFiles:
-    """:ivar log: takes lines while the files are open."""
+    """
+    :ivar log: takes lines while the files are open.
+    :ivar spoken: makes lines of what the agent says and changes.
+    """
 
     _log = Logger()
 
@@ -23,6 +26,7 @@ class SessionFiles:
         self._known, self._services = known, services
         self._lock = FileLock(known.paths.lock)
         self.log = SessionLog(known.paths.log, services.now, services.redactor)
+        self.spoken = services.spoken()
 
     async def open(self, info: SessionInfo) -> Account:
         """

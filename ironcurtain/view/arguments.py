@@ -46,7 +46,14 @@ REPEATED = 4
 NESTED = 4
 """Maximum number of levels of an object or list that are shown below each other."""
 
-_CHANGES = (("oldText", "newText"), ("old_text", "new_text"), ("old_string", "new_string"), ("old_str", "new_str"))
+_CHANGES = (
+    ("oldText", "newText"),
+    ("old_text", "new_text"),
+    ("oldString", "newString"),
+    ("old_string", "new_string"),
+    ("old_str", "new_str"),
+    ("search", "replace"),
+)
 """Names that tools use for the two sides of a change."""
 
 
@@ -101,10 +108,16 @@ def key_lines(arguments: Mapping[str, Any], width: int) -> list[Line]:
 
 def full_lines(arguments: Mapping[str, Any], width: int, limit: int | None = SHOWN) -> list[Line]:
     """:returns: the arguments that do not fit into :func:`key_lines`, completely; may be empty."""
+    long = [name for i, (name, value) in enumerate(arguments.items()) if i >= KEYS or not _fits(name, value, width)]
     lines: list[Line] = []
-    for index, (name, value) in enumerate(arguments.items()):
-        if index >= KEYS or not _fits(name, value, width):
-            lines += _argument(name, value, width, limit)
+    for old, new in _sides(arguments):
+        if old in long or new in long:
+            edit = (arguments[old], arguments[new])
+            lines += _wrapped(f"{old}, {new}: {sum(map(len, edit)):,} characters", "", "bold", width)
+            lines += _changes_of([edit], width, limit)
+            long = [name for name in long if name not in (old, new)]
+    for name in long:
+        lines += _argument(name, arguments[name], width, limit)
     return lines
 
 
@@ -205,11 +218,14 @@ def _edits(value: Any) -> list[tuple[str, str]]:
 
 def _edit(value: Any) -> tuple[str, str] | None:
     if isinstance(value, dict) and len(value) == 2:
-        for names in _CHANGES:
-            old, new = (value.get(name) for name in names)
-            if isinstance(old, str) and isinstance(new, str):
-                return old, new
+        for old, new in _sides(value):
+            return value[old], value[new]
     return None
+
+
+def _sides(arguments: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """:returns: the names of those arguments that are the two sides of a change."""
+    return [names for names in _CHANGES if all(isinstance(arguments.get(name), str) for name in names)]
 
 
 def _changes_of(edits: list[tuple[str, str]], width: int, limit: int | None) -> Iterator[Line]:

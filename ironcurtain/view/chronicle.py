@@ -14,6 +14,19 @@ KEPT = 500
 """Maximum number of lines kept."""
 
 
+def watched(narration: Narration, stamped: events.Stamped) -> list[Line]:
+    """
+    :param narration: whose answers flow.
+    :returns: the lines of an event for a person who takes no part: a question is told of in a line.
+    """
+    words = describe(stamped.event)
+    asked = () if words is None else words.line
+    lines = [item.line if isinstance(item, Say) else asked for item in narration.apply(stamped)]
+    if isinstance(stamped.event, events.TurnStarted):
+        lines += [item.line for item in narration.message(stamped.event.message) if isinstance(item, Say)]
+    return lines
+
+
 class Chronicle:
     """The newest lines of a session."""
 
@@ -24,15 +37,10 @@ class Chronicle:
     def add(self, stamped: events.Stamped) -> None:
         """Add an event."""
         event, time = stamped.event, f"{time_of_day(stamped.time)} "
-        items = self._narration.apply(stamped)
-        if isinstance(event, events.TurnStarted):
-            items += self._narration.message(event.message)
-        words = describe(event)
+        lines, words = watched(self._narration, stamped), describe(event)
         if words is not None and words.severity is Severity.DETAIL and words.role is Role.NOTICE:
-            items.append(Say(words.line))
-        # A question is told of in a line; whole answers there are none.
-        asked = () if words is None else words.line
-        self._lines.extend((time, item.line if isinstance(item, Say) else asked) for item in items)
+            lines.append(words.line)
+        self._lines.extend((time, line) for line in lines)
 
     def lines(self, width: int, now: float) -> list[Line]:
         """

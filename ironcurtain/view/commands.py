@@ -21,12 +21,14 @@ class Command(msgspec.Struct, frozen=True):
     :param number: the one given; ``None``: none was.
     :param option: the fixed word after it, such as ``all`` and ``keep``; empty: none.
     :param text: the rest of the line.
+    :param session: number of the agent's session, where there are several.
     """
 
     word: str
     number: int | None = None
     option: str = ""
     text: str = ""
+    session: int = 0
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -95,6 +97,7 @@ CONSOLE = (
     Usage("/deny all", "deny all waiting ones that the filter shows"),
     Usage("/start [TASK]", "start a session in the daemon; --agent NAME and --workspace DIRECTORY stand before TASK"),
     Usage("/message TEXT", "send the session that is open, or chosen, a message"),
+    Usage("/withdraw [N]", "take back a message that waits for its agent"),
     Usage("/stop N", "end session N; its calls that wait are withdrawn"),
     _PERMISSIONS,
     _REVOKE,

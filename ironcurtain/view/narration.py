@@ -82,13 +82,10 @@ class _Turn(msgspec.Struct):
 
     :ivar activity: what the agent does when no tool is in use.
     :ivar since: when it began, in seconds since the epoch.
-    :ivar is_reported: whether the agent reports its own activity, so that ends of model requests say nothing about its
-        text.
     """
 
     activity: str = ""
     since: float = 0.0
-    is_reported: bool = False
 
 
 class Narration:
@@ -163,6 +160,8 @@ class Narration:
         return Live(self._speech.tail(self.width), self._status(now))
 
     def _apply(self, event: events.SessionEvent, at: float) -> Iterator[Item]:
+        was_silent = self._speech.silent
+        yield from self._text(self._speech.heard(event))
         match event:
             case events.StateChanged():
                 self.state, self.reason = event.state, event.reason
@@ -173,20 +172,20 @@ class Narration:
                 yield from self._lines("tool", self._tools.abandon(self.width))
                 yield from self._turn_over(event)
             case events.EscalationRaised():
-                yield from self._text(self._speech.finish())
                 yield from self._ask(event)
             case events.EscalationCounted() | events.EscalationApproved() if event.number in self.pending:
                 yield from self._changed(event)
             case events.EscalationClosed():
                 yield from self._closed(event)
+            case events.AgentText() if was_silent:
+                self._turn.activity = "answering"
             case _:
                 yield from self._work(event, at)
 
     def _work(self, event: events.SessionEvent, at: float) -> Iterator[Item]:
-        """What the agent says, and what its model, tools and programs do."""
+        """What the agent's model, tools and programs do."""
         match event:
             case events.ToolCallRaised() | agent_events.AgentToolStarted():
-                yield from self._text(self._speech.finish())
                 if isinstance(event, agent_events.AgentToolStarted) and not self._tools.explained:
                     self._tools.explained = True
                     yield from self.note(EXPLAINED)
@@ -198,22 +197,14 @@ class Narration:
                 yield from self._remark(event)
             case events.ToolFinished() | agent_events.AgentToolFinished():
                 yield from self._lines("tool", self._tools.over(event, at, self.width))
-            case events.AgentText():
-                if self._speech.silent:
-                    self._turn.activity = "answering"
-                yield from self._text(self._speech.feed(event.text))
             case agent_events.AgentActivity():
-                self._turn.is_reported, self._turn.activity = True, one_line(event.state, STATE_LIMIT)
-                yield from self._text(self._speech.finish())
+                self._turn.activity = one_line(event.state, STATE_LIMIT)
             case agent_events.AgentTextDropped():
-                self._speech.forget()
                 yield from self.note("the text above broke off: what follows replaces it")
-            case events.StepFinished() if not self._turn.is_reported:
+            case events.StepFinished() if not self._speech.is_reported:
                 self._turn.activity = "thinking"
-                self._speech.end_step()
             case events.CodeStarted():
                 self._turn.activity = "running code"
-                yield from self._text(self._speech.finish())
             case events.CodeFinished():
                 self._turn.activity = "thinking"
                 if event.error:
@@ -225,7 +216,6 @@ class Narration:
         if not event.error:
             yield from self.answer(event.answer)
             return
-        yield from self._text(self._speech.finish())
         if event.code == "CANCELLED":
             yield from self._say("note", (Span("cancelled", "warn"),))
         elif self._answers is not Answers.ELSEWHERE:
@@ -267,7 +257,6 @@ class Narration:
     def _remark(self, event: events.SessionEvent) -> Iterator[Item]:
         match event:
             case events.ModelRetry():
-                self._speech.forget()
                 again = f"trying again in {elapsed(event.delay)}" if event.delay else "trying again"
                 self._turn.activity = f"the model gave no answer: {again}"
             case events.RequestRefused() if self._refused:
@@ -287,7 +276,7 @@ class Narration:
 
     def _text(self, lines: Iterable[str]) -> Iterator[Item]:
         style: Style = "" if self._answers is Answers.FLOWING else "dim"
-        yield from self._lines("text", ((Span(line, style),) if line else () for line in lines))
+        yield from self._lines("text", ((Span(shown(line), style),) if line else () for line in lines))
 
     def _lines(self, kind: str, lines: Iterable[Line]) -> Iterator[Item]:
         for line in lines:

@@ -1,9 +1,10 @@
-"""Split the agent's text, which arrives in pieces, into lines to print."""
+"""Split the agent's text, which arrives in pieces, into lines: to print, and for the session's log."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ironcurtain.session import agent_events, events
 from ironcurtain.text.columns import wrap
 from ironcurtain.text.display import paragraphs
 
@@ -12,6 +13,9 @@ TAIL_LINES = 6
 
 TAIL_CHARACTERS = 4000
 """Maximum number of characters at the end of the unfinished text that are processed for it."""
+
+_ENDING = (events.EscalationRaised, events.ToolCallRaised, agent_events.AgentToolStarted, events.CodeStarted)
+"""Events that end a block: other lines follow."""
 
 
 def shown(text: str) -> str:
@@ -23,13 +27,15 @@ class Speech:
     """
     One block of text: everything between two other items.
 
-    Blank lines are kept between other lines, and dropped at both ends.
+    Blank lines are kept between other lines, and dropped at both ends. Lines are not escaped.
 
     :param flowing: whether lines are returned as soon as they end; otherwise all of them by :meth:`finish`.
+    :ivar is_reported: whether the agent reports its own activity, so that ends of model requests say nothing about its
+        text.
     """
 
     def __init__(self, flowing: bool) -> None:
-        self._flowing = flowing
+        self._flowing, self.is_reported = flowing, False
         self.forget()
 
     @property
@@ -42,12 +48,28 @@ class Speech:
         self._pieces: list[str] = []
         self._unfinished, self._began, self._blank, self._over = "", False, False, False
 
-    def end_step(self) -> None:
-        """A model request ended: further text is a new block, unless the answer is already complete."""
-        self._over = True
+    def heard(self, event: events.SessionEvent) -> Iterator[str]:
+        """:returns: the lines that an event completes; of a turn's end only if it failed: see :meth:`answered`."""
+        match event:
+            case events.AgentText():
+                yield from self.feed(event.text)
+            case agent_events.AgentTextDropped() | events.ModelRetry():
+                self.forget()
+            case events.TurnStarted():
+                self.is_reported = False
+            case events.StepFinished():
+                # What follows is a new block, unless the answer is complete already.
+                self._over = self._over or not self.is_reported
+            case agent_events.AgentActivity():
+                self.is_reported = True
+                yield from self.finish()
+            case events.TurnFinished() if event.error:
+                yield from self.finish()
+            case _ if isinstance(event, _ENDING):
+                yield from self.finish()
 
     def feed(self, text: str) -> Iterator[str]:
-        """:returns: the lines, escaped, that this piece completes."""
+        """:returns: the lines that this piece completes."""
         if self._over:
             yield from self.finish()
         self._pieces.append(text)
@@ -96,4 +118,21 @@ class Speech:
         if self._blank:
             yield ""
         self._began, self._blank = True, False
-        yield shown(line.rstrip())
+        yield line.rstrip()
+
+
+class LoggedSpeech:
+    """What the agent of one session says and changes, as lines for the session's log; not escaped."""
+
+    def __init__(self) -> None:
+        self._speech = Speech(flowing=True)
+
+    def lines(self, event: events.SessionEvent) -> list[str]:
+        """:returns: the lines that an event completes."""
+        match event:
+            case events.TurnFinished(error=""):
+                return list(self._speech.answered(event.answer))
+            case agent_events.AgentToolFinished():
+                return event.diff.splitlines()
+            case _:
+                return list(self._speech.heard(event))

@@ -74,6 +74,41 @@ class DaemonJoiningTests(DaemonCase):
         self.assertEqual(self.product.run("stop", "last").returncode, 0)
 
 
+class WatchingTests(DaemonCase):
+    """``observe`` of a conversation."""
+
+    def test_lines_on_standard_output_until_it_ends(self) -> None:
+        first = self.product.start("start", "--backend", self.product.script(*ANSWERS))
+        talk(first, "hello", "first answer")
+        watching = self.product.start("observe")
+        until(watching.stdout, "first answer")
+        talk(first, "again", "second answer")
+        until(watching.stdout, "second answer")
+        first.communicate("/quit\n")
+        out, err = watching.communicate()
+        self.assertEqual((watching.returncode, err), (0, ""))
+        self.assertIn("the session is closed", out)
+
+    def test_at_a_terminal_what_is_typed_goes_nowhere(self) -> None:
+        backend, gate = self.product.held("at last")
+        first = self.product.start("start", "--backend", backend)
+        assert first.stdin is not None
+        first.stdin.write("take your time\n")
+        first.stdin.flush()
+        terminal = Tmux(self.product, 100, 30)
+        self.addCleanup(terminal.close)
+        terminal.type(f"{self.product.command()[0]} observe 1; echo sta''tus $?")
+        self.assertIn("take your time", terminal.wait("thinking [0-9]+ s"))
+        terminal.type("/approve 1")
+        self.assertIn("to take part: ironcurtain attach 1", terminal.wait("this only shows the session"))
+        gate.touch()
+        terminal.wait("at last")
+        terminal.keys("C-d")
+        terminal.wait("^status 0$")
+        terminal.until(lambda: [(s["state"], s["turns"]) for s in self.product.sessions()] == [("ready", 1)])
+        first.communicate("/quit\n")
+
+
 class OwnProcessTests(ProductCase):
     def setUp(self) -> None:
         super().setUp()

@@ -7,10 +7,10 @@ from twisted.trial.unittest import SynchronousTestCase
 from tests.product import Product
 from tests.tmux import Tmux
 
-COLUMNS = 47
+COLUMNS = 44
 
 REFUSAL = (
-    "ironcurtain: there is no session with a terminal that runs: see 'ironcurtain sessions'",
+    "ironcurtain: there is no session that runs: see 'ironcurtain sessions'",
     "[loop] session 1, headless: true, on this machine, with all your rights",
 )
 

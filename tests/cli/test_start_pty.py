@@ -49,11 +49,9 @@ class RefusalTests(SynchronousTestCase):
         self.assertIn("there is no agent 'no-such'", self.fails("start", "--pty", "--agent", "no-such", status=64))
 
     def test_without_a_terminal(self) -> None:
-        for words in (("start", "--pty"), ("observe", "1")):
-            self.assertIn("this needs a terminal", self.fails(*words, status=64))
-        self.assertIn(
-            "there is no running session 1", self.fails("attach", "1", status=69)
-        )  # a conversation needs none
+        self.assertIn("this needs a terminal", self.fails("start", "--pty", status=64))
+        for command in ("attach", "observe"):  # a conversation needs none
+            self.assertIn("there is no running session 1", self.fails(command, "1", status=69))
 
     def test_in_a_terminal(self) -> None:
         """Without Docker, without a session: a sentence each, and the terminal is as it was."""

@@ -139,6 +139,13 @@ class GivenSource:
     async def send(self, session: int, message: str, typed: str) -> None:
         self.sent.append((session, message, typed))
 
+    async def withdraw(self, session: int, number: int) -> str:
+        waiting = [each for each in self.sent if each[0] == session]
+        if not waiting:
+            raise NotFound("no message waits")
+        self.sent.remove(waiting[number - 1])
+        return waiting[number - 1][1]
+
     async def history(self, session: int) -> list[Turn]:
         if not any(info.number == session for info in self.found):
             raise NotFound(f"there is no session {session}")

@@ -77,6 +77,21 @@ class OpenedTests(SynchronousTestCase):
         self.setup.type("\r")
         self.assertEqual(self.setup.source.sent, [(1, "go on", "")])
 
+    def test_message_that_waits_is_taken_back_and_can_be_sent_again(self) -> None:
+        self.setup.type("/message one\r/message two\r/message three\r")
+        self.assertIn("/message two", self.setup.type("/withdraw 2\r"))
+        self.assertEqual([text for _, text, _ in self.setup.source.sent], ["one", "three"])
+        self.setup.type(" again\r")
+        self.assertEqual(self.setup.source.sent[2:], [(1, "two again", "")])  # a line that was not typed
+        self.assertIn("/message two again", self.setup.type("/withdraw\r"))
+
+    def test_what_cannot_be_typed_is_taken_back_and_only_shown(self) -> None:
+        self.setup.source.sent = [(1, "one\n\x1b[2Jtwo", "")]
+        text = self.setup.type("/withdraw\r")
+        self.assertIn("taken back from session 1: one\\n\\x1b[2Jtwo", text)
+        self.assertNotIn("/message", text)
+        self.assertIn("no message waits", self.setup.type("/withdraw\r"))
+
     def test_message_goes_to_no_other_session_than_it_was_begun_for(self) -> None:
         one, other = self.setup.source.found[0], session(number=2, id="0" * 32)
         for begin in ("\rm", "/message "):

@@ -62,6 +62,12 @@ class ReportingTests(SynchronousTestCase):
         self.assertEqual(len(ended["diff"]), RECORDED)
         self.assertEqual((inner["toolId"], inner["parent"]), ("u", "sub"))
 
+    def test_waits_are_recorded(self) -> None:
+        self.take(reports.Waiting(3600, "quota"), reports.Waiting(0, "overloaded"))
+        waits, unknown = self.records
+        self.assertEqual((waits["waits"], waits["reason"]), ("60:00", "quota"))
+        self.assertEqual(unknown, {"kind": "agent-reported", "reason": "overloaded"})
+
     def test_text_that_was_dropped_is_not_recorded(self) -> None:
         self.take(reports.Text("half"), reports.TextDropped(), reports.Text("whole"))
         self.reporting.end()

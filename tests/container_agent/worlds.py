@@ -41,6 +41,7 @@ from ironcurtain.session.project import ProjectPart
 from ironcurtain.session.session import Session
 from ironcurtain.terminal.screen import Screens
 from ironcurtain.view.events import describe
+from ironcurtain.view.speech import LoggedSpeech
 from tests import engine
 from tests.audit.doubles import open_files, scratch
 from tests.http.direct import DIRECT
@@ -128,6 +129,7 @@ class World:
             redactor=Redactor(),
             proxies=DIRECT,
             describe=describe,
+            spoken=LoggedSpeech,
             choose_account=lambda workspace: self.account,
         )
         screens = Screens(reactor)

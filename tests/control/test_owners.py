@@ -64,7 +64,7 @@ class OwnersTests(TestCase):
         owners = ReactorOwners(reactor, world.home)
         self.assertEqual((await owners.of_session(str(number)))[1], number)
         self.assertEqual(owners.lacking(), [])  # the stopped one was not waited for
-        for lookup in (owners.of_session("last", terminal=True), owners.of_session("nope"), owners.of_escalation(99)):
+        for lookup in (owners.of_session("nope"), owners.of_escalation(99)):
             await self.assertFailure(Deferred.fromCoroutine(lookup), Unavailable)  # the stopped one may have it
         self.assertEqual(owners.lacking(), [f"Without the sessions of process {sockets[2]}, which does not answer."])
         SessionRegistry(world.home.registry).remove("2")

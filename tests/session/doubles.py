@@ -23,6 +23,7 @@ from ironcurtain.session.parts import Core, Services, SessionKind
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.screen import RingScreen
 from ironcurtain.view.events import describe
+from ironcurtain.view.speech import LoggedSpeech
 from tests.audit.doubles import at_once
 from tests.escalation.doubles import no_more_files
 from tests.http.direct import DIRECT
@@ -149,6 +150,7 @@ class World:
             redactor=Redactor(),
             proxies=DIRECT,
             describe=describe,
+            spoken=LoggedSpeech,
             control_socket="/run/control.sock",
         )
         self.programs: list[Program] = []

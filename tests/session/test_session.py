@@ -13,7 +13,7 @@ from ironcurtain.errors import SessionError
 from ironcurtain.escalation import Outcome
 from ironcurtain.secrets.redaction import Secret
 from ironcurtain.session import events
-from ironcurtain.session.agent_events import AgentToolFinished, AgentToolStarted
+from ironcurtain.session.agent_events import AgentTextDropped, AgentToolFinished, AgentToolStarted
 from ironcurtain.session.event import Event
 from ironcurtain.session.history import read_turns
 from ironcurtain.session.model import AuditHead, Reply, SessionInfo, State, Usage
@@ -293,6 +293,25 @@ class FileTests(SessionTestCase):
         self.assertTrue(all(line.isprintable() for line in lines))
         self.assertIn("message 1: my key is [redacted api-key], mind\\x1b[2J", lines[2])
         self.assertNotIn("correct horse", "".join(lines))
+
+    def test_the_log_has_what_the_agent_says_and_changes(self) -> None:
+        self.world.services.redactor.add(Secret("correct horse battery"))
+        core = self.world.agents[0].core
+        assert core is not None
+        core.emit(events.AgentText(text="I look\nat correct "))
+        core.emit(events.AgentText(text="horse battery"))
+        core.emit(AgentToolStarted(tool_id="1", name="Edit", what="a.py"))
+        core.emit(AgentToolFinished(tool_id="1", status="success", diff="@@ -1 +1 @@\n-old\n+new\x1b[2J\n"))
+        self.successResultOf(self.session.send("hello"))
+        core.emit(events.AgentText(text="never completed"))
+        core.emit(AgentTextDropped())
+        self.close()
+        lines = [line.split(" ", 1)[1] for line in self.session.paths.log.read_text().splitlines()]
+        said = [line.removeprefix("agent: ") for line in lines if line.startswith("agent: ")]
+        shown = ["I look", "at [redacted]", "@@ -1 +1 @@", "-old", "+new\\x1b[2J", "you said hello"]
+        self.assertEqual(said, shown)
+        tool = lines.index("session: tool 1 reported: Edit a.py")
+        self.assertEqual(lines[tool - 1], "agent: at [redacted]")
 
     def test_no_live_secret_is_told_or_kept(self) -> None:
         self.world.services.redactor.add(Secret("correct horse battery"))

@@ -105,6 +105,20 @@ class ChangeTests(SynchronousTestCase):
             self.edit(old, new), ["  def mend():", "-     return 1", "+     return 2", "  end of it", "  "]
         )
 
+    def test_both_sides_as_arguments_are_a_difference(self) -> None:
+        sides = {"old_string": "def mend():\n    return 1\n", "new_string": "def mend():\n    return 2\n"}
+        for before in ({}, {f"name{number}": number for number in range(4)}):  # the fifth is below, too
+            arguments = {**before, "file_path": "a.py", **sides, "replace_all": False}
+            lines = [unstyled(line) for line in full_lines(arguments, 40)]
+            begin = lines.index("old_string, new_string: 50 characters")
+            change = ["  def mend():", "-     return 1", "+     return 2", "  "]
+            self.assertEqual(lines[begin + 2 : begin + 6], change)
+            self.assertEqual([line for line in lines if "def mend" in line], ["  def mend():"])
+        short = {"old_str": "a", "new_str": "b"}
+        self.assertEqual(([unstyled(line) for line in key_lines(short, 40)]), ["old_str = a", "new_str = b"])
+        self.assertEqual(full_lines(short, 40), [])
+        self.assertIn("new_str: 41 characters", unstyled(full_lines({"old_str": 1, "new_str": "b" * 41}, 40)[0]))
+
     def test_long_edits_are_shown_one_after_the_other(self) -> None:
         old, new = ("".join(f"{side}{number}\n" for number in range(300)) for side in "ab")
         lines = self.edit(old, new)

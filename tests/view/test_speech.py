@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
+from ironcurtain.session.events import StepFinished
 from ironcurtain.text.columns import cells
 from ironcurtain.view.speech import TAIL_LINES, Speech
 from tests.view.strategies import harmful, nasty
@@ -55,7 +56,7 @@ class SpeechTests(SynchronousTestCase):
     def test_after_a_step_a_new_stretch_begins(self) -> None:
         speech = Speech(flowing=False)
         list(speech.feed("I will look"))
-        speech.end_step()
+        list(speech.heard(StepFinished(step=1)))
         self.assertEqual(list(speech.feed("Done")), ["I will look"])
 
     @given(st.lists(nasty, max_size=5), st.integers(10, 80))

@@ -29,7 +29,6 @@ from ironcurtain.cli.undoing import Propose
 from ironcurtain.errors import IronCurtainError, SessionError
 from ironcurtain.home.session_paths import SessionPaths
 from ironcurtain.operations.api import SessionApi
-from ironcurtain.operations.model import raised_event
 from ironcurtain.operations.sender import Delivered, Sender
 from ironcurtain.session import events
 from ironcurtain.session.model import OWNER_GONE, Reply, SessionInfo
@@ -318,12 +317,7 @@ class FrontEnd:
         return [Say((Span(item.text),)) if isinstance(item, WholeAnswer) else item for item in items]
 
     async def _resync(self) -> None:
-        """Events were lost: query the session's state."""
-        number = self._session.number
-        found = [session for session in await self._api.sessions() if session.number == number]
-        waiting = [raised_event(view) for view in await self._api.escalations() if view.session == number]
-        self._view.servers_starting = found[0].servers_starting if found else {}
-        self._add(self._view.resync(found[0].state if found else "closed", waiting))
+        await self._printer.resync(self._api, self._session.number)
         if self._view.state == "closed":
             self._leave(1)
         elif not self._view.working:

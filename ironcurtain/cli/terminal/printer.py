@@ -9,6 +9,8 @@ from twisted.internet.task import LoopingCall
 
 from ironcurtain.cli.terminal.surface import Surface
 from ironcurtain.escalation.decision_keys import DecisionKeys, Part, ShownPart
+from ironcurtain.operations.api import SessionApi
+from ironcurtain.operations.model import raised_event
 from ironcurtain.session.events import EscalationRaised
 from ironcurtain.text.columns import Line, Span, Style, fold
 from ironcurtain.view.banner import banner
@@ -61,6 +63,13 @@ class Printer:
         self.draw()
         for part in (Part.CALL, Part.SCOPE):
             self.keys.show(ShownPart(number, digest, part), self._clock.seconds())
+
+    async def resync(self, api: SessionApi, number: int) -> None:
+        """Events were lost: query the session's state."""
+        found = [session for session in await api.sessions() if session.number == number]
+        waiting = [raised_event(view) for view in await api.escalations() if view.session == number]
+        self.view.servers_starting = found[0].servers_starting if found else {}
+        self.add(self.view.resync(found[0].state if found else "closed", waiting))
 
     def note(self, text: str, style: Style = "warn", *, escaped: bool = False) -> None:
         """Print a line of the front end; ``text`` may be untrusted, unless it is escaped already."""

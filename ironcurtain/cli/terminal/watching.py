@@ -1,0 +1,103 @@
+"""A session without a terminal, shown to a person who takes no part in it."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IReactorTime
+
+from ironcurtain.cli.terminal.commands import parse
+from ironcurtain.cli.terminal.printer import Printer
+from ironcurtain.cli.terminal.surface import Surface
+from ironcurtain.operations.api import SessionApi
+from ironcurtain.session import events
+from ironcurtain.session.model import SessionInfo
+from ironcurtain.view.chronicle import watched
+from ironcurtain.view.commands import Command
+from ironcurtain.view.narration import Answers, Say
+
+
+class Watching:
+    """
+    Used once.
+
+    :param now: returns seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        api: SessionApi,
+        session: SessionInfo,
+        clock: IReactorTime,
+        now: Callable[[], float],
+        surface: Surface,
+    ) -> None:
+        self._api, self._session, self._surface = api, session, surface
+        self._printer = Printer(surface, clock, now, self.lost)
+        self._end: Deferred[int] = Deferred()
+
+    async def watch(self) -> int:
+        """
+        Show what happened and what happens, until the person leaves or the session is closed.
+
+        :returns: the exit status: 0; 1 if the output is gone; 130 after Ctrl-C; 143 after SIGTERM.
+        """
+        unfollow: Callable[[], None] | None = None
+        self._printer.view.begin(Answers.FLOWING)
+        self._surface.open(self, reads=False)
+        try:
+            self._printer.start()
+            how = "; Ctrl-D leaves it" if self._surface.live else ""
+            self._printer.note(f"session {self._session.number} in {self._session.workspace}{how}", "dim")
+            unfollow = await self._api.follow(self._session.number, 0, self._heard)
+            return await self._end
+        finally:
+            if unfollow is not None:
+                unfollow()
+            self._printer.stop()
+            await self._surface.close()
+
+    def signalled(self, number: int) -> bool:
+        """:returns: ``True``: a signal of the process, of this number, is handled."""
+        self._leave(130 if number == signal.SIGINT else 143)
+        return True
+
+    def typed(self, line: str, began: float, own: str = "") -> None:
+        """The person entered a line: only to leave."""
+        match parse(line, own):
+            case None:
+                pass
+            case Command("detach" | "quit" | "exit"):
+                self._leave(0)
+            case _:
+                attach = f"ironcurtain attach {self._session.number}"
+                self._printer.note(f"this only shows the session; to take part: {attach}")
+
+    def interrupt(self) -> None:
+        """Ctrl-C was pressed."""
+        self._leave(130)
+
+    def input_ended(self) -> None:
+        """Ctrl-D was pressed, or there is no input."""
+        if self._surface.live:
+            self._leave(0)
+
+    def lost(self, why: str) -> None:
+        """The surface can no longer show anything."""
+        self._leave(1)
+
+    def _leave(self, status: int) -> None:
+        if not self._end.called:
+            self._end.callback(status)
+
+    def _heard(self, stamped: events.Stamped) -> None:
+        self._printer.add(map(Say, watched(self._printer.view, stamped)))
+        match stamped.event:
+            case events.StateChanged(state="closed"):
+                self._leave(0)
+            case events.Missed():
+                Deferred.fromCoroutine(self._printer.resync(self._api, self._session.number)).addErrback(
+                    lambda failure: self._leave(1)
+                )
