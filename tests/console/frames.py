@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,12 +35,15 @@ TASKS = (
 )
 
 
-def sessions(count: int) -> list[SessionInfo]:
-    """:returns: running sessions."""
-    states = ("processing", "ready")
+def sessions(count: int, waiting: Sequence[EscalationView]) -> list[SessionInfo]:
+    """
+    :param waiting: calls that wait.
+    :returns: running sessions.
+    """
+    states, asked = ("processing", "ready"), Counter(each.session for each in waiting)
     return [
-        session(n + 1, label=label, workspace=place, state=states[n % 2], sandbox="container", pending=(n == 0) + 0)
-        for n, (label, place) in enumerate(TASKS[:count])
+        session(n, label=label, workspace=place, state=states[(n - 1) % 2], sandbox="container", pending=asked[n])
+        for n, (label, place) in enumerate(TASKS[:count], 1)
     ]
 
 
@@ -92,7 +97,8 @@ def _state(count: int, waiting: int, *, past: int = 2) -> ConsoleState:
         escalation(n, session=2, outcome=outcome, by="ada", closed_at=NOW - 60 * n)
         for n, outcome in zip(range(1, past + 1), ("approved", "denied"), strict=False)
     ]
-    return ConsoleState().news(sessions(count), [*questions(waiting), *decided], NOW)
+    asked = questions(waiting)
+    return ConsoleState().news(sessions(count, asked), [*asked, *decided], NOW)
 
 
 def _opened() -> ConsoleState:
