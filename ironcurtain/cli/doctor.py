@@ -16,11 +16,12 @@ from ironcurtain.cli.doctor_tools import tools
 from ironcurtain.cli.doctor_watchers import watchers
 from ironcurtain.cli.findings import HINT, OK, WRONG, Finding
 from ironcurtain.cli.output import as_json, fitted, home, print_json, print_lines, settings
-from ironcurtain.errors import Unavailable, UsageError
+from ironcurtain.errors import ConfigurationError, Unavailable, UsageError
 from ironcurtain.text.display import one_line
 from ironcurtain.text.quantities import counted
 
 if TYPE_CHECKING:
+    from ironcurtain.container.docker_context import DockerContext
     from ironcurtain.container.errors import EngineUnavailable
     from ironcurtain.home.layout import Home
     from ironcurtain.process.accounts import Account
@@ -192,7 +193,6 @@ def _desktop(where: Home) -> Iterator[Finding]:
 
 def _sandboxed(where: Home) -> tuple[Account | None, Kind | None]:
     """:returns: the account of sandboxes and their kind, if the settings choose one and can be read."""
-    from ironcurtain.errors import ConfigurationError
     from ironcurtain.process.accounts import session_account
 
     try:
@@ -283,7 +283,6 @@ def _running(where: Home) -> Iterator[Finding]:
     from ironcurtain.cli.doctor_agents import agent_findings
     from ironcurtain.cli.doctor_docker import docker_findings
     from ironcurtain.cli.run import run
-    from ironcurtain.container.docker_context import used_context
     from ironcurtain.sandbox.container import unfit
 
     sessions, engine, reached = run(lambda reactor: _ask(reactor, where))
@@ -295,8 +294,17 @@ def _running(where: Home) -> Iterator[Finding]:
         for server, faults in info.server_faults.items():
             for fault in faults:
                 yield Finding(f"MCP server {server}", HINT, f"{fault} (session {info.number})", SERVER_FAULT)
-    yield from docker_findings(engine, settings(where).settings.agents.sockets, used_context(os.environ))
+    yield from docker_findings(engine, settings(where).settings.agents.sockets, _docker_context())
     yield from agent_findings(where, _sandboxed(where)[0], isinstance(engine, Mapping) and unfit(engine) is None)
+
+
+def _docker_context() -> DockerContext | ConfigurationError | None:
+    from ironcurtain.container.docker_context import used_context
+
+    try:
+        return used_context(os.environ)
+    except ConfigurationError as e:
+        return e
 
 
 async def _ask(

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ironcurtain.cli.findings import HINT, OK, Finding
+from ironcurtain.errors import ConfigurationError
 from ironcurtain.sandbox.container import is_podman, maps_accounts
 
 if TYPE_CHECKING:
@@ -35,14 +36,19 @@ _WAYS = {
 
 
 def docker_findings(
-    info: Mapping[str, Any] | EngineUnavailable, sockets: str, context: DockerContext | None = None
+    info: Mapping[str, Any] | EngineUnavailable,
+    sockets: str,
+    context: DockerContext | ConfigurationError | None = None,
 ) -> Iterator[Finding]:
     """
     :param info: the Engine's description of itself, or why there is none.
     :param sockets: the setting ``agents.sockets``.
-    :param context: what the command ``docker`` uses; ``None``: the same.
+    :param context: what the command ``docker`` uses, or why it uses none that it should; ``None``: the same.
     :returns: what to say of it.
     """
+    if isinstance(context, ConfigurationError):
+        yield Finding("Docker", HINT, f"docker cannot read its own settings: {context}")
+        context = None
     if not isinstance(info, Mapping):
         e = info
         yield Finding(

@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 
 from ironcurtain.container.dockerfiles import Needs, read_needs
 from ironcurtain.errors import ConfigurationError
+from ironcurtain.text.decoding import decode_text
 
 FILE_LIMIT = 1024 * 1024
 """Maximum size in bytes of a Dockerfile or ``devcontainer.json``."""
@@ -64,7 +65,7 @@ def read_context(top: str, folder: str, dockerfile: str) -> tuple[Needs, dict[st
         return needs, {}
     above = folder.split("/") if folder else []
     ignore = read_below(top, "/".join([*above, IGNORE]))
-    ignored, size = _ignored(ignore or b""), 0
+    ignored, size = _ignored(decode_text("/".join((top, *above, IGNORE)), ignore or b"")), 0
     found = {} if ignore is None else {IGNORE: ignore}
     try:
         with _directory(top, above) as directory:
@@ -103,8 +104,8 @@ def _walk(directory: int, above: str, needs: Needs, ignored: Callable[[str], boo
                 os.close(opened)
 
 
-def _ignored(patterns: bytes) -> Callable[[str], bool]:
-    lines = [line.strip() for line in patterns.decode("utf-8", "replace").splitlines()]
+def _ignored(patterns: str) -> Callable[[str], bool]:
+    lines = [line.strip() for line in patterns.splitlines()]
     if not (kept := [line for line in lines if line and not line.startswith("#")]):
         return lambda path: False
     from docker.utils.build import PatternMatcher  # slow to import, and few projects need it

@@ -120,7 +120,7 @@ def read_devcontainer(source: str, place: str, text: str) -> Devcontainer:
     :raises ConfigurationError: it is wrong, or describes what an agent's image cannot be.
     """
     try:
-        parsed = msgspec.json.decode(plain_json(source, text).removeprefix("\ufeff"))
+        parsed = msgspec.json.decode(plain_json(source, text))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
         raise ConfigurationError(source, f"is not JSON: {e}") from None
     if not isinstance(parsed, dict):

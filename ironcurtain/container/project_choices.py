@@ -25,6 +25,7 @@ from ironcurtain.errors import ConfigurationError, UsageError
 from ironcurtain.home.container_section import ContainerSettings, Foundation, ProjectContainer
 from ironcurtain.home.layout import Home, read_configuration
 from ironcurtain.home.user_paths import user_path
+from ironcurtain.text.decoding import decode_text
 from ironcurtain.text.display import one_line, paragraphs
 
 
@@ -119,7 +120,7 @@ class ProjectChoices:
         for place in PLACES:
             if (data := read_below(project, place)) is not None:
                 file = f"{project}/{place}"
-                return file, read_devcontainer(file, place, data.decode("utf-8", "replace"))
+                return file, read_devcontainer(file, place, decode_text(file, data))
         return None
 
     def answer(self, project: str, proposal: Proposal, *, agreed: bool) -> None:
@@ -184,10 +185,11 @@ class ProjectChoices:
         return self._proposal(project, file, basis, found, own)
 
     def _read_recipe(self, project: str, context: str, path: str, own: Foundation) -> Recipe:
+        file = f"{project}/{path}"
         data = read_below(project, path)
         if data is None:
-            raise ConfigurationError(f"{project}/{path}", "does not exist")
-        return _recipe(f"{project}/{path}", project, context, data.decode("utf-8", "replace"), own.build_network)
+            raise ConfigurationError(file, "does not exist")
+        return _recipe(file, project, context, decode_text(file, data), own.build_network)
 
     def _proposal(
         self, project: str, file: str, basis: Basis, described: Devcontainer | None, own: Foundation
@@ -217,7 +219,7 @@ def shown(proposal: Proposal) -> Sequence[str]:
     if (recipe := basis.recipe) is not None:
         network = "without a network" if recipe.network == "none" else "with this machine's network"
         lines += [f"  {recipe.path}, built {network}:"]
-        lines += [f"    {line}" for line in recipe.files[DOCKERFILE].decode("utf-8", "replace").split("\n")]
+        lines += [f"    {line}" for line in recipe.files[DOCKERFILE].decode().split("\n")]
         lines += [f"  argument: {name}={value}" for name, value in recipe.arguments.items()]
         lines += [f"  stage: {recipe.target}"] if recipe.target else []
         copied = sorted(set(recipe.files) - {DOCKERFILE})

@@ -22,6 +22,7 @@ from ironcurtain.files.removal import remove
 from ironcurtain.home.layout import account_directory
 from ironcurtain.home.session_paths import SessionPaths
 from ironcurtain.process.accounts import Account
+from ironcurtain.text.decoding import decode_anyhow
 from ironcurtain.text.display import one_line
 
 FILES_LIMIT, BYTES_LIMIT = 2000, 16 * 1024 * 1024
@@ -125,7 +126,7 @@ def stage(found: Sequence[Found], paths: SessionPaths, account: Account) -> tupl
 def joined_text(found: Sequence[Found]) -> str:
     """:returns: what follows the orientation of an agent that reads both from one file; empty: nothing."""
     texts = [
-        f"\n# What the person wrote for all projects (~/{each.what.path})\n\n{data.decode('utf-8', 'replace')}\n"
+        f"\n# What the person wrote for all projects (~/{each.what.path})\n\n{decode_anyhow(data)}\n"
         for each in found
         if each.what.joined
         for data, _ in each.files.values()

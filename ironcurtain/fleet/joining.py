@@ -23,7 +23,8 @@ from ironcurtain.files.private import read_private
 from ironcurtain.fleet.server_files import certificate, configuration, inbox
 from ironcurtain.fleet.trust import NAME, parse_trust, read_trust
 from ironcurtain.home.host_numbers import ANY_HOST
-from ironcurtain.home.layout import Home, private_directory
+from ironcurtain.home.layout import Home, private_directory, read_configuration
+from ironcurtain.home.parsing import parse_json
 from ironcurtain.operations import Role
 
 FILE_LIMIT = 64 * 1024
@@ -73,8 +74,8 @@ def read_credentials(path: Path) -> Credentials:
     :raises ConfigurationError: the file is missing, is open to others, or is not one that ``fleet`` wrote.
     """
     try:
-        found = msgspec.json.decode(read_private(path, FILE_LIMIT), type=Credentials)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
+        found = msgspec.convert(parse_json(str(path), read_private(path, FILE_LIMIT)), Credentials)
+    except msgspec.ValidationError as e:
         raise ConfigurationError(str(path), f"no credentials of a fleet: {e}") from None
     if NAME.fullmatch(found.host) is None:
         raise ConfigurationError(str(path), "the name of the host is wrong")
@@ -130,6 +131,11 @@ class ServerFiles(msgspec.Struct, frozen=True):
         """
         check_name(host)
         server = self._read()
+        certificate = read_configuration(self.directory / "server.crt")
+        if certificate is None:
+            raise UsageError(
+                f"{self.directory}/server.crt is gone: put it back, or move {self.directory} away and init"
+            )
         if host in server.passwords:
             raise UsageError(f"{host} was added already: give another name, or remove it first")
         passwords = {**server.passwords, host: secrets.token_urlsafe(PASSWORD_BYTES)}
@@ -140,7 +146,7 @@ class ServerFiles(msgspec.Struct, frozen=True):
             host=host,
             servers=tuple(f"tls://{address}:{port}" for address in server.addresses),
             password=passwords[host],
-            certificate=(self.directory / "server.crt").read_text(),
+            certificate=certificate,
             first=first,
         )
 
@@ -196,13 +202,13 @@ def trust(home: Home, host: str, key: str, people: Mapping[str, Sequence[Role]])
     path = home.fleet_trust
     if host in read_trust(path).hosts:
         raise UsageError(f"{host} is in {path} already: edit the file to change it")
-    text = path.read_text() if path.exists() else "version = 1\n"
+    text = read_configuration(path) or "version = 1\n"
     roles = ", ".join(f"{_quoted(name)} = {[str(role) for role in each]}" for name, each in people.items())
     text += f"\n[hosts.{host}]\nkey = {_quoted(key)}\npeople = {{ {roles} }}\n"
     try:
-        parse_trust(text.encode())
-    except ValueError as e:
-        raise UsageError(str(e)) from None
+        parse_trust(str(path), text)
+    except ConfigurationError as e:
+        raise UsageError(e.detail) from None
     write_atomically(path, text.encode())
 
 

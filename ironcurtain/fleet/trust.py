@@ -21,19 +21,19 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 import msgspec
 
 from ironcurtain.errors import ConfigurationError, NotAllowed
 from ironcurtain.files.private import read_private
 from ironcurtain.home.host_numbers import HostNumber
+from ironcurtain.home.parsing import parse_toml
 from ironcurtain.operations import Principal, Role
 from ironcurtain.operations.principal import NAME_LIMIT
+from ironcurtain.text.decoding import decode_text
 
 NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 """The name of a host, which is a token of a NATS subject and a directory."""
@@ -128,22 +128,22 @@ def read_trust(path: Path) -> Trust:
     """
     if not path.exists():
         return Trust()
-    try:
-        return parse_trust(read_private(path, FILE_LIMIT))
-    except ValueError as e:
-        raise ConfigurationError(str(path), str(e)) from None
+    return parse_trust(str(path), decode_text(str(path), read_private(path, FILE_LIMIT)))
 
 
-def parse_trust(data: bytes) -> Trust:
+def parse_trust(source: str, text: str) -> Trust:
     """
+    :param source: the file's name, for messages.
     :returns: the trust in a file.
-    :raises ValueError: it is wrong; the message says where.
+    :raises ConfigurationError: it is wrong; the message says where.
     """
     try:
-        table: dict[str, Any] = tomllib.loads(data.decode())
-        file = msgspec.convert(table, _File)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError, msgspec.ValidationError) as e:
-        raise ValueError(str(e)) from None
+        return _trust(msgspec.convert(parse_toml(source, text), _File))
+    except ValueError as e:  # what msgspec raises is a ValueError
+        raise ConfigurationError(source, str(e)) from None
+
+
+def _trust(file: _File) -> Trust:
     if file.version != 1:
         raise ValueError(f"version {file.version} is not known: this IronCurtain reads version 1")
     hosts = {name: _host(name, table) for name, table in file.hosts.items()}

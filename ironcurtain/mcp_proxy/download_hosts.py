@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import tempfile
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from ironcurtain.errors import Unavailable
+from ironcurtain.errors import ConfigurationError, Unavailable
+from ironcurtain.home.layout import read_configuration
+from ironcurtain.home.parsing import parse_toml
 from ironcurtain.http.urls import UnclearAddress, read_web_address
 from ironcurtain.network.access import Access, Entry
 from ironcurtain.process import bounded
@@ -64,7 +66,7 @@ def uv_registries(environ: Mapping[str, str]) -> Registries:
     """
     Read the variables and files that uv reads.
 
-    :raises Unavailable: an index has an address that is not understood.
+    :raises Unavailable: an index has an address that is not understood, or a file cannot be read.
     """
     tables = list(map(_read_toml, _uv_files(environ)))
     default = environ.get("UV_DEFAULT_INDEX") or environ.get("UV_INDEX_URL")
@@ -101,11 +103,12 @@ def _uv_files(environ: Mapping[str, str]) -> Iterator[str]:
 
 
 def _read_toml(path: str) -> Mapping[str, Any]:
-    try:
-        with open(path, "rb") as file:
-            return tomllib.load(file)
-    except (OSError, ValueError):
+    if path == os.devnull:  # the usual way to say that there is none
         return {}
+    try:
+        return parse_toml(path, read_configuration(Path(path)) or "")
+    except ConfigurationError as e:
+        raise Unavailable(f"the settings of uv name the index: {e}") from None
 
 
 def _default_index(table: Mapping[str, Any]) -> Iterator[str]:

@@ -11,11 +11,13 @@ from typing import Any
 
 import msgspec
 
+from ironcurtain.errors import ConfigurationError
 from ironcurtain.project.changes import Change, What
 from ironcurtain.project.gitdata import is_data_of_repositories, is_sample
 from ironcurtain.project.gitsettings import DECIDING, SETTINGS, MalformedSettings, Setting, in_repository, parse
 from ironcurtain.project.self_running import tables
 from ironcurtain.project.tree import INSTALLED, TreeEntry
+from ironcurtain.text.decoding import decode_text
 
 _LINKS = "leads elsewhere: what reads or writes it touches a file outside"
 _GIT_LINKS = "a link where git expects a file of its own: git follows it"
@@ -244,7 +246,8 @@ def _scripts(data: bytes | None) -> dict[str, Any] | None:
     if data is None:
         return None
     try:
-        scripts = msgspec.json.decode(data or b"{}", type=dict[str, Any]).get("scripts", {})
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        text = decode_text("package.json", data or b"{}")  # npm reads a byte order mark, too
+        scripts = msgspec.json.decode(text, type=dict[str, Any]).get("scripts", {})
+    except (ConfigurationError, msgspec.DecodeError, RecursionError):
         return None
     return scripts if isinstance(scripts, dict) else None

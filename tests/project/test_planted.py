@@ -254,6 +254,8 @@ class PackageTests(WorkspaceTestCase):
         self.assertEqual(self.reasons(), {})
         self.write("package.json", '{"scripts": {"test": "jest", "postinstall": "evil"}}')
         self.assertIn("postinstall", self.reasons()["package.json"])
+        self.write("package.json", '\ufeff{"scripts": {"test": "jest", "preinstall": "evil"}}')
+        self.assertIn("preinstall", self.reasons()["package.json"])
         self.write("package.json", "{")
         self.assertIn("cannot be compared", self.reasons()["package.json"])
 

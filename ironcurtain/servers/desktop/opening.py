@@ -17,6 +17,7 @@ from ironcurtain.servers.desktop.looking import described, text_part
 from ironcurtain.servers.desktop.model import DesktopError, shown
 from ironcurtain.servers.desktop.screen import screen
 from ironcurtain.servers.server import Part
+from ironcurtain.text.decoding import decode_anyhow
 
 PLACES = ("/usr/local/share/applications", "/usr/share/applications")
 """Where entries are looked for: where only root can write, so that no agent can add one."""
@@ -63,7 +64,7 @@ def find(app: str, places: Sequence[str] = PLACES) -> Entry:
     found = []
     for path in (path for place in places for path in sorted(Path(place).glob("*.desktop"))):
         try:
-            entry = read_entry(path.read_text(errors="replace"))
+            entry = read_entry(decode_anyhow(path.read_bytes()))
         except OSError:
             continue
         if entry is not None and app == os.path.basename(entry.words[0]):
