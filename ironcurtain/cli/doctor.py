@@ -145,8 +145,10 @@ def _servers(where: Home) -> Iterator[Finding]:
     from ironcurtain.configuration import examine_servers
     from ironcurtain.mcp_proxy.launch import is_for_desktop, is_own, serves_files
     from ironcurtain.mcp_proxy.logins import LoginFiles
+    from ironcurtain.mcp_proxy.obstacles import doubt
     from ironcurtain.mcp_proxy.servers_config import HttpServer
     from ironcurtain.sandbox import programs
+    from ironcurtain.sandbox.spec import Sandbox
 
     account, kind = _sandboxed(where)
     for server, obstacle in examine_servers(where, os.environ, os.getcwd()):
@@ -176,7 +178,10 @@ def _servers(where: Home) -> Iterator[Finding]:
         else:
             own = "which follows no links" if serves_files(server) else "which runs git in sandboxes"
             kept = own if is_own(server) else "in a sandbox"
-            yield Finding(f"MCP server {server.name}", OK, f"{server.command}, {kept}{given}")
+            made = None if is_own(server) else programs.kind_of(Sandbox(account=account, kind=kind))
+            why = doubt(server, made)
+            said = f"{server.command}, {kept}{given}{'' if why is None else f'; {why}'}"
+            yield Finding(f"MCP server {server.name}", OK if why is None else HINT, said)
 
 
 def _desktop(where: Home) -> Iterator[Finding]:

@@ -34,7 +34,7 @@ from ironcurtain.mcp_proxy.logins import LoginFiles
 from ironcurtain.mcp_proxy.memory import CallMemory
 from ironcurtain.mcp_proxy.missing import Missing
 from ironcurtain.mcp_proxy.network_gate import NO_OFFERS, Listed, NetworkGate, RefusedConnection
-from ironcurtain.mcp_proxy.obstacles import obstacle
+from ironcurtain.mcp_proxy.obstacles import doubt, obstacle
 from ironcurtain.mcp_proxy.pins import PinFiles, SessionPins
 from ironcurtain.mcp_proxy.questions import Questions
 from ironcurtain.mcp_proxy.restarting import LogLine, RestartingBackend
@@ -341,9 +341,11 @@ class McpProxy:
             tell = partial(self._log_line, server.name)
             server, needed = await install(download, server, place, self._around.reactor, self._around.way_out, tell)
         launch = prepare(server, revealed, ground, needed)
-        self._missing.pop(server.name, None)
+        is_first = self._missing.pop(server.name, None) is None
         if launch.sandbox is not None:
             self._missing[server.name] = Missing(server.name, launch.sandbox)
+            if is_first and (why := doubt(server, launch.sandbox.kind)) is not None:
+                self._around.tell(f"MCP server {server.name}: {why}")
         return partial(Child, self._around.reactor, launch, self._gateway(server))
 
     def _gateway(self, server: CommandServer) -> Gateway | None:

@@ -47,7 +47,9 @@ def weaknesses(kind: Kind, account: Account | None = None) -> tuple[str, ...]:
     return (
         "hide names, sizes and dates of other files, only their contents",
         *limits,
-        "permit any network, UNIX sockets, /proc and shared memory",
+        "permit any network or UNIX socket",
+        "have /dev/shm, /proc or inotify, which browsers, locks of Python's multiprocessing, lists of processes and "
+        "watchers of files need",
     )
 
 

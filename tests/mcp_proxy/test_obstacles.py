@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
-from twisted.trial.unittest import SynchronousTestCase
+from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
 from ironcurtain.errors import Unavailable
 from ironcurtain.mcp_proxy.launch import OWN_SERVERS, Ground, prepare
 from ironcurtain.mcp_proxy.needed_download import DONE, download_of
-from ironcurtain.mcp_proxy.obstacles import container_program, obstacle
+from ironcurtain.mcp_proxy.obstacles import container_program, doubt, obstacle
 from ironcurtain.mcp_proxy.servers_config import CommandServer, HttpServer, Reading, SandboxConfig
 from ironcurtain.network.access import read_access
 from ironcurtain.sandbox import programs
@@ -129,6 +130,39 @@ class NetworkTests(ObstacleCase):
         (self.top / download.key).mkdir()
         (self.top / download.key / DONE).touch()
         self.assertIsNone(obstacle(fetched, ground))
+
+    def test_socket_that_no_sandbox_reaches_is_named_before_the_start(self) -> None:
+        if (problem := programs.unavailable(kind=Kind.LANDLOCK)) is not None:
+            raise SkipTest(problem)
+        path = str(self.top / "agent.sock")
+        with socket.socket(socket.AF_UNIX) as listening:
+            listening.bind(path)
+        self.ground = replace(self.ground, workspace=str(self.program("bin/x").parent), kind=Kind.LANDLOCK)
+        server = CommandServer("mine", "/bin/sh", sandbox=SandboxConfig(read=(path,)))
+        said = obstacle(server, self.ground)
+        self.assertIn(f"reach no UNIX socket, so not {path}", said or "")
+        self.assertIn(said or "", str(self.assertRaises(Unavailable, prepare, server, {}, self.ground)))
+
+
+class DoubtTests(SynchronousTestCase):
+    def test_programs_that_need_what_landlock_does_not_have_are_named(self) -> None:
+        for line, need in (
+            ("npx -y @playwright/mcp@latest --headless", "browser"),
+            ("/opt/google/chrome/chrome", "browser"),
+            ("uvx browser-use", "browser"),
+            ("npx mcp-server-puppeteer", "browser"),
+            ("uvx mcp-server-process", "processes"),
+            ("npx tsx watch server.ts", "files"),
+            ("node server.js --stop", ""),
+            ("uvx mcp-server-git --repository /home/ada/watch", "files"),  # a wrong guess, which does no harm
+            ("python -m laptop", ""),
+        ):
+            command, *args = line.split()
+            server = CommandServer("mine", command, tuple(args), sandbox=SandboxConfig())
+            said = doubt(server, Kind.LANDLOCK)
+            self.assertEqual("" if said is None else said.split(",")[0].split()[-1], need, line)
+            self.assertIsNone(doubt(server, Kind.BUBBLEWRAP))
+            self.assertIsNone(doubt(CommandServer("mine", command, tuple(args), sandbox=None), Kind.LANDLOCK))
 
 
 class ReadingTests(ObstacleCase):

@@ -139,6 +139,19 @@ class SandboxTests(LandlockCase):
         done = self.run_inside(self.python, "-I", "-c", program)
         self.assertEqual((done.status, done.output), (0, b"True\n"), done.errors)
 
+    def test_what_people_are_told_to_be_lacking_is_lacking(self) -> None:
+        for script in (
+            "import multiprocessing; multiprocessing.Lock()",
+            "from multiprocessing.shared_memory import SharedMemory; SharedMemory(create=True, size=1)",
+            "open('/proc/self/status')",
+            "import os; os.listdir('/proc')",
+            "import ctypes; c = ctypes.CDLL(None); assert c.inotify_add_watch(c.inotify_init(), b'.', 256) >= 0",
+        ):
+            done = self.run_inside(self.python, "-I", "-c", script)
+            self.assertEqual(done.status, 1, script)
+        family = "import subprocess; subprocess.run(['sleep', '0'], check=True)"  # but children are no trouble
+        self.assertEqual(self.run_inside(self.python, "-I", "-c", family).status, 0)
+
     def test_home_and_temporary_directory_are_its_own_and_removed(self) -> None:
         sandbox = replace(self.sandbox, home="/home/somebody", files=(("/home/somebody/.gitconfig", b"mine"),))
         status, printed = self.script(
