@@ -18,6 +18,7 @@ from pathlib import Path
 import msgspec
 
 from ironcurtain.process.accounts import Account
+from ironcurtain.process.own_program import unreached
 from ironcurtain.process.search_path import required_program
 from ironcurtain.sandbox import hold
 from ironcurtain.sandbox.spec import MEBIBYTE, Access, Sandbox, SandboxLimits, directories_above, is_below
@@ -107,7 +108,7 @@ class Bubblewrap(msgspec.Struct, frozen=True):
 
 def holding() -> list[str]:
     """:returns: the start of the command line that runs :mod:`~ironcurtain.sandbox.hold`."""
-    if os.access(sys.executable, os.X_OK) and os.access(hold.__file__, os.R_OK):
+    if unreached() is None:
         return [sys.executable, "-I", "-S", hold.__file__]
     # This process was root and has another account now, which does not reach where root has installed IronCurtain.
     return [required_program("python3", "python3"), "-I", "-S", "-c", _HOLD]

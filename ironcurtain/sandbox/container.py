@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from ironcurtain.platform.kernel import lacking
+from ironcurtain.process.own_program import unreached
 from ironcurtain.process.search_path import host_program, required_program
 from ironcurtain.sandbox.container_calls import profile
 from ironcurtain.sandbox.spec import Access, Sandbox
@@ -76,6 +77,8 @@ def available() -> str | None:
         return f"there is no Docker Engine at {address} that may be used"
     if host_program("setpriv") is None:
         return "the program setpriv is not installed (Debian: apt-get install util-linux)"
+    if (problem := unreached()) is not None:
+        return f"containers need a helper of this Python: {problem}"
     from ironcurtain.sandbox.docker_client import connect
 
     try:

@@ -14,6 +14,7 @@ import msgspec
 from ironcurtain.errors import Unavailable, UsageError
 from ironcurtain.process.accounts import Account
 from ironcurtain.process.bounded import Bounds, Finished, Unfinished
+from ironcurtain.process.own_program import unreached
 from ironcurtain.process.search_path import host_program
 from ironcurtain.sandbox import programs
 from ironcurtain.sandbox.bubblewrap import opened
@@ -100,6 +101,8 @@ class SensesWorker:
         :returns: for each of ``pictures``, ``text``, ``speech`` and ``sound`` why it cannot be had and how to get it;
             empty if it works.
         """
+        if (problem := unreached()) is not None:
+            return dict.fromkeys(("pictures", "text", "speech", "sound"), problem)
         if (problem := programs.unavailable(self._account, self._kind)) is not None:
             unconfined = f"nothing can confine what reads pictures and sound: {problem}"
             return dict.fromkeys(("pictures", "text", "speech", "sound"), unconfined)
@@ -183,7 +186,7 @@ class SensesWorker:
         return _decoded(await self._carry_out(FindEvents(), _bounded(pcm, SOUND_LIMIT), "sound"), SoundEvents)
 
     async def _carry_out(self, order: Order, data: bytes, sense: str) -> bytes:
-        if problem := missing(sense):
+        if problem := unreached() or missing(sense):
             raise Unavailable(problem)
         async with self._free:
             ended = await asyncio.to_thread(self._run, order, data)

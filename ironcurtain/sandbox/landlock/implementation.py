@@ -14,6 +14,7 @@ from ironcurtain.platform.kernel import lacking
 from ironcurtain.process import bounded
 from ironcurtain.process.accounts import FREE_UIDS, Account
 from ironcurtain.process.bounded import Bounds, Unfinished
+from ironcurtain.process.own_program import unreached
 from ironcurtain.sandbox.bubblewrap import opened
 from ironcurtain.sandbox.bubblewrap_options import FILES_DESCRIPTOR, at_most, numbered, tasks_of
 from ironcurtain.sandbox.landlock import start
@@ -65,6 +66,8 @@ def unavailable(account: Account | None = None, alone: bool = False) -> str | No
             f"Landlock is of version {found} here, in which programs can end other processes of their account; "
             f"{SIGNALS_CONFINED} is needed (Linux 6.12), or root that may become another account"
         )
+    if (problem := unreached()) is not None:
+        return f"Landlock needs a helper of this Python: {problem}"
     if filter_program() is None:
         return f"the system calls of this kind of machine ({os.uname().machine}) are not known"
     return _tried(account)
