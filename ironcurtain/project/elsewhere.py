@@ -1,8 +1,8 @@
 """
 What a person should look at in a workspace's git repository that is elsewhere: that of a linked worktree or submodule.
 
-Agents cannot change its settings and hooks in their sandboxes. They are compared all the same, since other programs may
-have: a server without a sandbox, or a command on the host.
+Agents cannot change a worktree's settings and hooks in their sandboxes, but in the end those of a submodule. Both are
+compared, since other programs may have changed them, too: a server without a sandbox, or a command on the host.
 """
 
 from __future__ import annotations

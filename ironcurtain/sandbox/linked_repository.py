@@ -5,6 +5,11 @@ The git repository of a workspace that lies elsewhere: that of a linked worktree
 the workspace, too, in a place where no agent writes. It is mounted so that git works, but neither its settings and
 hooks nor its other worktrees can be changed: git would run them outside.
 
+Of a worktree's repository only the directories that git must write are writable, not the one that contains them. A file
+``commondir`` there would make git obey settings in any other place, and a file that is mounted read-only in a writable
+directory is so only until somebody outside replaces it, as git does with settings that it changes. A submodule has no
+such directories of its own, so that its protection ends there: :mod:`ironcurtain.project.elsewhere` looks afterwards.
+
 Nothing here runs git. Files are opened relative to their directory, without following links.
 """
 
@@ -24,10 +29,18 @@ from ironcurtain.sandbox.pieces import all_names, names_in
 from ironcurtain.sandbox.spec import is_below
 from ironcurtain.text.display import one_line
 
-SETTINGS = {"gc.auto": "0", "maintenance.auto": "false", "safe.directory": "*"}
+SETTINGS = {
+    "branch.autoSetupMerge": "false",
+    "gc.auto": "0",
+    "maintenance.auto": "false",
+    "rerere.enabled": "false",
+    "safe.directory": "*",
+}
 """
-Settings of git in a sandbox with such a repository, whose packs it cannot replace, and where the file ``.git`` can be
-ours: git refuses what another account owns, but what it obeys inside reaches nothing outside.
+Settings of git in a sandbox with such a repository. It cannot replace packs, write which branch follows which, as when
+switching to a branch of a remote, nor keep resolved conflicts, without which git 2.39 crashes if there is a place for
+them. The file ``.git`` can be ours: git refuses what another account owns, but what it obeys inside reaches nothing
+outside.
 """
 
 FILE_LIMIT = 256 * 1024
@@ -87,6 +100,12 @@ class LinkedRepository(msgspec.Struct, frozen=True):
         return files
 
     def __str__(self) -> str:
+        if self.settings:
+            return (
+                f"the workspace is a submodule, whose repository is {one_line(self.directory)}: while the agent works, "
+                "run no git in it or around it, where it could obey what the agent left; what to look at is named at "
+                "the end"
+            )
         return (
             f"the workspace's git repository is {one_line(self.directory)}: the agent can change its branches and "
             "objects, but not its settings and hooks"

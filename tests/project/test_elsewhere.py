@@ -50,3 +50,12 @@ class RepositoryFindingsTests(RepositoryCase):
         part = self.submodule()
         hook = self.common / "modules/libs/part/hooks/pre-commit"
         self.assertEqual(set(self.reasons(part, lambda: hook.write_text("x"))), {str(hook)})
+
+    def test_settings_that_an_agent_leaves_beside_those_of_a_submodule_are_named(self) -> None:
+        part, own = self.submodule(), self.common / "modules/libs/part"
+
+        def change() -> None:
+            script = f"cp -r '{own}' evil; echo '[core] pager = x' >>evil/config; echo \"$PWD/evil\" >'{own}/commondir'"
+            self.assertEqual(self.inside(script, part), (0, ""))
+
+        self.assertEqual(set(self.reasons(part, change)), {f"{own}/commondir"})

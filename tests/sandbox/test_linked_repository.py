@@ -53,6 +53,23 @@ class WorktreeTests(RepositoryCase):
             self.assertNotEqual(status, 0, name)
             self.assertIn("Read-only file system", said, name)
 
+    def test_branch_of_a_remote_is_switched_to(self) -> None:
+        self.git(self.top, "clone", "-q", "--bare", str(self.repository), str(self.workspace / "remote.git"))
+        self.git(self.workspace / "remote.git", "branch", "theirs", "main")
+        self.git(self.repository, "remote", "add", "origin", str(self.workspace / "remote.git"))
+        self.git(self.repository, "fetch", "-q", "origin")
+        self.assertEqual(self.inside("git switch -q theirs; git branch --show-current"), (0, "theirs\n"))
+        self.assertEqual(self.inside("git switch -q -c my origin/main; git branch --show-current"), (0, "my\n"))
+
+    def test_conflict_is_resolved_where_resolutions_are_kept(self) -> None:
+        (self.common / "rr-cache").mkdir()
+        script = (
+            "git switch -q -c more; echo a >file; git commit -qam a; git switch -q -; echo b >file; git commit -qam b; "
+            "git merge -q more || echo c >file; git commit -qam merged; git log --format=%s -1"
+        )
+        status, said = self.inside(script)
+        self.assertEqual((status, said.splitlines()[-1]), (0, "merged"), said)
+
     def test_branches_stay_since_git_cannot_lock_their_list(self) -> None:
         self.inside("git branch new; git branch -D new main")
         self.assertIn("new", self.git(self.repository, "branch"))
@@ -92,6 +109,10 @@ class SubmoduleTests(RepositoryCase):
             self.assertNotEqual(status, 0, name)
             self.assertIn("Read-only file system", said, name)
         self.assertIn("busy", self.inside(f"mv '{self.own}/hooks' '{self.own}/x'", self.part)[1])
+
+    def test_people_are_told_to_run_no_git_meanwhile(self) -> None:
+        self.assertIn(f"a submodule, whose repository is {self.own}: while", str(self.find(self.part)))
+        self.assertIn("not its settings and hooks", str(self.find()))
 
     def test_hooks_that_are_a_link_are_refused(self) -> None:
         shutil.rmtree(self.own / "hooks")
