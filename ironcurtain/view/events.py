@@ -7,6 +7,7 @@ choose by role and severity what to show.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
 
 import msgspec
@@ -101,56 +102,40 @@ class EventLine(msgspec.Struct, frozen=True):
         return (Span(self.shown, self.severity.style),)
 
 
-_PLAIN: tuple[tuple[EventLine, dict[type[events.SessionEvent], str]], ...] = (
-    (
-        EventLine("", Role.MESSAGE),
-        {
-            events.TurnStarted: "message {e.turn}: {e.message}",
-            agent_events.MessageQueued: "message {e.number} in the queue: {e.message}",
-            agent_events.MessageTaken: "message {e.number} of the queue taken by the agent",
-            agent_events.MessageWithdrawn: "message {e.number} of the queue taken back",
-        },
+_WORDS: Mapping[type[events.SessionEvent], EventLine] = {
+    events.TurnStarted: EventLine("message {e.turn}: {e.message}", Role.MESSAGE),
+    agent_events.MessageQueued: EventLine("message {e.number} in the queue: {e.message}", Role.MESSAGE),
+    agent_events.MessageTaken: EventLine("message {e.number} of the queue taken by the agent", Role.MESSAGE),
+    agent_events.MessageWithdrawn: EventLine("message {e.number} of the queue taken back", Role.MESSAGE),
+    events.EscalationRaised: EventLine(
+        "escalation {e.number}: {e.server}.{e.tool}", Role.QUESTION, Severity.WARNING, rings=True
     ),
-    (
-        EventLine("", Role.QUESTION, Severity.WARNING, rings=True),
-        {
-            events.EscalationRaised: "escalation {e.number}: {e.server}.{e.tool}",
-            events.EscalationApproved: "escalation {e.number} approved by {e.by}, and waits for another person",
-        },
+    events.EscalationApproved: EventLine(
+        "escalation {e.number} approved by {e.by}, and waits for another person",
+        Role.QUESTION,
+        Severity.WARNING,
+        rings=True,
     ),
-    (
-        EventLine("", Role.QUESTION, Severity.WARNING),
-        {events.EscalationCounted: "escalation {e.number}: {e.calls} equal calls wait for it"},
+    events.EscalationCounted: EventLine(
+        "escalation {e.number}: {e.calls} equal calls wait for it", Role.QUESTION, Severity.WARNING
     ),
-    (EventLine("", Role.DECISION), {events.PermissionRevoked: "permission {e.number} revoked by {e.by}: {e.scope}"}),
-    (EventLine("", Role.LIMIT, Severity.WARNING), {events.LoopDetected: "{e.server}.{e.tool} came too often, refused"}),
-    (
-        EventLine("", Role.LIMIT, Severity.WARNING, rings=True),
-        {events.BudgetWarning: "{e.message}", events.BudgetExhausted: "{e.message}"},
+    events.PermissionRevoked: EventLine("permission {e.number} revoked by {e.by}: {e.scope}", Role.DECISION),
+    events.LoopDetected: EventLine("{e.server}.{e.tool} came too often, refused", Role.LIMIT, Severity.WARNING),
+    events.BudgetWarning: EventLine("{e.message}", Role.LIMIT, Severity.WARNING, rings=True),
+    events.BudgetExhausted: EventLine("{e.message}", Role.LIMIT, Severity.WARNING, rings=True),
+    events.ProxyDown: EventLine("the {e.proxy} proxy is dead: {e.reason}", Role.FAULT, Severity.BAD, rings=True),
+    events.ContainerEnded: EventLine("{e.reason}", Role.FAULT, Severity.WARNING),
+    events.ModelFellBack: EventLine(
+        "{e.failed} gave no answer ({e.reason}); {e.model} is asked instead", Role.NOTICE, Severity.WARNING
     ),
-    (
-        EventLine("", Role.FAULT, Severity.BAD, rings=True),
-        {events.ProxyDown: "the {e.proxy} proxy is dead: {e.reason}"},
+    events.ResultTruncated: EventLine(
+        "a result was cut: the agent got {e.kept} of {e.size} bytes", Role.NOTICE, Severity.WARNING
     ),
-    (EventLine("", Role.FAULT, Severity.WARNING), {events.ContainerEnded: "{e.reason}"}),
-    (
-        EventLine("", Role.NOTICE, Severity.WARNING),
-        {
-            events.ModelFellBack: "{e.failed} gave no answer ({e.reason}); {e.model} is asked instead",
-            events.ResultTruncated: "a result was cut: the agent got {e.kept} of {e.size} bytes",
-        },
-    ),
-    (
-        EventLine("", Role.NOTICE, Severity.DETAIL),
-        {
-            events.Progress: "{e.text}",
-            events.AgentDiagnostic: "{e.text}",
-            events.PackageInstalled: "fetched from {e.registry}: {e.name} {e.version}",
-            events.FileToReview: "review {e.path} ({e.what}): {e.reason}",
-        },
-    ),
-)
-_WORDS = {kind: replace(line, text=text) for line, texts in _PLAIN for kind, text in texts.items()}
+    events.Progress: EventLine("{e.text}", Role.NOTICE, Severity.DETAIL),
+    events.AgentDiagnostic: EventLine("{e.text}", Role.NOTICE, Severity.DETAIL),
+    events.PackageInstalled: EventLine("fetched from {e.registry}: {e.name} {e.version}", Role.NOTICE, Severity.DETAIL),
+    events.FileToReview: EventLine("review {e.path} ({e.what}): {e.reason}", Role.NOTICE, Severity.DETAIL),
+}
 """The lines of events whose words depend on nothing else; ``{e}`` is the event."""
 
 
@@ -158,10 +143,6 @@ def describe(event: events.SessionEvent) -> EventLine | None:
     """:returns: an event in words; ``None`` for those that have none of their own, such as pieces of text."""
     if (plain := _WORDS.get(type(event))) is not None:
         return replace(plain, text=plain.text.format(e=event))
-    return next((line for topic in (_state, _call, _other) if (line := topic(event)) is not None), None)
-
-
-def _state(event: events.SessionEvent) -> EventLine | None:
     match event:
         case events.StateChanged():
             why = f": {event.reason}" if event.reason else ""
@@ -176,11 +157,6 @@ def _state(event: events.SessionEvent) -> EventLine | None:
             text = f"escalation {event.number}: {ended_words(event.outcome, event.by)}{kept}"
             good = event.outcome == "approved"
             return EventLine(text, Role.DECISION, Severity.GOOD if good else Severity.BAD)
-    return None
-
-
-def _call(event: events.SessionEvent) -> EventLine | None:
-    match event:
         case events.ToolCallRaised():
             return EventLine(f"{event.server}.{event.tool} {event.arguments}", Role.CALL, about=f"call {event.call_id}")
         case events.ToolDecision():
@@ -203,11 +179,6 @@ def _call(event: events.SessionEvent) -> EventLine | None:
             return EventLine(text, Role.REPORTED, severity, about=f"tool {event.tool_id}")
         case events.CodeFinished() if event.error:
             return EventLine(f"the code failed: {event.error}", Role.CALL, Severity.BAD)
-    return None
-
-
-def _other(event: events.SessionEvent) -> EventLine | None:
-    match event:
         case events.StepFinished():
             used = f"{event.input_tokens} tokens in, {event.output_tokens} out"
             text = used if event.input_tokens or event.output_tokens else "the model did not say how many tokens"
