@@ -13,9 +13,9 @@ from ironcurtain.cli.numbers import NUMBER
 from ironcurtain.cli.output import home, print_lines
 
 if TYPE_CHECKING:
+    from ironcurtain.escalation import Outcome
     from ironcurtain.escalation.forms import Form
     from ironcurtain.operations.model import EscalationView
-    from ironcurtain.view.forms import Act
 
 JSON_LIMIT = 1024 * 1024
 """Maximum number of bytes read from standard input."""
@@ -47,7 +47,6 @@ def answer(
     from ironcurtain.control.blocking import BlockingOwners, result
     from ironcurtain.escalation import Outcome
     from ironcurtain.view.escalations import decided
-    from ironcurtain.view.forms import Act
 
     client, view = result(BlockingOwners(home()).of_escalation(number))
 
@@ -59,12 +58,12 @@ def answer(
         form = _form(view)
         if not asks:
             return await client.answer(number, _given(form, values, given), digest)
-        act, entered = _asked(view, form)
-        if act is Act.LEAVE:
+        outcome, entered = _asked(view, form)
+        if outcome is None:
             return None
-        if act is Act.DECLINE:
-            return await client.decide(number, Outcome.DENIED, view.digest)
-        return await client.answer(number, entered if act is Act.SEND else None, view.digest)
+        if outcome is Outcome.DENIED:
+            return await client.decide(number, outcome, view.digest)
+        return await client.answer(number, entered if outcome is Outcome.ANSWERED else None, view.digest)
 
     answered = result(send())
     print_lines("It waits on." if answered is None else decided(answered))
@@ -96,23 +95,24 @@ def _given(form: Form, words: tuple[str, ...], text: str | None) -> dict[str, An
     return found
 
 
-def _asked(view: EscalationView, form: Form) -> tuple[Act, dict[str, Any]]:
+def _asked(view: EscalationView, form: Form) -> tuple[Outcome | None, dict[str, Any]]:
     """
-    :returns: what the person at the terminal decides, and the values.
+    :returns: what the person at the terminal decides, if anything, and the values.
     :raises click.Abort: Ctrl-C; the form waits on.
     """
     from ironcurtain.cli.questions import confirmed
+    from ironcurtain.escalation import Outcome
     from ironcurtain.text.display import one_line
     from ironcurtain.view.escalations import whole_lines
-    from ironcurtain.view.forms import HELP, Act, FormDialogue
+    from ironcurtain.view.forms import HELP, FormDialogue
 
     print_lines("\n".join([*whole_lines(view, time.time()), *([HELP] if form.fields else [])]))
     dialogue = FormDialogue(view.number, view.digest, form)
     while not dialogue.complete:
         reply = dialogue.enter(click.prompt(dialogue.prompt, default="", show_default=False))
-        if reply.act is not Act.GO_ON:
-            return reply.act, {}
-        print_lines("\n".join(f"   {line}" for line in reply.lines[:-1]))
+        if not isinstance(reply, list):
+            return reply, {}
+        print_lines("\n".join(f"   {line}" for line in reply[:-1]))
     what = "Send this to" if form.fields else "Agree to what is asked by"
     asked = "Did you open it?" if form.url else f"{what} the server {one_line(view.server)}?"
-    return (Act.SEND if confirmed(asked) else Act.LEAVE), dialogue.values
+    return (Outcome.ANSWERED if confirmed(asked) else None), dialogue.values

@@ -8,15 +8,13 @@ from ironcurtain.console.state import ConsoleState, Effect, Question, Send, Show
 from ironcurtain.escalation.forms import Form
 from ironcurtain.escalation.model import Outcome
 from ironcurtain.text.line_editing import edited
-from ironcurtain.view.forms import LEFT, Act, FormDialogue
+from ironcurtain.view.forms import LEFT, FormDialogue
 
 LINE_LIMIT = 4000
 """Maximum length in characters of a value."""
 
 Step = tuple[ConsoleState, tuple[Effect, ...]]
 """The new state, and the actions to perform."""
-
-_OUTCOMES = {Act.DECLINE: Outcome.DENIED, Act.CANCEL: Outcome.CANCELLED}
 
 
 def begin(state: ConsoleState, key: ShownEscalation, form: Form) -> ConsoleState:
@@ -49,13 +47,14 @@ def typed(text: str, key: str, limit: int) -> str:
 
 
 def _enter(state: ConsoleState, dialogue: FormDialogue, text: str) -> Step:
-    act, lines = dialogue.enter(text)
-    if act is Act.GO_ON:
-        return _go_on(state, dialogue, lines[:-1]), ()
-    if act is Act.LEAVE:
-        return _leave(state), ()
-    key = ShownEscalation(dialogue.number, dialogue.digest)
-    return _leave(state).with_message(""), (Send(_OUTCOMES[act], key),)
+    match dialogue.enter(text):
+        case None:
+            return _leave(state), ()
+        case Outcome() as outcome:
+            key = ShownEscalation(dialogue.number, dialogue.digest)
+            return _leave(state).with_message(""), (Send(outcome, key),)
+        case lines:
+            return _go_on(state, dialogue, lines[:-1]), ()
 
 
 def _go_on(state: ConsoleState, dialogue: FormDialogue, lines: list[str]) -> ConsoleState:

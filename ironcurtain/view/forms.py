@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from enum import Enum, auto
-from typing import Any, NamedTuple
+from typing import Any
 
 from ironcurtain.escalation.form_patterns import matcher
 from ironcurtain.escalation.form_values import Field, FieldError
 from ironcurtain.escalation.forms import Filling, Form
+from ironcurtain.escalation.model import Outcome
 from ironcurtain.text.columns import wrap
 from ironcurtain.text.display import one_line, paragraphs
 from ironcurtain.view.arguments import BRIEF, value_line
@@ -108,25 +108,7 @@ CHOICES = 60
 """Maximum number of characters of a field's choices when it is asked for; the form has all of them."""
 
 
-class Act(Enum):
-    """What is to be done after a line."""
-
-    GO_ON = auto()
-    SEND = auto()
-    DECLINE = auto()
-    CANCEL = auto()
-    LEAVE = auto()
-    """Nothing: the form waits on."""
-
-
-class Reply(NamedTuple):
-    """:ivar lines: to show, escaped."""
-
-    act: Act
-    lines: list[str]
-
-
-_COMMANDS = {"/decline": Act.DECLINE, "/cancel": Act.CANCEL, "/later": Act.LEAVE}
+_COMMANDS = {"/decline": Outcome.DENIED, "/cancel": Outcome.CANCELLED, "/later": None}
 
 
 class FormDialogue:
@@ -165,21 +147,25 @@ class FormDialogue:
         """:returns: the lines before the first field."""
         return [OTHERWISE if self.complete else HELP, self.prompt]
 
-    def enter(self, line: str) -> Reply:
-        """Take a line: a value, a command, or the confirmation."""
+    def enter(self, line: str) -> list[str] | Outcome | None:
+        """
+        Take a line: a value, a command, or the confirmation.
+
+        :returns: what is to be shown next, escaped; or the form's outcome; ``None``: it is left, and waits on.
+        """
         word = line.strip()
         if line.startswith("/") and word in _COMMANDS:
-            return Reply(_COMMANDS[word], [])
+            return _COMMANDS[word]
         if line.startswith("/") and word == "/back":
             self._filling.back()
-            return Reply(Act.GO_ON, [self.prompt])
+            return [self.prompt]
         if self.complete:
-            return Reply(Act.SEND, []) if word.lower() == "yes" else Reply(Act.GO_ON, [self.prompt])
+            return Outcome.ANSWERED if word.lower() == "yes" else [self.prompt]
         try:
             self._filling.enter(line)
         except FieldError as e:
-            return Reply(Act.GO_ON, [str(e), self.prompt])
+            return [str(e), self.prompt]
         if not self.complete:
-            return Reply(Act.GO_ON, [self.prompt])
+            return [self.prompt]
         values = [f"{one_line(name, BRIEF)} = {value_words(value)}" for name, value in self.values.items()]
-        return Reply(Act.GO_ON, [*(values or ["no values"]), self.prompt])
+        return [*(values or ["no values"]), self.prompt]

@@ -45,6 +45,13 @@ FORMS = st.builds(
 )
 
 
+def answered(dialogue: FormDialogue, line: str) -> list[str]:
+    """:returns: the lines after a line that neither sends nor leaves the form."""
+    lines = dialogue.enter(line)
+    assert isinstance(lines, list)
+    return lines
+
+
 class FormLinesTests(SynchronousTestCase):
     def test_every_field_says_what_fits(self) -> None:
         self.assertEqual(
@@ -92,13 +99,13 @@ class FormLinesTests(SynchronousTestCase):
     def test_filling_names_the_field_and_what_was_entered(self) -> None:
         dialogue = FormDialogue(1, "d", FORM)
         self.assertEqual(dialogue.prompt, "1 of 6: Your name (text, 2 to 9 characters, required)")
-        said = [dialogue.enter(text).lines for text in ("Ada\u202e", "", "", "2", "", "yes")][-1]
+        said = [answered(dialogue, text) for text in ("Ada\u202e", "", "", "2", "", "yes")][-1]
         self.assertEqual(said[:-1], ["name = Ada\\u202e", "age = 36", "color = green", "tags = red", "sure = yes"])
         self.assertEqual((dialogue.prompt, said[-1]), ("type yes to send this", "type yes to send this"))
 
     def test_choices_are_named_where_they_are_asked_for(self) -> None:
         dialogue = FormDialogue(1, "d", FORM)
-        prompts = [dialogue.enter(text).lines[-1] for text in ("Ada", "", "", "2")]
+        prompts = [answered(dialogue, text)[-1] for text in ("Ada", "", "", "2")]
         self.assertEqual(prompts[2], "4 of 6: color (one of red, green)")
         tags = "5 of 6: tags (any of red, green, with commas between them, at most 1 of them, by default red)"
         self.assertEqual(prompts[3], tags)

@@ -21,7 +21,7 @@ from ironcurtain.operations.model import LOOK
 from ironcurtain.text.columns import unstyled
 from ironcurtain.view.commands import Command
 from ironcurtain.view.escalations import LIST_LIMIT, whole_question
-from ironcurtain.view.forms import LEFT, Act, FormDialogue
+from ironcurtain.view.forms import LEFT, FormDialogue
 
 
 class Commands:
@@ -114,14 +114,14 @@ class Commands:
             return
         if form.complete and (began == -inf or not line.startswith("/")):
             check(self._printer.keys, self._confirmation, (began, self._printer.seconds), "yes")
-        act, lines = form.enter(line)
-        if act is Act.GO_ON:
-            self._ask(form, lines)
-        elif act is Act.LEAVE:
-            self.leave_form()
-        else:
-            self._form = None
-            await self._finish(form, act)
+        match form.enter(line):
+            case None:
+                self.leave_form()
+            case Outcome() as outcome:
+                self._form = None
+                await self._finish(form, outcome)
+            case lines:
+                self._ask(form, lines)
 
     def _ask(self, form: FormDialogue, lines: Iterable[str]) -> None:
         for said in lines:
@@ -130,13 +130,14 @@ class Commands:
             self._confirmation = object()
             self._printer.keys.show(self._confirmation, self._printer.seconds)
 
-    async def _finish(self, form: FormDialogue, act: Act) -> None:
+    async def _finish(self, form: FormDialogue, outcome: Outcome) -> None:
         self._decided.add(form.number)
         try:
-            if act is Act.DECLINE:
-                await self._api.decide(form.number, Outcome.DENIED, form.digest)
+            if outcome is Outcome.DENIED:
+                await self._api.decide(form.number, outcome, form.digest)
             else:
-                await self._api.answer(form.number, form.values if act is Act.SEND else None, form.digest)
+                values = form.values if outcome is Outcome.ANSWERED else None
+                await self._api.answer(form.number, values, form.digest)
         except IronCurtainError:
             self._decided.discard(form.number)
             raise
