@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from io import StringIO
 from typing import Any, Literal, Protocol
 
 import urwid
 from urwid.display import raw
 
 from ironcurtain.console.layout import Frame
-from ironcurtain.text.columns import Line
 
 INPUT_LIMIT = 64 * 1024
 """Maximum bytes of input processed in one turn; more does not come from a person, and is dropped."""
@@ -59,24 +59,6 @@ def _colors(term: str, environ: Mapping[str, str]) -> Literal[1, 16, 256]:
     return 256 if "256color" in term or environ.get("COLORTERM") else 16
 
 
-class _Output:
-    """Collects what urwid writes until it is flushed."""
-
-    def __init__(self, channel: Channel) -> None:
-        self._channel = channel
-        self._out: list[str] = []
-
-    def write(self, data: str) -> None:
-        """Collect output."""
-        self._out.append(data)
-
-    def flush(self) -> None:
-        """Write it to the channel."""
-        data, self._out = "".join(self._out), []
-        if data:
-            self._channel.write(data.encode("utf-8", "replace"))
-
-
 class ChannelScreen(raw.Screen):
     """
     urwid's terminal screen, writing to a channel. Pastes and focus are always reported: a terminal that cannot do that
@@ -86,8 +68,8 @@ class ChannelScreen(raw.Screen):
     """
 
     def __init__(self, channel: Channel, environ: Mapping[str, str]) -> None:
-        super().__init__(None, _Output(channel), True, True)  # type: ignore[arg-type]  # the channel delivers input
-        self._channel = channel
+        self._channel, self._drawn = channel, StringIO()
+        super().__init__(None, self._drawn, True, True)  # type: ignore[arg-type]  # the channel delivers input
         self._undecoded = bytearray()
         """Input that is the beginning of a sequence."""
         self.term = environ.get("TERM", "")
@@ -122,26 +104,22 @@ class ChannelScreen(raw.Screen):
 
     def draw(self, frame: Frame, columns: int, rows: int) -> None:
         """Draw a frame for a terminal of that size."""
-        texts, looks = zip(*(_encoded(line, columns) for line in frame.lines), strict=True)
-        canvas = urwid.TextCanvas(list(texts), list(looks), cursor=frame.cursor, maxcol=columns)
+        texts = [[(span.style or None, span.text) for span in line] for line in frame.lines]
+        # urwid counts some characters as wider than we do, and then cuts the line.
+        drawn = [urwid.Text(text, wrap="clip").render((columns,)) for text in texts]
+        canvas = urwid.CanvasCombine([(line, None, False) for line in drawn])
+        canvas.cursor = frame.cursor
         self.draw_screen((columns, rows), canvas)
+
+    def flush(self) -> None:
+        """Send what was drawn through the channel."""
+        data = self._drawn.getvalue()
+        self._drawn.seek(0)
+        self._drawn.truncate()
+        if data:
+            self._channel.write(data.encode("utf-8", "replace"))
 
     def signal_init(self, *args: Any, **kwargs: Any) -> None:
         """Ignored, as the two others: signals belong to the process, and there is no terminal device."""
 
     signal_restore = tty_signal_keys = signal_init
-
-
-def _encoded(line: Line, columns: int) -> tuple[bytes, list[tuple[Hashable, int]]]:
-    """:returns: the line as urwid takes it: its bytes, and runs of (style, number of bytes)."""
-    looks: list[tuple[Hashable, int]] = []
-    text, used = b"", 0
-    for span in line:
-        shown, width = span.text, urwid.calc_width(span.text, 0, len(span.text))
-        while used + width > columns:  # urwid counts some characters as wider than we do
-            shown = shown[:-1]
-            width = urwid.calc_width(shown, 0, len(shown))
-        data = shown.encode("utf-8", "replace")
-        text, used = text + data, used + width
-        looks.append((span.style or None, len(data)))
-    return text + b" " * (columns - used), looks
