@@ -149,17 +149,16 @@ class FrontEnd:
         self._single = True
         return await self._run(lambda: self._one_answer(task, typed))
 
-    async def interactive(self, first: str = "") -> int:
+    async def interactive(self) -> int:
         """
         Run a conversation until the person leaves or the session is closed.
 
-        :param first: the first message.
         :returns: the exit status: 0; 1 if the last message failed (plain streams), the session was closed elsewhere or
             the output is gone; 130 after Ctrl-C; 143 after SIGTERM.
         """
         self._view.begin(Answers.FLOWING if self._surface.live else Answers.WHOLE)
         greeting = self._view.note(f"session {self._session.number} in {self._session.workspace}")
-        status = await self._run(lambda: self._conversation(first), greeting)
+        status = await self._run(lambda: self._exit.end, greeting)
         return 1 if self._exit.cause is _Cause.LOST else status
 
     def interrupt(self) -> None:
@@ -237,12 +236,6 @@ class FrontEnd:
             self._exit.forget()
             self._printer.stop()
             await self._surface.close()
-
-    async def _conversation(self, first: str) -> int:
-        if first:
-            self._spawn(self._talk(Message(first)))
-        self._next()
-        return await self._exit.end
 
     async def _one_answer(self, task: str, typed: str) -> Reply:
         outcome: Deferred[Delivered] = Deferred()

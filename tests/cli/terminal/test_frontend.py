@@ -379,10 +379,6 @@ class StartTests(FrontEndCase):
         self.failureResultOf(self.begin(self.front.interactive()), Unavailable)
         self.clean()
 
-    def test_a_conversation_can_begin_with_a_message(self) -> None:
-        self.begin(self.front.interactive("hello"))
-        self.assertEqual(self.session.messages, ["hello"])
-
     def test_what_happened_before_is_shown_without_ringing(self) -> None:
         self.session.raise_escalation(2)
         self.session.close_escalation(2, "approved", "bob")
