@@ -5,8 +5,6 @@ program reports of itself.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import msgspec
 
 from ironcurtain.session import events
@@ -25,7 +23,7 @@ DIFF_LINES = 30
 """Maximum number of lines of a diff in the conversation; the workspace has all."""
 
 KEPT = 200
-"""Maximum number of tools in use that are remembered: beginnings only may be told."""
+"""Maximum number of calls, and of tools reported, that are remembered: beginnings only may be told."""
 
 EXPLAINED = "lines with a dot tell what the agent reports of its own tools, inside its sandbox: nobody judged it"
 """Said once in a session."""
@@ -41,64 +39,59 @@ class _Tool(msgspec.Struct):
     unasked: str = ""
 
 
-class ToolKey(NamedTuple):
-    """Tells a tool in use from others, whatever identifiers the agent's program chooses."""
-
-    is_reported: bool
-    id: str
-
-
 class ToolsInUse(msgspec.Struct):
     """The tools in use, oldest first."""
 
     signs: Signs
     explained: bool = False
     """Whether :data:`EXPLAINED` was said."""
-    _running: dict[ToolKey, _Tool] = msgspec.field(default_factory=dict)
+    _calls: dict[str, _Tool] = msgspec.field(default_factory=dict)
+    """Those that are judged, apart from the others: an agent's program chooses its identifiers itself."""
+    _reported: dict[str, _Tool] = msgspec.field(default_factory=dict)
 
-    def __len__(self) -> int:
-        return len(self._running)
+    def __bool__(self) -> bool:
+        return bool(self._calls or self._reported)
 
     def began(self, event: events.ToolCallRaised | AgentToolStarted, at: float) -> None:
         """:param at: seconds since the epoch."""
         if isinstance(event, AgentToolStarted):
             name, what = one_line(event.name, NAME), one_line(event.what)
-            self._running[ToolKey(True, event.tool_id)] = _Tool(name, what, at, bool(event.parent))
+            self._reported[event.tool_id] = _Tool(name, what, at, bool(event.parent))
         else:
             name, what = tool_name(event.server, event.tool), brief_json(event.arguments)
-            self._running[ToolKey(False, event.call_id)] = _Tool(name, what, at)
-        while len(self._running) > KEPT:
-            del self._running[next(iter(self._running))]
+            self._calls[event.call_id] = _Tool(name, what, at)
+        for tools in (self._calls, self._reported):
+            while len(tools) > KEPT:
+                del tools[next(iter(tools))]
 
     def decided(self, event: events.ToolDecision) -> None:
         """The policy or a person decided on a call."""
-        if (call := self._running.get(ToolKey(False, event.call_id))) is not None:
+        if (call := self._calls.get(event.call_id)) is not None:
             call.refusal = _refusal(event)
             call.unasked = f"approved by {one_line(event.by, 64)}{unasked(event)}" if event.permission else ""
 
     def over(self, event: events.ToolFinished | AgentToolFinished, at: float, width: int) -> list[Line]:
         """:returns: the lines for a tool that ended; nothing if it is unknown."""
         if isinstance(event, events.ToolFinished):
-            call = self._running.pop(ToolKey(False, event.call_id), None)
+            call = self._calls.pop(event.call_id, None)
             return [] if call is None else self._result(call, event.status, took(event.duration_ms), width)
-        tool = self._running.pop(ToolKey(True, event.tool_id), None)
-        return [] if tool is None else self._reported(tool, event, at, width)
+        tool = self._reported.pop(event.tool_id, None)
+        return [] if tool is None else self._report(tool, event, at, width)
 
     def abandon(self, width: int) -> list[Line]:
         """:returns: the lines for the calls in progress: the message is over, and their results are not awaited."""
-        tools, self._running = self._running, {}
-        calls = [call for key, call in tools.items() if not key.is_reported]
+        calls = list(self._calls.values())
+        self._calls, self._reported = {}, {}
         return [line for call in calls for line in self._result(call, "not finished", "", width)]
 
     def forget_calls(self) -> None:
         """Forget the calls that are judged: their ends may have been missed."""
-        self._running = {key: tool for key, tool in self._running.items() if key.is_reported}
+        self._calls = {}
 
     def status(self, now: float, width: int) -> Line:
         """:returns: the oldest call in progress, else the newest tool reported, and its duration. There must be one."""
-        calls = [call for key, call in self._running.items() if not key.is_reported]
-        tool = calls[0] if calls else next(reversed(self._running.values()))
-        more = f" and {len(calls) - 1} more" if len(calls) > 1 else ""
+        tool = next(iter(self._calls.values())) if self._calls else next(reversed(self._reported.values()))
+        more = f" and {len(self._calls) - 1} more" if len(self._calls) > 1 else ""
         time = f"{more} {elapsed(now - tool.started)}"
         return (*self._named(tool, width - len(time)), Span(time, "dim"))
 
@@ -114,7 +107,7 @@ class ToolsInUse(msgspec.Struct):
             lines.append((Span(f"  {call.unasked}", "dim"),))
         return lines
 
-    def _reported(self, tool: _Tool, event: AgentToolFinished, at: float, width: int) -> list[Line]:
+    def _report(self, tool: _Tool, event: AgentToolFinished, at: float, width: int) -> list[Line]:
         good, indent = event.status == "success", "  " * tool.inside
         failed = "" if good else f"{self.signs.failed} "
         mark = Span(f"{indent}{self.signs.dot.strip()} {failed}", "dim" if good else "bad")
