@@ -18,6 +18,7 @@ import msgspec
 
 from ironcurtain.errors import ConfigurationError, UsageError
 from ironcurtain.home.account_sections import AccountName, AccountSettings
+from ironcurtain.home.agent_names import listed
 from ironcurtain.home.faults import wrong
 from ironcurtain.home.layout import Home, read_configuration
 from ironcurtain.home.lines import Place
@@ -167,7 +168,7 @@ def _wrong_shares(named: Mapping[str, NamedAgent]) -> Iterator[tuple[Place, str]
     registry = installed()
     for name, settings in named.items():
         if name not in registry.names:
-            yield (name,), f"there is no agent of this name; there are: {', '.join(registry.names)}"
+            yield (name,), f"there is no agent of this name; there are: {listed(registry.names)}"
             continue
         offered = sorted({each.name for each in shareables(registry.find(name))})
         words = () if isinstance(settings.share, bool) else settings.share
@@ -237,7 +238,7 @@ def _wrong_agent(name: str) -> Iterator[tuple[Place, str]]:
     from ironcurtain.agents.registry import installed
 
     if name not in (names := [BUILT_IN_AGENT, *installed().names]):
-        yield ("default_agent",), f"there is no agent {name!r}: choose one of {', '.join(names)}"
+        yield ("default_agent",), f"there is no agent {name!r}: choose one of {listed(names)}"
 
 
 def _wrong_backends(settings: Settings) -> Iterator[tuple[Place, str]]:

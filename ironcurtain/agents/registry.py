@@ -20,15 +20,13 @@ from ironcurtain.agents.gemini import Gemini
 from ironcurtain.agents.goose import Goose
 from ironcurtain.agents.opencode import OpenCode
 from ironcurtain.errors import ConfigurationError, UsageError
+from ironcurtain.home.agent_names import listed
 
 GROUP = "ironcurtain.agents"
 """Entry point group for agents of other packages."""
 
 BUILT_IN: tuple[Adapter, ...] = (ClaudeCode(), Codex(), Gemini(), Goose(), OpenCode())
 """The agents of IronCurtain."""
-
-UNTESTED = frozenset(("goose",))
-"""Agents of IronCurtain that were never run with their real program."""
 
 _ID = re.compile(r"[a-z][a-z0-9-]{0,39}")
 _TEXTS = ("id", "display_name", "image")
@@ -81,7 +79,7 @@ class AgentRegistry:
         if name in self._built_in:
             return self._built_in[name]
         if name not in self._brought:
-            raise UsageError(f"there is no agent {name!r}; choose one of {', '.join(self.names)}")
+            raise UsageError(f"there is no agent {name!r}; choose one of {listed(self.names)}")
         return _load(self._brought[name])
 
     def listing(self) -> list[Listed]:

@@ -75,9 +75,11 @@ def in_containers(_: click.Context, __: click.Parameter, incomplete: str) -> Com
     """:returns: the agents that run in containers."""
     from ironcurtain.agents.registry import installed
     from ironcurtain.errors import IronCurtainError
+    from ironcurtain.home.agent_names import UNTESTED, UNTESTED_MARK
 
     with suppress(IronCurtainError):
-        return [CompletionItem(name) for name in installed().names if name.startswith(incomplete)]
+        names = [name for name in installed().names if name.startswith(incomplete)]
+        return [CompletionItem(name, help=UNTESTED_MARK if name in UNTESTED else None) for name in names]
     return []
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ironcurtain.cli.findings import HINT, OK, Finding
 from ironcurtain.cli.output import settings
+from ironcurtain.home.agent_names import UNTESTED, UNTESTED_MARK
 
 if TYPE_CHECKING:
     from ironcurtain.home.layout import Home
@@ -23,7 +24,7 @@ def agent_findings(where: Home, account: Account | None, has_engine: bool) -> It
     from ironcurtain.accounts.payers import Payers
     from ironcurtain.accounts.places import Accounts
     from ironcurtain.agents.adapter import KEY_VARIABLES
-    from ironcurtain.agents.registry import UNTESTED, installed
+    from ironcurtain.agents.registry import installed
     from ironcurtain.container_agent.places import Places, weakness
     from ironcurtain.sandbox import bubblewrap
 
@@ -36,7 +37,7 @@ def agent_findings(where: Home, account: Account | None, has_engine: bool) -> It
         machine = Places(adapter, known, os.environ)
         program = machine.program()
         lack = machine.lack(program) if program is not None else ""
-        untested = ", not tested with the real program" if name in UNTESTED else ""
+        untested = f"; {UNTESTED_MARK}" if name in UNTESTED else ""
         payers = [each.words for each in Payers(name, adapter.providers, known.providers, accounts).all()]
         if program is None:
             there = "no program on this machine"

@@ -12,6 +12,7 @@ import click
 
 from ironcurtain.cli.output import as_json, home, print_json, print_lines, print_table
 from ironcurtain.errors import ConfigurationError, UsageError
+from ironcurtain.home.agent_names import marked
 from ironcurtain.home.layout import Home, private_directory
 from ironcurtain.operations import Role
 from ironcurtain.text.display import one_line
@@ -245,7 +246,8 @@ def _row(known: KnownMember) -> tuple[str, ...]:
         f"{member.sessions} of {member.capacity}",
         one_line(f"{member.load:.2f}", 8),
         f"{member.free_memory / 2**30:.1f} GiB",
-        *(one_line(",".join(names), 40) for names in (member.agents, member.accounts, member.labels)),
+        one_line(",".join(map(marked, member.agents)), 60),
+        *(one_line(",".join(names), 40) for names in (member.accounts, member.labels)),
         one_line(member.version, 20),
         time.strftime("%H:%M:%S", time.localtime(known.seen_at)),
     )

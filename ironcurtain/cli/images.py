@@ -14,6 +14,7 @@ from ironcurtain.audit.chain import timestamp
 from ironcurtain.cli.completion import in_containers
 from ironcurtain.cli.output import as_json, home, print_json, print_lines, print_table, settings
 from ironcurtain.cli.paths import UserPath
+from ironcurtain.home.agent_names import marked
 from ironcurtain.text.display import ago, one_line
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def list_(json_output: bool) -> None:
     now = time.time()
     rows = [
         (
-            image.agent,
+            marked(image.agent),
             f"{image.state}: {one_line(image.project)}" if image.project else image.state,
             image.version,
             f"{image.size / MEGABYTE:.0f} MB" if image.size else "",
@@ -94,7 +95,7 @@ def list_(json_output: bool) -> None:
     print_table(("AGENT", "STATE", "VERSION", "SIZE", "AGE", "IMAGE"), rows)
     for image in found:
         if image.problem:
-            print_lines(f"{image.agent}: {one_line(image.problem, PROBLEM_LIMIT)}", err=True)
+            print_lines(f"{marked(image.agent)}: {one_line(image.problem, PROBLEM_LIMIT)}", err=True)
 
 
 @images.command()
@@ -115,7 +116,7 @@ def pull(references: tuple[str, ...]) -> None:
         published = _published(reactor)
         for reference in wanted:
             image = await published.pull(reference)
-            click.echo(f"{image.agent} {image.version}: {image.reference}")
+            click.echo(f"{marked(image.agent)} {image.version}: {image.reference}")
 
     run(main)
 
@@ -198,7 +199,7 @@ def update(names: tuple[str, ...], json_output: bool) -> None:
     if json_output:
         print_json([_described(move) for move in moves])
     for move in () if json_output else moves:
-        click.echo(f"{move.name}: {_outcome(move)}")
+        click.echo(f"{marked(move.name)}: {_outcome(move)}")
     if any(move.problem for move in moves):
         raise SystemExit(1)
 

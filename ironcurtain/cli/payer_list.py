@@ -19,6 +19,7 @@ def payer_notes(where: Home) -> Iterator[str]:
     from ironcurtain.cli.account_list import accounts
     from ironcurtain.cli.output import settings
     from ironcurtain.errors import ConfigurationError
+    from ironcurtain.home.agent_names import marked
     from ironcurtain.llm.dialects import DIALECTS
 
     effective, found, names = settings(where).settings, accounts(where), set[str]()
@@ -33,10 +34,10 @@ def payer_notes(where: Home) -> Iterator[str]:
         try:
             chosen = payers.chosen("", effective.agents.accounts)
         except ConfigurationError as e:
-            yield f"agent {agent.id}: {e.detail}"
+            yield f"agent {marked(agent.id)}: {e.detail}"
         else:
             if chosen:
-                yield f"agent {agent.id}: paid by {'; '.join(payer.words for payer in chosen)}"
+                yield f"agent {marked(agent.id)}: paid by {'; '.join(payer.words for payer in chosen)}"
     for name in effective.providers:
         if name not in used:
             yield f"provider {name}: no agent here uses it"

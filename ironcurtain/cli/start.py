@@ -9,11 +9,11 @@ from typing import Any
 
 import click
 
-from ironcurtain.agents.names import OWN_AGENTS
 from ironcurtain.cli.backends import BackendOption
 from ironcurtain.cli.completion import agents, all_sessions
 from ironcurtain.cli.output import home, print_lines, print_table, settings
 from ironcurtain.cli.paths import UserPath
+from ironcurtain.home.agent_names import OWN_AGENTS, listed, marked
 from ironcurtain.home.host_numbers import ANY_HOST
 from ironcurtain.home.user_paths import absolute_path
 
@@ -232,14 +232,10 @@ def with_standard_input(task: str, patient: bool) -> str:
 
 def show_agents() -> None:
     """Print the agents with the models that each can use."""
-    from ironcurtain.agents.registry import UNTESTED, installed
+    from ironcurtain.agents.registry import installed
 
     rows = [(BUILT_IN, "IronCurtain's own, without a container", "anthropic")]
-    untested = dict.fromkeys(UNTESTED, " (not tested)")
-    rows += [
-        (a.id, f"{a.display_name}{untested.get(a.id, '')}", a.problem or ", ".join(a.providers))
-        for a in installed().listing()
-    ]
+    rows += [(a.id, marked(a.id, a.display_name), a.problem or ", ".join(a.providers)) for a in installed().listing()]
     print_table(("AGENT", "NAME", "MODELS OF"), rows)
 
 
@@ -381,5 +377,5 @@ def choose_agent(asked: str | None, default: str, pty: bool = False) -> tuple[st
 
     names = [BUILT_IN, *installed().names]
     if agent not in names:
-        raise click.UsageError(f"there is no agent {agent!r} ({why}): choose one of {', '.join(names)}")
+        raise click.UsageError(f"there is no agent {agent!r} ({why}): choose one of {listed(names)}")
     return agent, why

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from ironcurtain.container.dockerfiles import Needs, marked_stages
 from ironcurtain.container.versions import BASE, ImageProgram
 from ironcurtain.errors import ConfigurationError, UsageError
+from ironcurtain.home.agent_names import listed
 
 _ARGUMENT = re.compile(r"^ARG\s+(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?:=(?P<default>\S*))?", re.MULTILINE)
 
@@ -216,7 +217,7 @@ class Recipes(msgspec.Struct, frozen=True):
         if agent in self.broken:
             raise ConfigurationError(f"image {agent}", self.broken[agent])
         if agent not in self.agents:
-            raise UsageError(f"there is no image {agent!r}; there are: {', '.join(self.agents)}")
+            raise UsageError(f"there is no image {agent!r}; there are: {listed(self.agents)}")
 
     def base(self, source: SourceImage, languages: Iterable[str] = ()) -> ImagePlan:
         """

@@ -11,6 +11,7 @@ import msgspec
 from twisted.internet.defer import Deferred
 
 from ironcurtain.errors import UsageError
+from ironcurtain.home.agent_names import listed
 from ironcurtain.home.user_paths import person_home
 from ironcurtain.loop.agent import LoopAgent
 from ironcurtain.loop.backend import LoopBackend
@@ -131,7 +132,7 @@ class LoopKind:
         kind = self._kinds.get(agent)
         if kind is None or not kind.in_container:
             names = [name for name in self._kinds if self._kinds[name].in_container]
-            raise UsageError(f"there is no agent {agent!r} for containers: choose one of {', '.join(names)}")
+            raise UsageError(f"there is no agent {agent!r} for containers: choose one of {listed(names)}")
         return kind
 
     def _make_tools(self, core: Core) -> Tools:

@@ -15,6 +15,7 @@ from twisted.logger import Logger
 
 from ironcurtain.errors import IronCurtainError, NotFound, SessionError, Unavailable, UsageError
 from ironcurtain.files.locks import FileLock, is_held, locked
+from ironcurtain.home.agent_names import listed
 from ironcurtain.home.layout import private_directory
 from ironcurtain.home.numbers import Counter
 from ironcurtain.home.settings import BUILT_IN_AGENT
@@ -129,7 +130,7 @@ class SessionManager:
         if not request.kind:
             request = replace(request, kind=self.services.settings.default_agent or BUILT_IN_AGENT)
         if (kind := self._kinds.get(request.kind)) is None:
-            raise UsageError(f"there is no agent {request.kind!r}: choose one of {', '.join(sorted(self._kinds))}")
+            raise UsageError(f"there is no agent {request.kind!r}: choose one of {listed(sorted(self._kinds))}")
         if remote:
             kind.check_remote(request)
         if request.terminal is not None and kind.no_terminal:

@@ -13,6 +13,7 @@ import msgspec
 
 from ironcurtain.errors import UsageError
 from ironcurtain.files.private import read_private
+from ironcurtain.home.agent_names import listed
 from ironcurtain.home.faults import wrong
 from ironcurtain.home.fleet_section import Label
 from ironcurtain.home.host_numbers import ANY_HOST
@@ -143,7 +144,7 @@ def _faults(table: _Table, given: Mapping[str, Any], agents: Callable[[], list[s
         return
     yield from _placement_faults(table, given)
     if table.agent not in (known := agents()):
-        yield "agent", f"there is no agent {table.agent!r}: choose one of {', '.join(sorted((SHELL, *known)))}"
+        yield "agent", f"there is no agent {table.agent!r}: choose one of {listed(sorted((SHELL, *known)))}"
 
 
 def _placement_faults(table: _Table, given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -10,10 +10,10 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.agents.codex import Codex
-from ironcurtain.agents.names import OWN_AGENTS
 from ironcurtain.agents.registry import BUILT_IN, GROUP, AgentRegistry, installed
 from ironcurtain.container.image_choices import FOLDERS
 from ironcurtain.errors import ConfigurationError, UsageError
+from ironcurtain.home.agent_names import OWN_AGENTS
 from ironcurtain.providers.registry import KNOWN_PROVIDERS
 
 MODULE = "ironcurtain_agent_for_tests"
@@ -55,7 +55,7 @@ class BuiltInTests(SynchronousTestCase):
     def test_an_unknown_one(self) -> None:
         error = self.assertRaises(UsageError, AgentRegistry([entry("other")]).find, "cluade-code")
         self.assertEqual(error.exit_status, 64)
-        self.assertIn("claude-code, codex, gemini, goose, opencode, other", str(error))
+        self.assertIn("claude-code, codex, gemini, goose (untested), opencode, other", str(error))
 
 
 class EntryPointTests(SynchronousTestCase):

@@ -30,7 +30,7 @@ class WithoutEngineTests(SynchronousTestCase):
         for words in (("build", "codex", "nosuch"), ("update", "nosuch")):
             done = self.product.run("images", *words)
             self.assertEqual(done.returncode, 64, done.stderr)
-            self.assertIn("claude-code, codex, gemini, goose, opencode", done.stderr)
+            self.assertIn("claude-code, codex, gemini, goose (untested), opencode", done.stderr)
 
     def test_choices_that_cannot_be_used_are_refused(self) -> None:
         self.product.environ["NPM_CONFIG_REGISTRY"] = "https://me:secret@registry.example/"
@@ -80,6 +80,7 @@ class WithEngineTests(SynchronousTestCase):
         shown = self.product.run("images", "list").stdout.splitlines()
         self.assertEqual(shown[0].split(), ["AGENT", "STATE", "VERSION", "SIZE", "AGE", "IMAGE"])
         self.assertEqual(len(shown), 1 + len(found))
+        self.assertIn("goose (untested)", [line.partition("  ")[0] for line in shown])
 
     def test_an_agent_without_a_release_tells_how_to_choose_one(self) -> None:
         done = self.product.run("images", "build", "goose")

@@ -164,7 +164,7 @@ class StartTests(WorkspaceCase):
         listed = self.product.run("start", "--list-agents")
         self.assertEqual(listed.returncode, 0)
         self.assertIn("builtin", listed.stdout)
-        self.assertIn("Goose (not tested)", listed.stdout)
+        self.assertIn("Goose (untested)", listed.stdout)
         self.assertFalse(self.product.home.exists())
 
     def test_going_on(self) -> None:
