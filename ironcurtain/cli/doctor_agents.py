@@ -25,7 +25,7 @@ def agent_findings(where: Home, account: Account | None, has_engine: bool) -> It
     from ironcurtain.accounts.places import Accounts
     from ironcurtain.agents.adapter import KEY_VARIABLES
     from ironcurtain.agents.registry import installed
-    from ironcurtain.container_agent.places import Places, weakness
+    from ironcurtain.container_agent.places import Places, landlock_only, weakness
     from ironcurtain.sandbox import bubblewrap
 
     known = settings(where).settings
@@ -58,5 +58,7 @@ def agent_findings(where: Home, account: Account | None, has_engine: bool) -> It
             key = f"export {variable}=... for a key, or " if variable else ""
             mend = " ".join(filter(None, (f"It needs an account: {key}ironcurtain login for a subscription.", mend)))
         yield Finding(f"agent {name}", OK if places and not lacks else HINT, detail, mend)
+    if without is not None and not has_engine and (words := landlock_only(account)):
+        yield Finding("agents with Landlock", HINT, "none but IronCurtain's own", f"{words}.")
     if held_by_less:
         yield Finding("agents with bubblewrap", OK, weakness())

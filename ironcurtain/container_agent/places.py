@@ -25,6 +25,7 @@ from ironcurtain.process.accounts import SEARCH, WRITE, Account
 from ironcurtain.sandbox import bubblewrap, cgroups
 from ironcurtain.sandbox.certificates import bundle
 from ironcurtain.sandbox.container import unfit
+from ironcurtain.sandbox.landlock import implementation as landlock
 from ironcurtain.session.model import SessionRequest
 from ironcurtain.session.parts import Core
 
@@ -85,7 +86,8 @@ class Places:
     def problem(self, account: Account, workspace: str) -> str:
         """:returns: why the agent cannot run with bubblewrap here, in words; empty if it can."""
         if (reason := bubblewrap.available(account.switched)) is not None:
-            return f"{self._adapter.display_name} cannot run in a sandbox of bubblewrap: {reason}"
+            refusal = f"{self._adapter.display_name} cannot run in a sandbox of bubblewrap: {reason}"
+            return ". ".join(filter(None, (refusal, landlock_only(account.switched))))
         program = self.program(workspace)
         return self._missing() if program is None else self.lack(program, workspace)
 
@@ -199,6 +201,19 @@ def weakness() -> str:
     without = cgroups.unavailable()
     memory = "" if without is None else f"their memory is not limited ({without}), and "
     return f"{memory}they have no limit of processor time"
+
+
+def landlock_only(account: Account | None) -> str:
+    """
+    :param account: the account that sandboxed programs run as; ``None``: that of this process.
+    :returns: what is possible where bubblewrap does not work and Landlock does, in words; empty if that does not, too.
+    """
+    if landlock.unavailable(account) is not None:
+        return ""
+    return (
+        "Landlock works here, but cannot hold the network of an agent program, which needs bubblewrap or Docker; "
+        "IronCurtain's own agent runs with it: ironcurtain start --agent builtin"
+    )
 
 
 def check_account(account: Account, request: SessionRequest) -> None:

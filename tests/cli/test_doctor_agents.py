@@ -50,3 +50,4 @@ class AccountTests(SynchronousTestCase):
         for has_engine in (False, True):
             said = [str(each) for each in self.every(has_engine) if "processor time" in each.detail + each.mend]
             self.assertEqual(len(said), not has_engine, said)
+            self.assertNotIn("agents with Landlock", [each.what for each in self.every(has_engine)])
