@@ -17,7 +17,10 @@ from ironcurtain.agents.streams.dialogue import Dialogue
 
 _EXTENSION = ".gemini/extensions/ironcurtain"
 _ORIENTATION_FILE = "ORIENTATION.md"
-_MARKS = StderrMarks(lost="MCP issues detected", waits=re.compile(r"(?P<reason>.*)Retrying after (?P<ms>\d{1,9})ms"))
+_MARKS = StderrMarks(
+    lost="MCP issues detected",
+    waits=re.compile(r"(?P<reason>.*)Retrying (?:after (?P<ms>\d{1,9})ms|with backoff)"),
+)
 _ONE_PROCESS = {"GEMINI_CLI_NO_RELAUNCH": "true"}
 _POLICY = """\
 # Without a network these could only fail.

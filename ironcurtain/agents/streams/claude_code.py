@@ -125,7 +125,7 @@ class ClaudeDialogue:
         self._state = ""
         self._block, self._carried = Collected(), Collected()
         self._lost = False
-        self._status: int | None = None
+        self._failed = Failed()
 
     def begin(self) -> bytes:
         """:returns: nothing."""
@@ -161,7 +161,7 @@ class ClaudeDialogue:
     def ended(self, outcome: TurnOutcome) -> TurnOver:
         """:returns: a failure, with the text so far: the program says how a turn ended."""
         said = f"{self._carried}{self._block}{self._pieces}"
-        return self._over(said, Failed(kind="mcp-down" if self._lost else None), None)
+        return self._over(said, Failed(kind="mcp-down") if self._lost else self._failed, None)
 
     def _read(self, event: dict[str, Any]) -> Iterator[Report]:
         match event.get("type"):
@@ -194,7 +194,8 @@ class ClaudeDialogue:
                 reason = text_at(event, "error")
                 status = status_at(event, "error_status")
                 words = " ".join(str(part) for part in (status, reason) if part and part != "unknown")
-                yield Waiting(count_at(event, "retry_delay_ms") / 1000, words or "the connection broke")
+                self._failed = Failed(words or "the connection broke", status)
+                yield Waiting(count_at(event, "retry_delay_ms") / 1000, self._failed.reason)
             case "compact_boundary":
                 if dig(event, "compact_metadata", "trigger") == "manual":
                     self._stop = _COMPACTED
@@ -208,6 +209,7 @@ class ClaudeDialogue:
     def _piece(self, event: Any) -> Iterator[Report]:
         match dig(event, "type"):
             case "message_start":
+                self._failed = Failed()
                 yield from self._drop()
             case "content_block_start" if text_at(event, "content_block", "type") == "text":
                 yield from self._text_begins()
@@ -225,7 +227,7 @@ class ClaudeDialogue:
         parent = id_at(event, "parent_tool_use_id")
         is_error = event.get("is_api_error_message") or event.get("error")  # the latter up to 2.1.197 at least
         if text_at(event, "message", "model") == _SYNTHETIC and is_error:
-            self._status = status_at(event, "api_error_status")
+            self._failed = Failed(status=status_at(event, "api_error_status"))
             return
         for block in list_at(event, "message", "content"):
             match dig(block, "type"):
@@ -290,7 +292,7 @@ class ClaudeDialogue:
         if reason.startswith(_ABORTED):
             return self._over(f"{self._carried}{self._block}", Failed(INTERRUPTED), usage)
         if event.get("is_error"):
-            status = status_at(event, "api_error_status") or self._status
+            status = status_at(event, "api_error_status") or self._failed.status
             return self._over("", Failed(text or "; ".join(errors) or reason.replace("_", " "), status), usage)
         # Version 2.1.197 has no field for it.
         local = text_at(event, "local_command") or ("compact" if self._stop == _COMPACTED else "")

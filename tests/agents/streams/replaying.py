@@ -1,6 +1,6 @@
 """
-Recordings of what real programs printed (``o``), wrote to standard error (``e``) and were told (``>``), against a
-scripted model; shortened.
+Recordings of what real programs printed (``o``), wrote to standard error (``e``), were told (``>``) and ended with
+(``!``: exit status or signal), against a scripted model; shortened.
 """
 
 from __future__ import annotations
