@@ -244,7 +244,7 @@ class ProgramTests(SynchronousTestCase):
 
 
 MANY_ATTRIBUTES = {
-    "ironcurtain.agents.streams.acp.AcpDialogue": 16,
+    "ironcurtain.agents.streams.acp.AcpDialogue": 14,
     "ironcurtain.agents.streams.codex.CodexDialogue": 17,
     "ironcurtain.assembly.Application": 16,
     "ironcurtain.audit.witness._Place": 13,

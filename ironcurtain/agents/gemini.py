@@ -12,14 +12,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ironcurtain.agents.adapter import SERVER, Compiling, Facts, File, Shareable, fake_key, json_text
-from ironcurtain.agents.streams.acp import AcpDialogue, StderrMarks
+from ironcurtain.agents.streams.acp import AcpDialogue, Variant
 from ironcurtain.agents.streams.dialogue import Dialogue
 
 _EXTENSION = ".gemini/extensions/ironcurtain"
 _ORIENTATION_FILE = "ORIENTATION.md"
-_MARKS = StderrMarks(
+_VARIANT = Variant(
     lost="MCP issues detected",
     waits=re.compile(r"(?P<reason>.*)Retrying (?:after (?P<ms>\d{1,9})ms|with backoff)"),
+    mode="yolo",
+    # 0.61.0 names the file of a conversation by the minute and the id's beginning. Before it loads one, it begins a new
+    # one with the same id: in the minute in which the other began, this would empty it. The blank is ignored otherwise.
+    before_id=" ",
 )
 _ONE_PROCESS = {"GEMINI_CLI_NO_RELAUNCH": "true"}
 _POLICY = """\
@@ -86,7 +90,7 @@ class Gemini:
 
     def dialogue(self, facts: Facts) -> Dialogue:
         """:returns: the dialogue in the Agent Client Protocol."""
-        return AcpDialogue(facts.directory, facts.conversation, SERVER, _MARKS, "yolo")
+        return AcpDialogue(facts.directory, facts.conversation, SERVER, _VARIANT)
 
 
 _SETTINGS: dict[str, Any] = {

@@ -18,11 +18,11 @@ from ironcurtain.agents.adapter import (
     json_text,
     provider_and_model,
 )
-from ironcurtain.agents.streams.acp import AcpDialogue, StderrMarks
+from ironcurtain.agents.streams.acp import AcpDialogue, Variant
 from ironcurtain.agents.streams.dialogue import Dialogue
 from ironcurtain.errors import UsageError
 
-_MARKS = StderrMarks(lost=f"Failed to start extension '{SERVER}'")
+_VARIANT = Variant(lost=f"Failed to start extension '{SERVER}'")
 
 
 class Goose:
@@ -80,4 +80,4 @@ class Goose:
 
     def dialogue(self, facts: Facts) -> Dialogue:
         """:returns: the dialogue in the Agent Client Protocol."""
-        return AcpDialogue(facts.directory, facts.conversation, SERVER, _MARKS)
+        return AcpDialogue(facts.directory, facts.conversation, SERVER, _VARIANT)

@@ -21,7 +21,7 @@ from ironcurtain.agents.adapter import (
     json_text,
     provider_and_model,
 )
-from ironcurtain.agents.streams.acp import AcpDialogue, StderrMarks
+from ironcurtain.agents.streams.acp import AcpDialogue, Variant
 from ironcurtain.agents.streams.dialogue import Dialogue
 from ironcurtain.errors import UsageError
 
@@ -37,9 +37,10 @@ _FAR_MS = 4_102_444_800_000
 
 _CONFIG_FILE = "opencode.json"
 _ORIENTATION_FILE = "orientation.md"
-_MARKS = StderrMarks(
+_VARIANT = Variant(
     lost=f'message="server unavailable" key={SERVER} ',
     waits=re.compile(r'message="stream error".* error\.error(?:\.message)?="?(?P<reason>[^"]*)'),
+    compact="/compact",
 )
 
 
@@ -121,7 +122,7 @@ class OpenCode:
 
     def dialogue(self, facts: Facts) -> Dialogue:
         """:returns: the dialogue in the Agent Client Protocol."""
-        return AcpDialogue(facts.directory, facts.conversation, SERVER, _MARKS, compact="/compact")
+        return AcpDialogue(facts.directory, facts.conversation, SERVER, _VARIANT)
 
 
 def _logins(facts: Facts) -> Sequence[File]:

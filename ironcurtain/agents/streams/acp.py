@@ -50,17 +50,23 @@ _CLIENT = {"name": "ironcurtain", "version": "1"}
 _STATUS: dict[str, ToolStatus] = {"completed": "success", "failed": "error", "cancelled": "cancelled"}
 
 
-class StderrMarks(msgspec.Struct, frozen=True):
+class Variant(msgspec.Struct, frozen=True):
     """
-    What an agent says on standard error only.
+    How one agent speaks the protocol.
 
-    :ivar lost: part of the line that says that the MCP server is not connected; empty: it says so nowhere.
-    :ivar waits: matches a line about a request to the model that failed and is repeated: the group ``ms`` has the time
-        until then, ``reason`` the reason; either may be missing.
+    :ivar lost: part of the line on standard error that says that the MCP server is not connected; empty: no line does.
+    :ivar waits: matches a line on standard error about a request to the model that failed and is repeated: the group
+        ``ms`` has the time until then, ``reason`` the reason; either may be missing.
+    :ivar mode: the mode in which the agent asks nothing; empty: its own.
+    :ivar compact: its command that shortens the conversation; empty: it has none.
+    :ivar before_id: what stands before the id of a session that is loaded. If that is refused, the id alone is tried.
     """
 
     lost: str = ""
     waits: re.Pattern[str] | None = None
+    mode: str = ""
+    compact: str = ""
+    before_id: str = ""
 
 
 class AcpDialogue:
@@ -68,25 +74,14 @@ class AcpDialogue:
     :param directory: where the agent works.
     :param conversation: id of the session to resume; empty: begin one.
     :param server: name of the MCP server whose calls are judged, and told of by events of their own.
-    :param marks: of its lines on standard error.
-    :param mode: the mode in which the agent asks nothing; empty: its own.
-    :param compact: its command that shortens the conversation; empty: it has none.
     """
 
     resident = True
 
-    def __init__(
-        self,
-        directory: str,
-        conversation: str,
-        server: str,
-        marks: StderrMarks = StderrMarks(),
-        mode: str = "",
-        compact: str = "",
-    ) -> None:
+    def __init__(self, directory: str, conversation: str, server: str, variant: Variant) -> None:
         self._where: dict[str, Any] = {"cwd": directory, "mcpServers": []}
-        self._session, self._server, self._marks, self._mode = conversation, server, marks, mode
-        self._lost, self._compact = False, compact
+        self._session = conversation and f"{variant.before_id}{conversation}"
+        self._server, self._variant, self._lost = server, variant, False
         self._lines, self._requests = ObjectLines(), Requests()
         self.ready = False
         self._first: str | None = None
@@ -115,7 +110,7 @@ class AcpDialogue:
 
     def compact(self) -> bytes:
         """:returns: its command, as a prompt."""
-        return self.message(self._compact) if self._compact and self.ready else b""
+        return self.message(self._variant.compact) if self._variant.compact and self.ready else b""
 
     def join(self, text: str) -> None:
         """:returns: ``None``: no agent takes a message into a turn."""
@@ -140,8 +135,9 @@ class AcpDialogue:
 
     def error_line(self, line: str) -> Iterator[Report]:
         """:returns: that the agent waits for its model, if the line says so."""
-        self._lost = self._lost or (bool(self._marks.lost) and self._marks.lost in line)
-        if self._marks.waits is not None and (found := self._marks.waits.search(line)) is not None:
+        lost, waits = self._variant.lost, self._variant.waits
+        self._lost = self._lost or (bool(lost) and lost in line)
+        if waits is not None and (found := waits.search(line)) is not None:
             named = found.groupdict()
             yield Waiting(int(named.get("ms") or 0) / 1000, brief(named.get("reason") or "the model gave no answer"))
 
@@ -154,6 +150,9 @@ class AcpDialogue:
         match method:
             case "initialize" if not failed:
                 yield Outgoing(self._open())
+            case "session/load" if failed and self._session != self._conversation:
+                self._session = self._conversation
+                yield Outgoing(self._open())
             case "session/load" if failed:
                 why = brief(_reason(message))
                 yield Remark(f"the agent cannot resume its conversation and begins another one: {why}")
@@ -161,11 +160,9 @@ class AcpDialogue:
                 yield Outgoing(self._open())
             case "session/new" | "session/load" if not failed:
                 self._session = id_at(message, "result", "sessionId") or self._session
-                yield Named(self._session)
-                if self._mode:
-                    yield Outgoing(
-                        self._requests.request("session/set_mode", sessionId=self._session, modeId=self._mode)
-                    )
+                yield Named(self._conversation)
+                if mode := self._variant.mode:
+                    yield Outgoing(self._requests.request("session/set_mode", sessionId=self._session, modeId=mode))
                 else:
                     yield from self._begin_turn()
             case "session/set_mode" if not failed:
@@ -174,6 +171,11 @@ class AcpDialogue:
                 yield self._over(text_at(message, "result", "stopReason"))
             case "session/prompt" | "initialize" | "session/new" | "session/set_mode":
                 yield TurnOver(str(self._block), Failed(_reason(message), _http_status(message)))
+
+    @property
+    def _conversation(self) -> str:
+        """The session's id as a later program is given it."""
+        return self._session.removeprefix(self._variant.before_id)
 
     def _open(self) -> bytes:
         if self._session:

@@ -7,7 +7,7 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.agents.streams.reports import Activity, Failed, Remark, Text, TurnOver, Waiting
+from ironcurtain.agents.streams.reports import Activity, Failed, Named, Remark, Text, TurnOver, Waiting
 from tests.agents.streams.replaying import Replay, dialogue
 
 
@@ -66,10 +66,24 @@ class AcpTests(SynchronousTestCase):
         talk.begin()
         list(talk.output(line({"id": 1, "result": {}})))
         error = {"code": -32603, "message": "Internal error", "data": {"details": "No previous sessions found"}}
-        remark, again = talk.output(line({"id": 2, "error": error}))
+        [alone] = talk.output(line({"id": 2, "error": error}))
+        self.assertIn(b'"sessionId": "gone"', alone.data)  # type: ignore[union-attr]
+        remark, again = talk.output(line({"id": 3, "error": error}))
         assert isinstance(remark, Remark)
         self.assertIn("No previous sessions found", remark.text)
         self.assertIn(b"session/new", again.data)  # type: ignore[union-attr]
+
+    def test_gemini_gets_a_blank_before_the_id_of_a_session_and_its_messages_go_there(self) -> None:
+        talk = dialogue("gemini", conversation="kept")
+        talk.begin()
+        talk.message("hello")
+        [load] = talk.output(line({"id": 1, "result": {}}))
+        self.assertIn(b'"sessionId": " kept"', load.data)  # type: ignore[union-attr]
+        named, mode = talk.output(line({"id": 2, "result": {}}))
+        self.assertEqual(named, Named("kept"))
+        self.assertIn(b'"sessionId": " kept"', mode.data)  # type: ignore[union-attr]
+        *_, prompt = talk.output(line({"id": 3, "result": {}}))
+        self.assertIn(b'"sessionId": " kept"', prompt.data)  # type: ignore[union-attr]
 
     def test_a_question_is_permitted_since_the_sandbox_contains_the_agent(self) -> None:
         options = [{"optionId": "no", "kind": "reject_once"}, {"optionId": "yes", "kind": "allow_once"}]
