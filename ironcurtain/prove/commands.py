@@ -16,7 +16,7 @@ from ironcurtain.project.patch import patch
 from ironcurtain.project.planted import findings
 from ironcurtain.project.tree import close, open_tree
 from ironcurtain.prove.outside import Outside
-from ironcurtain.prove.planted import begin, git, plant
+from ironcurtain.prove.planted import begin, git, has_git, plant
 from ironcurtain.prove.report import Attempt, Report
 
 SECONDS = 30
@@ -25,7 +25,8 @@ SECONDS = 30
 
 def prove_commands(subject: str, workspace: Path, outside: Outside) -> Report:
     """
-    Fill a workspace as a hostile program would, and run what its owner runs there. Works in the main thread only.
+    Fill a workspace as a hostile program would, and run what its owner runs there: git as well, if it is installed.
+    Works in the main thread only.
 
     :param workspace: an empty directory.
     :raises OSError: the workspace cannot be filled.
@@ -39,13 +40,14 @@ def prove_commands(subject: str, workspace: Path, outside: Outside) -> Report:
         plant(workspace, outside)
         copy = Path(name).resolve() / "copy"
         copy.mkdir()
-        for what, act in (
-            ("have diff read the file outside", lambda: _diff(comparison)),
-            ("have export copy the file outside", lambda: _export(comparison, copy)),
-            ("have a link that leads out exported", lambda: _links(copy, outside)),
-            ("have git run a planted command in the exported copy", lambda: _git(copy)),
-        ):
-            attempts.append(_attempt(what, act, outside))
+        acts: dict[str, Callable[[], bytes]] = {
+            "have diff read the file outside": lambda: _diff(comparison),
+            "have export copy the file outside": lambda: _export(comparison, copy),
+            "have a link that leads out exported": lambda: _links(copy, outside),
+        }
+        if has_git():
+            acts["have git run a planted command in the exported copy"] = lambda: _git(copy)
+        attempts += [_attempt(what, act, outside) for what, act in acts.items()]
     return Report(subject, attempts, complete=True, seen=tuple(outside.seen()))
 
 

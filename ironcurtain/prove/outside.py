@@ -10,12 +10,13 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence, Set
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, chdir, nullcontext, suppress
 from pathlib import Path
 from types import TracebackType
 
 import msgspec
 
+from ironcurtain.home.layout import SOCKET_PATH_LIMIT
 from ironcurtain.platform.memory import available_memory
 from ironcurtain.process.accounts import Account
 from ironcurtain.sandbox.system_calls import numbers
@@ -105,8 +106,11 @@ class Outside:
         self._tcp = self._listening(socket.AF_INET, ("127.0.0.1", 0))
         self._tcp6 = self._listening(socket.AF_INET6, ("::1", 0)) if socket.has_ipv6 else None
         self._datagrams = self._bound(socket.AF_INET, socket.SOCK_DGRAM, self._tcp.getsockname())
-        self._unix = self._listening(socket.AF_UNIX, str(self._directory / "socket"))
-        (self._directory / "socket").chmod(0o666)
+        place = self._directory / "socket"
+        is_long = len(os.fsencode(place)) > SOCKET_PATH_LIMIT
+        with chdir(self._directory) if is_long else nullcontext():
+            self._unix = self._listening(socket.AF_UNIX, place.name if is_long else str(place))
+        place.chmod(0o666)
         self._abstract = self._listening(socket.AF_UNIX, f"\0{self._marker}")
         self._process = subprocess.Popen(["/bin/sh", "-c", "read -r line", self._marker], stdin=subprocess.PIPE)
         self._open.callback(self._end_process)

@@ -21,6 +21,7 @@ from ironcurtain.process.accounts import Account
 from ironcurtain.prove.commands import prove_commands
 from ironcurtain.prove.file_server import prove_file_server
 from ironcurtain.prove.outside import Outside
+from ironcurtain.prove.planted import has_git
 from ironcurtain.prove.report import Report
 from ironcurtain.prove.sandboxes import prove_sandbox
 from ironcurtain.prove.verdict import Untested
@@ -144,7 +145,10 @@ def _files(subject: str, server: CommandServer, machine: Machine) -> Iterator[Re
 
 def _commands(subject: str, server: CommandServer, machine: Machine) -> Iterator[Report | Untested]:
     with machine.workspace() as workspace, machine.outside() as outside:
-        yield prove_commands("diff, export and git on a workspace with planted files", workspace, outside)
+        programs_used = "diff, export and git" if has_git() else "diff and export"
+        yield prove_commands(f"{programs_used} on a workspace with planted files", workspace, outside)
+    if not has_git():
+        yield Untested("git in an exported workspace", "git is not installed here")
 
 
 def _under(subject: str, kind: Kind) -> str:

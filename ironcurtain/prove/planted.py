@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from pathlib import Path
 
 from ironcurtain.process import bounded
 from ironcurtain.process.bounded import Bounds
-from ironcurtain.process.search_path import host_path, required_program
+from ironcurtain.process.search_path import host_path, host_program, required_program
 from ironcurtain.prove.outside import Outside
 
 LINK, DIRECTORY_LINK, ROOT_LINK, PIPE, HARD_LINK = (f"prove-{name}" for name in ("link", "dir", "root", "pipe", "hard"))
@@ -25,14 +26,19 @@ SECONDS = 20.0
 
 def begin(workspace: Path) -> None:
     """
-    Make a repository with a commit in an empty workspace, as an agent finds one.
+    Make a repository with a commit in an empty workspace, as an agent finds one. Needs no git.
 
-    :raises OSError: it cannot be written, or git is missing.
+    :raises OSError: it cannot be written.
     """
+    from dulwich.config import ConfigFile, StackedConfig  # takes 100 ms to load
+    from dulwich.repo import Repo
+
     (workspace / INNOCENT).write_text(CONTENT)
-    git(workspace, "init", "-q")
-    git(workspace, "add", INNOCENT)
-    git(workspace, "-c", "user.name=x", "-c", "user.email=x@x", "commit", "-q", "-m", "x")
+    nobodys = StackedConfig([ConfigFile()])  # without the settings of whoever runs this, which may ask for a signature
+    with closing(Repo.init(workspace, config=nobodys)) as repository:
+        tree = repository.get_worktree()
+        tree.stage([INNOCENT])
+        tree.commit(b"x", committer=b"x <x@x>", author=b"x <x@x>", config=nobodys, no_verify=True, sign=False)
 
 
 def plant(workspace: Path, outside: Outside) -> None:
@@ -54,6 +60,11 @@ def plant(workspace: Path, outside: Outside) -> None:
     hook.parent.mkdir(exist_ok=True)
     hook.write_text(f"#!/bin/sh\necho planted >>{outside.file}\n")
     hook.chmod(0o755)
+
+
+def has_git() -> bool:
+    """:returns: whether this machine has git, for which something may be planted."""
+    return host_program("git") is not None
 
 
 def git(where: Path, *words: str) -> bytes:

@@ -9,15 +9,17 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from twisted.trial.unittest import SkipTest, SynchronousTestCase
+from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.mcp_proxy import launch
 from ironcurtain.mcp_proxy.servers_config import CommandServer
 from ironcurtain.process.accounts import Account
+from ironcurtain.process.search_path import required_program
 from ironcurtain.project.changes import Change, Comparison
 from ironcurtain.prove import commands, file_server, places, planted
 from ironcurtain.prove.places import Machine, prove_server
 from ironcurtain.prove.report import Report
+from ironcurtain.prove.verdict import Untested
 
 DAMAGED = """
 import os, sys
@@ -32,8 +34,6 @@ sys.exit(main([word for word in sys.argv[1:] if not word.startswith("--hide=")])
 
 class HelperTests(SynchronousTestCase):
     def setUp(self) -> None:
-        if shutil.which("git") is None:
-            raise SkipTest("git is not installed")
         home = tempfile.mkdtemp(prefix="ic", dir="/tmp")  # short, for the address of a socket
         self.addCleanup(shutil.rmtree, home)
         self.workspace = Path(home)
@@ -44,8 +44,9 @@ class HelperTests(SynchronousTestCase):
     def reports(self) -> tuple[Report, Report]:
         """:returns: those of the file server and of the commands."""
         own = launch.OWN_SERVERS[0]
-        server, owner = prove_server(CommandServer("filesystem", sys.executable, own), self.machine)
-        assert isinstance(server, Report) and isinstance(owner, Report)
+        results = list(prove_server(CommandServer("filesystem", sys.executable, own), self.machine))
+        self.untested = [result for result in results if isinstance(result, Untested)]
+        server, owner = (result for result in results if isinstance(result, Report))
         return server, owner
 
     def replace_server(self, script: str) -> None:
@@ -57,6 +58,17 @@ class HelperTests(SynchronousTestCase):
         for report in self.reports():
             self.assertTrue(report.held, list(report.lines()))
         self.assertEqual(os.listdir(self.machine.home), [])
+
+    def test_without_git_all_else_is_tested_and_holds(self) -> None:
+        programs = Path(tempfile.mkdtemp(dir=Path.home()))  # not where anybody may write
+        self.addCleanup(shutil.rmtree, programs)
+        for name in ("setpriv", "setsid"):
+            (programs / name).symlink_to(required_program(name))
+        self.patch(os, "environ", {**os.environ, "PATH": str(programs)})
+        for report in self.reports():
+            self.assertTrue(report.held, list(report.lines()))
+        (git,) = self.untested
+        self.assertEqual((git.name, git.could_not), ("git in an exported workspace", False))
 
     def test_server_for_the_desktop_is_said_to_have_no_sandbox(self) -> None:
         desktop = CommandServer("desktop", sys.executable, launch.OWN_SERVERS[2])

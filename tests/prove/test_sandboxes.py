@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
+from importlib import resources
 from pathlib import Path
 
 from msgspec.structs import replace
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
 from ironcurtain.process.accounts import Account
-from ironcurtain.prove.outside import Outside
+from ironcurtain.prove.outside import Isolation, Outside, Room
 from ironcurtain.prove.report import Attempt, Report, parse
 from ironcurtain.prove.sandboxes import prove_sandbox
 from ironcurtain.sandbox import bubblewrap, programs
@@ -101,6 +104,26 @@ class LandlockTests(SandboxTests):
         for what in ("read a file outside by its path", "write the file outside through a hook"):
             self.assertIn(what, out)
         self.assertFalse(report.held)
+
+
+class TargetTests(SynchronousTestCase):
+    """What the hostile program is to reach, without a sandbox between."""
+
+    def test_socket_in_a_home_with_a_long_name_can_be_reached(self) -> None:
+        top = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, top)
+        home = Path(top, "Größe 日本語 " * 12)
+        home.mkdir()
+        common = resources.files("ironcurtain.prove").joinpath("data/hostile/common.py").read_text()
+        program = f"{common}\nconnect(socket.AF_UNIX, TARGETS['socket'])\nprint(os.getcwd())"
+        with Outside(home) as outside:
+            targets = outside.targets("", Room(1, 1), Isolation())
+            done = subprocess.run(
+                [sys.executable, "-I", "-X", "utf8", "-c", program, targets],
+                cwd=top, capture_output=True, text=True, check=False,
+            )  # fmt: skip
+            self.assertEqual(done.stdout.strip(), os.path.realpath(top), done.stderr)
+            self.assertEqual(list(outside.seen()), ["a connection came to a UNIX socket"])
 
 
 class ReportTests(SynchronousTestCase):
