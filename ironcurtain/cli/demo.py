@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sys
 import tempfile
@@ -82,7 +83,8 @@ def demo(answer: bool | None) -> None:
     state = "intact" if report.intact else "NOT intact"
     click.echo(f"\n{report.records} records, each chained to the one before: {state}.", err=True)
     greeting = (project / "greet.py").read_text().strip()
-    click.echo(NEXT.format(greeting=greeting, home=where.path, program=_program()), err=True)  # commands stay whole
+    said = NEXT.format(greeting=greeting, home=shlex.quote(str(where.path)), program=shlex.quote(_program()))
+    click.echo(said, err=True)  # commands stay whole
     if not report.intact:
         raise SystemExit(1)
 

@@ -7,7 +7,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -275,25 +274,6 @@ class ConversationTests(ProductCase):
         verified = self.product.run("audit", "verify")
         self.assertEqual(verified.returncode, 0, verified.stdout)
         self.assertIn("not ended", verified.stdout)
-
-
-class DemoTests(ProductCase):
-    def test_yes_and_no_play_it_to_the_end(self) -> None:
-        self.product.environ["TMPDIR"] = str(self.product.person)
-        # By a path, which may be long, it would name its own commands.
-        self.product.environ["PATH"] = f"{Path(sys.executable).parent}:{self.product.environ['PATH']}"
-        for word, decision in (("--yes", "approved"), ("--no", "denied")):
-            done = self.product.run("demo", word)
-            self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertIn("I mended the typo", done.stdout)
-            introduction, _, rest = done.stderr.partition("Step 1")
-            introduction = introduction.partition("MCP servers run as")[0]  # one line, for root
-            lines = [*introduction.splitlines(), *rest.partition("The record of all")[2].splitlines()]
-            self.assertEqual([line for line in lines if line[80:] and " " in line.strip()], [])
-            self.assertIn(f"{decision:<9} escalation 1", done.stderr)
-            self.assertIn("structural-protected-path", done.stderr)
-            self.assertIn("intact", done.stderr)
-            self.assertIn('print("Hello, world")', done.stderr)
 
 
 class DaemonTests(DaemonCase):
