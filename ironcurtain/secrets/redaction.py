@@ -89,7 +89,9 @@ def may_be_secret(name: str, value: str) -> bool:
     :param name: name of a configured variable.
     :returns: whether to keep its value out of records: its name says so, or it is more than a word, paths or a URL.
     """
-    return not names_path(value) and (is_secret_name(name) or _PLAIN.fullmatch(value) is None)
+    if names_path(value):
+        return False
+    return is_secret_name(name) or not (_PLAIN.fullmatch(value) or _are_paths(value))
 
 
 def names_path(value: str) -> bool:
@@ -103,6 +105,12 @@ def looks_like_path(value: str) -> bool:
     if len(value) > CUT_MARGIN or not (value.count("/") > 1 or value.startswith(("~/", "./"))):
         return False
     return _PATH.fullmatch(value) is not None or names_path(value)
+
+
+def _are_paths(value: str) -> bool:
+    """:returns: whether a value is a list of paths, each of which exists or looks plain: it may be out of date."""
+    paths = [path for path in value.split(":") if path]
+    return len(paths) > 1 and all(names_path(path) or (path[0] == "/" and _PLAIN.fullmatch(path)) for path in paths)
 
 
 def _exists(path: str) -> bool:

@@ -6,6 +6,7 @@ import json
 import pickle
 import string
 import time
+from pathlib import Path
 from urllib.parse import quote, quote_plus
 
 from hypothesis import given
@@ -154,6 +155,14 @@ class VariableTests(SynchronousTestCase):
             self.assertTrue(may_be_secret(name, value), value)
         for value in ("production", "/usr/bin:/bin", "~/notes", "$HOME/x", "https://example.org:8443/api/v1", "./a b"):
             self.assertFalse(may_be_secret("SETTING", value), value)
+
+    def test_list_of_paths_one_of_which_is_gone_is_no_secret(self) -> None:
+        there = Path(self.mktemp()).absolute() / "Größe, Maß und 日本語"
+        there.mkdir(parents=True)
+        self.assertFalse(may_be_secret("SETTING", f"/usr/lib/python311.zip:{there}:"))
+        for value in (f"{there}:/x7f{'aB3' * 12}", f"{there}:hunter2", f"{there}:"[1:]):
+            self.assertTrue(may_be_secret("SETTING", value), value)
+        self.assertTrue(may_be_secret("SHOP_TOKEN", f"/usr/lib/python311.zip:{there}"))
 
 
 class PatternTests(SynchronousTestCase):
