@@ -48,6 +48,18 @@ class ReadTests(SynchronousTestCase):
         refused = self.assertRaises(ConfigurationError, read_settings, self.path, {})
         self.assertEqual(str(refused), f"{self.path}: is encoded in UTF-16; save it as UTF-8")
 
+    def test_zero_characters_are_named(self) -> None:
+        for text, wanted in (
+            ('[providers.openai]\nkey = { file = "/x\\u0000y" }\n', "3: providers.openai.key.file"),
+            ('run_as = "a\\u0000"\n', "2: run_as"),
+            ('[container.projects."/x\\u0000"]\nbase = "x"\n', "2: container.projects"),
+        ):
+            self.path.write_text(f"version = 1\n{text}")
+            refused = str(self.assertRaises(ConfigurationError, read_settings, self.path, {}))
+            self.assertEqual(
+                refused, f"{self.path}:{wanted}: has a zero character, which neither paths nor programs take"
+            )
+
     def test_what_a_session_could_start_with(self) -> None:
         ca_file = self.path.with_name("ca.pem")
         ca_file.write_bytes(Authority.make().pem)

@@ -43,7 +43,7 @@ from ironcurtain.home.sections import (
     Terminal,
     UndoSettings,
 )
-from ironcurtain.home.structured import check_version, convert
+from ironcurtain.home.structured import check_version, convert, refuse_zeros
 
 FORMAT_VERSION = 1
 """Format version of ``config.toml``; newer ones are refused."""
@@ -139,6 +139,7 @@ def load(source: str, text: str | None, environ: Mapping[str, str]) -> Effective
         from ironcurtain.home.parsing import parse_toml
 
         parsed = parse_toml(source, text)
+        refuse_zeros(source, parsed, text)
     check_version(source, parsed, FORMAT_VERSION, text or "")
     for table in ("providers", "registries"):
         _check_keys(source, table, "key", KeySettings, NO_LITERAL_KEY, parsed.get(table), text or "")

@@ -32,6 +32,22 @@ def convert(
     return converted
 
 
+def refuse_zeros(source: str, value: Any, text: str = "", place: Place = ()) -> None:
+    """
+    :param value: what was parsed of a file.
+    :param text: as for :func:`convert`, with ``place``.
+    :raises ConfigurationError: a text in it has a character that no path, variable or argument of a program can have.
+    """
+    if isinstance(value, str) and "\0" in value:
+        from ironcurtain.home.faults import wrong
+
+        raise wrong(source, "has a zero character, which neither paths nor programs take", text, place)
+    steps = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for step, inner in steps:
+        refuse_zeros(source, step, text, place)
+        refuse_zeros(source, inner, text, (*place, step))
+
+
 def check_version(source: str, value: Any, newest: int, text: str = "") -> None:
     """
     :param value: the parsed file; a missing ``version`` means 1.

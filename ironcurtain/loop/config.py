@@ -19,7 +19,7 @@ import yaml  # type: ignore[import-untyped, unused-ignore]
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.home.parsing import not_yaml, require_bounded
 from ironcurtain.home.settings import flatten
-from ironcurtain.home.structured import convert
+from ironcurtain.home.structured import convert, refuse_zeros
 from ironcurtain.loop.ralph import FLAT, SECTIONS, SIMILAR, bounds, flat_name
 from ironcurtain.terminal.echo import Promise
 from ironcurtain.text.display import one_line
@@ -246,6 +246,7 @@ def _nearest_line(lines: Mapping[str, int], name: str) -> int | None:
 def _checked(source: str, values: Mapping[str, Any], lines: Mapping[str, int]) -> None:
     for name, value in values.items():
         try:
+            refuse_zeros(source, value)
             convert(source, _nested({name: value}), LoopSettings)
         except ConfigurationError as e:
             detail = "must not be empty" if _EMPTY.fullmatch(e.detail) else e.detail

@@ -26,7 +26,7 @@ from ironcurtain.home.faults import wrong
 from ironcurtain.home.json_comments import plain_json
 from ironcurtain.home.lines import Place
 from ironcurtain.home.parsing import parse_json
-from ironcurtain.home.structured import check_version, convert
+from ironcurtain.home.structured import check_version, convert, refuse_zeros
 from ironcurtain.http.addresses import keeps_secrets, literal
 from ironcurtain.mcp_proxy.client_fields import FieldError, translated
 from ironcurtain.mcp_proxy.names import taken, usable_name
@@ -218,6 +218,7 @@ def _server(
         fields, ignored = translated(table, ServerFields.__struct_fields__)
     except FieldError as e:
         raise wrong(source, e.detail, written, (*entry.place, e.field)) from None
+    refuse_zeros(source, fields, written, entry.place)
     server: ServerFields = convert(source, fields, ServerFields, written, entry.place)
     if server.disabled:
         return None
@@ -283,8 +284,8 @@ class _Reader(msgspec.Struct, frozen=True):
         if not entry.command:
             raise self._wrong("needs a command, or a url")
         for member, values in (("env", entry.env), ("env_command", entry.env_command)):
-            for name, value in values.items():
-                if not name or "=" in name or "\0" in name + value:
+            for name in values:
+                if not name or "=" in name:
                     raise self._wrong("cannot be an environment variable", member, name)
         command, *args = self._command_line(entry.command, entry.args)
         environment = {name: self.references.value(value, f"env.{name}") for name, value in entry.env.items()}

@@ -262,6 +262,7 @@ class ConfigTests(SynchronousTestCase):
             ("event_loop:\n  max_iterations: 0", "ralph.yml:2: event_loop.max_iterations: must be at least 1"),
             ("loop:\n  command: [rm]", "ralph.yml:2: loop.command: can only be given on the command line"),
             ("loop:\n  agent: x", "ralph.yml:2: loop.agent: can only be given on the command line"),
+            ('event_loop:\n  prompt_file: "a\\0"', "ralph.yml:2: event_loop.prompt_file: has a zero character"),
             ("event_loop:\n  prompt_file: /x", "ralph.yml:2: event_loop.prompt_file: must be a file in the workspace"),
             ("event_loop:\n  prompt_file: a/../../x", "ralph.yml:2: event_loop.prompt_file: must be a file in the"),
             ("cli: [1]", "ralph.yml:1: cli: must contain settings"),

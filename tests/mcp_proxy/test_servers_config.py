@@ -41,6 +41,17 @@ class FormTests(SynchronousTestCase):
         (server,) = read({"a": {"url": " https://a.test/mcp ", "command": "", "args": []}})
         self.assertEqual((server.url.reveal(), server.reading.problems), ("https://a.test/mcp", ()))
 
+    def test_zero_characters_stop_their_server_alone(self) -> None:
+        for field, value in (
+            ("command", "x\0"), ("args", ["a", "b\0"]), ("env", {"A": "\0"}), ("env", {"A\0": ""}), ("cwd", "/\0"),
+            ("sandbox", {"read": ["/x\0"]}),
+        ):  # fmt: skip
+            server, other = read({"a": {"command": "x", field: value}, "b": {"command": "x"}})
+            self.assertRegex(
+                server.reading.problems[0], rf"^mcp-servers.json:1: mcpServers.a.{field}.*: has a zero char"
+            )
+            self.assertEqual(other.reading.problems, ())
+
     def test_lists_of_variables_are_tables(self) -> None:
         for env in (["A=b=c", "D="], [{"name": "A", "value": "b=c"}, {"name": "D", "value": ""}]):
             (server,) = read({"a": {"command": "x", "env": env}})
@@ -219,7 +230,7 @@ class ReadTests(SynchronousTestCase):
         twice = {"headers": {"X-Key": "a"}, "headers_command": {"x-key": "b"}}
         refused = self.refused({"far": {"url": "https://example.org/", **twice}})
         self.assertIn("mcpServers.far.headers_command.x-key: cannot be set here, or not again", refused)
-        for value in ("", " a", "a\r\nb: c", "é", "\0"):
+        for value in ("", " a", "a\r\nb: c", "é", "\1"):
             refused = self.refused({"far": {"url": "https://example.org/", "headers": {"X-Key": value}}})
             self.assertIn("headers.X-Key: its value cannot be sent", refused)
 
