@@ -28,9 +28,6 @@ LABEL = 7
 LEAST_WIDTH = 10
 """Minimum number of columns of the text."""
 
-REMEMBERED = 8
-"""Size of the cache of wrapped texts, so that a long one is not wrapped for every frame."""
-
 KEYS = (
     Usage("a  d", "approve or deny the chosen escalation, whose text was read to its end; y confirms after a second"),
     Usage("A", "approve it and stop asking about such calls, after a confirmation"),
@@ -64,7 +61,8 @@ class Details:
 
     def __init__(self) -> None:
         self.activity: Chronicle | None = None
-        self._known: dict[tuple[int, str, str, int, int], tuple[list[Line], bool]] = {}
+        self._wrapped: tuple[list[Line], bool] = ([], True)
+        self._wrapped_for: tuple[int, str, str, int, int] | None = None
 
     def text(self, state: ConsoleState, width: int, now: float) -> Text:
         """
@@ -86,13 +84,12 @@ class Details:
         return Text(_heading(chosen, now), lines, complete=complete)
 
     def _lines(self, escalation: EscalationView, width: int) -> tuple[list[Line], bool]:
-        """:returns: :func:`escalation_lines`, which depend only on number, digest, outcome and approvals."""
+        """:returns: :func:`escalation_lines`, kept so that a long text is not wrapped for every frame."""
+        # They depend on nothing else.
         key = (escalation.number, escalation.digest, escalation.outcome, len(escalation.approved_by), width)
-        if key not in self._known:
-            while len(self._known) >= REMEMBERED:
-                del self._known[next(iter(self._known))]
-            self._known[key] = escalation_lines(escalation, width)
-        return self._known[key]
+        if key != self._wrapped_for:
+            self._wrapped, self._wrapped_for = escalation_lines(escalation, width), key
+        return self._wrapped
 
     def _activity(self, state: ConsoleState, width: int, now: float) -> Text:
         lines = self.activity.lines(width, now) if self.activity is not None else []
