@@ -49,15 +49,10 @@ class Answers(Enum):
 
 
 class Say(NamedTuple):
-    """Print a line."""
+    """Print a line, which may be one of a complete answer."""
 
     line: Line
-
-
-class WholeAnswer(NamedTuple):
-    """Print a complete answer; its text is escaped."""
-
-    text: str
+    answer: bool = False
 
 
 class Ask(NamedTuple):
@@ -66,7 +61,7 @@ class Ask(NamedTuple):
     pending: events.EscalationRaised
 
 
-Item = Say | WholeAnswer | Ask
+Item = Say | Ask
 
 
 class Live(NamedTuple):
@@ -228,7 +223,7 @@ class Narration:
             return
         self._speech.forget()
         if self._answers is Answers.WHOLE:
-            yield WholeAnswer(paragraphs(text))
+            yield from (Say((Span(line),), answer=True) for line in paragraphs(text).split("\n"))
 
     def _changed(self, event: events.EscalationCounted | events.EscalationApproved) -> Iterator[Item]:
         before = self.pending[event.number]

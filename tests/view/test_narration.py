@@ -12,7 +12,7 @@ from ironcurtain.session.server_events import ServerDown
 from ironcurtain.text.columns import Span, unstyled
 from ironcurtain.view.banner import banner
 from ironcurtain.view.look import ASCII
-from ironcurtain.view.narration import Answers, Ask, Item, Narration, Say, WholeAnswer
+from ironcurtain.view.narration import Answers, Ask, Item, Narration, Say
 from tests.view.strategies import harmful, nasty, session_events
 
 DONE = events.ToolFinished(call_id="a", status="success", duration_ms=3)
@@ -29,10 +29,8 @@ def play(view: Narration, *happened: events.SessionEvent, at: float = 100.0) -> 
 def texts(item: Item) -> list[str]:
     """:returns: one thing to print, as lines without style."""
     match item:
-        case Say(line):
-            return [unstyled(line)]
-        case WholeAnswer(text):
-            return [f"ANSWER {line}" for line in text.split("\n")]
+        case Say(line, answer):
+            return [f"ANSWER {unstyled(line)}" if answer else unstyled(line)]
         case Ask(pending):
             return [unstyled(line) for line in banner(pending, 0.0, 79, ASCII).lines]
 

@@ -32,10 +32,9 @@ from ironcurtain.operations.api import SessionApi
 from ironcurtain.operations.sender import Delivered, Sender
 from ironcurtain.session import events
 from ironcurtain.session.model import OWNER_GONE, Reply, SessionInfo
-from ironcurtain.text.columns import Span
 from ironcurtain.text.display import one_line
 from ironcurtain.view.commands import Command, Message, Wrong
-from ironcurtain.view.narration import Answers, Item, Narration, Say, WholeAnswer
+from ironcurtain.view.narration import Answers, Item, Narration, Say
 from ironcurtain.view.sessions import how_to_resume
 
 TWICE_SECONDS = 2.0
@@ -307,7 +306,7 @@ class FrontEnd:
         if self._surface.live or stamped.time >= self._began:
             return items
         # Earlier answers do not answer messages from this pipe.
-        return [Say((Span(item.text),)) if isinstance(item, WholeAnswer) else item for item in items]
+        return [Say(item.line) if isinstance(item, Say) else item for item in items]
 
     async def _resync(self) -> None:
         await self._printer.resync(self._api, self._session.number)

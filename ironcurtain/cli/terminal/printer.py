@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
+from itertools import groupby
 
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.internet.task import LoopingCall
@@ -12,10 +13,10 @@ from ironcurtain.escalation.decision_keys import DecisionKeys, Part, ShownPart
 from ironcurtain.operations.api import SessionApi
 from ironcurtain.operations.model import raised_event
 from ironcurtain.session.events import EscalationRaised
-from ironcurtain.text.columns import Line, Span, Style, fold
+from ironcurtain.text.columns import Line, Style, fold
 from ironcurtain.view.banner import banner
 from ironcurtain.view.look import TICK_SECONDS
-from ironcurtain.view.narration import Ask, Item, Narration, Say, WholeAnswer
+from ironcurtain.view.narration import Ask, Item, Narration, Say
 
 GATHER_SECONDS = 0.03
 """Minimum seconds between two times that output is drawn, so that a burst of text is drawn in few steps."""
@@ -98,8 +99,8 @@ class Printer:
         items, self._items = self._items, []
         self.view.width = self.surface.width()
         try:
-            for lines, is_answer in self._blocks(items):
-                self.surface.print(lines, is_answer)
+            for is_answer, together in groupby(items, lambda item: isinstance(item, Say) and item.answer):
+                self.surface.print([line for item in together for line in self._lines(item)], is_answer)
             self._call_person(items)
             self._redraw()
         except OSError as e:
@@ -108,21 +109,10 @@ class Printer:
     def _redraw(self) -> None:
         self.surface.show(self.view.live(self.now()))
 
-    def _blocks(self, items: Iterable[Item]) -> Iterator[tuple[list[Line], bool]]:
-        """:returns: neighbouring lines together, and whether they are a complete answer."""
-        lines: list[Line] = []
-        for item in items:
-            match item:
-                case Say(line):
-                    lines += fold(line, self.surface.width()) if self.surface.live else [line]
-                case Ask(pending) if pending.number in self.view.pending:
-                    lines += self._ask(pending)
-                case WholeAnswer(text):
-                    yield lines, False
-                    yield [(Span(line),) for line in text.split("\n")], True
-                    lines = []
-        if lines:
-            yield lines, False
+    def _lines(self, item: Item) -> list[Line]:
+        if isinstance(item, Say):
+            return fold(item.line, self.surface.width()) if self.surface.live else [item.line]
+        return self._ask(item.pending) if item.pending.number in self.view.pending else []
 
     def _ask(self, pending: EscalationRaised) -> list[Line]:
         shown = banner(pending, self.now(), self.surface.width(), self.surface.signs)
