@@ -260,8 +260,8 @@ class Keyboard:
         if key.name in MOVES:
             at += MOVES[key.name]
         else:
-            at = panel.listed.last + 1 if PAGES[key.name] > 0 else panel.listed.first - 1
-            panel.listed = replace(panel.listed, first=at) if PAGES[key.name] > 0 else panel.listed
+            at = panel.frame.last + 1 if PAGES[key.name] > 0 else panel.frame.first - 1
+            panel.frame = replace(panel.frame, first=at) if PAGES[key.name] > 0 else panel.frame
         panel.selected = numbers[max(min(at, len(numbers) - 1), 0)]
 
     def _decide(self, question: Question, name: str, now: float) -> list[Action | Local]:
@@ -302,11 +302,11 @@ class Keyboard:
             return
         missing = [step for step in panel.plan.waiting if panel.keys.missing([shown_step(step)])]
         step = missing[0]
-        panel.selected = step.number
-        if step.number in panel.listed.cut:
+        panel.selected, at = step.number, panel.plan.waiting.index(step)
+        if panel.frame.first <= at <= panel.frame.last:  # a part of it is on the screen
             self._inspect_first(step)
             return
-        panel.listed = replace(panel.listed, first=panel.plan.waiting.index(step))
+        panel.frame = replace(panel.frame, first=at)
         steps = counted(len(missing), "step was", "steps were")
         panel.hint = f"{steps} not shown yet, from {step.number} on: read, then press a again"
 

@@ -8,7 +8,7 @@ from ironcurtain.escalation.decision_keys import Page
 from ironcurtain.shell.messages import ApprovalRequested, BudgetReached, ProposedStep
 from ironcurtain.shell.reversal import needs_own_decision
 from ironcurtain.shell_screen.panel import Panel
-from ironcurtain.shell_screen.question import Frame, Listed, Question
+from ironcurtain.shell_screen.question import Frame, Question
 from ironcurtain.text.columns import Line, Span, cells, clip, rows, shortened, unstyled
 from ironcurtain.text.display import elapsed
 from ironcurtain.text.quantities import counted
@@ -142,7 +142,7 @@ def _forming(panel: Panel, width: int, room: int) -> list[Line]:
 def _plan(panel: Panel, question: Question, width: int, room: int) -> Frame:
     steps = panel.plan.waiting
     selected = next((index for index, step in enumerate(steps) if step.number == panel.selected), 0)
-    first = min(panel.listed.first, selected)
+    first = min(panel.frame.first, selected)
     lines, whole, last = _list(panel, steps, first, width, room - 1)
     while last < selected:
         first += 1
@@ -151,9 +151,7 @@ def _plan(panel: Panel, question: Question, width: int, room: int) -> Frame:
     part = "" if (first, last) == (0, len(steps) - 1) else f"{panel.look.signs.dot}{first + 1} to {last + 1} shown, "
     more = f"{part}{panel.look.signs.arrows} and Space for others" if part else ""
     heading = rows((Span(count, "bold"), Span(more, "dim")), width)[:1]
-    numbers = {step.number for step in whole}
-    cut = frozenset(step.number for step in steps[first : last + 1]) - numbers
-    return Frame((*heading, *lines), 0, question, tuple(whole), Listed(first, last, cut))
+    return Frame((*heading, *lines), 0, question, tuple(whole), first, last)
 
 
 def _list(
@@ -191,7 +189,6 @@ def _step(panel: Panel, question: Question, request: ApprovalRequested, width: i
         (heading, *command, *below)[:room],
         question=question,
         whole=(step,) if whole else (),
-        listed=Listed(cut=frozenset() if whole else frozenset((step.number,))),
         scope_shown=len(below) == len(about) + len(scope),
     )
 

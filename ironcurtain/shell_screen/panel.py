@@ -9,7 +9,7 @@ from ironcurtain.shell import messages
 from ironcurtain.shell.messages import ProposedStep
 from ironcurtain.shell.reported_plan import Plan
 from ironcurtain.shell_screen.input_line import InputLine
-from ironcurtain.shell_screen.question import Frame, Inspection, Listed, Question, shown_scope, shown_step
+from ironcurtain.shell_screen.question import Frame, Inspection, Question, shown_scope, shown_step
 from ironcurtain.view.look import Look
 from ironcurtain.view.step_record import StepRecord
 
@@ -46,6 +46,7 @@ class Panel:
     :ivar keys: what was shown and pressed.
     :ivar question: the one that is open.
     :ivar selected: number of the step that keys act on.
+    :ivar frame: the one on the screen, if it shows the question; the next list of a plan begins where it does.
     :ivar hint: one line about the last key.
     :ivar unsent: what was being typed for the agent when it was done.
     """
@@ -57,7 +58,7 @@ class Panel:
         self.inspection: Inspection | None = None
         self.input: InputLine | None = None
         self.hint, self.unsent = "", ""
-        self.selected, self.listed = 0, Listed()
+        self.selected, self.frame = 0, Frame()
 
     @property
     def running(self) -> bool:
@@ -86,7 +87,7 @@ class Panel:
         question, inspection = self.question, self.inspection
         if question is not None and frame.question is question:
             self.keys.appear(question, now)
-            self.listed = frame.listed
+            self.frame = frame
             for step in frame.whole:
                 self.keys.show(shown_step(step), now)
             if frame.scope_shown and question.request is not None:
@@ -149,7 +150,7 @@ class Panel:
     def _ask(self, question: Question, step: ProposedStep | None, now: float) -> None:
         self.record.end_text()
         self._work_anew("asking", now)
-        self.question, self.listed = question, Listed()
+        self.question, self.frame = question, Frame()
         self.selected = self.selected if step is None else step.number
 
     def _step_forming(self, message: messages.StepForming, now: float) -> None:

@@ -84,19 +84,6 @@ def _unconditional(keys: str) -> dict[str, Collection[Hashable]]:
     return dict.fromkeys(keys, ())
 
 
-class Listed(msgspec.Struct, frozen=True):
-    """
-    What of a plan's list is on the screen.
-
-    :param first: index of the first step, as ``last`` is of the last one.
-    :param cut: numbers of the steps of which a part is missing.
-    """
-
-    first: int = 0
-    last: int = 0
-    cut: frozenset[int] = frozenset()
-
-
 class Frame(msgspec.Struct, frozen=True):
     """
     The live area.
@@ -105,6 +92,7 @@ class Frame(msgspec.Struct, frozen=True):
     :param cursor: its column; it is in the last line.
     :param question: the one that is on the screen.
     :param whole: steps whose command is on the screen whole.
+    :param first: index of the first step of a plan that is on the screen, as ``last`` is of the last one; -1: none is.
     :param scope_shown: whether what an approval for the session covers is on the screen whole.
     :param page: of what is inspected.
     """
@@ -113,6 +101,7 @@ class Frame(msgspec.Struct, frozen=True):
     cursor: int = 0
     question: Question | None = None
     whole: tuple[ProposedStep, ...] = ()
-    listed: Listed = Listed()
+    first: int = 0
+    last: int = -1
     scope_shown: bool = False
     page: Page | None = None
