@@ -8,9 +8,9 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TextIO
 
-from twisted.internet.interfaces import IReactorFDSet, IReadDescriptor
+from twisted.internet.abstract import FileDescriptor
+from twisted.internet.interfaces import IReactorFDSet
 from twisted.python.failure import Failure
-from zope.interface import implementer
 
 from ironcurtain.cli.terminal.surface import Listener, Surface
 from ironcurtain.terminal.raw import in_foreground
@@ -24,27 +24,22 @@ PIECE = 65536
 """Maximum bytes per read."""
 
 
-@implementer(IReadDescriptor)
-class _Lines:
+class _Lines(FileDescriptor):
     """
     Reads a file descriptor line by line when it is readable.
 
     It stays in blocking mode: non-blocking mode would affect every other process that shares it, such as the shell.
     """
 
-    def __init__(self, reactor: IReactorFDSet, fd: int, listener: Listener, began: Callable[[], float]) -> None:
-        self._by_hand = os.isatty(fd)
-        self._reactor, self._fd, self._listener, self._began = reactor, fd, listener, began
+    def __init__(self, reactor: IReactorFDSet, fd: int, listener: Listener, now: Callable[[], float]) -> None:
+        super().__init__(reactor)
+        self._fd, self._listener, self._now, self._by_hand = fd, listener, now, os.isatty(fd)
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._rest = ""
 
     def fileno(self) -> int:
         """:returns: the descriptor."""
         return self._fd
-
-    def logPrefix(self) -> str:
-        """:returns: a name for logs."""
-        return "standard input"
 
     def doRead(self) -> None:
         """Read once; the reactor calls this."""
@@ -56,17 +51,14 @@ class _Lines:
         for line in lines:
             self._enter(line)
         if not data:
-            self.stop()
+            self.stopReading()
             if self._rest:
                 self._enter(self._rest)
             self._listener.input_ended()
 
     def _enter(self, line: str) -> None:
-        self._listener.typed(line, self._began(), line if self._by_hand else "")
-
-    def stop(self) -> None:
-        """Stop reading."""
-        self._reactor.removeReader(self)
+        # A terminal gives a line when it ends; when it was begun is not known, but not later.
+        self._listener.typed(line, self._now() if self._by_hand else math.inf, line if self._by_hand else "")
 
     def connectionLost(self, reason: Failure) -> None:
         """The reactor could not read it."""
@@ -105,10 +97,8 @@ class PlainSurface(Surface):
         if self._stdin is None:
             listener.input_ended()
         elif reads or self._stdin.isatty():
-            # A terminal gives a line when it ends; when it was begun is not known, but not later.
-            began = self._now if self._stdin.isatty() else lambda: math.inf
-            self._lines = _Lines(self._reactor, self._stdin.fileno(), listener, began)
-            self._reactor.addReader(self._lines)
+            self._lines = _Lines(self._reactor, self._stdin.fileno(), listener, self._now)
+            self._lines.startReading()
 
     def print(self, lines: Sequence[Line], answer: bool = False) -> None:
         """Print, without styles."""
@@ -127,7 +117,7 @@ class PlainSurface(Surface):
     async def close(self) -> None:
         """Stop reading."""
         if self._lines is not None:
-            self._lines.stop()
+            self._lines.stopReading()
             self._lines = None
 
 
