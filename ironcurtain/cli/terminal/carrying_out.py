@@ -100,11 +100,7 @@ class Commands:
             case Command("stop"):
                 await self._api.stop(self._number)
             case _:
-                surface, now = self._printer.surface, self._printer.now()
-                found = await inspect(
-                    command, self._api, self._number, self._paths, surface.width(), surface.signs, now
-                )
-                self._printer.report(found)
+                self._printer.report(await inspect(command, self._api, self._number, self._paths, self._printer))
 
     async def _enter(self, line: str, began: float) -> None:
         form = self._form

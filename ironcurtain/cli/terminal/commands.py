@@ -51,13 +51,18 @@ def choose(
     :returns: its number.
     :raises UsageError: there is none, the choice is ambiguous, or it was typed too early.
     """
-    number = _only_one(asked.word, sorted(waiting)) if asked.number is None else asked.number
+    numbers = f" (waiting: {', '.join(map(str, sorted(waiting)))})" if waiting else ""
+    if asked.number is None and not waiting:
+        raise UsageError(f"no call waits for a decision: there is nothing to {asked.word}")
+    if asked.number is None and len(waiting) > 1:
+        raise UsageError(f"give a number, like: /{asked.word} {min(waiting)}{numbers}")
+    number = min(waiting) if asked.number is None else asked.number
     question = ShownPart(number, waiting.get(number, ""), Part.ROW)
     is_shown = number in waiting and not keys.missing([question])
     if not is_shown and number in outcomes:
         raise UsageError(f"too late: {outcomes[number]}")
     if not is_shown and asked.number is not None:
-        raise UsageError(f"no escalation {number} waits in this session{_list(sorted(waiting))}")
+        raise UsageError(f"no escalation {number} waits in this session{numbers}")
     if asked.number is None or asked.word != "show":
         check(keys, question, typed, f"/{asked.word} {number}")
     return number
@@ -78,18 +83,6 @@ def check(keys: DecisionKeys, thing: Hashable, typed: tuple[float, float], comma
     if keys.word([thing], typed[0], inf) is Verdict.DECIDES:
         raise UsageError(f"too early: read it, then type {command} again")
     raise UsageError(f"it was shown while you were typing: read it, then type {command}")
-
-
-def _only_one(word: str, waiting: list[int]) -> int:
-    if not waiting:
-        raise UsageError(f"no call waits for a decision: there is nothing to {word}")
-    if len(waiting) > 1:
-        raise UsageError(f"give a number, like: /{word} {waiting[0]}{_list(waiting)}")
-    return waiting[0]
-
-
-def _list(waiting: list[int]) -> str:
-    return f" (waiting: {', '.join(map(str, waiting))})" if waiting else ""
 
 
 class LineQueue:

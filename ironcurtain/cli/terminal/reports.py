@@ -8,6 +8,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from ironcurtain.cli.terminal.printer import Printer
 from ironcurtain.home.session_paths import SessionPaths
 from ironcurtain.operations.api import SessionApi
 from ironcurtain.session.model import Turn
@@ -28,17 +29,18 @@ TAIL_BYTES = 32768
 
 
 async def inspect(
-    command: Command, api: SessionApi, number: int, paths: SessionPaths, width: int, signs: Signs, now: float
+    command: Command, api: SessionApi, number: int, paths: SessionPaths, printer: Printer
 ) -> Sequence[Line]:
     """
     :param number: number of the session.
-    :param now: seconds since the epoch.
+    :param printer: for its surface and its clock.
     :returns: the output of a command.
     :raises IronCurtainError: the session cannot be queried.
     """
+    width, now = printer.surface.width(), printer.now()
     match command.word:
         case "history":
-            return history_lines(await api.history(number), width, signs)
+            return history_lines(await api.history(number), width, printer.surface.signs)
         case "status":
             [info] = [info for info in await api.sessions() if info.number == number]
             known = replace(info, model=info.model or "the agent's default")
