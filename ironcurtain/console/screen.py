@@ -10,6 +10,7 @@ import urwid
 from urwid.display import raw
 
 from ironcurtain.console.layout import Frame
+from ironcurtain.view.look import look_for
 
 INPUT_LIMIT = 64 * 1024
 """Maximum bytes of input processed in one turn; more does not come from a person, and is dropped."""
@@ -53,12 +54,6 @@ class Channel(Protocol):
         """End the console."""
 
 
-def _colors(term: str, environ: Mapping[str, str]) -> Literal[1, 16, 256]:
-    if environ.get("NO_COLOR") or term in ("", "dumb") or term.endswith("-m"):
-        return 1
-    return 256 if "256color" in term or environ.get("COLORTERM") else 16
-
-
 class ChannelScreen(raw.Screen):
     """
     urwid's terminal screen, writing to a channel. Pastes and focus are always reported: a terminal that cannot do that
@@ -78,7 +73,8 @@ class ChannelScreen(raw.Screen):
         is_kernels = not self.has_mouse
         self.has_underline, self.bg_bright_is_blink = not is_kernels, is_kernels
         self.back_color_erase = not self.term.startswith(("screen", "dumb"))
-        self.set_terminal_properties(_colors(self.term, environ), bright_is_bold=is_kernels)
+        many: Literal[16, 256] = 256 if "256color" in self.term or environ.get("COLORTERM") else 16
+        self.set_terminal_properties(many if look_for(environ).color else 1, bright_is_bold=is_kernels)
         self.register_palette(PALETTE)
 
     @property
