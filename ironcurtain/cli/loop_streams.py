@@ -17,7 +17,7 @@ from ironcurtain.cli.stream_writer import StreamWriter
 from ironcurtain.text.columns import Span
 from ironcurtain.text.display import one_line
 from ironcurtain.text.output import EscapedOutput
-from ironcurtain.view.look import encoding_of, look_for
+from ironcurtain.view.look import look_for
 
 OUTPUT, ERRORS = 1, 2
 """Standard output and standard error."""
@@ -36,7 +36,7 @@ class LoopStreams:
     """
 
     def __init__(self, environ: Mapping[str, str], on_error: Callable[[OSError], None]) -> None:
-        self._look = look_for(environ, encoding_of(environ))
+        self._look = look_for(environ)
         self._on_error = on_error
         self._writers: dict[int, StreamWriter] = {}
         self._escaped: dict[int, EscapedOutput] = {}

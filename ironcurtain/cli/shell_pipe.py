@@ -42,7 +42,7 @@ from ironcurtain.shell.messages import (
 )
 from ironcurtain.shell.protocol import checked_instruction, encode, instruction_lines
 from ironcurtain.text.decoding import decode_text
-from ironcurtain.view.look import encoding_of, look_for
+from ironcurtain.view.look import look_for
 
 INPUT_ENDED = "nobody to ask: standard input ended before an answer came"
 """Why what waited then is denied."""
@@ -102,7 +102,7 @@ class PipeFrontEnd:
         await application.start()
         try:
             if (terminal := open_terminal(self._home, os.environ)) is not None:
-                look = look_for(os.environ, encoding_of(os.environ))
+                look = look_for(os.environ)
                 self._questions = TerminalQuestions(reactor, terminal, look, self._act)
             request = SessionRequest(NAME, "", None, self._options)
             session = await application.manager.create(request, self._attended)

@@ -17,7 +17,7 @@ from ironcurtain.shell_screen.panel import Panel
 from ironcurtain.shell_screen.screen import Screen
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.keys import ForwardedInput
-from ironcurtain.view.look import TICK_SECONDS, encoding_of, look_for
+from ironcurtain.view.look import TICK_SECONDS, look_for
 
 
 class InlineAgentMode:
@@ -33,7 +33,7 @@ class InlineAgentMode:
 
     def __init__(self, agent: ShellAgent, hub: Hub, clock: IReactorTime) -> None:
         self._agent, self._hub, self._clock = agent, hub, clock
-        self._panel = Panel(look_for(os.environ, encoding_of(os.environ)))
+        self._panel = Panel(look_for(os.environ))
         self._keyboard, self._screen = Keyboard(self._panel), Screen(self._panel, *hub.size)
         self._timer: IDelayedCall | None = None
         self._shown = False
@@ -71,7 +71,10 @@ class InlineAgentMode:
     def suspend(self) -> None:
         """Give the terminal back for now."""
         self._hub.received(self._screen.remove())
-        self._pause()
+        self._shown = False
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def end(self) -> Left:
         """
@@ -80,16 +83,9 @@ class InlineAgentMode:
         :returns: what was typed, and is not for the agent any more.
         """
         self._draw()
-        self._hub.received(self._screen.remove())
-        self._pause()
+        self.suspend()
         unsent, self._panel.unsent = self._panel.unsent, ""
         return Left(unsent, *self._keyboard.give_up())
-
-    def _pause(self) -> None:
-        self._shown = False
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
 
     def _act(self, wanted: list[Action | Local]) -> None:
         for each in wanted:

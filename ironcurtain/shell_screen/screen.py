@@ -56,7 +56,7 @@ class Screen:
 
     def __init__(self, panel: Panel, columns: int, rows: int) -> None:
         self._panel = panel
-        self._columns, self._rows = max(columns, 1), max(rows, 1)
+        self.resize(columns, rows)
         self._drawn = Frame()
         self._marked = self._ready = False
         self._changes = TerminalChanges(colours=True)

@@ -127,17 +127,10 @@ class Look(msgspec.Struct, frozen=True):
         return representable(text, "utf-8" if self.unicode else "ascii")
 
 
-def encoding_of(environ: Mapping[str, str]) -> str:
-    """:returns: what the locale says of a terminal's encoding, or a word that names none."""
-    locale = environ.get("LC_ALL") or environ.get("LC_CTYPE") or environ.get("LANG") or "C"
-    return locale.partition("@")[0].rpartition(".")[2]
-
-
-def look_for(environ: Mapping[str, str], encoding: str) -> Look:
-    """
-    :param environ: ``TERM`` and ``NO_COLOR`` of whoever sits at the terminal.
-    :param encoding: of that terminal.
-    """
+def look_for(environ: Mapping[str, str]) -> Look:
+    """:param environ: ``TERM``, ``NO_COLOR`` and the locale of whoever sits at the terminal."""
     term = environ.get("TERM", "")
     dumb = term in ("", "dumb", "unknown")
+    locale = environ.get("LC_ALL") or environ.get("LC_CTYPE") or environ.get("LANG") or "C"
+    encoding = locale.partition("@")[0].rpartition(".")[2]
     return Look(_is_unicode(encoding), not (dumb or environ.get("NO_COLOR") or term.endswith("-m")), dumb)

@@ -7,7 +7,7 @@ import re
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.shell.messages import InstructionDone
-from ironcurtain.view.look import Look, encoding_of, look_for
+from ironcurtain.view.look import Look, look_for
 from tests.shell_screen.doubles import AgentMode
 from tests.shell_screen.frames import SIZES, STATES, note, picture_file, pictures, planned, running, stepping
 
@@ -47,16 +47,16 @@ class ColorTests(SynchronousTestCase):
         self.assertIn(b"\x1b[33mneeds your approval\x1b[0m", mode.written)
 
     def test_no_color(self) -> None:
-        mode = AgentMode(look=look_for({"TERM": "xterm-256color", "NO_COLOR": "1"}, "utf-8"))
+        mode = AgentMode(look=look_for({"TERM": "xterm-256color", "NO_COLOR": "1"}))
         stepping(mode)
         used = set(re.findall(rb"\x1b\[([\d;]*)m", mode.written))
         self.assertEqual(used - {b"0", b"1", b"2"}, set())
 
     def test_what_the_environment_says(self) -> None:
-        self.assertEqual(look_for({"TERM": "xterm"}, "utf-8"), Look())
-        self.assertEqual(look_for({"TERM": "vt100-m"}, "utf-8"), Look(color=False))
-        self.assertEqual(look_for({"TERM": "xterm"}, "latin-1"), Look(unicode=False))
-        self.assertEqual(look_for({}, "no such encoding"), Look(unicode=False, color=False, dumb=True))
+        self.assertEqual(look_for({"TERM": "xterm", "LANG": "C.UTF-8"}), Look())
+        self.assertEqual(look_for({"TERM": "vt100-m", "LANG": "C.UTF-8"}), Look(color=False))
+        self.assertEqual(look_for({"TERM": "xterm", "LANG": "de_DE.latin-1"}), Look(unicode=False))
+        self.assertEqual(look_for({"LANG": "x.unknown"}), Look(unicode=False, color=False, dumb=True))
 
     def test_the_encoding_is_that_of_the_locale(self) -> None:
         for locale in (
@@ -64,9 +64,9 @@ class ColorTests(SynchronousTestCase):
             {"LC_CTYPE": "UTF-8", "LANG": "C"},
             {"LC_ALL": "", "LANG": "C.utf8"},
         ):
-            self.assertEqual(look_for({"TERM": "xterm", **locale}, encoding_of(locale)), Look())
+            self.assertEqual(look_for({"TERM": "xterm", **locale}), Look())
         for locale in ({}, {"LC_ALL": "C", "LANG": "C.UTF-8"}, {"LANG": "de_DE"}, {"LANG": "zh_CN.gb18030"}):
-            self.assertEqual(look_for({"TERM": "xterm", **locale}, encoding_of(locale)), Look(unicode=False))
+            self.assertEqual(look_for({"TERM": "xterm", **locale}), Look(unicode=False))
 
 
 class DumbTests(SynchronousTestCase):
