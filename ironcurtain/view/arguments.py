@@ -211,16 +211,13 @@ def _members(value: Any, indent: str, width: int, levels: int) -> Iterator[Line]
 
 def _edits(value: Any) -> list[tuple[str, str]]:
     """:returns: the two sides of each change, if the value consists only of changes."""
-    found = [pair for each in (value if isinstance(value, list) else [value]) if (pair := _edit(each))]
-    whole = isinstance(value, dict) or (isinstance(value, list) and len(found) == len(value))
-    return found if whole else []
-
-
-def _edit(value: Any) -> tuple[str, str] | None:
-    if isinstance(value, dict) and len(value) == 2:
-        for old, new in _sides(value):
-            return value[old], value[new]
-    return None
+    found: list[tuple[str, str]] = []
+    for part in value if isinstance(value, list) else [value]:
+        if not isinstance(part, dict) or len(part) != 2 or not (sides := _sides(part)):
+            return []
+        [(old, new)] = sides
+        found.append((part[old], part[new]))
+    return found
 
 
 def _sides(arguments: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -286,10 +283,9 @@ def diff_lines(diff: str, most: int | None = None, *, indent: str = "") -> list[
     lines = diff.removesuffix("\n").split("\n") if diff else []
     if len(lines) > 1 and lines[0].startswith("--- ") and lines[1][4:] == lines[0][4:]:
         del lines[0]  # and no other: "--- x" is also how it looks if the line "-- x" is deleted
-    shown = lines if most is None or len(lines) <= most else lines[:most]
-    found: list[Line] = [(Span(f"{indent}{paragraphs(line).expandtabs(4)}", _style(line)),) for line in shown]
-    if len(shown) < len(lines):
-        found.append((Span(f"{indent}… ({len(lines) - len(shown)} more lines)", "dim"),))
+    found: list[Line] = [(Span(f"{indent}{paragraphs(line).expandtabs(4)}", _style(line)),) for line in lines[:most]]
+    if (more := len(lines) - len(found)) > 0:
+        found.append((Span(f"{indent}… ({more} more lines)", "dim"),))
     return found
 
 

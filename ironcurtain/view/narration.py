@@ -174,12 +174,6 @@ class Narration:
                 yield from self._closed(event)
             case events.AgentText() if was_silent:
                 self._turn.activity = "answering"
-            case _:
-                yield from self._work(event, at)
-
-    def _work(self, event: events.SessionEvent, at: float) -> Iterator[Item]:
-        """What the agent's model, tools and programs do."""
-        match event:
             case events.ToolCallRaised() | agent_events.AgentToolStarted():
                 if isinstance(event, agent_events.AgentToolStarted) and not self._tools.explained:
                     self._tools.explained = True
