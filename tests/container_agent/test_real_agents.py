@@ -1,6 +1,7 @@
 """
 Agents as a person runs them: the installed commands, the real programs in the real Engine, and only the model played by
-a server on this machine. All that we have images of show their tools; Claude Code and Codex show the rest.
+a server on this machine. All that we have images of show their tools and go on with their conversations; Claude Code
+and Codex show the rest.
 """
 
 from __future__ import annotations
@@ -182,6 +183,12 @@ class ConversationTests(RealAgentCase):
 
     def test_codex(self) -> None:
         self.goes_on(CODEX)
+
+    def test_gemini(self) -> None:
+        self.goes_on(GEMINI)
+
+    def test_opencode(self) -> None:
+        self.goes_on(OPENCODE)
 
     def test_a_cleared_conversation_is_forgotten(self) -> None:
         self.play(CLAUDE, text("One."), text("Two."))

@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from tests.container_agent.terminals import PROMPT, SIGN, TerminalCase
 from tests.container_agent.test_real_agents import (
     CLAUDE,
     CODEX,
@@ -28,49 +29,9 @@ from tests.container_agent.test_real_agents import (
 from tests.ssh_daemon import SshDaemon
 from tests.tmux import Tmux
 
-PROMPT = "bypass permissions on"
-"""What Claude Code shows when it waits for the first message: all its first questions are answered."""
 
-SIGN = "\u276f"
-"""What Claude Code shows before what is typed."""
-
-AS_BEFORE = ("0", "0", "0", "0", "1", "1")
-"""The modes of a terminal that no program has changed."""
-
-
-class ScreenCase(RealAgentCase):
+class ScreenCase(TerminalCase, RealAgentCase):
     """A person with several terminals."""
-
-    def terminal(self, columns: int = 100, rows: int = 30) -> Tmux:
-        """:returns: one more terminal, with a shell that knows our commands."""
-        made = Tmux(self.product, columns, rows, PATIENCE)
-        self.addCleanup(made.close)
-        directory = Path(self.product.command()[0]).parent
-        made.type(f"PATH={directory}:$PATH; PS1='$ '; clear")
-        made.wait(r"^\$$")
-        return made
-
-    def run_in(self, terminal: Tmux, line: str, name: str) -> None:
-        """Run a command in a terminal, between two looks at the terminal's settings; its status goes to a file."""
-        where = self.product.person / name
-        kept = f"echo $? > {where}.status; stty -g > {where}.after; echo o''ver {name}"
-        terminal.type(f"stty -g > {where}.before; {line}; {kept}")
-
-    def ended(self, terminal: Tmux, name: str, word: str = "over") -> int:
-        """:returns: the status of a command, once it has ended and the terminal is as before."""
-        terminal.wait(f"^{word} {name}$")
-        where = self.product.person / name
-        self.assertEqual(Path(f"{where}.after").read_text(), Path(f"{where}.before").read_text())
-        self.assertEqual(terminal.flags[2:], AS_BEFORE)
-        return int(Path(f"{where}.status").read_text())
-
-    def killed(self, terminal: Tmux, name: str) -> int:
-        """:returns: the status of a command that was killed: the terminal is as before a moment later."""
-        end, where = time.monotonic() + PATIENCE, self.product.person / name
-        while terminal.flags[2:] != AS_BEFORE and time.monotonic() < end:
-            time.sleep(0.1)
-        terminal.type(f"clear; stty -g > {where}.after; echo re''stored {name}")
-        return self.ended(terminal, name, "restored")
 
     def interrupt(self, terminal: Tmux, name: str) -> None:
         """
@@ -84,22 +45,6 @@ class ScreenCase(RealAgentCase):
             return re.search(f"^over {name}$", shown, re.MULTILINE) is not None
 
         terminal.until(over)
-
-    def say(self, terminal: Tmux, message: str) -> None:
-        """Type a message, and send it when the agent shows it."""
-        terminal.keys("-l", message)
-        terminal.wait(rf"{SIGN}\s{message}")
-        terminal.keys("Enter")
-
-    def greet(self, terminal: Tmux) -> None:
-        """Talk until the agent's program has tools to offer: it does not wait for them when it starts."""
-        for number in range(int(PATIENCE)):
-            self.stub.add(text(f"Greeting {number}."))
-            self.say(terminal, f"hello {number}")
-            terminal.wait(f"Greeting {number}")
-            if any("filesystem__read_text_file" in tool for tool in self.stub.turns[-1]["tools"]):
-                return
-        raise self.fail("there are no tools")
 
     def same(self, one: Tmux, other: Tmux) -> None:
         """Two terminals show the same, cell by cell, once nothing moves any more."""
@@ -270,17 +215,10 @@ class OtherAgentsTests(ScreenCase):
         self.shows(GEMINI)
 
     def shows(self, agent: Agent) -> None:
-        self.play(agent, call("filesystem__read_text_file", path="~/secret.txt"), text("All ", "done."))
+        self.play(agent)
         terminal = self.terminal()
-        self.run_in(terminal, f"ironcurtain start --pty --agent {agent.id} 'Read the secret'", "first")
-        # The screen of Codex also wants to show announcements, which are on a host of their own.
-        (escalation,) = self.waiting(server="filesystem")
-        done = self.product.run("approve", str(escalation["number"]), "--digest", escalation["digest"])
-        self.assertEqual(done.returncode, 0, done.stderr)
-        terminal.wait("All done")
-        done = self.product.run("stop", "1")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.ended(terminal, "first")  # with what status is for the agent to say
+        self.read_secret(terminal, agent)
+        self.stop(terminal)
 
 
 class DaemonTests(ScreenCase):
