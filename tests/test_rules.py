@@ -221,10 +221,10 @@ class SourceTests(SynchronousTestCase):
 
 
 SEARCHING = {
-    "cli/demo.py": "prints a command",
     "cli/doctor_keys.py": "runs nothing",
     "container_agent/bubblewrapped/programs.py": "a sandbox's PATH",
     "mcp_proxy/launch.py": "an absolute path",
+    "process/own_programs.py": "what a shell of the user finds",
     "sandbox/installation.py": "what sandboxes can read",
 }
 """Modules that look for programs without ``process.search_path``, with the reason."""

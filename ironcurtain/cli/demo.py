@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
-import sys
 import tempfile
 from importlib.resources import files
 from pathlib import Path
@@ -13,6 +11,7 @@ from pathlib import Path
 import click
 
 from ironcurtain.cli.output import print_text
+from ironcurtain.process.own_programs import is_on_path, own_program
 
 GREETING = 'print("Helo, world")\n'
 NAMES = "Ada\nGrace\n"
@@ -91,6 +90,5 @@ def demo(answer: bool | None) -> None:
 
 def _program() -> str:
     """:returns: the command that runs this program from this directory."""
-    own, usual = Path(sys.executable).parent / "ironcurtain", shutil.which("ironcurtain")
-    at_hand = usual is not None and (not own.exists() or os.path.samefile(usual, own))
-    return "ironcurtain" if at_hand else os.path.relpath(own)
+    own = own_program("ironcurtain")
+    return "ironcurtain" if own is None or is_on_path("ironcurtain") else os.path.relpath(own)

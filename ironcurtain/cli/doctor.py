@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from ironcurtain.cli.doctor_installation import daemon, interpreter
 from ironcurtain.cli.doctor_keys import github, models
 from ironcurtain.cli.doctor_tools import tools
 from ironcurtain.cli.doctor_watchers import watchers
@@ -79,7 +80,7 @@ def examine(where: Home) -> Iterator[Finding]:
     from ironcurtain.session.workspace import keep_out_workspaces
 
     version = ".".join(map(str, sys.version_info[:3]))
-    yield Finding("Python", OK, version)
+    yield Finding("Python", OK, f"{version} ({sys.executable})")
     keep_out_workspaces(where)
     reported: set[str] = set()
     checks = (
@@ -90,12 +91,13 @@ def examine(where: Home) -> Iterator[Finding]:
         watchers,
         _desktop,
         _sandbox,
+        interpreter,
         models,
         _accounts,
         github,
         _records,
         _sizes,
-        _daemon,
+        daemon,
         _running,
     )
     for check in checks:
@@ -272,15 +274,6 @@ def _sizes(where: Home) -> Iterator[Finding]:
     mend = "Remove files of old sessions: ironcurtain cleanup --older-than 30d" if full else ""
     detail = f"{size_text(sum(sizes.values()))}{f': {parts}' if parts else ''}"
     yield Finding("disk", HINT if full else OK, detail, mend)
-
-
-def _daemon(where: Home) -> Iterator[Finding]:
-    from ironcurtain.files.locks import is_held
-
-    if where.path.exists() and is_held(where.daemon_lock):
-        yield Finding("daemon", OK, "runs")
-    else:
-        yield Finding("daemon", OK, "is not running; commands work without it (start it with: twistd ironcurtain)")
 
 
 def _running(where: Home) -> Iterator[Finding]:

@@ -15,6 +15,7 @@ from ironcurtain.errors import ConfigurationError, UsageError
 from ironcurtain.home.agent_names import marked
 from ironcurtain.home.layout import Home, private_directory
 from ironcurtain.operations import Role
+from ironcurtain.process.own_programs import daemon_command
 from ironcurtain.text.display import one_line
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def init(name: str, listen: str, addresses: tuple[str, ...], trying: bool) -> No
         try_server(files)
     print_lines(f"This machine is {name}. Start the server, here or where you like with these files:")
     print_lines(f"  nats-server -c {files.configuration}")
-    print_lines("Then restart the daemon (twistd ironcurtain), and add the other machines: ironcurtain fleet add NAME")
+    print_lines(f"Then restart the daemon ({daemon_command()}), and add the other machines: ironcurtain fleet add NAME")
 
 
 @fleet.command()
@@ -140,7 +141,7 @@ def join(file: Path, people: tuple[str, ...]) -> None:
     if first:
         trust(where, first, key, read_people(people))
         print_lines(f"This machine believes {first} now, for {', '.join(people) or 'nobody yet: see fleet.trust'}.")
-    print_lines(f"This machine is {found.host}. Restart the daemon (twistd ironcurtain). On {first}, and on others:")
+    print_lines(f"This machine is {found.host}. Restart the daemon ({daemon_command()}). On {first}, and on others:")
     print_lines(f"  ironcurtain fleet trust {found.host} {key_text(where)} --person local:NAME=view,approve")
 
 
@@ -263,7 +264,7 @@ def known_fleet(where: Home) -> Known:
     known = read_known(where)
     if known is None:
         raise UsageError(
-            "no daemon runs here as a member of a fleet: ironcurtain fleet init (or join), then twistd ironcurtain"
+            f"no daemon runs here as a member of a fleet: ironcurtain fleet init (or join), then {daemon_command()}"
         )
     return known
 
@@ -332,7 +333,7 @@ def try_server(files: ServerFiles) -> NoReturn:
 
     def ready() -> None:
         print_lines(f"A server for trials runs on {files.listen} until Ctrl-C. In another terminal:")
-        print_lines("  restart the daemon (twistd ironcurtain), and add other machines: ironcurtain fleet add NAME")
+        print_lines(f"  restart the daemon ({daemon_command()}), and add other machines: ironcurtain fleet add NAME")
 
     number = TrialServer(find_server(), files).run(ready)
     raise SystemExit(0 if number == signal.SIGINT else 128 + number)

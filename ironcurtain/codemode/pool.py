@@ -140,7 +140,7 @@ def _limits(limits: CodeLimits) -> ResourceLimits:
 
 def _program(around: Sandbox) -> tuple[str, str]:
     """:returns: the program that the pool starts, and the directory created for it."""
-    interpreter = os.path.realpath(_interpreter())
+    interpreter = os.path.realpath(interpreter_path())
     around = replace(around, read=(interpreter,))
     _sweep()
     directory = tempfile.mkdtemp(prefix=f"{DIRECTORY}{os.geteuid()}-{os.getpid()}-")
@@ -171,7 +171,11 @@ def _sweep() -> None:
                 shutil.rmtree(path, ignore_errors=True)
 
 
-def _interpreter() -> str:
+def interpreter_path() -> str:
+    """
+    :returns: path of the program that runs the built-in agent's programs.
+    :raises Unavailable: it is not installed.
+    """
     installed = os.path.join(sysconfig.get_path("scripts"), "monty")
     found = installed if os.path.isfile(installed) else host_program("monty")
     if found is None:

@@ -10,6 +10,7 @@ from ironcurtain.fleet.serving import DAEMON
 from ironcurtain.fleet.trust import read_trust
 from ironcurtain.home.layout import Home
 from ironcurtain.operations import Principal
+from ironcurtain.process.own_programs import daemon_command
 
 
 def daemon_of(reactor: Any, home: Home, host: str, who: Principal | None = None) -> ControlClient:
@@ -30,5 +31,5 @@ def require_member(home: Home) -> None:
     """:raises NotFound: no daemon runs here as a member of a fleet."""
     if not home.fleet_members.exists():
         raise NotFound(
-            "no daemon runs here as a member of a fleet: ironcurtain fleet init (or join), then twistd ironcurtain"
+            f"no daemon runs here as a member of a fleet: ironcurtain fleet init (or join), then {daemon_command()}"
         )

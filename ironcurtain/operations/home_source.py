@@ -19,6 +19,7 @@ from ironcurtain.operations.api import OnEvent, ProcessApi
 from ironcurtain.operations.closed_escalations import ClosedEscalations
 from ironcurtain.operations.home_watch import HomeWatch
 from ironcurtain.operations.model import DECISION_SECONDS, EscalationView, Name, PermissionView
+from ironcurtain.process.own_programs import daemon_command
 from ironcurtain.session.model import SessionInfo, SessionRequest, Ticket, Turn
 from ironcurtain.terminal.model import Mode
 
@@ -162,9 +163,8 @@ class HomeSource:
         :raises Unavailable: no daemon runs.
         """
         if not self._daemon.exists():
-            raise Unavailable("no daemon runs in which a session could start: twistd ironcurtain")
-        daemon = str(self._daemon)
-        api = self._apis.get(daemon) or self._connect(daemon, "")
+            raise Unavailable(f"no daemon runs in which a session could start: {daemon_command()}")
+        api = self._apis.get(str(self._daemon)) or self._connect(str(self._daemon), "")
         info = await api.start(request)
         if request.task:
             Deferred.fromCoroutine(api.send(info.id, request.task)).addErrback(self._not_answered, info.number)

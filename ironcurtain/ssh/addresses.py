@@ -10,6 +10,7 @@ import socket
 from collections.abc import Sequence
 
 from ironcurtain.errors import IronCurtainError, Unavailable, UsageError
+from ironcurtain.process.own_programs import daemon_command
 
 SYSTEMD = "systemd:"
 """Prefix of an address that names a socket of systemd, as in Twisted's endpoints."""
@@ -93,6 +94,6 @@ def refusal(address: str, port: int, number: int) -> IronCurtainError:
         errno.EACCES: "only root may use ports below 1024",
     }.get(number, os.strerror(number))
     return Unavailable(
-        f"SSH cannot listen on {address}, port {port}: {why}. Choose another port (twistd ironcurtain --ssh-port, or "
-        "[ssh] port in config.toml), or 0 for no SSH"
+        f"SSH cannot listen on {address}, port {port}: {why}. Choose another port "
+        f"({daemon_command('ironcurtain --ssh-port')}, or [ssh] port in config.toml), or 0 for no SSH"
     )

@@ -6,7 +6,10 @@ Needs the ``build`` package, and nothing of the test dependencies.
 
 from __future__ import annotations
 
+import json
 import os
+import runpy
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -115,18 +118,61 @@ def use(wheel: Path, directory: Path) -> None:
     run(programs / "python", "-I", INSTALLER, UV, wheel, cwd=directory)
     reinstall(programs / "python", directory, wheel)
     run(programs / "python", "-m", "pip", "check", cwd=directory)
+    environ = use_programs(wheel, directory, programs, programs, "twistd")
+    demand(run(programs / "ironcurtain", "--help", cwd=directory, environ=environ), "demo")
+
+
+def use_programs(wheel: Path, directory: Path, at_hand: Path, programs: Path, twistd: str) -> dict[str, str]:
+    """
+    :param at_hand: the directory on the PATH, which has the ``ironcurtain`` that people start.
+    :param programs: the directory with all programs of this installation.
+    :param twistd: how people start that one.
+    :returns: the environment in which all this was done.
+    """
     environ = {
-        "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+        "PATH": f"{at_hand}{os.pathsep}{os.environ['PATH']}",
         "HOME": str(directory),
         "IRONCURTAIN_HOME": str(directory / "home"),
         "LANG": "C.UTF-8",
     }
-    version = wheel.name.split("-")[1]
-    demand(run(programs / "ironcurtain", "--version", cwd=directory, environ=environ), version)
-    demand(run(programs / "ironcurtain", "--help", cwd=directory, environ=environ), "demo")
-    help_text = run(programs / "twistd", "-n", "ironcurtain", "--help", cwd=directory, environ=environ)
+    ironcurtain = at_hand / "ironcurtain"
+    demand(run(ironcurtain, "--version", cwd=directory, environ=environ), wheel.name.split("-")[1])
+    found = run(ironcurtain, "doctor", "--json", cwd=directory, environ=environ)
+    details = {finding["what"]: finding["detail"] for finding in json.loads(found)}
+    demand(details["Python"], f"({programs / 'python'})")
+    demand(details["MCP server filesystem"], f"{programs / 'python'},")
+    demand(details["interpreter"], str(programs / "monty"))
+    demand(details["daemon"], f"(start it with: {twistd} ironcurtain)")
+    help_text = run("sh", "-c", f"{twistd} -n ironcurtain --help", cwd=directory, environ=environ)
     demand(help_text, "--home")
-    print(run(programs / "ironcurtain", "demo", "--yes", cwd=directory, environ=environ))
+    demand(run(ironcurtain, "demo", "--yes", cwd=directory, environ=environ), "each chained to the one before: intact")
+    return environ
+
+
+def use_with_tools(wheel: Path, directory: Path) -> None:
+    """Install the wheel as pipx and uv install programs, apart from each other, and use it."""
+    tools = directory / "tools" / "bin"
+    venv.create(tools.parent, with_pip=True)
+    for package, words, variables, programs in (
+        ("pipx>=1.8", ("pipx", "install"), ("PIPX_BIN_DIR", "PIPX_HOME"), "venvs/ironcurtain/bin"),
+        ("uv>=0.13", ("uv", "tool", "install"), ("UV_TOOL_BIN_DIR", "UV_TOOL_DIR"), "ironcurtain/bin"),
+    ):
+        place = (directory / words[0]).resolve()
+        at_hand, home = place / "at hand", place / "installed"
+        settings = runpy.run_path(str(INSTALLER))["translated"](run(tools / "pip", "config", "list", cwd=directory))
+        try:
+            run(tools / "python", *INSTALL, package, cwd=directory)
+        except SystemExit:
+            settings = None
+        if settings is None:
+            print(f"Not tried: {' '.join(words)}, since {words[0]} is not to be had here as pip's settings have it.")
+            if os.environ.get("CI"):
+                raise SystemExit(1)
+            continue
+        environ = {**settings, **os.environ, variables[0]: str(at_hand), variables[1]: str(home)}
+        run(tools / words[0], *words[1:], "--quiet", "--python", sys.executable, wheel, cwd=directory, environ=environ)
+        twistd = shlex.quote(str(home / programs / "twistd"))
+        use_programs(wheel, place, at_hand, home / programs, twistd)
 
 
 def main() -> None:
@@ -136,6 +182,7 @@ def main() -> None:
         source, wheel = build(directory)
         check_contents(wheel)
         use(wheel, directory)
+        use_with_tools(wheel, directory)
         python = directory / "environment" / "bin" / "python"
         check_images(python, directory)
         check_images(python, TOP)  # a checkout, which lies before what is installed
