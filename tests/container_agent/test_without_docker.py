@@ -24,6 +24,7 @@ from ironcurtain.process.accounts import Account
 from ironcurtain.sandbox import bubblewrap
 from tests.audit.doubles import scratch
 from tests.container.test_client import Peers, answer, version
+from tests.container_agent.apart import ApartCase
 from tests.container_agent.test_screen import ScreenCase
 from tests.container_agent.worlds import ScriptAgent, reactor
 from tests.machine import UID
@@ -46,7 +47,7 @@ def demand() -> None:
         raise SkipTest(reason)
 
 
-class SessionTests(ScreenCase):
+class SessionTests(ScreenCase, ApartCase):
     def setUp(self) -> None:
         demand()
         super().setUp()
@@ -71,6 +72,10 @@ class SessionTests(ScreenCase):
         self.assertIn("The next message starts a new one", str(error))
         self.assertEqual(await self.say(session, "echo back"), "back\n")
         self.assertEqual([each["sandbox"] for each in self.audit(session, "container")], ["bubblewrap"] * 2)
+
+    async def test_two_at_once_are_apart(self) -> None:
+        first, second = await self.start(options=IN_BUBBLEWRAP), await self.start(options=IN_BUBBLEWRAP)
+        await self.assert_apart(first, second)
 
     async def test_git_works_in_a_linked_worktree_at_its_own_path(self) -> None:
         git = program("git")
