@@ -82,10 +82,9 @@ async def decide(source: ConsoleSource, sent: Sequence[Send]) -> Change:
 
     :returns: how the state shows the outcome of all of them.
     """
-    deciding = [Deferred.fromCoroutine(_decide(source, each)) for each in sent]
-    results = [await each for each in deciding]
-    outcome, numbers = sent[0].outcome, [each.key.number for each in sent]
-    return _said(*outcome_of_all(outcome, outcome in (Outcome.APPROVED, Outcome.ANSWERED), numbers, results))
+    deciding = {each.key.number: Deferred.fromCoroutine(_decide(source, each)) for each in sent}
+    results = {number: await each for number, each in deciding.items()}
+    return _said(*outcome_of_all(sent[0].outcome, results))
 
 
 async def _decide(source: ConsoleSource, send: Send) -> EscalationView | str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from ironcurtain.escalation.model import Outcome
 from ironcurtain.operations.model import EscalationView, PermissionView
 from ironcurtain.policy.reversal import undo_words
 from ironcurtain.session.events import EscalationRaised
@@ -255,29 +256,26 @@ def outcome_words(record: EscalationView) -> str:
     return f"{verb}{words}{', and kept' if record.kept else ''}"
 
 
-def outcome_of_all(
-    outcome: str, good: bool, numbers: Sequence[int], results: Sequence[EscalationView | str]
-) -> tuple[str, Style]:
+def outcome_of_all(outcome: Outcome, results: Mapping[int, EscalationView | str]) -> tuple[str, Style]:
     """
     Summarise decisions that were made together.
 
-    :param good: whether the outcome lets something happen.
-    :param results: for each number the decided escalation, or the reason of the failure.
+    :param results: by number the decided escalations, or the reason of the failure.
     :returns: a summary, and its style.
     """
-    failed = [(number, why) for number, why in zip(numbers, results, strict=True) if isinstance(why, str)]
-    style: Style = "good" if good else "bad"
-    match results:
+    failed = [f"{number} ({why})" for number, why in results.items() if isinstance(why, str)]
+    style: Style = "good" if outcome in (Outcome.APPROVED, Outcome.ANSWERED) else "bad"
+    match list(results.values()):
         case [str(why)]:
             return why, "warn"
         case [EscalationView(outcome="") as waiting]:
             return f"escalation {waiting.number} {approvals_words(waiting)}", "warn"
         case [EscalationView() as record]:
             return f"escalation {record.number} {outcome_words(record)}", style
-    words = f"{len(numbers) - len(failed)} {outcome}"
-    if half := [record.number for record in results if isinstance(record, EscalationView) and not record.outcome]:
+    words = f"{len(results) - len(failed)} {outcome}"
+    if half := [n for n, record in results.items() if isinstance(record, EscalationView) and not record.outcome]:
         need = noun(len(half), "needs", "need")
         words += f", of which {', '.join(map(str, half))} {need} another person's approval, too"
     if not failed:
         return words, style
-    return f"{words}; {len(failed)} failed: {', '.join(f'{number} ({why})' for number, why in failed)}", "warn"
+    return f"{words}; {len(failed)} failed: {', '.join(failed)}", "warn"

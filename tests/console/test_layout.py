@@ -12,6 +12,7 @@ from ironcurtain.console.keys import enter, press
 from ironcurtain.console.layout import Frame, frame
 from ironcurtain.console.rows import row
 from ironcurtain.console.state import ConsoleState, Section, key_of
+from ironcurtain.escalation.model import Outcome
 from ironcurtain.operations.model import EscalationView
 from ironcurtain.text.columns import cells, unstyled
 from ironcurtain.view.escalations import outcome_of_all
@@ -183,6 +184,6 @@ class ApprovalsTests(SynchronousTestCase):
 
     def test_who_approves_first_is_told_that_it_waits(self) -> None:
         waits, other = (escalation(n, approvals=2, approved_by=("ada",)) for n in (3, 4))
-        self.assertIn("3 approved by ada; needs another person", outcome_of_all("approved", True, [3], [waits])[0])
-        said = outcome_of_all("approved", True, [3, 4], [waits, other])[0]
+        self.assertIn("3 approved by ada; needs another person", outcome_of_all(Outcome.APPROVED, {3: waits})[0])
+        said = outcome_of_all(Outcome.APPROVED, {3: waits, 4: other})[0]
         self.assertIn("of which 3, 4 need another person", said)
