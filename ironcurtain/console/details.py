@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from ironcurtain.console.state import ConsoleState, Section
 from ironcurtain.operations.model import EscalationView
-from ironcurtain.text.columns import Line, Span, brief_rows, indented, wrap
+from ironcurtain.text.columns import Line, Span, brief_rows, indented, rows, wrap
 from ironcurtain.text.display import left, one_line, time_of_day
 from ironcurtain.view.arguments import size
 from ironcurtain.view.banner import REASON_LINES
@@ -78,8 +78,8 @@ class Details:
             return self._activity(state, width, now)
         chosen = state.escalation if state.section is Section.WAITING else state.record
         if chosen is None:
-            hint = "" if state.history else "Calls that need a decision appear here, in full."
-            return Text("", [(Span(part, "dim"),) for part in wrap(hint, width) if part])
+            hint = (Span("Calls that need a decision appear here, in full.", "dim"),)
+            return Text("", [] if state.history else rows(hint, width))
         lines, complete = self._lines(chosen, width)
         return Text(_heading(chosen, now), lines, complete=complete)
 
@@ -114,15 +114,15 @@ def escalation_lines(escalation: EscalationView, width: int) -> tuple[list[Line]
         parts: list[Line] = [(Span(part, "dim"),) for part in brief_rows(text, room, most)] if text else []
         lines += indented(parts, (Span(f"{label:<{LABEL}}", "dim"),))
     if (needed := approvals_words(escalation)) and not escalation.outcome:
-        lines += [(Span(part, "warn"),) for part in wrap(needed, width)]
+        lines += rows((Span(needed, "warn"),), width)
     length = size(escalation.arguments)
     digest = f"digest {escalation.digest[:DIGEST]} over all {length:,} characters"
     lines += [*shown.brief, (Span(digest, "dim"),), *shown.change]
     rest = shown.full
     if len(list(wrap(reason, room))) > REASON_LINES:
-        rest += [(Span(part, "dim"),) for part in wrap(reason, width)]
+        rest += rows((Span(reason, "dim"),), width)
     if whole_name != name:
-        rest += [(Span(part, "bold"),) for part in wrap(whole_name, width)]
+        rest += rows((Span(whole_name, "bold"),), width)
     return [*lines, *rest], shown.complete
 
 

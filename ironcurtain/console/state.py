@@ -69,7 +69,7 @@ class Shown(msgspec.Struct, frozen=True):
     :param rows: the listed escalations.
     :param whole: the escalation whose text was shown, as far as it fits.
     :param calls: number of equal calls in its heading.
-    :param part: the page of that text; ``None``: too little of it is on the screen.
+    :param part: the page of that text.
     :param complete: whether the text contains all arguments.
     :param question: the question that was asked.
     :param page: rows of the text below the lists.
@@ -79,7 +79,7 @@ class Shown(msgspec.Struct, frozen=True):
     rows: tuple[ShownEscalation, ...] = ()
     whole: ShownEscalation | None = None
     calls: int = 1
-    part: Page | None = None
+    part: Page = Page(0, 0, 0, 0)
     complete: bool = True
     question: Question | None = None
     page: int = 10
@@ -212,7 +212,7 @@ class ConsoleState(msgspec.Struct, frozen=True):
         :param now: seconds of the clock of the keys.
         :returns: the state after a frame reached the terminal.
         """
-        if shown.whole is not None and shown.part is not None and shown.complete:
+        if shown.whole is not None and shown.complete:
             for thing in needed(*shown.whole, Outcome.APPROVED):
                 self.keys.read(thing, shown.part, now, shown.calls)
         for row in shown.rows:

@@ -40,17 +40,17 @@ class Question(msgspec.Struct, eq=False):
         :returns: the keys, and what must have been shown whole before they allow it.
         """
         if self.budget is not None:
-            return Offer(self, _unconditional("aydq"))
+            return Offer(self, dict.fromkeys("aydq", ()))
         if self.request is None:
             steps = [shown_step(step) for step in waiting]
-            return Offer(self, {"a": steps, "y": steps, **_unconditional("sdeq")}, NOTES, _PLAN_VIEWS)
+            return Offer(self, {"a": steps, "y": steps, **dict.fromkeys("sdeq", ())}, NOTES, _PLAN_VIEWS)
         once = [shown_step(self.request.step)]
         allowed: dict[str, Collection[Hashable]] = {"a": once, "y": once}
         if self.request.scope:
             allowed |= {key: (*once, shown_scope(self.request)) for key in "AS"}
         if self.request.category:
             allowed["C"] = (*once, shown_scope(self.request))
-        return Offer(self, {**allowed, **_unconditional("xdeq")}, NOTES, ("enter",))
+        return Offer(self, {**allowed, **dict.fromkeys("xdeq", ())}, NOTES, ("enter",))
 
 
 class Inspection(msgspec.Struct):
@@ -78,10 +78,6 @@ def shown_step(step: ProposedStep) -> Hashable:
 def shown_scope(request: ApprovalRequested) -> Hashable:
     """:returns: what stands for the words about what an approval for the session covers."""
     return request.number, request.digest, request.scope, request.category
-
-
-def _unconditional(keys: str) -> dict[str, Collection[Hashable]]:
-    return dict.fromkeys(keys, ())
 
 
 class Frame(msgspec.Struct, frozen=True):

@@ -50,10 +50,8 @@ def field_words(asked: Field, choices: str = "the choices") -> str:
     :param choices: what there is to choose.
     :returns: what fits a field, and whether it is required.
     """
-    words = _KINDS.get(asked.kind) or f"one of {choices}"
-    if asked.kind == "choices":
-        words = f"any of {choices}, with commas between them"
-    words += _bounds(asked)
+    kinds = {**_KINDS, "choice": f"one of {choices}", "choices": f"any of {choices}, with commas between them"}
+    words = kinds[asked.kind] + _bounds(asked)
     if asked.format:
         words += f", {one_line(asked.format, BRIEF)}"
     if asked.pattern:
