@@ -34,7 +34,7 @@ from ironcurtain.session import events
 from ironcurtain.session.model import OWNER_GONE, Reply, SessionInfo
 from ironcurtain.text.display import one_line
 from ironcurtain.view.commands import Command, Message, Wrong
-from ironcurtain.view.narration import Answers, Item, Narration, Say
+from ironcurtain.view.narration import Answers, Item, Say
 from ironcurtain.view.sessions import how_to_resume
 
 TWICE_SECONDS = 2.0
@@ -120,11 +120,12 @@ class FrontEnd:
         propose: Propose,
         surface: Surface | None = None,
     ) -> None:
-        self._api, self._session, self._clock = api, session, reactor
+        self._api, self._session = api, session
         self._surface = surface or standard_surface(
             reactor, sys.stdin, sys.stdout, sys.stderr, os.environ, reactor.seconds
         )
         self._printer = Printer(self._surface, reactor, now, self.lost)
+        self._view = self._printer.view
         self._commands = Commands(api, session.number, paths, self._printer, propose)
         self._sender = Sender(api, session.number, reactor)
         self._queue, self._exit = LineQueue(), _Exit(reactor)
@@ -215,17 +216,13 @@ class FrontEnd:
         """The exit status if the person ends it."""
         return 130 if self._single else 0 if self._surface.live else int(self._sender.failed)
 
-    @property
-    def _view(self) -> Narration:
-        return self._printer.view
-
     async def _run(self, main: Callable[[], Awaitable[T]], greeting: Iterable[Item] = ()) -> T:
         unfollow: Callable[[], None] | None = None
         self._open, self._began = True, self._printer.now()
         self._surface.open(self, reads=not self._single)
         try:
             self._printer.start()
-            self._add(greeting)
+            self._printer.add(greeting)
             unfollow = await self._api.follow(self._session.number, 0, self._heard)
             return await main()
         finally:
@@ -263,9 +260,9 @@ class FrontEnd:
         delivered = await self._sender.send(message.text, message.typed)
         if not delivered.shown:
             if delivered.reply is not None:
-                self._add(self._view.answer(delivered.reply.text))
+                self._printer.add(self._view.answer(delivered.reply.text))
             else:
-                self._add(self._view.failed(str(delivered.error)))
+                self._printer.add(self._view.failed(str(delivered.error)))
                 self._surface.put_back(message.text)
         self._next()
 
@@ -273,7 +270,7 @@ class FrontEnd:
         try:
             cancelled = await self._api.cancel(self._session.number)
         except IronCurtainError as e:
-            self._add(self._view.failed(str(e)))
+            self._printer.add(self._view.failed(str(e)))
             return
         if cancelled.taken_back:
             self._surface.put_back("\n".join(cancelled.taken_back))
@@ -282,14 +279,14 @@ class FrontEnd:
         if not self._open:
             return
         try:
-            self._add(self._shown(stamped))
+            self._printer.add(self._shown(stamped))
         except Exception:  # a failure of the display must not affect the emitter
             self.log.failure("an event of session {number} could not be shown", number=self._session.number)
         match stamped.event:
             case events.TurnStarted():
                 mine = self._sender.begun(stamped.event)
                 if not mine or (self._surface.live and not self._single):
-                    self._add(self._view.message(stamped.event.message))
+                    self._printer.add(self._view.message(stamped.event.message))
             case events.TurnFinished():
                 self._sender.over()
             case events.StateChanged(state="closed", reason=reason):
@@ -363,10 +360,6 @@ class FrontEnd:
     async def _carry_out(self, command: Command | str, began: float) -> None:
         await self._commands.carry_out(command, began)
         self._next()
-
-    def _add(self, items: Iterable[Item]) -> None:
-        if self._open:
-            self._printer.add(items)
 
     def _spawn(self, work: Coroutine[Deferred[Any], Any, None]) -> None:
         if not self._open:
