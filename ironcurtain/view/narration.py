@@ -168,8 +168,12 @@ class Narration:
                 yield from self._turn_over(event)
             case events.EscalationRaised():
                 yield from self._ask(event)
-            case events.EscalationCounted() | events.EscalationApproved() if event.number in self.pending:
-                yield from self._changed(event)
+            case events.EscalationCounted() if (asked := self.pending.get(event.number)) is not None:
+                self.pending[event.number] = replace(asked, calls=event.calls)
+                yield from self._remark(event)
+            case events.EscalationApproved() if (asked := self.pending.get(event.number)) is not None:
+                self.pending[event.number] = asked = replace(asked, approved_by=(*asked.approved_by, event.by))
+                yield from self.note(f"escalation {event.number}: {approvals_words(asked)}", "warn", escaped=True)
             case events.EscalationClosed():
                 yield from self._closed(event)
             case events.AgentText() if was_silent:
@@ -204,9 +208,8 @@ class Narration:
     def _turn_over(self, event: events.TurnFinished) -> Iterator[Item]:
         if not event.error:
             yield from self.answer(event.answer)
-            return
-        if event.code == "CANCELLED":
-            yield from self._say("note", (Span("cancelled", "warn"),))
+        elif event.code == "CANCELLED":
+            yield from self.note("cancelled", "warn")
         elif self._answers is not Answers.ELSEWHERE:
             yield from self.failed(event.error, "no answer" if not event.answer else "incomplete")
 
@@ -218,16 +221,6 @@ class Narration:
         self._speech.forget()
         if self._answers is Answers.WHOLE:
             yield from (Say((Span(line),), answer=True) for line in paragraphs(text).split("\n"))
-
-    def _changed(self, event: events.EscalationCounted | events.EscalationApproved) -> Iterator[Item]:
-        before = self.pending[event.number]
-        if isinstance(event, events.EscalationCounted):
-            self.pending[event.number] = replace(before, calls=event.calls)
-            yield from self._remark(event)
-            return
-        self.pending[event.number] = asked = replace(before, approved_by=(*before.approved_by, event.by))
-        text = f"escalation {event.number}: {approvals_words(asked)}"
-        yield from self._say("note", (Span(text, Severity.WARNING.style),))
 
     def _ask(self, raised: events.EscalationRaised) -> Iterator[Item]:
         self.pending[raised.number] = raised
@@ -258,8 +251,10 @@ class Narration:
             yield from self._say("note", (*words.line, *more))
 
     def failed(self, why: str, what: str = "no answer", limit: int = ERROR_LIMIT) -> Iterator[Item]:
-        """:returns: the items of an error."""
-        first, *rest = _lines_of(why, limit)
+        """:returns: the items of an error, of which at most ``limit`` characters are shown."""
+        why = why.strip()
+        more = f"… (+{len(why) - limit} characters)" if len(why) > limit else ""
+        first, *rest = f"{shown(why[:limit])}{more}".split("\n")
         yield from self._say("note", (Span(f"{self._signs.failed} {what}: {first}", "bad"),))
         yield from (Say((Span(f"  {line}", "bad"),)) for line in rest)
 
@@ -304,10 +299,3 @@ class Narration:
             return f"escalation {soonest.number} waits for you{dot}{time} left"
         numbers = ", ".join(map(str, list(self.pending)[:8]))
         return f"escalations {numbers} wait for you{dot}{time} left for {soonest.number}"
-
-
-def _lines_of(text: str, limit: int) -> list[str]:
-    """:returns: the lines of a text, escaped; if it has more characters than ``limit``, the first ones."""
-    lines = shown(text.strip()[:limit]).split("\n")
-    rest = len(text.strip()) - limit
-    return [*lines[:-1], f"{lines[-1]}… (+{rest} characters)"] if rest > 0 else lines
