@@ -244,8 +244,7 @@ class ConsoleState(msgspec.Struct, frozen=True):
         self.keys.keep(ShownPart(*key_of(e), part) for e in pending for part in Part)
         new = replace(self, loaded=True, sessions=open_, pending=pending, history=tuple(newest))
         if ended:
-            heads = [f", {head_words(info.head)}" if info.head is not None else "" for info in ended]
-            said = [f"session {info.number} has ended{head}" for info, head in zip(ended, heads, strict=True)]
+            said = [f"session {e.number} has ended" + (f", {head_words(e.head)}" if e.head else "") for e in ended]
             new = new.with_message("; ".join(said))
         new = new._choose(self)
         return replace(new, opened=new.opened and new.followed == self.followed).ask_on()

@@ -51,12 +51,11 @@ def command_rows(command: str, width: int, look: Look) -> tuple[Line, ...]:
 
     :param width: columns of a row.
     """
-    found: list[Line] = []
-    for line in look.text(command).split("\n"):
-        found += [
-            (Span(part, "bold"), *((Span(sign, "dim"),) if sign else ())) for part, sign in _cut(line, width, look)
-        ]
-    return tuple(found)
+    return tuple(
+        (Span(part, "bold"), *((Span(sign, "dim"),) if sign else ()))
+        for line in look.text(command).split("\n")
+        for part, sign in _cut(line, width, look)
+    )
 
 
 def _cut(line: str, width: int, look: Look) -> Iterator[tuple[str, str]]:

@@ -78,10 +78,10 @@ def history_lines(turns: Sequence[Turn], width: int, signs: Signs) -> list[Line]
     room = max(width - 6, 10)
     lines: list[Line] = []
     for turn in turns:
-        message, answer = turn.message, turn.answer
+        answer = turn.answer
         if turn.error:
             answer = f"incomplete: {turn.answer}" if turn.answer else f"no answer: {turn.error}"
-        lines.append((Span(f"{turn.number:>4}  ", "dim"), Span(_short(message, room, signs), "bold")))
+        lines.append((Span(f"{turn.number:>4}  ", "dim"), Span(_short(turn.message, room, signs), "bold")))
         lines.append((Span("      "), Span(_short(answer, room, signs), "bad" if turn.error else "")))
     return lines
 
