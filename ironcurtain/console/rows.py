@@ -83,12 +83,11 @@ def _escalation(each: EscalationView, peers: Sequence[EscalationView], width: in
     def name_of(peer: EscalationView) -> str:
         return tool_name(peer.server, peer.tool) if width >= NARROW else one_line(peer.tool, NAME_LIMIT)
 
-    known = peers or [each]
-    number, session = (max(len(str(getattr(peer, name))) for peer in known) for name in ("number", "session"))
+    number, session = (max(len(str(getattr(peer, name))) for peer in peers) for name in ("number", "session"))
     begin = f"{each.number:>{number}}  {f's{each.session}':<{session + 1}}  "
     if each.outcome:
         begin += f"{time_of_day(each.closed_at)}  "
-    begin += f"{pad(name_of(each), min(max(cells(name_of(peer)) for peer in known), width * 2 // 5))}  "
+    begin += f"{pad(name_of(each), min(max(cells(name_of(peer)) for peer in peers), width * 2 // 5))}  "
     if each.outcome:
         begin += f"{outcome_words(each)}  "
     elif each.approvals > 1:

@@ -71,5 +71,4 @@ class Undoing:
         self._printer.keys.show(self._question, self._printer.seconds)
 
     def _report(self, lines: Sequence[str], warnings: Sequence[str]) -> None:
-        shown = [*((Span(line),) for line in lines), *((Span(line, "warn"),) for line in warnings)]
-        self._printer.report(shown)
+        self._printer.report([*((Span(line),) for line in lines), *((Span(line, "warn"),) for line in warnings)])
