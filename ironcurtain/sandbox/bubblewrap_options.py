@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from ironcurtain.process.accounts import Account
-from ironcurtain.process.own_program import unreached
+from ironcurtain.process.own_programs import unreached
 from ironcurtain.process.search_path import required_program
 from ironcurtain.sandbox import hold
 from ironcurtain.sandbox.spec import MEBIBYTE, Access, Sandbox, SandboxLimits, directories_above, is_below

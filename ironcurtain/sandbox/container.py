@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from ironcurtain.platform.kernel import lacking
-from ironcurtain.process.own_program import unreached
+from ironcurtain.process.own_programs import unreached
 from ironcurtain.process.search_path import host_program, required_program
 from ironcurtain.sandbox.container_calls import profile
 from ironcurtain.sandbox.spec import Access, Sandbox

@@ -14,7 +14,7 @@ import msgspec
 from ironcurtain.errors import Unavailable, UsageError
 from ironcurtain.process.accounts import Account
 from ironcurtain.process.bounded import Bounds, Finished, Unfinished
-from ironcurtain.process.own_program import unreached
+from ironcurtain.process.own_programs import unreached
 from ironcurtain.process.search_path import host_program
 from ironcurtain.sandbox import programs
 from ironcurtain.sandbox.bubblewrap import opened

@@ -13,12 +13,12 @@ from pathlib import Path
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
 import ironcurtain
-from ironcurtain.process.own_program import unreached
+from ironcurtain.process.own_programs import unreached
 
 SCRIPT = """
 import sys
 sys.path[:0] = sys.argv[1:]
-from ironcurtain.process.own_program import unreached
+from ironcurtain.process.own_programs import unreached
 from ironcurtain.sandbox.bubblewrap_options import holding
 from ironcurtain.sandbox.landlock import implementation
 from ironcurtain.senses.client import SensesWorker

@@ -14,7 +14,7 @@ from ironcurtain.platform.kernel import lacking
 from ironcurtain.process import bounded
 from ironcurtain.process.accounts import FREE_UIDS, Account
 from ironcurtain.process.bounded import Bounds, Unfinished
-from ironcurtain.process.own_program import unreached
+from ironcurtain.process.own_programs import unreached
 from ironcurtain.sandbox.bubblewrap import opened
 from ironcurtain.sandbox.bubblewrap_options import FILES_DESCRIPTOR, at_most, numbered, tasks_of
 from ironcurtain.sandbox.landlock import start
