@@ -96,7 +96,6 @@ class LineQueue:
         self._lines: deque[tuple[Input, float]] = deque()
         self.began = 0.0
         """When the line was begun that :meth:`next` returned last."""
-        self._ended = False
 
     def add(self, line: str, began: float, own: str = "") -> None:
         """
@@ -108,18 +107,14 @@ class LineQueue:
         if (parsed := parse(line, own)) is not None:
             self._lines.append((parsed, began))
 
-    def end(self) -> None:
-        """Mark the end of input."""
-        self._ended = True
-
     def next(self, working: bool, waiting: bool) -> Input | None:
         """
         :param working: whether a message is being processed.
         :param waiting: whether an escalation is pending.
-        :returns: the next line to process, removed from the queue; at the end of input ``/quit``; ``None``: none yet.
+        :returns: the next line to process, removed from the queue; ``None``: none yet.
         """
         if not self._lines:
-            return Command("quit") if self._ended and not working else None
+            return None
         first = self._lines[0][0]
         if working and not (waiting and isinstance(first, Command) and first.word in ANSWERS):
             return None

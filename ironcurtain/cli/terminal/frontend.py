@@ -198,7 +198,7 @@ class FrontEnd:
         if self._surface.live:
             self._printer.note("Ctrl-C cancels the task", "dim") if self._single else self._leave(0)
         elif not self._single:
-            self._queue.end()
+            self._queue.add("/quit", inf)
             self._next()
 
     def lost(self, why: str) -> None:

@@ -110,14 +110,13 @@ class QueueTests(SynchronousTestCase):
     def test_the_end_waits_for_the_last_answer(self) -> None:
         queue = filled("")
         self.assertIsNone(queue.next(False, False))
-        queue.end()
+        queue.add("/quit", inf)
         self.assertIsNone(queue.next(True, False))
         self.assertEqual(queue.next(False, False), Command("quit"))
 
     @given(st.lists(st.sampled_from(("a", "b", "/approve", "/help", "/oops", "")), max_size=8), st.data())
     def test_lines_keep_their_order(self, lines: list[str], data: st.DataObject) -> None:
-        queue, out = filled(*lines), []
-        queue.end()
+        queue, out = filled(*lines, "/quit"), []
         flag: Callable[[], bool] = lambda: data.draw(st.booleans())  # noqa: E731
         for _ in range(200):
             got = queue.next(flag(), flag())
