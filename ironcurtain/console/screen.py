@@ -10,6 +10,7 @@ import urwid
 from urwid.display import raw
 
 from ironcurtain.console.layout import Frame
+from ironcurtain.text.columns import Span
 from ironcurtain.view.look import look_for
 
 INPUT_LIMIT = 64 * 1024
@@ -100,10 +101,10 @@ class ChannelScreen(raw.Screen):
 
     def draw(self, frame: Frame, columns: int, rows: int) -> None:
         """Draw a frame for a terminal of that size."""
-        texts = [[(span.style or None, span.text) for span in line] for line in frame.lines]
+        spans = [span for line in frame.lines for span in (Span("\n"), *line)][1:]
         # urwid counts some characters as wider than we do, and then cuts the line.
-        drawn = [urwid.Text(text, wrap="clip").render((columns,)) for text in texts]
-        canvas = urwid.CanvasCombine([(line, None, False) for line in drawn])
+        text = urwid.Text([(span.style or None, span.text) for span in spans], wrap="clip")
+        canvas = urwid.CompositeCanvas(text.render((columns,)))
         canvas.cursor = frame.cursor
         self.draw_screen((columns, rows), canvas)
 
