@@ -130,7 +130,9 @@ class Host:
     def witnesses(self, other: Host) -> bool:
         """:returns: whether it has the last head of the only session of another host."""
         (log,) = other.home.sessions.glob("*/audit.jsonl")
-        with heads_file(self.home, other.name).open("rb") as lines:
+        if not (kept := heads_file(self.home, other.name)).exists():  # none has come
+            return False
+        with kept.open("rb") as lines:
             heads = [head.sequence for head in read_heads(lines)]
         return log.read_bytes().count(b"\n") - 1 in heads
 
