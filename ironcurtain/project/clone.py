@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ironcurtain.errors import Unavailable
 from ironcurtain.files.removal import remove, remove_at
-from ironcurtain.process.accounts import Account
+from ironcurtain.process.accounts import SEARCH, Account
 from ironcurtain.process.piped import CommandReactor, command_output
 from ironcurtain.process.search_path import host_environment, host_program, required_program
 from ironcurtain.project.gitsettings import MalformedSettings, parse
@@ -25,6 +25,10 @@ CLONE_SECONDS = 600.0
 
 INHERITED = ("PATH", "LANG", "TZ", "TMPDIR")
 """Environment variables of this process that git inherits."""
+
+
+SHARED = ("/tmp", "/var/tmp")
+"""Directories for everybody's temporary files, where that of this process may not be entered."""
 
 
 class CloneFailed(Unavailable):
@@ -57,6 +61,8 @@ async def clone(
     environ = host_environment(environ)
     small = {name: environ[name] for name in INHERITED if name in environ}
     small["HOME"] = environ.get("HOME", account.home) if other is None else account.home
+    if other is not None and "TMPDIR" in small:
+        small["TMPDIR"] = _temporary(other)
     environment = clone_environment(small, environ, other is None)
     try:
         with _reachable(to, other) as place:
@@ -76,7 +82,7 @@ def _reachable(to: Path, other: Account | None) -> Iterator[Path]:
     if other is None:
         yield to
         return
-    above = Path(tempfile.mkdtemp(prefix="ironcurtain-clone-"))
+    above = Path(tempfile.mkdtemp(prefix="ironcurtain-clone-", dir=_temporary(other)))
     try:
         above.chmod(0o711)  # not owned by the account, so that it cannot replace the directory below
         place = above / "clone"
@@ -86,6 +92,17 @@ def _reachable(to: Path, other: Account | None) -> Iterator[Path]:
     finally:
         with suppress(Unavailable):
             remove(above)
+
+
+def _temporary(other: Account) -> str:
+    """:returns: a directory for temporary files that an account can enter; that of root may be root's alone."""
+    usual = tempfile.gettempdir()
+    for directory in (usual, *SHARED):
+        place = Path(directory).resolve()
+        with suppress(OSError):
+            if all(other.may(SEARCH, each.stat()) for each in (place, *place.parents)):
+                return directory
+    return usual
 
 
 def _move(place: Path) -> list[str]:

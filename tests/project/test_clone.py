@@ -102,6 +102,15 @@ class CloneTests(CloneTestCase):
         self.assertNotIn("hooksPath", config)
         self.assertTrue(self.said)
 
+    async def test_another_account_needs_no_temporary_directory_of_ours(self) -> None:
+        self.as_another()
+        own = self.top / "tmp"
+        own.mkdir(mode=0o700)
+        self.patch(tempfile, "tempdir", str(own))
+        self.environ["TMPDIR"] = str(own)
+        await self.clone(self.serve())
+        self.assertEqual((self.to / "README").read_text(), "hello\n")
+
     async def test_as_another_account_its_files_are_that_account_s(self) -> None:
         self.as_another()
         self.top.chmod(0o700)  # the account cannot reach the workspace by its path, nor its own home
