@@ -75,11 +75,14 @@ HARMLESS = {
     "XAUTHORITY": f"{PLACE}/.Xauthority",
     "XDG_CONFIG_HOME": f"{PLACE}/.config",
     "XDG_DATA_DIRS": "/usr/local/share:/usr/share",
-    "XDG_RUNTIME_DIR": "/run/user/1000",
+    "XDG_RUNTIME_DIR": f"{PLACE}/run",
     "XDG_SESSION_TYPE": "wayland",
 }
 
 FILES = ("account.json", "askpass.sh", "agent.sock", "gpg-agent")
+
+DIRECTORIES = (".config", ".password-store", "run", "tmp")
+"""Those that only their owner may enter."""
 
 
 def login_environ(place: Path) -> dict[str, str]:
@@ -87,7 +90,8 @@ def login_environ(place: Path) -> dict[str, str]:
     :param place: a directory, preferably with a blank in its name, that gets the files which variables name.
     :returns: the whole environment.
     """
-    (place / ".password-store").mkdir(parents=True, exist_ok=True)
+    for name in DIRECTORIES:
+        (place / name).mkdir(mode=0o700, parents=True, exist_ok=True)
     for name in FILES:
         (place / name).touch()
     return {name: value.replace(PLACE, str(place)) for name, value in HARMLESS.items()}
