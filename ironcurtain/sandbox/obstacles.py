@@ -39,7 +39,9 @@ def explain(message: str, program: str, settings: Path = _SETTINGS, status: str 
             "--security-opt seccomp=unconfined, or with a profile that allows unshare, clone and mount."
         )
     if missing := [name for name, number in _CAPABILITIES.items() if os.geteuid() == 0 and not _has(number, status)]:
-        return f"Root lacks {' and '.join(missing)} here, as in most containers: add it (docker run --cap-add ...)."
+        added = " ".join(f"--cap-add {name.removeprefix('CAP_')}" for name in missing)
+        lacking = " and ".join(missing)
+        return f"Root lacks {lacking} here, as in most containers. Start the container so: docker run {added}"
     return ""
 
 

@@ -290,15 +290,24 @@ class SizeTests(SynchronousTestCase):
 class ObstacleTests(SynchronousTestCase):
     """Why it does not work: the message, the kernel's settings, and what is said."""
 
-    def explained(self, message: str, **settings: str) -> str:
+    def run_as(self, uid: int) -> None:
+        """Have this process belong to somebody, as far as it can see."""
+        self.patch(os, "geteuid", lambda: uid)
+
+    def explained(self, message: str, capabilities: str = "", **settings: str) -> str:
+        """:param capabilities: of this process, as the kernel writes them (proc(5)); empty: they are not known."""
         with tempfile.TemporaryDirectory() as name:
+            status = Path(name, "status")
+            if capabilities:
+                status.write_text(f"Name:\tpython\nCapEff:\t{capabilities}\n")
             for path, value in settings.items():
                 file = Path(name, path.replace("__", "/"))
                 file.parent.mkdir(exist_ok=True)
                 file.write_text(f"{value}\n")
-            return explain(message, "/opt/it's/bwrap", Path(name), "/nonexistent")
+            return explain(message, "/opt/it's/bwrap", Path(name), str(status))
 
     def test_cause_is_named_with_a_command(self) -> None:
+        self.run_as(1000)
         refused = "bwrap: setting up uid map: Permission denied"
         namespaces = "bwrap: Creating new namespace failed: Operation not permitted"
         for message, settings, words in (
@@ -311,10 +320,36 @@ class ObstacleTests(SynchronousTestCase):
             (refused, {}, "probably AppArmor"),
             ("bwrap: loopback: Failed RTM_NEWADDR: Operation not permitted", {}, "AppArmor"),
             (namespaces, {"user__max_user_namespaces": "0"}, "sudo sysctl -w user.max_user_namespaces="),
+            (
+                namespaces,
+                {"kernel__unprivileged_userns_clone": "0"},
+                "only root make user namespaces. Allow them: sudo sysctl -w kernel.unprivileged_userns_clone=1",
+            ),
             ("bwrap: No permissions to create new namespace", {}, "--security-opt seccomp"),
             ("bwrap: No permissions to creating new namespace", {}, "--security-opt seccomp"),
         ):
             self.assertIn(words, self.explained(message, **settings), message)
+
+    def test_namespaces_of_root_alone_are_no_cause_for_root(self) -> None:
+        message = "bwrap: Creating new namespace failed: Operation not permitted"
+        for uid, setting in ((0, "0"), (1000, "1")):
+            self.run_as(uid)
+            self.assertEqual(self.explained(message, kernel__unprivileged_userns_clone=setting), "", uid)
+
+    def test_capabilities_that_root_lacks_are_named_with_words_for_docker(self) -> None:
+        message = "bwrap: Creating new namespace failed: Operation not permitted"
+        self.run_as(0)
+        for capabilities, lacking, words in (
+            ("00000000a80425fb", "CAP_SYS_ADMIN", "--cap-add SYS_ADMIN"),  # what Docker leaves
+            ("0000000000200000", "CAP_SETFCAP", "--cap-add SETFCAP"),
+            ("0000000000000000", "CAP_SETFCAP and CAP_SYS_ADMIN", "--cap-add SETFCAP --cap-add SYS_ADMIN"),
+        ):
+            advice = self.explained(message, capabilities, kernel__unprivileged_userns_clone="0")
+            self.assertIn(f"Root lacks {lacking} here", advice)
+            self.assertTrue(advice.endswith(f": docker run {words}"), advice)
+        self.assertEqual(self.explained(message, "000001ffffffffff"), "")
+        self.run_as(1000)
+        self.assertEqual(self.explained(message, "0000000000000000"), "")
 
     def test_profile_for_apparmor_is_one_argument_of_the_shell(self) -> None:
         advice = self.explained("setting up uid map: Permission denied")
