@@ -8,8 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from twisted.trial.unittest import SynchronousTestCase
+from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
+from ironcurtain.sandbox import bubblewrap
 from tests import agent_images, engine
 from tests.machine import demand_sight
 from tests.programs import program
@@ -28,11 +29,18 @@ HELPERS = frozenset(
         "mitm_peers",
         "mitm_relay",
         "relay",
+        "resident_ends",
         "sizes",
         "terminal_ends",
     )
 )
 """Modules that benchmarks use."""
+
+
+def with_agents() -> str:
+    """:returns: a ``PATH`` with the agents' programs, if there are any for tests."""
+    programs = Path(os.environ.get("IRONCURTAIN_TEST_NODE", "."), "node_modules", ".bin").resolve()
+    return f"{programs}:{os.environ['PATH']}"
 
 
 class SmallestTests(SynchronousTestCase):
@@ -94,6 +102,17 @@ class SmallestTests(SynchronousTestCase):
         printed = self.run_it("mitm")
         self.assertIn("ours to relay: rate", printed)
         self.assertIn("KiB for an idle tunnel: ", printed)
+
+    def test_newcomer(self) -> None:
+        self.assertIn("task and review", self.run_it("newcomer", PATH=with_agents()))
+
+    def test_resident(self) -> None:
+        if (reason := bubblewrap.available()) is not None:
+            raise SkipTest(reason)
+        printed = self.run_it("resident", PATH=with_agents())
+        if "none is installed" in printed:
+            raise SkipTest("no agent is installed")
+        self.assertIn("a piece of text, sent to seen", printed)
 
     def test_session(self) -> None:
         self.assertIn("with us", self.run_it("session", **agent_images.environment()))

@@ -25,7 +25,7 @@ EPILOGUE = """\
 While it serves, at its own url:
   GET  /stub/requests   {"requests": [...]}: every request so far, with "provider", "agent", "purpose" ("turn", or what
                         it was on the side), "refused" (why), "model", "system", "tools", "results" (texts of tools),
-                        "said", "headers", "json", "end"
+                        "said", "headers", "json", "end", "at"
   GET  /stub/replies    {"left": NUMBER}
   POST /stub/replies    {"replies": [...]} adds to the script
   DELETE /stub/replies  forgets what is left of it

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -148,7 +149,7 @@ class Exchange:
                 await self._while_there(deferLater(self._stub.reactor, answer.pause))
             if self._aborted:
                 raise Gone
-            self._request.write(piece)
+            self._request.write(piece.replace(b"{{now}}", b"%.6f" % time.monotonic()))
         if answer.end == "stall":
             await self._while_there(Deferred())
         elif answer.end == "cut":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +16,7 @@ class Record:
     """
     One request that was made.
 
+    :ivar at: seconds of the machine's monotonic clock when its head had come.
     :ivar headers: by name in lower case; the last value of each.
     :ivar json: the body, where it was JSON.
     :ivar refused: the message of the error the request itself led to, empty when it followed the rules.
@@ -39,6 +41,7 @@ class Record:
     asked: Asked | None = None
     end: str = ""
     ended: Deferred[str] = field(default_factory=Deferred)
+    at: float = field(default_factory=time.monotonic)
 
     def over(self, end: str) -> None:
         """The exchange has come to its end."""
@@ -47,7 +50,7 @@ class Record:
 
     def summary(self) -> dict[str, Any]:
         """:returns: the record as a JSON object, for tests in another process."""
-        names = ("method", "path", "query", "headers", "json", "refused", "provider", "agent", "purpose", "end")
+        names = ("method", "path", "query", "headers", "json", "refused", "provider", "agent", "purpose", "end", "at")
         seen = self.asked
         return {
             **{name: getattr(self, name) for name in names},

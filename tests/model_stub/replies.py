@@ -13,6 +13,7 @@ any other an :class:`Answer`. ``times`` in an entry stands for as many equal ent
 
 Wherever text goes out, ``{{key}}`` stands for the key that came with the request, ``{{key:base64}}`` for its base64,
 and ``{{key:escaped}}`` for its JSON escapes. In a call's arguments such a mark needs ``"pieces": 1``, or it is cut.
+``{{now}}`` stands for the seconds of the machine's monotonic clock when a stream sends it.
 """
 
 from __future__ import annotations
