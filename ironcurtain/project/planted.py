@@ -248,6 +248,6 @@ def _scripts(data: bytes | None) -> dict[str, Any] | None:
     try:
         text = decode_text("package.json", data or b"{}")  # npm reads a byte order mark, too
         scripts = msgspec.json.decode(text, type=dict[str, Any]).get("scripts", {})
-    except (ConfigurationError, msgspec.DecodeError, RecursionError):
+    except (ConfigurationError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     return scripts if isinstance(scripts, dict) else None
