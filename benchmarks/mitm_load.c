@@ -75,8 +75,9 @@ static size_t length(const char *from) {
     return found ? strtoul(found + 17, NULL, 10) : 0;
 }
 
-static void put(struct stream *s, const char *data, size_t n) {
-    if (SSL_write(s->ssl, data, n) != (int)n) FAIL("cannot write");
+/* Whether the other side took it. */
+static int put(struct stream *s, const char *data, size_t n) {
+    return SSL_write(s->ssl, data, n) == (int)n;
 }
 
 static long member(const char *body, const char *name) {
@@ -84,22 +85,22 @@ static long member(const char *body, const char *name) {
     return found ? strtol(found + strlen(name), NULL, 10) : 0;
 }
 
-/* The provider. */
+/* The provider. Whoever is connected may go away at any time: that ends the connection only. */
 
-static void events(struct stream *s, long count, long gap) {
+static int events(struct stream *s, long count, long gap) {
     const char *begin = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
     char event[512], chunk[600];
     double due = now();
-    put(s, begin, strlen(begin));
+    if (!put(s, begin, strlen(begin))) return 0;
     for (long i = 0; i < count; i++) {
         double wait = (due += gap / 1e6) - now();
         if (wait > 0) usleep(wait * 1e6);
         int n = sprintf(event,
                         "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"t\":%.7f,"
                         "\"delta\":{\"type\":\"text_delta\",\"text\":\"hello world\"}}\n\n", now());
-        put(s, chunk, sprintf(chunk, "%x\r\n%s\r\n", n, event));
+        if (!put(s, chunk, sprintf(chunk, "%x\r\n%s\r\n", n, event))) return 0;
     }
-    put(s, "0\r\n\r\n", 5);
+    return put(s, "0\r\n\r\n", 5);
 }
 
 static void *serve(void *fd) {
@@ -114,17 +115,17 @@ static void *serve(void *fd) {
         while ((at = head(s))) {
             size_t n = length(s->data);
             int known = strstr(s->data, key) != NULL;
-            while (s->have < at + n)
-                if (!more(s)) break;
+            while (s->have < at + n && more(s)) continue;
+            if (s->have < at + n) break;
             long count = member(s->data + at, "\"events\":"), gap = member(s->data + at, "\"gap\":");
             use(s, at + n);
             if (known && count) {
-                events(s, count, gap);
+                if (!events(s, count, gap)) break;
                 continue;
             }
             n = sprintf(answer, "HTTP/1.1 %s\r\ncontent-type: application/json\r\ndate: today\r\nrequest-id: req_1\r\n"
                         "content-length: %zu\r\n\r\n%s", known ? "200 OK" : "401 No", strlen(ANSWER), ANSWER);
-            put(s, answer, n);
+            if (!put(s, answer, n)) break;
         }
     SSL_free(s->ssl);
     close((int)(long)fd);
@@ -207,13 +208,14 @@ static void end(struct stream *s) {
 
 static void ask(struct stream *s, const char *body) {
     char request[4096];
-    put(s, request, sprintf(request,
+    int written = put(s, request, sprintf(request,
         "POST /v1/messages HTTP/1.1\r\nHost: " HOST "\r\naccept: application/json\r\nuser-agent: agent/1\r\n"
         "x-stainless-lang: js\r\nx-stainless-os: Linux\r\nx-stainless-arch: x64\r\nx-stainless-runtime: node\r\n"
         "x-stainless-runtime-version: v20\r\nx-stainless-package-version: 0.60\r\nx-stainless-retry-count: 0\r\n"
         "x-stainless-timeout: 600\r\nanthropic-version: 2023-06-01\r\nanthropic-beta: a,b\r\n"
         "content-type: application/json\r\naccept-encoding: gzip, br\r\nconnection: keep-alive\r\n"
         "x-api-key: %s\r\ncontent-length: %zu\r\n\r\n%s", key, strlen(body), body));
+    if (!written) FAIL("cannot write");
 }
 
 static void post(struct stream *s) {
