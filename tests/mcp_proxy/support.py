@@ -103,6 +103,12 @@ async def until(condition: Callable[[], bool], what: str = "it", seconds: float 
     raise AssertionError(f"waited {seconds} s for {what}")
 
 
+async def threads_are_over() -> None:
+    """Wait for what threads do for a proxy that was stopped: they cannot be stopped, and read files."""
+    await until(lambda: not the_reactor.getThreadPool().working, "threads")
+    await sleep(0)  # their results
+
+
 def memory() -> int:
     """:returns: how much memory this process uses now, in bytes (proc(5): ``statm``)."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()

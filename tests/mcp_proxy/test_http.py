@@ -24,7 +24,7 @@ from ironcurtain.mcp_proxy.servers_config import HttpServer
 from ironcurtain.secrets.redaction import Secret
 from tests.audit.doubles import scratch
 from tests.mcp_proxy.liar import KEY, Liar
-from tests.mcp_proxy.support import Bench, RawAgent, the_reactor, until
+from tests.mcp_proxy.support import Bench, RawAgent, the_reactor, threads_are_over, until
 from tests.mcp_proxy.test_calls import code, text
 from tests.mcp_proxy.test_protocol import Base
 from tests.model_stub.certificates import Authority
@@ -176,6 +176,7 @@ class LyingCase(Base):
         self.authority, self.liar = Authority.make(), Liar()
         self.ca_file = str(scratch(self) / "ca.pem")
         Path(self.ca_file).write_bytes(self.authority.pem)
+        self.addCleanup(threads_are_over)
 
     def lying(
         self,
