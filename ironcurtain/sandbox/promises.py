@@ -48,8 +48,7 @@ def weaknesses(kind: Kind, account: Account | None = None) -> tuple[str, ...]:
         "hide names, sizes and dates of other files, only their contents",
         *limits,
         "permit any network or UNIX socket",
-        "have /dev/shm, /proc or inotify, which browsers, locks of Python's multiprocessing, lists of processes and "
-        "watchers of files need",
+        "have /dev/shm, /proc or inotify, which browsers and others need",
     )
 
 

@@ -90,13 +90,13 @@ class WatchingTests(DaemonCase):
         self.assertIn("the session is closed", out)
 
     def test_at_a_terminal_what_is_typed_goes_nowhere(self) -> None:
+        terminal = Tmux(self.product, 100, 30)
+        self.addCleanup(terminal.close)
         backend, gate = self.product.held("at last")
         first = self.product.start("start", "--backend", backend)
         assert first.stdin is not None
         first.stdin.write("take your time\n")
         first.stdin.flush()
-        terminal = Tmux(self.product, 100, 30)
-        self.addCleanup(terminal.close)
         terminal.type(f"{self.product.command()[0]} observe 1; echo sta''tus $?")
         self.assertIn("take your time", terminal.wait("thinking [0-9]+ s"))
         terminal.type("/approve 1")

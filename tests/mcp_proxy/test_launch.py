@@ -21,7 +21,9 @@ from ironcurtain.network.access import Access, Entry
 from ironcurtain.process.accounts import FREE_UIDS, Account
 from ironcurtain.sandbox import bubblewrap
 from ironcurtain.sandbox.linked_repository import LinkedRepository, settings_text
+from ironcurtain.sandbox.spec import Kind, Sandbox
 from ironcurtain.secrets.redaction import Secret
+from tests.machine import demand_sandbox
 
 ENVIRON = {"PATH": os.environ["PATH"], "HOME": "/home/ada", "USER": "ada", "TMPDIR": "/home/ada/tmp", "LC_ALL": "C"}
 SOMEBODY = Account(4242, 4243, "somebody", "/var/empty")
@@ -115,6 +117,7 @@ class DirectoryTests(LaunchCase):
         return launch.cwd if launch.sandbox is None else launch.sandbox.cwd
 
     def test_servers_with_secrets_or_a_network_start_outside_the_workspace(self) -> None:
+        demand_sandbox(Sandbox(kind=Kind.BUBBLEWRAP))  # Landlock holds no network
         secret = Reading(secrets=(Secret("s3cr3t", "variable TOKEN"),))
         fields: tuple[dict[str, Any], ...] = (
             {"sandbox": None},

@@ -20,8 +20,9 @@ from ironcurtain.mcp_proxy.obstacles import container_program, doubt, obstacle
 from ironcurtain.mcp_proxy.servers_config import CommandServer, HttpServer, Reading, SandboxConfig
 from ironcurtain.network.access import read_access
 from ironcurtain.sandbox import programs
-from ironcurtain.sandbox.spec import Kind
+from ironcurtain.sandbox.spec import Kind, Sandbox
 from ironcurtain.secrets.redaction import Secret
+from tests.machine import demand_sandbox
 
 
 class ObstacleCase(SynchronousTestCase):
@@ -92,6 +93,7 @@ class ProgramTests(ObstacleCase):
         self.assertIsNone(obstacle(server, self.ground))
 
     def test_what_installs_a_program_must_be_there(self) -> None:
+        demand_sandbox(Sandbox(kind=Kind.BUBBLEWRAP))  # Landlock holds no network
         ground = replace(self.ground, environ={"PATH": f"{self.top}"}, downloads=self.top)
         server = CommandServer("mine", "npx", ("-y", "some-server"))
         self.assertEqual(obstacle(server, ground), "npx needs npm, which is not in the PATH")
