@@ -306,7 +306,7 @@ class FrontEnd:
         return [Say(item.line) if isinstance(item, Say) else item for item in items]
 
     async def _resync(self) -> None:
-        await self._printer.resync(self._api, self._session.number)
+        self._printer.add(await self._printer.resync(self._api, self._session.number))
         if self._view.state == "closed":
             self._leave(1)
         elif not self._view.working:

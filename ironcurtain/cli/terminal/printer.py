@@ -65,12 +65,16 @@ class Printer:
         for part in (Part.CALL, Part.SCOPE):
             self.keys.show(ShownPart(number, digest, part), self._clock.seconds())
 
-    async def resync(self, api: SessionApi, number: int) -> None:
-        """Events were lost: query the session's state."""
+    async def resync(self, api: SessionApi, number: int) -> list[Item]:
+        """
+        Events were lost: query the session's state.
+
+        :returns: what is to be shown of it.
+        """
         found = [session for session in await api.sessions() if session.number == number]
         waiting = [raised_event(view) for view in await api.escalations() if view.session == number]
         self.view.servers_starting = found[0].servers_starting if found else {}
-        self.add(self.view.resync(found[0].state if found else "closed", waiting))
+        return self.view.resync(found[0].state if found else "closed", waiting)
 
     def note(self, text: str, style: Style = "warn", *, escaped: bool = False) -> None:
         """Print a line of the front end; ``text`` may be untrusted, unless it is escaped already."""

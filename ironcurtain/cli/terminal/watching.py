@@ -16,7 +16,8 @@ from ironcurtain.session import events
 from ironcurtain.session.model import SessionInfo
 from ironcurtain.view.chronicle import watched
 from ironcurtain.view.commands import Command
-from ironcurtain.view.narration import Answers, Say
+from ironcurtain.view.events import describe
+from ironcurtain.view.narration import Answers, Ask, Say
 
 
 class Watching:
@@ -98,6 +99,12 @@ class Watching:
             case events.StateChanged(state="closed"):
                 self._leave(0)
             case events.Missed():
-                Deferred.fromCoroutine(self._printer.resync(self._api, self._session.number)).addErrback(
-                    lambda failure: self._leave(1)
-                )
+                Deferred.fromCoroutine(self._resync()).addErrback(lambda failure: self._leave(1))
+
+    async def _resync(self) -> None:
+        """Events were lost, perhaps the one of its end."""
+        items = await self._printer.resync(self._api, self._session.number)
+        asked = [describe(item.pending) for item in items if isinstance(item, Ask)]
+        self._printer.add(Say(words.line) for words in asked if words is not None)
+        if self._printer.view.state == "closed":
+            self._leave(0)
