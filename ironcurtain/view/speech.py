@@ -14,6 +14,12 @@ TAIL_LINES = 6
 TAIL_CHARACTERS = 4000
 """Maximum number of characters at the end of the unfinished text that are processed for it."""
 
+LOGGED = 1024 * 1024
+"""Maximum number of characters logged between two messages."""
+
+LINE_COST = 50
+"""Characters that the log adds to a line."""
+
 _ENDING = (events.EscalationRaised, events.ToolCallRaised, agent_events.AgentToolStarted, events.CodeStarted)
 """Events that end a block: other lines follow."""
 
@@ -122,13 +128,27 @@ class Speech:
 
 
 class LoggedSpeech:
-    """What the agent of one session says and changes, as lines for the session's log; not escaped."""
+    """
+    What the agent of one session says and changes, as lines for the session's log; not escaped.
+
+    Of each message it has so much that no agent fills the disk.
+    """
 
     def __init__(self) -> None:
         self._speech = Speech(flowing=True)
+        self._room = LOGGED
 
     def lines(self, event: events.SessionEvent) -> list[str]:
         """:returns: the lines that an event completes."""
+        if isinstance(event, events.TurnStarted):
+            self._room = LOGGED
+        before, found = self._room, self._completed(event)
+        if before <= 0 or not found:
+            return []
+        self._room -= sum(len(line) + LINE_COST for line in found)
+        return found if self._room > 0 else ["what follows until the next message is not logged: it is too much"]
+
+    def _completed(self, event: events.SessionEvent) -> list[str]:
         match event:
             case events.TurnFinished(error=""):
                 return list(self._speech.answered(event.answer))

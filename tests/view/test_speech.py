@@ -4,9 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.session.events import StepFinished
+from ironcurtain.session.agent_events import AgentToolFinished
+from ironcurtain.session.events import AgentText, SessionEvent, StepFinished, TurnStarted
 from ironcurtain.text.columns import cells
-from ironcurtain.view.speech import TAIL_LINES, Speech
+from ironcurtain.view.speech import LOGGED, TAIL_LINES, LoggedSpeech, Speech
 from tests.view.strategies import harmful, nasty
 
 pieces = st.lists(st.text("ab \n", max_size=12), max_size=12)
@@ -46,6 +47,18 @@ class SpeechTests(SynchronousTestCase):
     def test_blank_lines_stay_between_others(self) -> None:
         speech = Speech(flowing=True)
         self.assertEqual([*speech.feed("\n\none\n\n\ntwo\n\n"), *speech.finish()], ["one", "", "two"])
+
+    def test_what_is_logged_of_a_message_is_bounded(self) -> None:
+        logged = LoggedSpeech()
+        for _ in range(2):
+            logged.lines(TurnStarted(turn=1, message="go"))
+            flood: list[SessionEvent] = [AgentText(text="\n" * 100 + f"{'x' * 900}\n") for _ in range(2000)]
+            flood += [AgentToolFinished(tool_id="t", status="success", diff="+y\n" * 999)] * 99
+            lines = [line for event in flood for line in logged.lines(event)]
+            self.assertGreater(sum(map(len, lines)), LOGGED * 0.8)
+            self.assertLess(sum(map(len, lines)), LOGGED)
+            self.assertEqual([line for line in lines if line.strip("x")][1:], [])
+            self.assertIn("not logged", lines[-1])
 
     def test_what_does_not_flow_waits(self) -> None:
         speech = Speech(flowing=False)
