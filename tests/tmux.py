@@ -47,6 +47,7 @@ class Tmux:
     def __init__(self, product: Product, columns: int = 80, rows: int = 24, patience: float = PATIENCE) -> None:
         self._program = program("tmux")
         self._patience = patience
+        self._typed = ""
         self.directory = tempfile.mkdtemp(prefix="ic-tmux-")
         self._environ = {**product.environ, "TERM": "xterm-256color", "TMUX_TMPDIR": self.directory}
         self._environ.setdefault("LANG", "C.UTF-8")
@@ -131,6 +132,7 @@ class Tmux:
 
     def type(self, text: str) -> None:
         """Type a text, and press Enter."""
+        self._typed = text
         self.keys("-l", text)
         self.keys("Enter")
 
@@ -147,7 +149,13 @@ class Tmux:
         self.ask("resize-window", "-x", str(columns), "-y", str(rows))
 
     def wait(self, pattern: str) -> str:
-        """:returns: the screen, as soon as the pattern is on it."""
+        """
+        :returns: the screen, as soon as the pattern is on it.
+        :raises AssertionError: what was typed last matches: it is on the screen, too, and where it is broken into lines
+            depends on how long the paths of this machine are.
+        """
+        echoed = any(re.search(pattern, self._typed[at:], re.MULTILINE) for at in range(len(self._typed)))
+        assert not echoed, f"{pattern!r} can be what was typed: {self._typed!r}"
         found: list[str] = []
 
         def shown() -> bool:

@@ -27,7 +27,7 @@ class WidthTests(SynchronousTestCase):
         terminal = Tmux(self.product, COLUMNS, 40)
         self.addCleanup(terminal.close)
         for words, whole in zip(("observe", "loop --prompt x -n 1 -- true"), REFUSAL, strict=True):
-            terminal.type(f"clear; {self.product.command()[0]} {words}; echo over {words[:4]}")
+            terminal.type(f"clear; {self.product.command()[0]} {words}; echo ov''er {words[:4]}")
             lines = [line.rstrip() for line in terminal.wait(f"^over {words[:4]}").splitlines()]
             self.assertIn(whole, " ".join(lines))
             self.assertNotIn(whole[:COLUMNS], lines)
