@@ -23,6 +23,8 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import socket
+else:
+    import _socket as socket  # the C module behind it, whose enumerations take as long to import as Python to start
 
 NEW_USER, NEW_NETWORK = 0x10000000, 0x40000000
 """``CLONE_NEWUSER`` and ``CLONE_NEWNET``, of setns(2)."""
@@ -45,6 +47,9 @@ BACKLOG = 512
 WATCHES, WATCH_SECONDS = 100, 0.02
 """How often, and at what intervals, bubblewrap is watched after its program was let go."""
 
+_INT = 4
+"""Size in bytes of a descriptor's number."""
+
 FAILED = b"!"
 """First byte of the message that says why there are no sockets; with them, the message is one other byte."""
 
@@ -59,8 +64,6 @@ def main() -> None:
 
 
 def _join(handover: int, listeners: list[str], process: str, container: str) -> None:
-    import socket
-
     outside = socket.socket(fileno=handover)
     try:
         directory = os.open(f"/proc/{process}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -104,9 +107,8 @@ def _has_parent(handover: int) -> bool:
 
 def _enter(bubblewrap: int, info: int, go: int, handover: int, listeners: list[str]) -> int:
     """:returns: the exit status."""
-    # Imported while bubblewrap starts.
-    import socket
-
+    for needed in ("ctypes", "fcntl"):  # to enter it, imported while bubblewrap starts
+        __import__(needed)
     outside = socket.socket(fileno=handover)
     if not (child := _child(info)):
         _kill_holders(go)
@@ -226,15 +228,12 @@ def _set_namespace(descriptor: int, kind: int) -> None:
 
 
 def _hand_out(outside: socket.socket, listeners: list[str]) -> None:
-    import socket
-
     made = [_listening(listener, number) for number, listener in enumerate(listeners, 1)]
-    socket.send_fds(outside, [b"."], [each.fileno() for each in made])
+    numbers = b"".join(each.fileno().to_bytes(_INT, sys.byteorder) for each in made)
+    outside.sendmsg([b"."], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, numbers)])
 
 
 def _listening(listener: str, number: int) -> socket.socket:
-    import socket
-
     address, port, kind = listener.split("/")
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     made = socket.socket(family, socket.SOCK_STREAM if kind == "tcp" else socket.SOCK_DGRAM)
@@ -250,7 +249,6 @@ def _listening(listener: str, number: int) -> socket.socket:
 def _give(made: socket.socket, address: str, number: int) -> None:
     """Give loopback a further address (netdevice(7))."""
     import fcntl
-    import socket
     import struct
 
     packed = socket.inet_pton(made.family, address)
