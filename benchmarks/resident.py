@@ -2,9 +2,10 @@
 What a further message to an agent costs, and how late its text is seen: ``python -m benchmarks.resident [--turns 9]``.
 
 The peer is the agent's program alone, without a sandbox: a process speaks the same protocol with it, and looks at the
-clock. With us, a person types into a conversation (``ironcurtain start``), while another process shows it
-(``ironcurtain attach``), and another one the console. Claude Code's own interface is shown by ``ironcurtain start
---pty``, the peer, and by ``ironcurtain observe``. The model stamps its text when it sends it.
+clock. With us, a person types into a conversation (``ironcurtain start``). How late text is seen is measured while
+another process shows it, too (``ironcurtain attach``), and another one the console. Claude Code's own interface is
+shown by ``ironcurtain start --pty``, the peer, and by ``ironcurtain observe``. The model stamps its text when it sends
+it.
 
 Agents are measured as far as they are installed. The goals are that we add 40 ms at the median until the model is asked
 a further time, and that nine tenths of the text are seen within 100 ms of when the agent alone tells it.
@@ -100,26 +101,26 @@ def alone(agent: str, stub: StubProcess, turns: int, pieces: int, into: Measured
 
 
 def with_us(agent: str, stub: StubProcess, turns: int, pieces: int, into: Measured) -> None:
-    """Measure a conversation, which other processes show, too."""
+    """Measure a conversation: alone, as a person has it, and then with other processes that show it, too."""
     with place(agent, stub) as product, ExitStack() as stack:
         line = ("start", "--agent", agent, "--sandbox", "bubblewrap", "--workspace", ".")
         before = len(stub.turns)
         first = stack.enter_context(Watched(product.command(*line), product.environ, str(product.project)))
         ways = {"conversation": first}
-        for number in range(turns):
+        for number in range(2 * turns):
             stub.add(answer(number, pieces))
             said = first.type(f"message {number}")
             turn = wait_until(lambda: stub.turns[before + number :])[0]  # noqa: B023
-            if number:
+            if 0 < number < turns:
                 into.turns.setdefault("conversation", []).append(turn["at"] - said)
             first.until(f"That was {number}.")
             wait_until(lambda: stub.turns[-1]["end"])  # else the next message would wait in the queue
-            if number == 0:
+            if number == turns - 1:
                 for way, words in (("attach", ("attach", "1")), ("console", ("escalation-listener",))):
                     ways[way] = stack.enter_context(
                         Watched(product.command(*words), product.environ, str(product.project))
                     )
-                ways["attach"].until("That was 0.")
+                ways["attach"].until(f"That was {number}.")
                 ways["console"].until(agent)
                 ways["console"].quiet()
                 ways["console"].press(BACK_TAB)
@@ -128,7 +129,7 @@ def with_us(agent: str, stub: StubProcess, turns: int, pieces: int, into: Measur
                 ways["console"].until("ACTIVITY")
             for watched in ways.values():
                 watched.quiet()
-                if number == 0:
+                if number == turns - 1:
                     watched.forget()
         wait_until(lambda: stub.turns[-1]["end"])
         for way, watched in ways.items():
@@ -184,7 +185,7 @@ def table(head: str, ways: Mapping[str, Sequence[float]], goal: float, *, of_mos
 def main() -> None:
     """Measure each agent, and print two tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--turns", type=int, default=9, help="messages to each agent, each way (default 9)")
+    parser.add_argument("--turns", type=int, default=9, help="messages to each agent, for each table (default 9)")
     parser.add_argument("--pieces", type=int, default=PIECES, help=f"pieces of text in an answer (default {PIECES})")
     parser.add_argument("agents", nargs="*", default=[*PROGRAMS], help="those to measure (default: all)")
     options = parse(parser, turns=2, pieces=2)
