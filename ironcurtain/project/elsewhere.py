@@ -1,8 +1,9 @@
 """
 What a person should look at in a workspace's git repository that is elsewhere: that of a linked worktree or submodule.
 
-Agents cannot change a worktree's settings and hooks in their sandboxes, but in the end those of a submodule. Both are
-compared, since other programs may have changed them, too: a server without a sandbox, or a command on the host.
+Agents cannot change settings and hooks there in their sandboxes. They are compared all the same, since other programs
+may have changed them: a server without a sandbox, or a command on the host. And next to a submodule's settings, agents
+can leave more that git obeys, such as the steps of a rebase that somebody continues.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ from ironcurtain.project.tree import Tree, open_tree
 from ironcurtain.sandbox.linked_repository import LinkedRepository
 
 WATCHED = frozenset(("commondir", "config", "config.worktree", "gitdir", "hooks", "info", "worktrees"))
-"""What decides which programs git runs; the rest of a repository can be large."""
+"""What decides which programs git runs in a worktree; the rest of its repository can be large."""
+
+UNWATCHED = frozenset(("lfs", "logs", "objects", "refs", "reftable"))
+"""What is only data in a submodule's repository, and can be large."""
 
 _GIT = ".git/"
 
@@ -30,8 +34,11 @@ def open_repository(repository: LinkedRepository, stopped: Callable[[], bool] = 
     :raises UsageError: it cannot be opened.
     """
     top, own = repository.directory, os.path.dirname(repository.backlink)
-    hidden = [name for name in os.listdir(top) if name not in WATCHED]
-    if own != top:  # other worktrees are written by whoever works there
+    if repository.of_submodule:
+        hidden = [name for name in UNWATCHED if name != "objects"]
+        hidden += [f"objects/{name}" for name in os.listdir(f"{top}/objects") if name != "info"]
+    else:  # other worktrees are written by whoever works there
+        hidden = [name for name in os.listdir(top) if name not in WATCHED]
         names = os.listdir(os.path.dirname(own))
         hidden += [f"worktrees/{name}" for name in names if name != os.path.basename(own)]
     return open_tree(top, stopped, hidden)

@@ -8,7 +8,8 @@ hooks nor its other worktrees can be changed: git would run them outside.
 Of a worktree's repository only the directories that git must write are writable, not the one that contains them. A file
 ``commondir`` there would make git obey settings in any other place, and a file that is mounted read-only in a writable
 directory is so only until somebody outside replaces it, as git does with settings that it changes. A submodule has no
-such directories of its own, so that its protection ends there: :mod:`ironcurtain.project.elsewhere` looks afterwards.
+such directories of its own. So git writes in its repository only while a session keeps both from happening, as
+:mod:`ironcurtain.sandbox.held_settings` does.
 
 Nothing here runs git. Files are opened relative to their directory, without following links.
 """
@@ -18,14 +19,16 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from io import BytesIO
 from pathlib import PurePath
 
 import msgspec
 
 from ironcurtain.errors import UsageError
+from ironcurtain.sandbox.held_settings import SUBMODULE, WORKTREE, HeldSettings, are_held
 from ironcurtain.sandbox.pieces import all_names, names_in
+from ironcurtain.sandbox.repository_files import content_at, give_to_owner, kind_at, line_at, opened
 from ironcurtain.sandbox.spec import is_below
 from ironcurtain.text.display import one_line
 
@@ -43,39 +46,46 @@ them. The file ``.git`` can be ours: git refuses what another account owns, but 
 outside.
 """
 
-FILE_LIMIT = 256 * 1024
-"""Maximum size in bytes of a file that is read; settings rarely have more than a few KiB."""
-
 REASON_LIMIT = 600
 """Maximum length in characters of the reason why a repository is not used."""
 
 _SHARED = ("objects", "refs", "logs", "reftable", "lfs")
 """What the worktrees of a repository share and git changes: contents, branches and their history."""
 
-_OWN_READ = ("gitdir", "commondir", "config.worktree")
+_OWN_READ = ("gitdir", "commondir", "config.worktree", *WORKTREE)
 """Files of a worktree's own directory that say which repository and settings it has."""
 
-_SUBMODULE_READ = ("config", "hooks", "worktrees", "config.worktree")
+_SUBMODULE_READ = ("config", "hooks", "worktrees", "config.worktree", *SUBMODULE)
 
 _EXPECTED = {"HEAD": stat.S_IFREG, "config": stat.S_IFREG, "objects": stat.S_IFDIR, "refs": stat.S_IFDIR}
-
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class LinkedRepository(msgspec.Struct, frozen=True):
     """
     :param directory: real path of the repository, outside the workspace.
-    :param write: real paths in it where git writes.
+    :param write: real paths in it where git writes; none: it only reads.
     :param read: real paths below these that are read-only all the same.
     :param backlink: real path of the file in it that names the workspace.
-    :param settings: content of that file for a submodule, whose settings name it; empty for a worktree.
     """
 
     directory: str
     write: tuple[str, ...]
     read: tuple[str, ...]
     backlink: str
-    settings: bytes = b""
+
+    @property
+    def of_submodule(self) -> bool:
+        """Whether it is that of a submodule, whose settings name the workspace."""
+        return os.path.dirname(self.backlink) == self.directory
+
+    def hold(self) -> HeldSettings:
+        """
+        Keep others from changing settings that are next to what git writes. Only then git can write in a submodule.
+
+        :raises Unavailable: that is not possible now.
+        :raises OSError: the repository cannot be written.
+        """
+        return HeldSettings(os.path.dirname(self.backlink), SUBMODULE if self.of_submodule else WORKTREE)
 
     def mounts(self, writable: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """
@@ -92,23 +102,22 @@ class LinkedRepository(msgspec.Struct, frozen=True):
         """
         link = f"gitdir: {os.path.dirname(self.backlink)}\n".encode()
         files = {f"{place}/.git": link for place in places}
-        if places[0] != own:
-            back = f"{places[0]}/.git\n".encode()
-            if self.settings:
-                back = self.settings + f"\n[core]\n\tworktree = {places[0]}\n".encode()
-            files[self.backlink] = back
+        if places[0] != own and not self.of_submodule:
+            files[self.backlink] = f"{places[0]}/.git\n".encode()
         return files
 
     def __str__(self) -> str:
-        if self.settings:
+        if not self.of_submodule:
             return (
-                f"the workspace is a submodule, whose repository is {one_line(self.directory)}: while the agent works, "
-                "run no git in it or around it, where it could obey what the agent left; what to look at is named at "
-                "the end"
+                f"the workspace's git repository is {one_line(self.directory)}: the agent can change its branches and "
+                "objects, but not its settings and hooks"
             )
+        text = f"the workspace is a submodule, whose repository is {one_line(self.directory)}"
+        if not self.write:
+            return f"{text}: git only reads it here"
         return (
-            f"the workspace's git repository is {one_line(self.directory)}: the agent can change its branches and "
-            "objects, but not its settings and hooks"
+            f"{text}: nobody can change its settings until the session has ended, and the agent not its hooks; "
+            "meanwhile run no git in it or around it, which obeys repositories that the agent makes in the workspace"
         )
 
 
@@ -128,8 +137,8 @@ def settings_variables() -> dict[str, str]:
 
 def linked_repository(workspace: str, protected: Iterable[str] = ()) -> LinkedRepository | None:
     """
-    Find the repository of a workspace that is a linked worktree or a submodule. In a repository without ``logs``, that
-    directory is made.
+    Find the repository of a workspace that is a linked worktree or a submodule. What is missing and must be mounted is
+    made in it: ``logs`` or ``hooks``, and an empty ``config.worktree``.
 
     :param workspace: real path of a directory.
     :param protected: absolute paths that no agent may touch.
@@ -161,8 +170,8 @@ def repository_settings(workspace: str, repository: LinkedRepository | None) -> 
     :raises OSError: there is none, or no plain file.
     :raises ValueError: the file is too large.
     """
-    with _opened(f"{workspace}/.git" if repository is None else repository.directory) as top:
-        return _content(top, "config")
+    with opened(f"{workspace}/.git" if repository is None else repository.directory) as top:
+        return content_at(top, "config")
 
 
 def _check_above(workspace: str, protected: Iterable[str]) -> None:
@@ -179,45 +188,48 @@ def _check_above(workspace: str, protected: Iterable[str]) -> None:
 
 def _named_in(workspace: str) -> str | None:
     """:returns: the git directory in a file ``.git``; ``None`` if that is a directory, or missing."""
-    with _opened(workspace) as top:
-        if (kind := _kind(top, ".git")) in (0, stat.S_IFDIR):
+    with opened(workspace) as top:
+        if (kind := kind_at(top, ".git")) in (0, stat.S_IFDIR):
             return None
         if kind == stat.S_IFLNK:
             return os.readlink(".git", dir_fd=top)
-        text = _line(top, ".git")
+        text = line_at(top, ".git")
     if not text.startswith("gitdir: "):
         raise ValueError("is neither a directory nor a file of git")
     return text.removeprefix("gitdir: ")
 
 
 def _repository(workspace: str, directory: str, protected: tuple[str, ...]) -> LinkedRepository:
-    with _opened(directory) as own:
-        names = set(os.listdir(own))
-        if "commondir" in names:
-            common = os.path.realpath(os.path.join(directory, _line(own, "commondir")))
-            back = os.path.join(directory, _line(own, "gitdir"))
-            if os.path.dirname(directory) != f"{common}/worktrees":
-                raise ValueError(f"names {directory}, which is not a worktree of {common}")
+    with opened(directory) as own:
+        common = directory
+        if kind_at(own, "commondir"):
+            common = os.path.realpath(os.path.join(directory, line_at(own, "commondir")))
+        if common == directory:
+            back = f"{_work_tree(own, directory)}/.git"
+        elif os.path.dirname(directory) == f"{common}/worktrees":
+            back = os.path.join(directory, line_at(own, "gitdir"))
         else:
-            common, back = directory, f"{_work_tree(own, directory)}/.git"
+            raise ValueError(f"names {directory}, which is not a worktree of {common}")
     if os.path.realpath(os.path.dirname(back)) != workspace or os.path.basename(back) != ".git":
         raise ValueError(
             f"names {directory}, which does not name this directory in return (after moving a worktree, run 'git "
             "worktree repair')"
         )
     _check_place(workspace, common, protected)
-    with _opened(common) as top:
+    with opened(common) as top, opened(directory) as own:
         _require(top, common, _EXPECTED)
         made = "hooks" if common == directory else "logs"
         with suppress(FileExistsError):
             os.mkdir(made, dir_fd=top)
-            _give_to_owner(top, made)
+            give_to_owner(top, made)
         _require(top, common, {made: stat.S_IFDIR})
+        with suppress(FileExistsError):  # an agent that made it would decide what git runs where it is used
+            os.close(os.open("config.worktree", os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644, dir_fd=own))
+            give_to_owner(own, "config.worktree")
         if common == directory:
-            read, settings = tuple(_guarded(top, common, _SUBMODULE_READ)), _content(top, "config")
-            return LinkedRepository(common, (common,), read, f"{common}/config", settings)
-        shared = tuple(f"{common}/{name}" for name in _SHARED if _kind(top, name) == stat.S_IFDIR)
-    with _opened(directory) as own:
+            read, write = tuple(_guarded(top, common, _SUBMODULE_READ)), (common,) if are_held(top, SUBMODULE) else ()
+            return LinkedRepository(common, write, read, f"{common}/config")
+        shared = tuple(f"{common}/{name}" for name in _SHARED if kind_at(top, name) == stat.S_IFDIR)
         read = tuple(_guarded(own, directory, _OWN_READ))
     return LinkedRepository(common, (*shared, directory), read, f"{directory}/gitdir")
 
@@ -235,32 +247,17 @@ def _check_place(workspace: str, common: str, protected: Iterable[str]) -> None:
 
 def _require(directory: int, path: str, kinds: dict[str, int]) -> None:
     for name, kind in kinds.items():
-        if _kind(directory, name) != kind:
+        if kind_at(directory, name) != kind:
             raise ValueError(f"its repository has something else than expected at {path}/{name}")
 
 
 def _guarded(directory: int, path: str, names: Iterable[str]) -> Iterator[str]:
     """:returns: the paths of those that exist; none may be a link, which would lead the mount elsewhere."""
     for name in names:
-        if (kind := _kind(directory, name)) in (stat.S_IFREG, stat.S_IFDIR):
+        if (kind := kind_at(directory, name)) in (stat.S_IFREG, stat.S_IFDIR):
             yield f"{path}/{name}"
         elif kind:
             raise ValueError(f"its repository has a link at {path}/{name}")
-
-
-def _kind(directory: int, name: str) -> int:
-    """:returns: the type of a file as in its mode; 0 if it does not exist."""
-    try:
-        return stat.S_IFMT(os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode)
-    except FileNotFoundError:
-        return 0
-
-
-def _give_to_owner(directory: int, name: str) -> None:
-    """Let root make a directory for the repository's owner."""
-    owner = os.fstat(directory)
-    if os.geteuid() == 0 and owner.st_uid:
-        os.chown(name, owner.st_uid, owner.st_gid, dir_fd=directory, follow_symlinks=False)
 
 
 def _work_tree(directory: int, path: str) -> str:
@@ -268,32 +265,7 @@ def _work_tree(directory: int, path: str) -> str:
     from dulwich.config import ConfigFile  # takes 50 ms to load, and few workspaces need it
 
     try:
-        found = ConfigFile.from_file(BytesIO(_content(directory, "config")), expand_includes=False)
+        found = ConfigFile.from_file(BytesIO(content_at(directory, "config")), expand_includes=False)
         return os.path.join(path, os.fsdecode(found.get((b"core",), b"worktree")))
     except KeyError:
         raise ValueError(f"names {path}, which does not name this directory in return") from None
-
-
-def _line(directory: int, name: str) -> str:
-    text = os.fsdecode(_content(directory, name)).rstrip("\r\n")
-    if not text or "\n" in text or "\0" in text:
-        raise ValueError(f"{name} is not one line")
-    return text
-
-
-def _content(directory: int, name: str) -> bytes:
-    file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=directory)
-    with open(file, "rb") as opened:
-        if not stat.S_ISREG(os.fstat(file).st_mode) or len(data := opened.read(FILE_LIMIT + 1)) > FILE_LIMIT:
-            raise ValueError(f"{name} is not a file of git")
-        return data
-
-
-@contextmanager
-def _opened(directory: str) -> Iterator[int]:
-    """:param directory: a real path."""
-    descriptor = os.open(directory, _DIRECTORY)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)

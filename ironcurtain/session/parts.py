@@ -137,6 +137,8 @@ class Core(msgspec.Struct, frozen=True):
     """Count usage of models that is not the agent's; added by whoever accounts for the session."""
     payers: list[str] = msgspec.field(default_factory=list)
     """Which accounts pay for the agent's models, in words for people; added by whoever chooses them."""
+    held: list[str] = msgspec.field(default_factory=list)
+    """The git repositories whose settings the session holds; added by its project."""
     directory: str = AGENT_WORKSPACE
 
     @property

@@ -16,7 +16,7 @@ import msgspec
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import Logger
 
-from ironcurtain.errors import IronCurtainError, UsageError
+from ironcurtain.errors import IronCurtainError, Unavailable, UsageError
 from ironcurtain.files.atomic import write_atomically
 from ironcurtain.project.changes import Comparison
 from ironcurtain.project.clone import clone
@@ -24,11 +24,13 @@ from ironcurtain.project.elsewhere import open_repository, repository_findings
 from ironcurtain.project.manifest import read_manifest, take
 from ironcurtain.project.planted import findings
 from ironcurtain.project.tree import close, open_tree
+from ironcurtain.sandbox.held_settings import HeldSettings
 from ironcurtain.sandbox.linked_repository import LinkedRepository, linked_repository
 from ironcurtain.session import events
 from ironcurtain.session.findings import Findings
 from ironcurtain.session.parts import Core
 from ironcurtain.session.tools import session_protected
+from ironcurtain.text.display import one_line
 
 LOOK_SECONDS = 8.0
 """Time limit in seconds of the final comparison; parts of a session have 10 s to stop."""
@@ -61,11 +63,20 @@ class ProjectPart:
         self._stopped, self._protected = False, session_protected(core, environ)
         self._taking: Deferred[None] | None = None
         self._repository: LinkedRepository | None = None
+        self._held: HeldSettings | None = None
         with suppress(UsageError, OSError):  # people are told with the tools
             self._repository = linked_repository(str(core.workspace.resolve()), self._protected)
 
     async def start(self) -> None:
-        """Clone the repository if there is one, and begin to list files."""
+        """Clone the repository if there is one, and begin to list files; hold the settings of one that is elsewhere."""
+        try:
+            self._hold()
+            await self._begin()
+        except BaseException:
+            self._release()
+            raise
+
+    async def _begin(self) -> None:
         core, address = self._core, self._core.request.options.get("repo")
         core.paths.findings.unlink(missing_ok=True)  # of the previous run, if this session is resumed
         if address and not core.paths.manifest.exists():
@@ -87,6 +98,28 @@ class ProjectPart:
 
     async def stop(self) -> None:
         """Compare the workspace with the list."""
+        try:
+            await self._compare()
+        finally:
+            self._release()
+
+    def _hold(self) -> None:
+        if (repository := self._repository) is None:
+            return
+        try:
+            self._held = repository.hold()
+        except (Unavailable, OSError) as e:
+            text = f"git's settings cannot be held in {one_line(repository.directory)}: {one_line(str(e))}"
+            self._core.emit(events.Notice(text=text))
+        else:
+            self._core.held.append(repository.directory)
+
+    def _release(self) -> None:
+        if self._held is not None:
+            held, self._held = self._held, None
+            held.release()
+
+    async def _compare(self) -> None:
         clock, begun = self._core.services.clock, self._core.services.clock.seconds()
         if self._taking is not None:
             self._stopped = True

@@ -9,6 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from ironcurtain.errors import Unavailable, UsageError
 from ironcurtain.home.layout import Home, private_directory
 from ironcurtain.home.settings import Settings
@@ -267,6 +269,8 @@ def _told_repository(
     workspace = str(core.workspace.resolve())
     try:
         found = linked_repository(workspace, protected)
+        if found is not None and found.of_submodule and found.directory not in core.held:
+            found = replace(found, write=())  # another session can hold it, which ends earlier
         if found is not None and kind is not None:
             read, write = found.mounts(writable=True)
             programs.kind_of(Sandbox(read, (workspace, *write), account=core.switched, kind=kind))

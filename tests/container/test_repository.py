@@ -53,16 +53,19 @@ class RepositoryMountsTests(RepositoryCase):
 
     def test_submodule_works_in_its_directories_too(self) -> None:
         part = self.submodule()
+        self.hold(part)
         script = "mkdir d; cd d; echo 2 >new; git add new; git commit -qm two; git rev-parse --show-toplevel"
         self.assertEqual(self.run_git(part, script), (0, f"{WORKSPACE}\n"))
         self.assertEqual(self.git(part, "show", "--format=%s", "--name-only"), "two\n\nd/new\n")
 
     def test_what_is_writable(self) -> None:
+        self.hold()
         found = {mount.target.removeprefix(str(self.common)): mount for mount in self.mounts(self.workspace)}
         own = "/worktrees/workspace"
         writable = {target for target, mount in found.items() if not mount.read_only}
         self.assertEqual(writable, {"/objects", "/refs", "/logs", own})
-        self.assertEqual(set(found) - writable, {"", f"{own}/gitdir", f"{own}/commondir", "/workspace/.git"})
+        names = ("gitdir", "commondir", "config.worktree", "config.worktree.lock")
+        self.assertEqual(set(found) - writable, {"", "/workspace/.git", *(f"{own}/{name}" for name in names)})
         self.assertEqual(Path(found[f"{own}/gitdir"].source).read_text(), "/workspace/.git\n")
 
     def test_path_that_containers_use_is_refused(self) -> None:

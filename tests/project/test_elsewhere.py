@@ -51,11 +51,16 @@ class RepositoryFindingsTests(RepositoryCase):
         hook = self.common / "modules/libs/part/hooks/pre-commit"
         self.assertEqual(set(self.reasons(part, lambda: hook.write_text("x"))), {str(hook)})
 
-    def test_settings_that_an_agent_leaves_beside_those_of_a_submodule_are_named(self) -> None:
+    def test_what_an_agent_leaves_beside_the_settings_of_a_submodule_is_named(self) -> None:
         part, own = self.submodule(), self.common / "modules/libs/part"
+        self.hold(part)
+        left = ("rebase-merge/git-rebase-todo", "modules/x/config", "objects/info/alternates", "info/attributes")
 
         def change() -> None:
-            script = f"cp -r '{own}' evil; echo '[core] pager = x' >>evil/config; echo \"$PWD/evil\" >'{own}/commondir'"
+            script = "echo 2 >file; git commit -qam two; git tag new; "
+            script += "".join(
+                f"mkdir -p '{own / name}'; rmdir '{own / name}'; echo x >'{own / name}'; " for name in left
+            )
             self.assertEqual(self.inside(script, part), (0, ""))
 
-        self.assertEqual(set(self.reasons(part, change)), {f"{own}/commondir"})
+        self.assertEqual(set(self.reasons(part, change)), {str(own / name) for name in left})

@@ -13,6 +13,7 @@ from twisted.trial.unittest import SkipTest, SynchronousTestCase
 from ironcurtain.process.accounts import Account
 from ironcurtain.process.bounded import Bounds
 from ironcurtain.sandbox import bubblewrap, programs
+from ironcurtain.sandbox.held_settings import HeldSettings
 from ironcurtain.sandbox.linked_repository import LinkedRepository, linked_repository, settings_variables
 from ironcurtain.sandbox.spec import Sandbox
 
@@ -57,6 +58,12 @@ class RepositoryCase(SynchronousTestCase):
         found = linked_repository(str(workspace or self.workspace))
         assert found is not None
         return found
+
+    def hold(self, workspace: Path | None = None) -> HeldSettings:
+        """:returns: the held settings of a workspace's repository, until the test ends."""
+        held = self.find(workspace).hold()
+        self.addCleanup(held.release)
+        return held
 
     def inside(
         self, script: str, workspace: Path | None = None, writable: bool = True, account: Account | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from pathlib import Path
 
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
@@ -29,9 +30,9 @@ class LinkedRepositoryTests(SynchronousTestCase):
         cwd = self.main if self.main.exists() else self.product.person
         subprocess.run(["git", *identity, *words], env=self.product.environ, cwd=cwd, check=True)
 
-    def start(self) -> str:
+    def start(self, workspace: str = ".") -> str:
         """:returns: what a session says of itself."""
-        words = ("--backend", self.product.script({"text": "hi"}), "--workspace", ".")
+        words = ("--backend", self.product.script({"text": "hi"}), "--workspace", workspace)
         done = self.product.run("start", *words, "hello")
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stderr
@@ -50,3 +51,21 @@ class LinkedRepositoryTests(SynchronousTestCase):
         (review,) = [record for record in self.product.audit() if record["kind"] == "review"]
         self.assertEqual([file["path"] for file in review["files"]], [str(hook.resolve()), ".envrc"])
         self.assertTrue(review["complete"])
+
+    def submodule(self) -> Path:
+        self.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(self.main), "part")
+        return self.main / "part"
+
+    def test_settings_of_a_submodule_are_held_at_the_start(self) -> None:
+        demand_sandbox(LINKED)
+        self.assertIn("nobody can change its settings until the session has ended", self.start(str(self.submodule())))
+
+    def test_settings_of_a_submodule_are_held_until_the_session_ends(self) -> None:
+        part, own = self.submodule(), self.common / "modules/part"
+        words = ("--prompt", "x", "-n", "1", "--workspace", str(part), "--", "sh", "-c")
+        self.product.run("loop", *words, f"ls '{own}' >seen; git config user.name x 2>said")
+        self.assertLess({"commondir", "config.lock"}, set((part / "seen").read_text().split()))
+        self.assertIn("could not lock config file", (part / "said").read_text())
+        self.assertFalse({"commondir", "config.lock"} & {path.name for path in own.iterdir()})
+        (review,) = [record for record in self.product.audit() if record["kind"] == "review"]
+        self.assertEqual((review["files"], review["complete"]), ([], True))
