@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from ironcurtain.errors import Unavailable
-from ironcurtain.sandbox.repository_files import content_at, give_to_owner, opened
+from ironcurtain.sandbox.repository_files import content_at, make_file, opened
 
 NOTE = (
     b"An agent of IronCurtain works here, and git's settings cannot be changed until its session has ended.\n"
@@ -75,9 +75,9 @@ class HeldSettings:
                 raise
 
     def release(self) -> None:
-        """Remove the files, unless others hold them."""
+        """Remove the files, unless others hold them, or the directory is gone."""
         try:
-            with opened(self._directory) as top, suppress(BlockingIOError):
+            with suppress(BlockingIOError, FileNotFoundError), opened(self._directory) as top:
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 for name in reversed([*self._placed]):  # the locked one last
                     if are_held(top, {name: self._placed[name]}):
@@ -88,11 +88,7 @@ class HeldSettings:
 
 def _place(top: int, name: str, content: bytes, directory: str) -> None:
     try:
-        file = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644, dir_fd=top)
+        make_file(top, name, content)
     except FileExistsError:
-        if are_held(top, {name: content}):
-            return
-        raise Unavailable(f"{directory}/{name} exists, as while git changes settings") from None
-    with open(file, "wb") as made:
-        made.write(content)
-    give_to_owner(top, name)
+        if not are_held(top, {name: content}):
+            raise Unavailable(f"{directory}/{name} exists, as while git changes settings") from None

@@ -28,7 +28,7 @@ import msgspec
 from ironcurtain.errors import UsageError
 from ironcurtain.sandbox.held_settings import SUBMODULE, WORKTREE, HeldSettings, are_held
 from ironcurtain.sandbox.pieces import all_names, names_in
-from ironcurtain.sandbox.repository_files import content_at, give_to_owner, kind_at, line_at, opened
+from ironcurtain.sandbox.repository_files import content_at, give_to_owner, kind_at, line_at, make_file, opened
 from ironcurtain.sandbox.spec import is_below
 from ironcurtain.text.display import one_line
 
@@ -224,8 +224,7 @@ def _repository(workspace: str, directory: str, protected: tuple[str, ...]) -> L
             give_to_owner(top, made)
         _require(top, common, {made: stat.S_IFDIR})
         with suppress(FileExistsError):  # an agent that made it would decide what git runs where it is used
-            os.close(os.open("config.worktree", os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644, dir_fd=own))
-            give_to_owner(own, "config.worktree")
+            make_file(own, "config.worktree")
         if common == directory:
             read, write = tuple(_guarded(top, common, _SUBMODULE_READ)), (common,) if are_held(top, SUBMODULE) else ()
             return LinkedRepository(common, write, read, f"{common}/config")

@@ -34,13 +34,6 @@ def kind_at(directory: int, name: str) -> int:
         return 0
 
 
-def give_to_owner(directory: int, name: str) -> None:
-    """Let root make a file or directory for the repository's owner."""
-    owner = os.fstat(directory)
-    if os.geteuid() == 0 and owner.st_uid:
-        os.chown(name, owner.st_uid, owner.st_gid, dir_fd=directory, follow_symlinks=False)
-
-
 def line_at(directory: int, name: str) -> str:
     """
     :returns: the only line of a file.
@@ -63,3 +56,23 @@ def content_at(directory: int, name: str) -> bytes:
         if not stat.S_ISREG(os.fstat(file).st_mode) or len(data := stream.read(FILE_LIMIT + 1)) > FILE_LIMIT:
             raise ValueError(f"{name} is not a file of git")
         return data
+
+
+def make_file(directory: int, name: str, content: bytes = b"") -> None:
+    """
+    Make a file that all may read, whichever account git runs as.
+
+    :raises FileExistsError: there is something of that name.
+    """
+    file = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, dir_fd=directory)
+    with open(file, "wb") as made:
+        os.fchmod(file, 0o644)
+        made.write(content)
+    give_to_owner(directory, name)
+
+
+def give_to_owner(directory: int, name: str) -> None:
+    """Let root make a file or directory for the repository's owner."""
+    owner = os.fstat(directory)
+    if os.geteuid() == 0 and owner.st_uid:
+        os.chown(name, owner.st_uid, owner.st_gid, dir_fd=directory, follow_symlinks=False)

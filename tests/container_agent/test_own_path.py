@@ -73,6 +73,21 @@ class OwnPathTests(ContainerTestCase):
         earlier = await self.start(resume=session.id)
         self.assertEqual(await self.say(earlier, f"pwd; cd {self.project}; pwd"), f"/workspace\n{self.project}\n")
 
+    async def test_settings_of_a_submodule_are_read_only_next_to_what_git_writes(self) -> None:
+        identity = ("-c", "user.name=Ann", "-c", "user.email=ann@home.test", "-c", "protocol.file.allow=always")
+        for words in ("init -q", "commit -q --allow-empty -m x", f"submodule -q add {self.project} part"):
+            subprocess.run(["git", *identity, *words.split()], cwd=self.project, check=True)
+        self.own()
+        part, own = self.project / "part", self.project / ".git/modules/part"
+        session = await self.start(workspace=part)
+        names = ("config", "config.lock", "commondir", "config.worktree", "hooks/post-commit", "index")
+        writes = "; ".join(f"echo >>{own / name}" for name in names)
+        said = await self.say(session, f"cat .git {own}/commondir; sh -c '{writes}' 2>&1; true")
+        self.assertEqual(said.splitlines()[:2], [f"gitdir: {own}", "."])
+        self.assertEqual(said.count("Read-only file system"), len(names) - 1, said)
+        await self.world.manager.close(session, "over")
+        self.assertEqual({"config.lock", "commondir"} & {path.name for path in own.iterdir()}, set())
+
     async def test_path_of_the_image_is_named_and_not_used(self) -> None:
         temporary = self.top / "project"
         temporary.mkdir()

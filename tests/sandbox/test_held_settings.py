@@ -163,6 +163,12 @@ class SubmoduleTests(HeldCase):
         second.release()
         self.assertEqual({path: path.read_bytes() for path in self.own.iterdir() if path.is_file()}, before)
 
+    def test_repository_that_is_removed_meanwhile_needs_no_release(self) -> None:
+        held = self.find(self.part).hold()
+        shutil.rmtree(self.own)
+        held.release()
+        self.assertFalse(self.own.exists())
+
     def test_what_a_crash_left_is_removed_by_the_next_session(self) -> None:
         (self.own / "config.lock").write_bytes(NOTE)
         self.find(self.part).hold().release()
