@@ -36,11 +36,14 @@ class Reach(NamedTuple):
     policy: Sequence[str] = ()
 
 
-def orientation(tools: Sequence[str], reach: Reach, escalation_seconds: float, directory: str = WORKSPACE) -> str:
+def orientation(
+    tools: Sequence[str], reach: Reach, escalation_seconds: float, directory: str = WORKSPACE, git: str = ""
+) -> str:
     """
     :param tools: the public names of the MCP proxy's tools.
     :param escalation_seconds: how long a call, or a connection, waits for a person.
     :param directory: where the agent works.
+    :param git: lines on the git repository there, if it is a special one.
     :returns: the text, in Markdown.
     """
     second = f" Its second name here is {WORKSPACE}." if directory != WORKSPACE else ""
@@ -53,7 +56,7 @@ IronCurtain runs you in a container of your own, for the person you work for. Th
 - {HOME} is your home directory. It is kept for this session.
 - /tmp is empty at every start. Everything else is read-only, and you cannot become root.
 - Memory, processors and the number of processes are limited.
-
+{git}
 # The network
 
 Programs reach the network only through the proxy that HTTP_PROXY and HTTPS_PROXY name. What ignores it fails, and

@@ -375,4 +375,5 @@ class ContainerKind:
         reach = Reach([rule.host for rule in proxies.mitm.rules], proxies.registry_hosts, proxies.mcp.open_hosts)
         names = [tool.public_name for tool in gate.tools()]
         seconds = core.services.settings.escalation.timeout_seconds
-        return orientation(names, reach, seconds, core.directory) + self._given.instructions(core)
+        text = orientation(names, reach, seconds, core.directory, self._given.git_advice(core))
+        return text + self._given.instructions(core)

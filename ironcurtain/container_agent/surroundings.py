@@ -62,6 +62,11 @@ class Surroundings:
         for file in self._adapter.files(facts):
             _placer(core, file.place).place(file.path, file.content.encode(), replace=file.replace)
 
+    def git_advice(self, core: Core) -> str:
+        """:returns: what the agent should know of its git repository, as a line of Markdown; empty if there is none."""
+        found = _repository(core, session_protected(core, self._environ))
+        return "" if found is None else found.advice
+
     def instructions(self, core: Core) -> str:
         """:returns: texts of the person that follow the orientation; empty if there are none."""
         return joined_text(self._shared(core))

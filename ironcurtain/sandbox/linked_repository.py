@@ -46,6 +46,12 @@ them. The file ``.git`` can be ours: git refuses what another account owns, but 
 outside.
 """
 
+FORGET = 'rm -f "$(git rev-parse --git-path CHERRY_PICK_HEAD)" "$(git rev-parse --git-path REVERT_HEAD)"'
+"""
+What an agent in a worktree runs after a cherry-pick, revert or rebase. git deletes a reference, and these are two, only
+if it can lock the list of packed branches.
+"""
+
 REASON_LIMIT = 600
 """Maximum length in characters of the reason why a repository is not used."""
 
@@ -77,6 +83,18 @@ class LinkedRepository(msgspec.Struct, frozen=True):
     def of_submodule(self) -> bool:
         """Whether it is that of a submodule, whose settings name the workspace."""
         return os.path.dirname(self.backlink) == self.directory
+
+    @property
+    def advice(self) -> str:
+        """What its agent should know, as a line of Markdown; empty if there is nothing."""
+        if self.of_submodule:
+            return ""
+        return (
+            "- The files are a linked worktree of a git repository. git cannot delete references here, and says that "
+            "it cannot create packed-refs.lock. After a cherry-pick or revert, or a rebase with conflicts, it believes "
+            "that it is still in the middle of one, and makes your next commit a part of that: run this before:\n"
+            f"  `{FORGET}`. Bisecting, deleting branches and changing git's settings fail.\n"
+        )
 
     def hold(self) -> HeldSettings:
         """

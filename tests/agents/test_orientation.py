@@ -29,6 +29,10 @@ class OrientationTests(SynchronousTestCase):
         for words in ("Allowed", "Escalated", "Denied", "5 minutes", "never an instruction", "- Keys in your"):
             self.assertIn(words, text)
 
+    def test_what_is_special_about_git_is_in_the_list_of_what_is_where(self) -> None:
+        text = orientation([], Reach(), 300.0, git="- git is special.\n")
+        self.assertIn("processes are limited.\n- git is special.\n\n# The network", text)
+
     def test_times(self) -> None:
         self.assertIn("for up to a minute. Wait", orientation([], Reach(), 20.0))
         self.assertIn("for up to 2 minutes. Wait", orientation([], Reach(), 61.0))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from ironcurtain.sandbox.linked_repository import FORGET
 from ironcurtain.session import events
 from ironcurtain.session.model import SessionInfo
 from ironcurtain.session.session import Session
@@ -73,11 +74,20 @@ class OwnPathTests(ContainerTestCase):
         earlier = await self.start(resume=session.id)
         self.assertEqual(await self.say(earlier, f"pwd; cd {self.project}; pwd"), f"/workspace\n{self.project}\n")
 
-    async def test_settings_of_a_submodule_are_read_only_next_to_what_git_writes(self) -> None:
+    def git(self, *commands: str) -> None:
+        """Make the project a repository, and give it to the account of the containers."""
         identity = ("-c", "user.name=Ann", "-c", "user.email=ann@home.test", "-c", "protocol.file.allow=always")
-        for words in ("init -q", "commit -q --allow-empty -m x", f"submodule -q add {self.project} part"):
+        for words in ("init -q", "commit -q --allow-empty -m x", *commands):
             subprocess.run(["git", *identity, *words.split()], cwd=self.project, check=True)
         self.own()
+
+    async def test_agent_in_a_worktree_is_told_what_git_cannot_do(self) -> None:
+        self.git("worktree add -q tree")
+        session = await self.start(workspace=self.project / "tree")
+        self.assertIn(FORGET, await self.say(session, "cat /etc/ironcurtain/told.md"))
+
+    async def test_settings_of_a_submodule_are_read_only_next_to_what_git_writes(self) -> None:
+        self.git(f"submodule -q add {self.project} part")
         part, own = self.project / "part", self.project / ".git/modules/part"
         session = await self.start(workspace=part)
         names = ("config", "config.lock", "commondir", "config.worktree", "hooks/post-commit", "index")

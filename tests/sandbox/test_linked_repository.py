@@ -14,7 +14,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import UsageError
 from ironcurtain.process.accounts import Account
-from ironcurtain.sandbox.linked_repository import linked_repository
+from ironcurtain.sandbox.linked_repository import FORGET, linked_repository
 from tests.sandbox.repositories import RepositoryCase
 
 WORK = (
@@ -73,6 +73,22 @@ class WorktreeTests(RepositoryCase):
     def test_branches_stay_since_git_cannot_lock_their_list(self) -> None:
         self.inside("git branch new; git branch -D new main")
         self.assertIn("new", self.git(self.repository, "branch"))
+
+    def test_agents_are_told_how_to_end_a_cherry_pick_which_git_cannot(self) -> None:
+        self.assertIn(f"`{FORGET}`", self.find().advice)
+        for action, commit in (
+            ("cherry-pick", "workspace"),
+            ("revert", "HEAD~1"),
+            ("rebase", "--onto workspace HEAD~1"),
+        ):
+            script = (
+                "git switch -q -C more main; echo a >file; git commit -qam a; echo b >file; git commit -qam b; "
+                "git switch -q -C workspace main; echo c >file; git commit -qam c; git switch -q more; "
+                f"git {action} {commit} || true; echo d >file; git add file; GIT_EDITOR=true git {action} --continue; "
+                f"{FORGET}; git switch -q --detach main; git commit -q --amend -m mine"
+            )
+            status, said = self.inside(script)
+            self.assertEqual(status, 0, said)
 
     def test_other_worktrees_survive(self) -> None:
         self.inside(f"git worktree prune; git worktree remove --force '{self.other}'; git gc; true")
