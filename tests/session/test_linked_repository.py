@@ -8,6 +8,7 @@ from pathlib import Path
 
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
+from ironcurtain.sandbox.linked_repository import linked_repository
 from tests.machine import LINKED, demand_sandbox
 from tests.product import Product
 
@@ -69,3 +70,12 @@ class LinkedRepositoryTests(SynchronousTestCase):
         self.assertFalse({"commondir", "config.lock"} & {path.name for path in own.iterdir()})
         (review,) = [record for record in self.product.audit() if record["kind"] == "review"]
         self.assertEqual((review["files"], review["complete"]), ([], True))
+
+    def test_git_only_reads_a_submodule_in_sessions_without_a_comparison_even_if_another_holds_it(self) -> None:
+        demand_sandbox(LINKED)
+        part = self.submodule()
+        found = linked_repository(str(part.resolve()))
+        assert found is not None
+        self.addCleanup(found.hold().release)
+        done = self.product.run("mcp-proxy", "--workspace", str(part), stdin="")
+        self.assertIn("git only reads it here", done.stderr)
