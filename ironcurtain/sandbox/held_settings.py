@@ -62,12 +62,16 @@ class HeldSettings:
             self._lock = os.open(first, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=top)
             try:
                 fcntl.flock(self._lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-                if not os.fstat(self._lock).st_nlink:
-                    raise BlockingIOError
             except BlockingIOError:
                 os.close(self._lock)
                 raise Unavailable(f"another session ends, and removes {directory}/{first}") from None
+            except OSError:  # the file system has no such locks, so that nobody else can hold it
+                os.close(self._lock)
+                os.unlink(first, dir_fd=top)
+                raise
             try:
+                if not os.fstat(self._lock).st_nlink:
+                    raise Unavailable(f"another session ended, and removed {directory}/{first}")
                 for name, content in placed.items():
                     _place(top, name, content, directory)
             except BaseException:
@@ -79,11 +83,21 @@ class HeldSettings:
         try:
             with suppress(BlockingIOError, FileNotFoundError), opened(self._directory) as top:
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if self._is_replaced(top):
+                    return
                 for name in reversed([*self._placed]):  # the locked one last
                     if are_held(top, {name: self._placed[name]}):
                         os.unlink(name, dir_fd=top)
         finally:
             os.close(self._lock)
+
+    def _is_replaced(self, top: int) -> bool:
+        """:returns: whether somebody removed the locked file, and another session made it anew."""
+        try:
+            now = os.stat(next(iter(self._placed)), dir_fd=top, follow_symlinks=False)
+        except FileNotFoundError:
+            return False
+        return not os.path.samestat(now, os.fstat(self._lock))
 
 
 def _place(top: int, name: str, content: bytes, directory: str) -> None:

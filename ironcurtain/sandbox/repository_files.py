@@ -65,10 +65,14 @@ def make_file(directory: int, name: str, content: bytes = b"") -> None:
     :raises FileExistsError: there is something of that name.
     """
     file = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, dir_fd=directory)
-    with open(file, "wb") as made:
-        os.fchmod(file, 0o644)
-        made.write(content)
-    give_to_owner(directory, name)
+    try:
+        with open(file, "wb") as made:
+            os.fchmod(file, 0o644)
+            made.write(content)
+        give_to_owner(directory, name)
+    except OSError:
+        os.unlink(name, dir_fd=directory)
+        raise
 
 
 def give_to_owner(directory: int, name: str) -> None:

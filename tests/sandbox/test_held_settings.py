@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
+import resource
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path
@@ -182,6 +186,43 @@ class SubmoduleTests(HeldCase):
             self.assertEqual((self.own / name).read_text(), "[core]\n")
             (self.own / name).unlink()
         self.assertEqual([path.name for path in self.own.iterdir() if path.name in ("config.lock", "commondir")], [])
+
+    def test_nothing_is_left_where_the_file_system_has_no_locks(self) -> None:
+        found, before = self.find(self.part), sorted(self.own.iterdir())
+
+        def flock(descriptor: int, operation: int) -> None:
+            raise OSError(errno.ENOLCK, "No locks available")
+
+        self.patch(fcntl, "flock", flock)
+        self.assertIn("No locks", str(self.assertRaises(OSError, found.hold)))
+        self.assertEqual(sorted(self.own.iterdir()), before)
+
+    def test_nothing_is_left_where_the_disk_is_full(self) -> None:
+        found, before = self.find(self.part), sorted(self.own.iterdir())
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_FSIZE, limits)
+        self.addCleanup(signal.signal, signal.SIGXFSZ, signal.signal(signal.SIGXFSZ, signal.SIG_IGN))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1, limits[1]))
+        self.assertRaises(OSError, found.hold)
+        self.assertEqual(sorted(self.own.iterdir()), before)
+
+    def test_settings_are_not_held_while_the_last_session_removes_the_files(self) -> None:
+        found = self.find(self.part)
+        (self.own / "config.lock").write_bytes(NOTE)
+        with open(self.own / "config.lock", "rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self.assertIn("another session ends", str(self.assertRaises(Unavailable, found.hold)))
+
+    def test_files_that_people_removed_and_another_session_made_anew_stay(self) -> None:
+        names, found = ("config.lock", "config.worktree.lock", "commondir"), self.find(self.part)
+        first = found.hold()
+        (self.own / "config.lock").unlink()
+        second = found.hold()
+        first.release()
+        self.assertEqual([(self.own / name).exists() for name in names], [True] * 3)
+        (self.own / "config.lock").unlink()
+        second.release()
+        self.assertEqual([(self.own / name).exists() for name in names], [False] * 3)
 
     def test_link_in_place_of_a_lock_is_not_followed(self) -> None:
         found = self.find(self.part)
