@@ -28,7 +28,6 @@ from ironcurtain.services.lifecycle import to_its_end
 from ironcurtain.session.model import SessionRequest
 from ironcurtain.session.session import Session
 from ironcurtain.shell.agent import ShellAgent
-from ironcurtain.shell.kind import NAME
 from ironcurtain.shell.messages import (
     Action,
     Approval,
@@ -40,6 +39,7 @@ from ironcurtain.shell.messages import (
     StepDecided,
     StepStarted,
 )
+from ironcurtain.shell.nesting import KIND
 from ironcurtain.shell.protocol import checked_instruction, encode, instruction_lines
 from ironcurtain.text.decoding import decode_text
 from ironcurtain.view.look import look_for
@@ -104,12 +104,12 @@ class PipeFrontEnd:
             if (terminal := open_terminal(self._home, os.environ)) is not None:
                 look = look_for(os.environ)
                 self._questions = TerminalQuestions(reactor, terminal, look, self._act)
-            request = SessionRequest(NAME, "", None, self._options)
+            request = SessionRequest(KIND, "", None, self._options)
             session = await application.manager.create(request, self._attended)
             agent = session.agent
             assert isinstance(agent, ShellAgent)  # that is what this kind makes
             self._agent = agent
-            agent.watch(self._show)
+            agent.front_ends.watch(self._show)
             if self._trace:
                 click.echo(f"trace {agent.front_ends.trace_id}", err=True)
             self._serving = Deferred.fromCoroutine(self._serve(reactor, session, instructions))

@@ -19,7 +19,7 @@ from ironcurtain.session.model import SessionRequest
 from ironcurtain.session.session import Session
 from ironcurtain.shell.agent import ShellAgent
 from ironcurtain.shell.early import EarlyShell
-from ironcurtain.shell.kind import NAME
+from ironcurtain.shell.nesting import KIND
 from ironcurtain.terminal.attachment import Attachment
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.local import LocalTerminal
@@ -70,7 +70,7 @@ class ShellTerminal:
         await application.start()
         watchers = None
         try:
-            request = SessionRequest(NAME, "", None, self._options, terminal=terminal.size())
+            request = SessionRequest(KIND, "", None, self._options, terminal=terminal.size())
             session = self._session = await application.manager.create(request)
             agent, hub = session.agent, session.terminal
             assert isinstance(agent, ShellAgent) and hub is not None  # that is what this kind makes

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
 from ironcurtain.errors import IronCurtainError, SessionError
-from ironcurtain.session import events
 from ironcurtain.session.model import Reply, Usage
 from ironcurtain.session.parts import Core
-from ironcurtain.shell.announcements import Announcements, above_prompt, announced
 from ironcurtain.shell.assistant import Assistant
 from ironcurtain.shell.execution import KILL_LINE, CommandRunner
 from ironcurtain.shell.first_prompt import FirstPrompt
 from ironcurtain.shell.front_ends import FrontEnds
 from ironcurtain.shell.journal import TurnJournal
 from ironcurtain.shell.marks_watch import MarksWatch
-from ironcurtain.shell.messages import Action, InstructionDone, Message
+from ironcurtain.shell.messages import Action, InstructionDone
 from ironcurtain.shell.relay import Relayed
-from ironcurtain.shell.terminal_mode import Left, ShellMode, TerminalHolder
+from ironcurtain.shell.terminal_mode import AgentMode, Left, ShellMode
 from ironcurtain.shell.typed_instructions import JOIN_SECONDS, LINE_SECONDS, TypedInstructions, for_line
 from ironcurtain.shell.waiting import Taken
 from ironcurtain.shell.wrapped import WrappedShell
@@ -34,33 +33,45 @@ from ironcurtain.shell_integration.marks import (
     PromptEnded,
 )
 from ironcurtain.terminal.hub import Hub
-from ironcurtain.terminal.model import ProgramExit
+from ironcurtain.terminal.model import ProgramExit, ScreenModel
 from ironcurtain.terminal.pty import LocalPty
+
+MakeScreen = Callable[[int, int], ScreenModel]
+"""Makes the screen model of a size, in columns and rows."""
+
+MakeAgentMode = Callable[["ShellAgent", Hub, IReactorTime], AgentMode]
+"""Makes what draws the agent's part in a terminal."""
 
 
 class ShellAgent:
     """
     :param wrapped: the shell and its marks.
     :param runner: types commands into it.
-    :ivar assistant: works on instructions; set before the start.
-    :ivar journal: records instructions; ``typed`` has those that are not begun.
+    :param assistant: works on instructions.
     :ivar front_ends: are told what happens.
+    :ivar typed: has the instructions that are not begun.
     """
 
     log = Logger()
 
-    assistant: Assistant
-
-    def __init__(self, core: Core, wrapped: WrappedShell, runner: CommandRunner) -> None:
+    def __init__(
+        self, core: Core, wrapped: WrappedShell, runner: CommandRunner, front_ends: FrontEnds, assistant: Assistant
+    ) -> None:
         self._core, self._wrapped, self._runner = core, wrapped, runner
-        self._holder = TerminalHolder()
+        self.front_ends, self._holder, self._assistant = front_ends, front_ends.holder, assistant
         self.typed = TypedInstructions(core.services.clock)
         self._marks = MarksWatch(core.services.clock, lambda: wrapped.replaced, lambda: wrapped.edits, self._no_marks)
         self._first: FirstPrompt | None = None
         self._working: Deferred[None] | None = None
         self._stopping = False
-        self.journal = TurnJournal(core)
-        self.front_ends = FrontEnds(Announcements(core.services.clock, self._is_at_prompt, self._announce))
+        self._journal = TurnJournal(core, front_ends.clean)
+        front_ends.watch(self._journal.note)
+
+    def open(self, make_screen: MakeScreen, make_agent_mode: MakeAgentMode, size: tuple[int, int]) -> None:
+        """Show it in a terminal of a size."""
+        clock = self._core.services.clock
+        hub = Hub(self, clock, make_screen(*size), size)
+        self.front_ends.terminal, self.front_ends.agent_mode = hub, make_agent_mode(self, hub, clock)
 
     @property
     def terminal(self) -> Hub | None:
@@ -70,7 +81,7 @@ class ShellAgent:
     @property
     def model(self) -> str:
         """The provider's name of the model that was asked last; empty before that."""
-        return self.assistant.model
+        return self._assistant.model
 
     async def start(self) -> None:
         """
@@ -103,7 +114,7 @@ class ShellAgent:
         """Work on an instruction."""
         if self.terminal is not None:
             raise SessionError("MESSAGE_FAILED", "instructions are typed in the terminal")
-        done = await self.assistant.respond(message)
+        done = await self._assistant.respond(message)
         if done.error:
             raise SessionError("MESSAGE_FAILED", done.error)
         return Reply(done.text, self.usage())
@@ -115,7 +126,7 @@ class ShellAgent:
 
     def usage(self) -> Usage:
         """:returns: what the last instruction used so far."""
-        return self.assistant.usage()
+        return self._assistant.usage()
 
     @property
     def directory(self) -> Path:
@@ -130,16 +141,6 @@ class ShellAgent:
         """Call a function when what is being done now is done."""
         self._core.services.clock.callLater(0, function)
 
-    def watch(self, watcher: Callable[[Message], None]) -> None:
-        """:param watcher: gets all messages for front ends from now on."""
-        self.front_ends.watch(watcher)
-
-    def tell(self, message: Message) -> None:
-        """For the assistant: a message for front ends."""
-        self.front_ends.tell(message)
-        if self._holder.mode is ShellMode.SUSPENDED and (words := announced(message)):
-            self._say(words)
-
     def act(self, action: Action) -> None:
         """
         A front end says something.
@@ -147,11 +148,7 @@ class ShellAgent:
         :raises UsageError: it does not fit now.
         :raises StaleDecision: it is about something that is over.
         """
-        self.assistant.receive(action)
-
-    def resumed(self) -> Deferred[None]:
-        """:returns: fires when the agent has the terminal, so that a command can be typed."""
-        return self._holder.resumed()
+        self._assistant.receive(action)
 
     def write(self, data: bytes) -> None:
         """For the hub: keys."""
@@ -238,7 +235,6 @@ class ShellAgent:
 
     def _mark(self, mark: Mark) -> None:
         self._wrapped.marked(mark)
-        self._runner.pasting = self._wrapped.pasting
         match mark:
             case PromptBegan():
                 self._holder.users_command = False
@@ -263,7 +259,7 @@ class ShellAgent:
 
     def _prompt(self) -> None:
         if self._marks.prompted() and not self.front_ends.announcements.withdraw(self._wrapped.no_marks):
-            self._say("the shell shows marks now: an instruction begins with # as usual")
+            self.front_ends.say("the shell shows marks now: an instruction begins with # as usual")
         self.typed.not_yet()
         if self._first is not None:
             self._first.shown()
@@ -276,7 +272,6 @@ class ShellAgent:
 
     def _empty_line(self) -> None:
         """A shell without marks is at its prompt, as far as can be known."""
-        self._runner.pasting = self._wrapped.pasting
         self._runner.prompt_began()
         self._runner.prompt_ended()
 
@@ -291,7 +286,7 @@ class ShellAgent:
         if self._holder.mode is ShellMode.SUSPENDED:
             self._resume(text)
         elif self._holder.returning:
-            self.assistant.note(text)
+            self._assistant.note(text)
         elif self._holder.mode in (ShellMode.SHELL, ShellMode.INSTRUCTED):
             self._holder.mode = ShellMode.INSTRUCTED
             self.typed.add(text)
@@ -309,7 +304,7 @@ class ShellAgent:
                 self._holder.mode = ShellMode.AGENT  # what the agent said while the user was in the shell
                 self.front_ends.begin()
             self._leave()
-            self._say(*taken.said)
+            self.front_ends.say(*taken.said)
             return
         self._holder.mode = ShellMode.AGENT
         if not self._wrapped.integrated:
@@ -325,23 +320,26 @@ class ShellAgent:
 
     async def _work(self, taken: Taken) -> None:
         done = InstructionDone(error="the shell ended")
-        self.journal.begin(taken.instruction)
+        self._journal.begin(taken.instruction)
         try:
-            done = await self.assistant.respond(taken.instruction)
+            done = await self._assistant.respond(taken.instruction)
         except IronCurtainError as e:
             done = InstructionDone(error=str(e))
-            self.tell(done)
+            self.front_ends.tell(done)
         except CancelledError:  # by the end of the shell
-            self.tell(done)
+            self.front_ends.tell(done)
         finally:
-            self.journal.end(done, self.usage())
-            said = self.typed.waiting.ended(taken, self.assistant.unreached, done.error)
+            self._journal.end(done, self.usage())
+            said = self.typed.waiting.ended(taken, self._assistant.unreached, done.error)
             self._leave()
-            self._say(*said)
+            self.front_ends.say(*said)
 
     def _leave(self) -> None:
         left = Left()
-        if self.front_ends.agent_mode is not None and self._holder.mode in (ShellMode.AGENT, ShellMode.SUSPENDED):
+        if self.front_ends.agent_mode is not None and self._holder.mode in (
+            ShellMode.AGENT,
+            ShellMode.SUSPENDED,
+        ):
             left = self.front_ends.agent_mode.end()
         self._holder.give_back()
         self._flush()
@@ -350,7 +348,7 @@ class ShellAgent:
     def _type_again(self, left: Left) -> None:
         """Put on the shell's line what was typed before it was its turn."""
         keys, said = self.typed.again(left, "#" if self._wrapped.integrated else "##")
-        self._say(*said)
+        self.front_ends.say(*said)
         if keys and not self._stopping:
             self.type(keys)
 
@@ -368,7 +366,7 @@ class ShellAgent:
             self._empty_line()
         self.front_ends.begin()
         if text:
-            self.assistant.note(text)
+            self._assistant.note(text)
         self._holder.returning = True  # until the shell shows its next prompt
         if not self._wrapped.integrated:
             self._holder.release()
@@ -379,18 +377,4 @@ class ShellAgent:
 
     def _no_marks(self) -> None:
         self._wrapped.give_up_marks()
-        self._say(self._wrapped.no_marks)
-
-    def _say(self, *sentences: str) -> None:
-        for sentence in sentences:
-            self._core.emit(events.Notice(text=self.journal.clean(sentence)))
-        self.front_ends.announcements.say(*sentences)
-
-    def _is_at_prompt(self) -> bool:
-        # Without marks nobody says that a command has ended.
-        runs = self._holder.users_command and self._wrapped.integrated
-        return not runs and self._wrapped.shows_lines
-
-    def _announce(self, sentences: Sequence[str]) -> None:
-        if self.terminal is not None:
-            self.terminal.received(above_prompt(sentences, self._wrapped.output.row))
+        self.front_ends.say(self._wrapped.no_marks)

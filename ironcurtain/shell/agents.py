@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -14,21 +14,21 @@ from ironcurtain.errors import Unavailable, UsageError
 from ironcurtain.llm.model import ToolSpec, ToolUse
 from ironcurtain.mcp_proxy.admission import CallAdmission, OpenCall
 from ironcurtain.mcp_proxy.catalogue import ToolDefinition
-from ironcurtain.mcp_proxy.hooks import AgentAction, Hooks
+from ironcurtain.mcp_proxy.hooks import AgentAction
 from ironcurtain.policy.verdict import Decision, Reversal, Verdict
-from ironcurtain.process.piped import CommandReactor
+from ironcurtain.session.models import backends_of
 from ironcurtain.shell.child_run import AGENT_TOOL, ChildRun
 from ironcurtain.shell.children import checked_host, child_start, command_line, read_only, why_no_answer
 from ironcurtain.shell.commands import STATUSES
 from ironcurtain.shell.execution import CommandResult
 from ironcurtain.shell.inheritance import AgentPolicies
-from ironcurtain.shell.messages import Message, ProposedStep, StepKind, StepOutcome
+from ironcurtain.shell.messages import ProposedStep, StepKind, StepOutcome
 from ironcurtain.shell.model import SERVER
-from ironcurtain.shell.narrowing import NarrowedGate
 from ironcurtain.shell.protocol import checked_instruction
 from ironcurtain.shell.session_budget import SessionBudget
-from ironcurtain.shell.tools import JudgedStep, StepRun, finished_by, purpose_of, text_argument
-from ironcurtain.traces.context import TraceContext
+from ironcurtain.shell.step_policy import StepPolicy
+from ironcurtain.shell.surroundings import ShellSurroundings
+from ironcurtain.shell.tools import JudgedStep, StepRun, purpose_of, text_argument
 
 _TEXTS: Final = {"type": "array", "items": {"type": "string"}}
 
@@ -60,31 +60,22 @@ AGENT: Final = ToolSpec(
 @dataclass(slots=True)
 class AgentHand:
     """
-    :param gate: judges the command that does the same.
-    :param instruction: gives what the user has asked for.
-    :param tell: gets messages for front ends.
-    :param home: absolute path of the user's home directory.
+    :param policy: judges the command that does the same.
     :param policies: of this agent and those above it.
-    :param trace: its place in a trace.
-    :param options: of ``ironcurtain shell``, for children on this machine.
-    :param environ: ours.
     :param budget: of the session, to which children add.
     """
 
-    reactor: CommandReactor
-    admission: CallAdmission
-    gate: NarrowedGate
-    hooks: Hooks
-    instruction: Callable[[], str]
-    tell: Callable[[Message], None]
-    home: str
+    around: ShellSurroundings
+    policy: StepPolicy
     policies: AgentPolicies
-    trace: TraceContext
-    options: Sequence[str]
-    environ: Mapping[str, str]
     budget: SessionBudget
     kind: StepKind = StepKind.AGENT
     _child: ChildRun | None = field(default=None, init=False)
+
+    @property
+    def admission(self) -> CallAdmission:
+        """Of the session."""
+        return self.policy.admission
 
     def specs(self) -> Sequence[ToolSpec]:
         """:returns: the tool ``agent``."""
@@ -102,7 +93,7 @@ class AgentHand:
         task = checked_instruction(text_argument(use, "task"))
         host = checked_host(text_argument(use, "host") if "host" in use.input else "")
         arguments: dict[str, Any] = {"task": task, "host": host}
-        if (only := read_only(use.input.get("only"), self.home)) is not None:
+        if (only := read_only(use.input.get("only"), self.policy.home)) is not None:
             arguments["only"] = msgspec.to_builtins(only)
         return ProposedStep(
             number=number,
@@ -114,7 +105,7 @@ class AgentHand:
 
     def preview(self, step: ProposedStep, directory: str) -> JudgedStep:
         """:returns: what the policy says of the command that does the same, hooks left out."""
-        verdict = self.gate.judged(step.command, directory)
+        verdict = self.policy.gate.judged(step.command, directory)
         arguments = {**step.arguments, "directory": directory}
         verdict = msgspec.structs.replace(verdict, arguments=arguments, resources=(), reversal=Reversal.UNKNOWN)
         return JudgedStep(step, verdict, Risk.UNKNOWN)
@@ -124,7 +115,7 @@ class AgentHand:
         judged = self.preview(step, directory)
         if judged.verdict.decision is Decision.DENY:
             return judged
-        answer = await self.hooks.before(self._action(step, directory))
+        answer = await self.policy.hooks.before(self._action(step, directory))
         if answer.decision == "deny":
             reason = answer.reason or "a hook denied it"
             denied = Verdict(Decision.DENY, answer.rule, reason, judged.verdict.arguments)
@@ -143,9 +134,7 @@ class AgentHand:
         :returns: whether the plan may go on.
         """
         status = "success" if result.outcome is StepOutcome.DONE else "error"
-        return await finished_by(
-            self.hooks, msgspec.structs.replace(self._action(step, directory), status=status), self.tell
-        )
+        return await self.policy.finished(msgspec.structs.replace(self._action(step, directory), status=status))
 
     def tool(self, judged: JudgedStep) -> ToolDefinition | None:
         """:returns: nothing: each task is approved by itself."""
@@ -154,10 +143,11 @@ class AgentHand:
     async def run(self, call: OpenCall, judged: JudgedStep, how: StepRun) -> CommandResult:
         """Start the child, and wait for its end. Its whole answer is data."""
         arguments = judged.step.arguments
-        host, child = arguments["host"], ChildRun(self.reactor, self.admission, judged.step, how)
+        host, child = arguments["host"], ChildRun(self.around.reactor, self.admission, judged.step, how)
         try:
             policies = self.budget.narrowed(self._policies(arguments))
-            start = child_start(arguments["task"], host, policies, self.trace, self.options, self.environ)
+            trace, environ = self.around.start.trace, self.around.environ
+            start = child_start(arguments["task"], host, policies, trace, self._options(), environ)
             self._child = child
             status = await child.run(start)
         except (Unavailable, UsageError) as e:
@@ -186,8 +176,19 @@ class AgentHand:
         if self._child is not None:
             self._child.kill()
 
+    def _options(self) -> tuple[str, ...]:
+        """:returns: with which options agents below this one are started here."""
+        options = self.around.options
+        model = ("--model", options.model) if options.model else ()
+        policy = self.around.core.request.options.get("policy")
+        return (
+            *(word for backend in backends_of(options.backend) for word in ("--backend", backend)),
+            *model,
+            *(("--policy", str(policy)) if policy else ()),
+        )
+
     def _policies(self, arguments: Mapping[str, Any]) -> AgentPolicies:
-        only = read_only(arguments.get("only"), self.home)
+        only = read_only(arguments.get("only"), self.policy.home)
         return self.policies if only is None else self.policies.merged(AgentPolicies((only.tables(),)))
 
     def _action(self, step: ProposedStep, directory: str) -> AgentAction:
@@ -195,6 +196,6 @@ class AgentHand:
             task=step.arguments["task"],
             host=step.arguments["host"],
             directory=directory,
-            instruction=self.instruction(),
+            instruction=self.policy.instruction(),
             step=step.number,
         )

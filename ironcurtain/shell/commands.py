@@ -2,33 +2,53 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
+from ironcurtain.command_rules import Risk
 from ironcurtain.llm.model import ToolSpec, ToolUse
 from ironcurtain.mcp_proxy.admission import CallAdmission, OpenCall
 from ironcurtain.mcp_proxy.catalogue import ToolDefinition
+from ironcurtain.mcp_proxy.hooks import HookAction, HookVerdict
+from ironcurtain.policy.verdict import Decision, Verdict
 from ironcurtain.shell.context import SHELL_TOOL
 from ironcurtain.shell.execution import CommandResult, CommandRunner
 from ironcurtain.shell.messages import ProposedStep, StepKind, StepOutcome
 from ironcurtain.shell.model import SERVER, TOOL
-from ironcurtain.shell.tools import JudgedStep, StepJudge, StepRun, purpose_of, text_argument
+from ironcurtain.shell.step_policy import StepPolicy
+from ironcurtain.shell.tools import JudgedStep, StepRun, purpose_of, text_argument
 
 STATUSES: Final = {StepOutcome.DONE: "success", StepOutcome.NOT_RUN: "failed", StepOutcome.DENIED: "denied"}
 """How steps are recorded that ended so; others are errors."""
 
+_FIXED = {"type": "string", "enum": []}
+RUN_TOOL = ToolDefinition(
+    SERVER,
+    TOOL,
+    f"{SERVER}.{TOOL}",
+    {"inputSchema": {"type": "object", "properties": {"command": _FIXED, "directory": _FIXED}}},
+)
+"""A kept approval covers the same command in the same directory: neither argument has a bound of its own."""
 
-class CommandHand(msgspec.Struct):
+
+@dataclass(slots=True)
+class CommandHand:
     """
-    :param judge: judges commands.
+    :param policy: judges commands: with its gate, and the user's hooks between the two steps of that.
     :param runner: types them.
     """
 
-    admission: CallAdmission
-    judge_: StepJudge
+    policy: StepPolicy
     runner: CommandRunner
     kind: StepKind = StepKind.COMMAND
+
+    @property
+    def admission(self) -> CallAdmission:
+        """Of the session."""
+        return self.policy.admission
 
     def specs(self) -> tuple[ToolSpec, ...]:
         """:returns: the tool ``shell``."""
@@ -47,11 +67,22 @@ class CommandHand(msgspec.Struct):
 
     def preview(self, step: ProposedStep, directory: str) -> JudgedStep:
         """:returns: what the policy says now, hooks left out."""
-        return self.judge_.preview(step, directory)
+        gate = self.policy.gate
+        return JudgedStep(step, gate.judged(step.command, directory), gate.risk(step.command, directory))
 
     async def judge(self, step: ProposedStep, directory: str) -> JudgedStep:
-        """:returns: what policy and hooks say."""
-        return await self.judge_.judge(step, directory)
+        """
+        Judge a command whose turn has come: what nothing can allow is denied before any hook runs, and a command that
+        a hook changed is judged from the beginning.
+        """
+        risk = self.policy.gate.risk(step.command, directory)
+        if (denied := self.policy.gate.denied(step.command, directory)) is not None:
+            return JudgedStep(step, denied, risk)
+        answer = await self.policy.hooks.before(self._action(step, directory, risk))
+        if answer.decision == "deny":
+            return JudgedStep(step, _denied(answer, step.command, directory), step.risk, answer.hook)
+        judged = self.preview(msgspec.structs.replace(step, command=answer.command or step.command), directory)
+        return judged if not answer.hook else replace(judged, by=f"{judged.by}, changed by {answer.hook}")
 
     async def finished(self, step: ProposedStep, directory: str, result: CommandResult) -> bool:
         """
@@ -59,20 +90,22 @@ class CommandHand(msgspec.Struct):
 
         :returns: whether the plan may go on.
         """
-        return await self.judge_.finished(step, directory, result)
+        self.policy.gate.ran(step.command)
+        action = self._action(step, directory, step.risk)
+        return await self.policy.finished(msgspec.structs.replace(action, exit_code=result.status))
 
     def tool(self, judged: JudgedStep) -> ToolDefinition | None:
         """:returns: the definition under which an approval of such a command can be kept."""
-        return self.judge_.tool(judged)
+        return RUN_TOOL
 
     async def run(self, call: OpenCall, judged: JudgedStep, how: StepRun) -> CommandResult:
         """Type the command, and wait for its end."""
         try:
             result = await self.runner.run(judged.step.command, how.seconds, how.show)
         except BaseException as e:
-            self.admission.close(call, "failed", error=str(e) or type(e).__name__)
+            self.policy.admission.close(call, "failed", error=str(e) or type(e).__name__)
             raise
-        self.admission.close(call, STATUSES.get(result.outcome, "error"), result.output, result.reason)
+        self.policy.admission.close(call, STATUSES.get(result.outcome, "error"), result.output, result.reason)
         return result
 
     def interrupt(self) -> None:
@@ -82,3 +115,17 @@ class CommandHand(msgspec.Struct):
     def kill(self) -> None:
         """With SIGKILL."""
         self.runner.kill()
+
+    def _action(self, step: ProposedStep, directory: str, risk: Risk) -> HookAction:
+        return HookAction(
+            command=step.command,
+            directory=directory,
+            risk=str(risk),
+            instruction=self.policy.instruction(),
+            step=step.number,
+        )
+
+
+def _denied(answer: HookVerdict, command: str, directory: str) -> Verdict:
+    arguments = {"command": command, "directory": directory}
+    return Verdict(Decision.DENY, answer.rule, answer.reason or "a hook denied it", arguments)

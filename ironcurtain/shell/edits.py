@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -15,17 +15,17 @@ from ironcurtain.home.user_paths import check_encodable
 from ironcurtain.llm.model import ToolSpec, ToolUse
 from ironcurtain.mcp_proxy.admission import CallAdmission, OpenCall
 from ironcurtain.mcp_proxy.catalogue import ToolDefinition
-from ironcurtain.mcp_proxy.hooks import EditAction, Hooks
+from ironcurtain.mcp_proxy.hooks import EditAction
 from ironcurtain.policy.verdict import Decision, Verdict
 from ironcurtain.servers.files import content
 from ironcurtain.servers.files.edits import Edit, apply
 from ironcurtain.servers.files.failures import FileError
 from ironcurtain.servers.files.walk import Place, Roots
 from ironcurtain.shell.execution import CommandResult
-from ironcurtain.shell.messages import Message, ProposedStep, StepKind, StepOutcome
+from ironcurtain.shell.messages import ProposedStep, StepKind, StepOutcome
 from ironcurtain.shell.model import SERVER
-from ironcurtain.shell.narrowing import NarrowedGate
-from ironcurtain.shell.tools import JudgedStep, StepRun, finished_by, purpose_of, text_argument
+from ironcurtain.shell.step_policy import StepPolicy
+from ironcurtain.shell.tools import JudgedStep, StepRun, purpose_of, text_argument
 from ironcurtain.text.diffs import unified
 from ironcurtain.text.display import without_breaks
 
@@ -104,22 +104,18 @@ class _Change(msgspec.Struct, frozen=True):
 @dataclass(slots=True)
 class EditHand:
     """
-    :param gate: judges paths.
-    :param instruction: gives what the user has asked for.
-    :param tell: gets messages for front ends.
-    :param home: absolute path of the user's home directory.
     :param protected: absolute paths that nothing may write, whatever links lead there.
     """
 
-    admission: CallAdmission
-    gate: NarrowedGate
-    hooks: Hooks
-    instruction: Callable[[], str]
-    tell: Callable[[Message], None]
-    home: str
+    policy: StepPolicy
     protected: Sequence[str]
     kind: StepKind = StepKind.EDIT
     _roots: Roots | None = field(default=None, init=False)
+
+    @property
+    def admission(self) -> CallAdmission:
+        """Of the session."""
+        return self.policy.admission
 
     def specs(self) -> Sequence[ToolSpec]:
         """:returns: the tools that write a file, and that change one."""
@@ -137,7 +133,7 @@ class EditHand:
         written = text_argument(use, "path")
         if not written or "\0" in written:
             raise UsageError(f"{use.name} needs the path of a file")
-        expanded = f"{self.home}{written[1:]}" if written.split("/")[0] == "~" else written
+        expanded = f"{self.policy.home}{written[1:]}" if written.split("/")[0] == "~" else written
         path = os.path.realpath(os.path.join(directory, expanded))
         check_encodable(path, "path", "use a command")
         arguments: dict[str, Any] = {"path": path}
@@ -161,7 +157,7 @@ class EditHand:
     def preview(self, step: ProposedStep, directory: str) -> JudgedStep:
         """:returns: what the policy says now, and what would change."""
         path, reads = step.arguments["path"], "edits" in step.arguments
-        verdict, risk = self.gate.written(path, directory, reads), self.gate.risk_written(path, directory)
+        verdict, risk = self.policy.gate.written(path, directory, reads), self.policy.gate.risk_written(path, directory)
         if verdict.decision is Decision.DENY:  # then nothing of the file is shown, not even whether it is there
             return JudgedStep(msgspec.structs.replace(step, diff=""), _with(verdict, {"path": path}), risk)
         change = self._change(step)
@@ -178,7 +174,7 @@ class EditHand:
         judged = self.preview(step, directory)
         if judged.verdict.decision is Decision.DENY:
             return judged
-        answer = await self.hooks.before(self._action(judged, directory))
+        answer = await self.policy.hooks.before(self._action(judged, directory))
         if answer.decision == "deny":
             verdict = msgspec.structs.replace(
                 judged.verdict,
@@ -202,7 +198,7 @@ class EditHand:
         """
         status = "success" if result.outcome is StepOutcome.DONE else "error"
         action = self._action(JudgedStep(step, _NOTHING, step.risk), directory)
-        return await finished_by(self.hooks, msgspec.structs.replace(action, status=status), self.tell)
+        return await self.policy.finished(msgspec.structs.replace(action, status=status))
 
     def tool(self, judged: JudgedStep) -> ToolDefinition | None:
         """:returns: the definition under which an approval of it can be kept."""
@@ -242,7 +238,7 @@ class EditHand:
             content=text,
             directory=directory,
             risk=str(judged.risk),
-            instruction=self.instruction(),
+            instruction=self.policy.instruction(),
             step=step.number,
         )
 

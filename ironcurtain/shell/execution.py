@@ -14,7 +14,7 @@ from twisted.internet.defer import Deferred, TimeoutError
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 
 from ironcurtain.errors import SessionError
-from ironcurtain.shell.messages import StepOutcome
+from ironcurtain.shell.messages import Message, Notice, StepOutcome
 from ironcurtain.terminal.sequences import PASTE_BEGIN, PASTE_END
 
 BEGIN_SECONDS = 5.0
@@ -46,6 +46,8 @@ ENTER, CANCEL = b"\r", b"\x03"
 KILL_LINE = b"\x15"
 """Ctrl-U: what was typed ahead goes to the shell's kill ring."""
 
+CLEARED = "what you typed and no command read is off the line, in the shell's kill ring: Ctrl-Y brings it back"
+
 _LAST_WORD, _FIRST_WORD = re.compile(rb"\S*\Z"), re.compile(rb"\A\S*")
 
 
@@ -61,6 +63,27 @@ class ShellPty(Protocol):
 
     def signal_foreground(self, number: signal.Signals) -> None:
         """Signal the job in the foreground, but never the shell itself."""
+
+
+class TypedShell(Protocol):
+    """A shell into which commands are typed."""
+
+    @property
+    def pty(self) -> ShellPty:
+        """Its terminal."""
+
+    @property
+    def pasting(self) -> bool:
+        """Whether it takes pastes as such (bracketed paste mode)."""
+
+    def line(self, command: str) -> str | None:
+        """:returns: what is typed of a command; ``None``: this shell cannot be used."""
+
+    def end_line(self) -> str | None:
+        """
+        :returns: what is typed after an interrupt so that the shell shows the mark of the end; empty while a command
+            still runs; ``None``: it shows its marks by itself.
+        """
 
 
 class CommandResult(msgspec.Struct, frozen=True):
@@ -130,16 +153,12 @@ class CommandRunner:
 
     :param clock: the reactor, or a ``Clock``.
     :param limit: most bytes of output that are kept of a command.
-    :ivar pasting: whether the shell takes pastes as such (bracketed paste mode).
+    :param tell: gets messages for front ends.
     :ivar at_prompt: whether the shell waits at a primary prompt with an empty line.
-    :ivar cleared: called when what was typed to a command that did not read it is taken off the line.
-    :ivar line: makes what is typed of a command; ``None``: this shell cannot be used.
-    :ivar end_line: gives what is typed after an interrupt so that the shell shows the mark of the end;
-        empty while a command still runs; ``None``: it shows its marks by itself.
     """
 
-    def __init__(self, pty: ShellPty, clock: IReactorTime, limit: int) -> None:
-        self._pty, self._clock, self._limit = pty, clock, limit
+    def __init__(self, shell: TypedShell, clock: IReactorTime, limit: int, tell: Callable[[Message], None]) -> None:
+        self._shell, self._clock, self._limit, self._tell = shell, clock, limit, tell
         self._stage = _Stage.NONE
         self._waiting: Deferred[None] | None = None
         self._capture = Capture(limit)
@@ -148,10 +167,7 @@ class CommandRunner:
         self._stopped: StepOutcome | None = None
         self._began = 0.0
         self._timers: list[IDelayedCall] = []
-        self.pasting = self.at_prompt = self._left_over = False
-        self.cleared: Callable[[], None] = lambda: None
-        self.line: Callable[[str], str | None] = lambda command: command
-        self.end_line: Callable[[], str | None] = lambda: None
+        self.at_prompt = self._left_over = False
 
     @property
     def running(self) -> bool:
@@ -173,24 +189,24 @@ class CommandRunner:
         """
         if not self.at_prompt:
             raise SessionError("MESSAGE_FAILED", "the shell is not at an empty prompt: nothing was typed")
-        if "\n" in command and not self.pasting:
+        if "\n" in command and not self._shell.pasting:
             return _not_run("this shell takes no pastes (bracketed paste is off), so several lines cannot be typed")
-        if (line := self.line(command)) is None:
+        if (line := self._shell.line(command)) is None:
             return _not_run("commands can only be typed into bash, zsh, fish and POSIX shells")
         self._stage, self._show, self._capture = _Stage.TYPED, show, Capture(self._limit)
         self._status = self._stopped = None
         self.at_prompt = False
         if self._left_over:
-            self._pty.write(KILL_LINE)
-            self.cleared()
+            self._shell.pty.write(KILL_LINE)
+            self._tell(Notice(text=CLEARED))
         self._left_over = False
         typed = line.encode("utf-8", "replace")
-        if self.pasting:  # fish leaves out blanks at the beginning of a paste
+        if self._shell.pasting:  # fish leaves out blanks at the beginning of a paste
             bare = typed.lstrip(b" ")
             typed = typed[: len(typed) - len(bare)] + PASTE_BEGIN + bare + PASTE_END
         else:
             typed = typed.replace(b"\n", ENTER)
-        self._pty.write(typed + ENTER)
+        self._shell.pty.write(typed + ENTER)
         try:
             return await self._result(seconds)
         finally:
@@ -254,7 +270,7 @@ class CommandRunner:
         A shell that starts a job has the terminal until the job takes it: what is sent meanwhile misses the job, and
         what is sent just then may still find the shell's handlers in it.
         """
-        if self._pty.in_foreground:
+        if self._shell.pty.in_foreground:
             self._look_again(number, LOOKS, taken=False)
 
     def _look_again(self, number: signal.Signals, looks: int, *, taken: bool) -> None:
@@ -265,15 +281,15 @@ class CommandRunner:
         """:param taken: whether the job had the terminal already when it was looked before."""
         if not self.running:
             return
-        has_it = not self._pty.in_foreground
+        has_it = not self._shell.pty.in_foreground
         if has_it and taken:
-            self._pty.signal_foreground(number)
+            self._shell.pty.signal_foreground(number)
         else:
             self._look_again(number, looks, taken=has_it)
 
     def _cancel(self) -> None:
         self._ask_later()
-        self._pty.write(CANCEL)
+        self._shell.pty.write(CANCEL)
 
     def _ask_later(self) -> None:
         self._timers.append(self._clock.callLater(MARK_SECONDS, self._ask))
@@ -281,9 +297,9 @@ class CommandRunner:
     def _ask(self) -> None:
         """An interrupt ends the whole line that was typed, with the mark of its end."""
         if self._stage in (_Stage.TYPED, _Stage.RUNNING):
-            line = self.end_line()
+            line = self._shell.end_line()
             if line:
-                self._pty.write(line.encode() + ENTER)
+                self._shell.pty.write(line.encode() + ENTER)
                 self._enter(_Stage.ENDED)  # what is shown until then is this line
             elif line is not None:
                 self._ask_later()
@@ -293,7 +309,7 @@ class CommandRunner:
         if self.running:
             self._stopped = self._stopped or StepOutcome.INTERRUPTED
             self._look_later(signal.SIGKILL)
-            self._pty.signal_foreground(signal.SIGKILL)
+            self._shell.pty.signal_foreground(signal.SIGKILL)
         else:
             self.interrupt()
 
@@ -356,10 +372,10 @@ class CommandRunner:
 
     def _time_out(self) -> None:
         self._stopped = StepOutcome.TIMED_OUT
-        self._pty.signal_foreground(signal.SIGINT)
+        self._shell.pty.signal_foreground(signal.SIGINT)
         self._ask_later()
         for delay, number in ((GRACE_SECONDS, signal.SIGTERM), (2 * GRACE_SECONDS, signal.SIGKILL)):
-            self._timers.append(self._clock.callLater(delay, self._pty.signal_foreground, number))
+            self._timers.append(self._clock.callLater(delay, self._shell.pty.signal_foreground, number))
 
     def _cancel_timers(self) -> None:
         timers, self._timers = self._timers, []

@@ -16,21 +16,19 @@ from ironcurtain.shell.messages import InstructionDone, Message, StepCompleted, 
 
 
 class TurnJournal:
-    """
-    :ivar clean: keeps secrets out of the records.
-    """
+    """:param clean: keeps secrets out of the records."""
 
     log = Logger()
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: Core, clean: Callable[[str], str]) -> None:
         self._core, self._history = core, History(core.paths.history)
         self._instruction, self._began, self._speaks = "", "", False
-        self.clean: Callable[[str], str] = core.services.redactor.text
+        self._clean = clean
 
     def begin(self, instruction: str) -> None:
         """An instruction is worked on."""
         self._instruction, self._began = instruction, timestamp(self._core.services.now())
-        self._core.emit(events.TurnStarted(turn=len(self._history.turns) + 1, message=self.clean(instruction)))
+        self._core.emit(events.TurnStarted(turn=len(self._history.turns) + 1, message=self._clean(instruction)))
 
     def note(self, message: Message) -> None:
         """Log what steps have to say that are no commands: of these, the terminal has it."""
@@ -40,12 +38,12 @@ class TurnJournal:
             case StepCompleted(step=step, output=output) if self._speaks:
                 self._speaks = False
                 for line in output.splitlines():
-                    self._core.log_line(f"step {step}", self.clean(line))
+                    self._core.log_line(f"step {step}", self._clean(line))
 
     def end(self, done: InstructionDone, usage: Usage) -> None:
         """It is done. A history that cannot be written is logged."""
         number = len(self._history.turns) + 1
-        asked, answer, error = map(self.clean, (self._instruction, done.text, done.error))
+        asked, answer, error = map(self._clean, (self._instruction, done.text, done.error))
         turn = Turn(number=number, message=asked, answer=answer, usage=usage, timestamp=self._began, error=error)
         try:
             self._history.append(turn)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import os
+import pwd
+from collections.abc import Callable, Sequence
 from enum import Enum, StrEnum
 
 import msgspec
@@ -12,8 +14,13 @@ from twisted.internet.interfaces import IReactorTime
 from ironcurtain.escalation.queue import EscalationQueue
 from ironcurtain.policy.verdict import Reversal
 from ironcurtain.shell.consequences import changed_places
+from ironcurtain.shell.front_ends import FrontEnds
 from ironcurtain.shell.messages import Message, ProposedStep
-from ironcurtain.shell.tools import Hands, JudgedStep
+from ironcurtain.shell.plan_snapshots import PlanSnapshots
+from ironcurtain.shell.surroundings import ShellSurroundings
+from ironcurtain.shell.terminal_lines import as_read
+from ironcurtain.shell.tools import Hand, Hands, JudgedStep
+from ironcurtain.shell.wrapped import WrappedShell
 
 SERVER, TOOL = "shell", "run"
 """By what names commands stand in the audit log and in escalations."""
@@ -53,9 +60,7 @@ class PlanParts(msgspec.Struct, frozen=True):
     :param resumed: fires when commands may be typed: not while the user has left the agent for the shell.
     :param text: makes text of a command's output, without escape sequences and secrets.
     :param tell: gets each message for front ends.
-    :param prepare: called before the first step of a plan that may run; returns whether there is a snapshot.
-    :param finish: called after the last step of such a plan.
-    :param snapshots: returns whether there can be one, by the settings and by what came of the last one.
+    :param undo: takes snapshots.
     :param seconds: how long a command may take, and a plan.
     """
 
@@ -68,11 +73,30 @@ class PlanParts(msgspec.Struct, frozen=True):
     resumed: Callable[[], Deferred[None]]
     text: Callable[[bytes], str]
     tell: Callable[[Message], None]
-    prepare: Callable[[], Awaitable[bool]]
-    finish: Callable[[], Awaitable[None]]
-    snapshots: Callable[[], bool]
+    undo: PlanSnapshots
     command_seconds: float
     plan_seconds: float
+
+    @classmethod
+    def of(
+        cls, around: ShellSurroundings, hands: Sequence[Hand], wrapped: WrappedShell, front_ends: FrontEnds
+    ) -> PlanParts:
+        """:returns: those of one session."""
+        own = around.settings.shell
+        return cls(
+            hands=Hands(hands),
+            escalations=around.core.escalations,
+            clock=around.reactor,
+            confirm=ConfirmMode(around.options.confirm or own.confirm_mode),
+            by=f"local:{pwd.getpwuid(os.geteuid()).pw_name}",
+            directory=lambda: wrapped.directory,
+            resumed=front_ends.holder.resumed,
+            text=lambda data: around.scrubber.text(as_read(data, around.size[0])),
+            tell=front_ends.tell,
+            undo=PlanSnapshots.of(around, front_ends.tell),
+            command_seconds=own.command_seconds,
+            plan_seconds=own.plan_seconds,
+        )
 
     def preview(self, step: ProposedStep) -> ProposedStep:
         """:returns: the step as the policy judges it now."""
@@ -81,7 +105,7 @@ class PlanParts(msgspec.Struct, frozen=True):
     def judged(self, judged: JudgedStep) -> ProposedStep:
         """:returns: the step as the policy judges it."""
         verdict, undo = judged.verdict, judged.verdict.reversal
-        if undo is Reversal.SNAPSHOT and not self.snapshots():
+        if undo is Reversal.SNAPSHOT and not self.undo.possible:
             undo = Reversal.NO_SNAPSHOT
         return msgspec.structs.replace(
             judged.step,

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
 from ironcurtain.command_rules import Risk
 from ironcurtain.policy.verdict import SEVERITY, Decision, Verdict
+from ironcurtain.shell.approval import read_approval
 from ironcurtain.shell.gate import CommandGate
-
-DEEPEST_AGENT = 8
-"""How many agents may be above one."""
+from ironcurtain.shell.inheritance import AgentPolicies
+from ironcurtain.shell.surroundings import ShellSurroundings
 
 
 class NarrowedGate:
@@ -24,6 +26,22 @@ class NarrowedGate:
 
     def __init__(self, own: CommandGate, above: Sequence[CommandGate]) -> None:
         self._own, self._above = own, tuple(above)
+
+    @classmethod
+    def of(cls, around: ShellSurroundings, policies: AgentPolicies, shell: str) -> NarrowedGate:
+        """
+        :param policies: of this agent and those above it.
+        :param shell: ``bash``, ``zsh``, ``fish`` or another.
+        :raises ConfigurationError: a policy is wrong.
+        """
+        policy, directory = around.policy, around.options.directory
+
+        def gate(tables: Mapping[str, Any], source: str) -> CommandGate:
+            approval = read_approval(tables, source, around.home)
+            return CommandGate(approval, around.protected, around.home, os.path.realpath, directory, shell)
+
+        others = [tables for tables in policies.tables if tables != policy.approval]
+        return cls(gate(policy.approval, policy.source), [gate(tables, "the policy above") for tables in others])
 
     def denied(self, command: str, directory: str) -> Verdict | None:
         """:returns: the verdict if nothing can allow the command."""

@@ -20,10 +20,14 @@ from ironcurtain.home.registry import SessionRegistry, read_small_file
 from ironcurtain.home.session_paths import SessionPaths
 from ironcurtain.process.identity import processes_above
 from ironcurtain.shell.inheritance import SIZE_LIMIT, AgentPolicies, least, policies_in
+from ironcurtain.shell.surroundings import ShellSurroundings
 from ironcurtain.shell.used_below import Used, UsedBelow
 
 KIND: Final = "shell"
 """Of sessions whose agents leave something to those below."""
+
+DEEPEST_AGENT: Final = 8
+"""How many agents may be above one."""
 
 
 class Left(msgspec.Struct, frozen=True):
@@ -77,15 +81,27 @@ class Nesting:
 
     :param own: files of its session.
     :param above: of those above that work.
-    :param policies: what this agent and those above it may do.
+    :ivar policies: what this agent and those above it may do.
     :ivar works: whether it works on an instruction.
     """
 
     def __init__(self, own: SessionPaths, above: Sequence[SessionPaths], policies: AgentPolicies) -> None:
-        self._own, self._policies, self._below = own, policies, UsedBelow(own.used_below)
+        self._own, self.policies, self._below = own, policies, UsedBelow(own.used_below)
         self._above = [(paths, UsedBelow(paths.used_below)) for paths in above]
         self._taken, self.works = 0, False
         self._left: Left | None = None
+
+    @classmethod
+    def of(cls, around: ShellSurroundings) -> Nesting:
+        """
+        :raises ConfigurationError: what those above leave cannot be read.
+        :raises SessionError: too many agents are above this one.
+        """
+        core, above = around.core, agents_above(around.core.services.home)
+        policies = policies_above(above, around.environ)
+        if max(policies.depth, around.start.trace.depth) > DEEPEST_AGENT:
+            raise SessionError("SESSION_INIT_FAILED", f"over {DEEPEST_AGENT} agents have started one another")
+        return cls(core.paths, working(above), policies.joined(around.policy.approval))
 
     def leave(self, tokens: float | None, cost: float | None) -> None:
         """
@@ -93,8 +109,8 @@ class Nesting:
 
         :raises ConfigurationError: the file cannot be written.
         """
-        limits = {"tokens": least(self._policies.tokens, tokens), "cost": least(self._policies.cost, cost)}
-        left = Left(msgspec.structs.replace(self._policies, **limits), self.works, self._taken)
+        limits = {"tokens": least(self.policies.tokens, tokens), "cost": least(self.policies.cost, cost)}
+        left = Left(msgspec.structs.replace(self.policies, **limits), self.works, self._taken)
         if left == self._left:
             return
         try:

@@ -90,7 +90,7 @@ class PlanRun:
             else:
                 self._complete(self._steps[index], StepOutcome.NOT_RUN, reason=self.ending.value)
         if runs:
-            await self._parts.finish()
+            await self._parts.undo.end()
         self._phase = _Phase.OVER
         return [self._completed[step.number] for step in self._steps]
 
@@ -99,7 +99,7 @@ class PlanRun:
         Take a snapshot, unless all steps only read. Without one, what was approved as reversible is asked about again.
         """
         changes = any(step.undo != Reversal.READS for step in self._steps)
-        if not changes or not await self._parts.prepare():
+        if not changes or not await self._parts.undo.prepare():
             self._approved -= {step.identity for step in self._steps if step.undo == Reversal.SNAPSHOT}
 
     def receive(self, action: Action) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ironcurtain.session.snapshots import WorkspaceSnapshots
 from ironcurtain.shell.messages import Message, Notice
+from ironcurtain.shell.surroundings import ShellSurroundings
 
 FILES, SIZE = 20_000, 200_000_000
 """Most files and bytes of a snapshot: a shell's directory can be anything, and nobody waits long for one."""
@@ -32,6 +33,12 @@ class PlanSnapshots:
         self._snapshots, self._directory, self._protected = snapshots, directory, protected
         self.possible, self._tell = wanted, tell
 
+    @classmethod
+    def of(cls, around: ShellSurroundings, tell: Callable[[Message], None]) -> PlanSnapshots:
+        """:returns: those of one session."""
+        undo, directory = around.settings.undo, Path(around.options.directory)
+        return cls(around.core.snapshots, directory, around.protected, undo.shell and undo.turns > 0, tell)
+
     async def prepare(self) -> bool:
         """
         Take a snapshot before a plan.
@@ -44,3 +51,7 @@ class PlanSnapshots:
             if not self.possible:
                 self._tell(Notice(text=f"{self._snapshots.problem}, nor what later plans of this shell change"))
         return self._snapshots.ready
+
+    async def end(self) -> None:
+        """The plan is over."""
+        await self._snapshots.end()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,6 +17,8 @@ from ironcurtain.llm.model import ToolSpec, ToolUse
 from ironcurtain.mcp_proxy.admission import CallAdmission, OpenCall
 from ironcurtain.mcp_proxy.catalogue import ToolDefinition
 from ironcurtain.policy.verdict import Decision, Verdict
+from ironcurtain.session.parts import Core
+from ironcurtain.session.tools import has_servers, make_proxy
 from ironcurtain.shell.execution import CommandResult
 from ironcurtain.shell.messages import Message, Notice, ProposedStep, StepKind, StepOutcome
 from ironcurtain.shell.tools import JudgedStep, StepRun
@@ -37,13 +39,20 @@ class ServerTools:
     The tools of a shell's session: the MCP proxy, which is made at the first instruction, so that shells start fast.
 
     :param make: makes the proxy; ``None``: the user has configured no servers for it.
-    :ivar tell: gets messages for front ends.
     """
 
     def __init__(self, make: Callable[[], McpProxy | None]) -> None:
         self._make, self._tried = make, False
         self._proxy: McpProxy | None = None
-        self.tell: Callable[[Message], None] = lambda message: None
+
+    @classmethod
+    def of(cls, core: Core, reactor: Any, environ: Mapping[str, str]) -> ServerTools:
+        """:returns: those of one session. Files are not among them: the shell's agent has its own steps for them."""
+
+        def make() -> McpProxy | None:
+            return make_proxy(core, reactor, environ, files_too=False) if has_servers(core, environ) else None
+
+        return cls(make)
 
     @property
     def gate(self) -> Gate | None:
@@ -73,8 +82,12 @@ class ServerTools:
     async def start(self) -> None:
         """Nothing is started before it is needed."""
 
-    async def ready(self) -> None:
-        """Start the servers, once, and wait until they are up; if it fails, there are none, which is told."""
+    async def ready(self, tell: Callable[[Message], None]) -> None:
+        """
+        Start the servers, once, and wait until they are up; if it fails, there are none, which is told.
+
+        :param tell: gets messages for front ends.
+        """
         if self._tried:
             return
         self._tried = True
@@ -85,9 +98,9 @@ class ServerTools:
                 self._proxy = proxy
                 late = await proxy.ready(SERVERS_SECONDS, False, lambda names: None)
                 for server, why in {**late, **proxy.failures}.items():
-                    self.tell(Notice(text=f"MCP server {server} is not there: {why}"))
+                    tell(Notice(text=f"MCP server {server} is not there: {why}"))
         except IronCurtainError as e:
-            self.tell(Notice(text=f"there are no tools of MCP servers: {e}"))
+            tell(Notice(text=f"there are no tools of MCP servers: {e}"))
 
     async def stop(self) -> None:
         """Stop the servers."""

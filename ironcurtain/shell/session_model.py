@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 import msgspec
 
@@ -13,29 +12,21 @@ from ironcurtain.llm.tokens import UNKNOWN_WINDOW, count_tokens, known_window
 from ironcurtain.session import events
 from ironcurtain.session.budget import Accounting, BudgetLimits, BudgetMeter
 from ironcurtain.session.models import backends_of, budget_tokens, choose_model, cost_of
-from ironcurtain.session.parts import Core
 from ironcurtain.shell.inheritance import AgentPolicies, least
 from ironcurtain.shell.messages import Message, Notice
-from ironcurtain.shell.session_budget import TOKENS_SETTING
-from ironcurtain.shell.starting import ShellOptions
+from ironcurtain.shell.model_requests import ModelRequests
+from ironcurtain.shell.nesting import Nesting
+from ironcurtain.shell.server_tools import ServerTools
+from ironcurtain.shell.session_budget import TOKENS_SETTING, SessionBudget
+from ironcurtain.shell.surroundings import ShellSurroundings
+from ironcurtain.shell.window import ContextWindow
 
 
 class SessionModel:
-    """
-    :param options: of the shell.
-    :param tell: gets messages for front ends.
-    """
+    """:param tell: gets messages for front ends."""
 
-    def __init__(
-        self,
-        core: Core,
-        reactor: Any,
-        environ: Mapping[str, str],
-        options: ShellOptions,
-        tell: Callable[[Message], None],
-    ) -> None:
-        self._core, self._reactor, self._environ, self._options = core, reactor, environ, options
-        self._settings, self._tell = core.services.settings, tell
+    def __init__(self, around: ShellSurroundings, tell: Callable[[Message], None]) -> None:
+        self._around, self._core, self._settings, self._tell = around, around.core, around.settings, tell
         self._unknown: set[str] = set()
         self._chosen: Chosen | None = None
 
@@ -49,13 +40,36 @@ class SessionModel:
         if self._chosen is None:
             self._chosen = await choose_model(
                 self._core,
-                self._reactor,
-                self._environ,
-                backends_of(self._options.backend),
-                self._options.model,
+                self._around.reactor,
+                self._around.environ,
+                backends_of(self._around.options.backend),
+                self._around.options.model,
                 self._settings.shell.backends,
             )
         return self._chosen
+
+    def requests(self, nesting: Nesting, tools: ServerTools) -> ModelRequests:
+        """
+        :param tools: are made ready before the first request.
+        :returns: the requests to it, within the budget of the session.
+        """
+        budget = SessionBudget(
+            self._accounting(nesting.policies), self._core.request.terminal is not None, self._tell, nesting
+        )
+        budget.settle()
+
+        async def choose() -> Chosen:
+            await tools.ready(self._tell)
+            return await self.choose()
+
+        return ModelRequests(
+            choose,
+            ContextWindow(self.count, self.context),
+            budget,
+            self._settings.model.max_tokens,
+            self._around.start.trace.traceparent if self._settings.telemetry.share_with_backend else "",
+            self._tell,
+        )
 
     def count(self, text: str) -> int:
         """:returns: how many tokens a text has."""
@@ -72,7 +86,7 @@ class SessionModel:
         size = set_one or known or UNKNOWN_WINDOW
         return size - min(self._settings.model.max_tokens, size // 2)
 
-    def accounting(self, above: AgentPolicies) -> Accounting:
+    def _accounting(self, above: AgentPolicies) -> Accounting:
         """
         :param above: what the agents above this one have left.
         :returns: what counts the use of it, within the limits of the session.
@@ -89,7 +103,7 @@ class SessionModel:
         def counted(usage: TokenUsage) -> float:
             return budget_tokens(self._core, self._name, usage)
 
-        return Accounting(BudgetMeter(self._limits(above)), cost, emit, self._reactor.seconds, counted)
+        return Accounting(BudgetMeter(self._limits(above)), cost, emit, self._around.reactor.seconds, counted)
 
     def _limits(self, above: AgentPolicies) -> BudgetLimits:
         limits = BudgetLimits(**msgspec.structs.asdict(self._settings.budget))

@@ -17,10 +17,9 @@ from ironcurtain.errors import UsageError
 from ironcurtain.llm.model import ToolSpec, ToolUse
 from ironcurtain.mcp_proxy.admission import CallAdmission, OpenCall
 from ironcurtain.mcp_proxy.catalogue import ToolDefinition
-from ironcurtain.mcp_proxy.hooks import Action, Hooks
 from ironcurtain.policy.verdict import Verdict
 from ironcurtain.shell.execution import CommandResult
-from ironcurtain.shell.messages import Message, Notice, ProposedStep, StepKind
+from ironcurtain.shell.messages import ProposedStep, StepKind
 
 
 class JudgedStep(msgspec.Struct, frozen=True):
@@ -56,30 +55,9 @@ class StepRun(msgspec.Struct, frozen=True):
     ask: Callable[[OpenCall, JudgedStep], Awaitable[str]]
 
 
-class StepJudge(Protocol):
-    """The policy for steps of one kind, with its hooks."""
-
-    def preview(self, step: ProposedStep, directory: str) -> JudgedStep:
-        """:returns: what it says now, hooks left out."""
-
-    async def judge(self, step: ProposedStep, directory: str) -> JudgedStep:
-        """:returns: what it says when the step's turn has come."""
-
-    async def finished(self, step: ProposedStep, directory: str, result: CommandResult) -> bool:
-        """
-        Tell the hooks how it ended.
-
-        :returns: whether the plan may go on.
-        """
-
-    def tool(self, judged: JudgedStep) -> ToolDefinition | None:
-        """:returns: the definition under which an approval of such a step can be kept."""
-
-
-class Hand(StepJudge, Protocol):
+class Hand(Protocol):
     """
     Does steps of one kind. It judges them before; :class:`~ironcurtain.shell.plan.PlanRun` asks and records between.
-
     """
 
     @property
@@ -103,6 +81,22 @@ class Hand(StepJudge, Protocol):
 
     def names(self, step: ProposedStep) -> tuple[str, str]:
         """:returns: by which server and tool it stands in records and questions."""
+
+    def preview(self, step: ProposedStep, directory: str) -> JudgedStep:
+        """:returns: what it says now, hooks left out."""
+
+    async def judge(self, step: ProposedStep, directory: str) -> JudgedStep:
+        """:returns: what it says when the step's turn has come."""
+
+    async def finished(self, step: ProposedStep, directory: str, result: CommandResult) -> bool:
+        """
+        Tell the hooks how it ended.
+
+        :returns: whether the plan may go on.
+        """
+
+    def tool(self, judged: JudgedStep) -> ToolDefinition | None:
+        """:returns: the definition under which an approval of such a step can be kept."""
 
     async def run(self, call: OpenCall, judged: JudgedStep, how: StepRun) -> CommandResult:
         """
@@ -156,18 +150,6 @@ class Hands:
         """End what runs by force."""
         for hand in self._hands.values():
             hand.kill()
-
-
-async def finished_by(hooks: Hooks, action: Action, tell: Callable[[Message], None]) -> bool:
-    """
-    Tell the hooks how a step ended.
-
-    :returns: whether the plan may go on; front ends are told why not.
-    """
-    answer = await hooks.after(action)
-    if answer.decision != "allow":
-        tell(Notice(text=f"{answer.hook or 'the hooks'}: {answer.reason}"))
-    return answer.decision == "allow"
 
 
 def text_argument(use: ToolUse, name: str) -> str:

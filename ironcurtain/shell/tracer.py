@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import socket
 from collections.abc import Callable
 from typing import NamedTuple
@@ -11,7 +12,8 @@ import msgspec
 from twisted.logger import Logger
 
 from ironcurtain.errors import Unavailable
-from ironcurtain.services.line_sinks import LineSink
+from ironcurtain.services.line_sinks import FileSink, LineSink
+from ironcurtain.session import events
 from ironcurtain.shell.assistant import CANCELLED, REFUSED
 from ironcurtain.shell.messages import (
     InstructionAccepted,
@@ -23,9 +25,11 @@ from ironcurtain.shell.messages import (
     StepOutcome,
     StepStarted,
 )
+from ironcurtain.shell.surroundings import ShellSurroundings
 from ironcurtain.traces.context import SPAN_BYTES, TraceContext
 from ironcurtain.traces.otlp import Export, from_shell
-from ironcurtain.traces.span import Span, TracedAction, moment, written
+from ironcurtain.traces.sinks import make_sink
+from ironcurtain.traces.span import Span, TracedAction, moment, recent, written
 
 _TYPES = {StepKind.COMMAND: "shell", StepKind.EDIT: "edit", StepKind.TOOL: "mcp", StepKind.AGENT: "agent"}
 """What hooks and traces call the kinds of steps."""
@@ -166,6 +170,33 @@ class Tracer:
             self._sink.write(written(span, self._scrub, anonymize=self._anonymize))
         except Unavailable as e:
             self.log.error("a trace is missing: {error}", error=e)
+
+
+def open_tracer(around: ShellSurroundings, backend: Callable[[], str]) -> Tracer | None:
+    """
+    :param backend: see :class:`Tracer`.
+    :returns: what writes the spans of one session; ``None``: nobody wants them, or they cannot be kept.
+    """
+    services, telemetry, context = around.core.services, around.settings.telemetry, around.start.trace
+    if context.sink is None:
+        return None
+    sink = make_sink(context.sink, lambda line: print(line.decode(), end="", flush=True))
+    if isinstance(sink, FileSink):
+        try:
+            sink.keep(lambda lines: recent(lines, services.now(), telemetry.retain_days))
+        except Unavailable as e:  # a shell without traces is better than none
+            around.core.emit(events.Notice(text=f"no traces: {e}"))
+            return None
+    return Tracer(
+        context,
+        sink,
+        services.now,
+        secrets.token_hex,
+        backend,
+        around.scrubber.text,
+        anonymize=telemetry.anonymize,
+        export=services.export(telemetry, services.proxies),
+    )
 
 
 def _result(current: _Current, done: InstructionDone) -> str:

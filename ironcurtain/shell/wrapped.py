@@ -12,7 +12,9 @@ from typing import Any, TypeVar
 
 from twisted.internet.defer import Deferred
 
+from ironcurtain.home.settings import Settings
 from ironcurtain.shell.relay import Relayed
+from ironcurtain.shell.starting import ShellStart
 from ironcurtain.shell.streams import ShellStreams
 from ironcurtain.shell.terminal_lines import TerminalLines
 from ironcurtain.shell_integration.marks import (
@@ -23,7 +25,6 @@ from ironcurtain.shell_integration.marks import (
     PromptEnded,
     VariableReported,
 )
-from ironcurtain.shell_integration.preparation import Prepared
 from ironcurtain.shell_integration.typed_marks import UNRECORDED, end_mark, with_marks
 from ironcurtain.terminal.pty import LocalPty, PtyOwner
 
@@ -102,26 +103,25 @@ class ShellOutput:
 
 class WrappedShell:
     """
-    :param prepared: the command line that starts it, and its environment.
+    :param start: how it is started.
     :param directory: where it starts.
     :param size: columns and rows of its terminal at first.
-    :param lines: see :class:`ShellOutput`.
     :ivar integrated: whether it says by marks where its prompts and commands begin and end.
-    :ivar recorded: whether it keeps commands of the agent in its history.
     """
 
     def __init__(
-        self, reactor: Any, prepared: Prepared, nonce: str, directory: str, size: tuple[int, int], lines: TerminalLines
+        self, reactor: Any, start: ShellStart, directory: str, size: tuple[int, int], settings: Settings
     ) -> None:
         self._reactor = reactor
-        self._prepared, self._start = prepared, (directory, *size)
-        self._streams = ShellStreams(MarkReader(nonce))
+        self._prepared, self._start = start.prepared, (directory, *size)
+        self._streams = ShellStreams(MarkReader(start.nonce))
+        lines = TerminalLines(settings.context.max_terminal_lines, size[0])
         self.state, self.output = ReportedState(directory), ShellOutput(lines)
         self.pty = self.another()
-        self.integrated = prepared.integrated
-        self.recorded = True
+        self.integrated = start.prepared.integrated
+        self._recorded = settings.shell.history
         self._nonce = ""
-        self._words = b"".join(os.fsencode(word) + b"\0" for word in prepared.argv)
+        self._words = b"".join(os.fsencode(word) + b"\0" for word in start.prepared.argv)
 
     def another(self) -> LocalPty:
         """:returns: a terminal for another command."""
@@ -263,7 +263,7 @@ class WrappedShell:
     def line(self, command: str) -> str | None:
         """:returns: what to type for a command; ``None``: it is a shell whose syntax is not known."""
         if self.integrated:
-            return command if self.recorded else UNRECORDED + command
+            return command if self._recorded else UNRECORDED + command
         self._nonce = secrets.token_hex(16)
         self._streams.reader.also(self._nonce)
         return with_marks(command, self.name, self._nonce)

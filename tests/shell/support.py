@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import itertools
 import signal
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 from twisted.internet.defer import Deferred, succeed
@@ -22,6 +25,8 @@ from ironcurtain.shell.commands import CommandHand
 from ironcurtain.shell.execution import ENTER, CommandResult, CommandRunner
 from ironcurtain.shell.messages import Message, ProposedStep
 from ironcurtain.shell.model import ConfirmMode, PlanParts
+from ironcurtain.shell.plan_snapshots import PlanSnapshots
+from ironcurtain.shell.step_policy import StepPolicy
 from ironcurtain.shell.tools import Hands, JudgedStep
 from ironcurtain.terminal.sequences import PASTE_BEGIN, PASTE_END
 from tests.audit.doubles import at_once, scratch
@@ -35,6 +40,9 @@ class PromptShell:
 
     :ivar statuses: of commands that do not end with 0.
     :ivar deaf: whether it begins nothing.
+    :ivar pasting: whether it takes pastes as such.
+    :ivar line: gives what is typed of a command.
+    :ivar end_line: gives what is typed after an interrupt.
     :ivar in_foreground: whether it has the terminal, and not a command of it.
     """
 
@@ -44,6 +52,9 @@ class PromptShell:
         self.slow: set[str] = set()
         self.ran: list[str] = []
         self.deaf = self.in_foreground = False
+        self.pty, self.pasting = self, True
+        self.line: Callable[[str], str | None] = lambda command: command
+        self.end_line: Callable[[], str | None] = lambda: None
         self.signals: list[signal.Signals] = []
         self.written = b""
         self.runner: CommandRunner
@@ -76,12 +87,12 @@ class PromptShell:
         self.signals.append(number)
 
 
-class WordJudge:
+@dataclass
+class WordHand(CommandHand):
     """Denies what begins with ``deny``, allows what begins with ``allow``, and asks about everything else."""
 
-    def __init__(self) -> None:
-        self.rewritten: dict[str, str] = {}
-        self.finished_steps: list[int] = []
+    rewritten: dict[str, str] = field(default_factory=dict)
+    finished_steps: list[int] = field(default_factory=list)
 
     def preview(self, step: ProposedStep, directory: str) -> JudgedStep:
         command = step.command
@@ -99,15 +110,34 @@ class WordJudge:
         self.finished_steps.append(step.number)
         return True
 
-    def tool(self, judged: JudgedStep) -> ToolDefinition:
+    def tool(self, judged: JudgedStep) -> ToolDefinition | None:
         return ToolDefinition("shell", "run", "shell.run", {"inputSchema": SCHEMA}, "digest")
+
+
+class CountedSnapshots(PlanSnapshots):
+    """
+    Snapshots of which only the numbers are known.
+
+    :ivar ready: whether there is one once a plan is prepared.
+    """
+
+    def __init__(self) -> None:
+        self.possible = self.ready = True
+        self.prepared = self.finished = 0
+
+    async def prepare(self) -> bool:
+        self.prepared += 1
+        return self.ready
+
+    async def end(self) -> None:
+        self.finished += 1
 
 
 class ShellTestCase(SynchronousTestCase):
     """With all parts of plans, real but for the shell and the policy."""
 
     def setUp(self) -> None:
-        self.clock, self.judge = Clock(), WordJudge()
+        self.clock = Clock()
         self.shell = PromptShell(self.clock)
         self.told: list[Message] = []
         self.directory = "/work"
@@ -144,12 +174,14 @@ class ShellTestCase(SynchronousTestCase):
             events=lambda event: None,
             soon=lambda function: function(),
         )
-        self.prepared, self.finished, self.has_snapshot = 0, 0, True
-        self.runner = CommandRunner(self.shell, self.clock, 10_000)
-        self.shell.runner, self.runner.pasting = self.runner, True
+        self.undo = CountedSnapshots()
+        self.runner = self.shell.runner = CommandRunner(self.shell, self.clock, 10_000, self.told.append)
         self.shell.prompt()
+        unused: Any = None  # words decide
+        policy = StepPolicy(unused, unused, self.admission, lambda: "", self.told.append, "/home/ada")
+        self.commands = WordHand(policy, self.runner)
         self.parts = PlanParts(
-            hands=Hands([CommandHand(self.admission, self.judge, self.runner)]),
+            hands=Hands([self.commands]),
             escalations=self.escalations,
             clock=self.clock,
             confirm=ConfirmMode.PLAN,
@@ -158,21 +190,10 @@ class ShellTestCase(SynchronousTestCase):
             resumed=lambda: succeed(None),
             text=lambda data: data.decode().replace("\r", "").removesuffix("\n"),
             tell=self.told.append,
-            prepare=self.prepare,
-            finish=self.after_plan,
-            snapshots=lambda: True,
+            undo=self.undo,
             command_seconds=300.0,
             plan_seconds=1800.0,
         )
-
-    async def after_plan(self) -> None:
-        """The last step is over."""
-        self.finished += 1
-
-    async def prepare(self) -> bool:
-        """Count the plans that are about to run."""
-        self.prepared += 1
-        return self.has_snapshot
 
     def last(self, kind: type[Message]) -> Message:
         """:returns: the last message of a kind."""

@@ -254,8 +254,8 @@ class WorkTests(AgentTestCase):
 
     def test_the_last_word_comes_before_the_end(self) -> None:
         said: list[str] = []
-        self.agent.watch(lambda message: said.append(type(message).__name__))
-        self.agent.front_ends.at_end(lambda: said.append("ending"))
+        self.front_ends.watch(lambda message: said.append(type(message).__name__))
+        self.front_ends.at_end(lambda: said.append("ending"))
         self.pty.end(0)
         self.assertEqual(said, ["InstructionDone", "ending"])
 

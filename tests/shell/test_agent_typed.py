@@ -6,6 +6,7 @@ from ironcurtain.llm.model import ModelError
 from ironcurtain.session.events import Notice
 from ironcurtain.shell import messages
 from ironcurtain.shell.announcements import LOOK_SECONDS
+from ironcurtain.shell.execution import CLEARED
 from ironcurtain.shell.messages import InstructionDone, Note, Steer
 from ironcurtain.shell.streams import AHEAD_LIMIT
 from ironcurtain.shell.terminal_mode import Left
@@ -53,14 +54,13 @@ class WordTests(AgentTestCase):
         self.assertEqual(self.turns[1].answer, "So.")
 
     def test_what_no_command_read_is_said_to_be_off_the_line(self) -> None:
-        cleared = []
-        self.runner.cleared = lambda: cleared.append(True)
+        cleared = messages.Notice(text=CLEARED)
         self.plans("allow one", "allow two")
         self.shows(mark("C"))
         self.agent.type(b"y")
-        self.assertEqual(cleared, [])
+        self.assertNotIn(cleared, self.told)
         self.shows(mark("D;0"), PROMPT, b"y")
-        self.assertEqual(cleared, [True])
+        self.assertEqual(self.told.count(cleared), 1)
 
     def test_a_note_that_was_not_sent_is_on_the_shells_line(self) -> None:
         self.mode.left = Left(unsent="and the")

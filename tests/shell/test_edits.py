@@ -33,6 +33,7 @@ from ironcurtain.shell.messages import (
 from ironcurtain.shell.model import ConfirmMode
 from ironcurtain.shell.narrowing import NarrowedGate
 from ironcurtain.shell.plan import PlanRun
+from ironcurtain.shell.step_policy import StepPolicy
 from ironcurtain.shell.tools import Hands
 from tests.audit.doubles import scratch
 from tests.shell.support import ShellTestCase
@@ -67,7 +68,8 @@ class EditCase(ShellTestCase):
         ]
         hooks = Hooks(reactor, self.home / ".ironcurtain" / "hooks", os.environ, 10.0, os.geteuid())  # type: ignore[arg-type]
         gate = NarrowedGate(gates[0], gates[1:])
-        self.hand = EditHand(self.admission, gate, hooks, lambda: "fix it", self.told.append, str(self.home), protected)
+        policy = StepPolicy(gate, hooks, self.admission, lambda: "fix it", self.told.append, str(self.home))
+        self.hand = EditHand(policy, protected)
         self.parts = replace(self.parts, hands=Hands([self.hand]))
 
     def write(self, path: str, content: str) -> ProposedStep:
@@ -260,12 +262,14 @@ class HookTests(TestCase):
         self.told: list[Message] = []
         gate = CommandGate(read_approval(ALLOWED, "p", "/h"), (), "/h", os.path.realpath, str(self.root))
         self.hand = EditHand(
-            None,  # type: ignore[arg-type]  # nothing is recorded here
-            NarrowedGate(gate, ()),
-            Hooks(reactor, self.hooks, os.environ, 10.0, os.geteuid()),  # type: ignore[arg-type]
-            lambda: "fix it",
-            self.told.append,
-            "/h",
+            StepPolicy(
+                NarrowedGate(gate, ()),
+                Hooks(reactor, self.hooks, os.environ, 10.0, os.geteuid()),  # type: ignore[arg-type]
+                None,  # type: ignore[arg-type]  # nothing is recorded here
+                lambda: "fix it",
+                self.told.append,
+                "/h",
+            ),
             (),
         )
         use = ToolUse("1", WRITE.name, {"path": "x", "content": "old"})

@@ -64,6 +64,13 @@ class GuardedShell:
 
     def __init__(self) -> None:
         self.in_foreground, self.running = True, False
+        self.pty, self.pasting = self, False
+
+    def line(self, command: str) -> str:
+        return command
+
+    def end_line(self) -> None:
+        pass
 
     def write(self, data: bytes) -> None:
         pass
@@ -112,7 +119,7 @@ class RunTests(ShellTestCase):
         self.assertEqual(self.shell.written, b"")
 
     def test_several_lines_need_bracketed_paste(self) -> None:
-        self.runner.pasting = False
+        self.shell.pasting = False
         result = self.successResultOf(self.run_command("a\nb"))
         self.assertEqual((result.outcome, self.shell.written), (StepOutcome.NOT_RUN, b""))
         self.run_command("a")
@@ -229,7 +236,7 @@ class RunTests(ShellTestCase):
     def test_after_an_interrupt_a_shell_without_marks_is_asked_for_the_end(self) -> None:
         self.shell.slow.add("ls")
         answers = ["", "end"]
-        self.runner.end_line = lambda: answers.pop(0)
+        self.shell.end_line = lambda: answers.pop(0)
         running = self.run_command()
         self.shell.deaf = True
         self.runner.interrupt()
@@ -244,7 +251,7 @@ class RunTests(ShellTestCase):
         self.assertEqual(self.waiting(), [])
 
     def test_a_shell_of_unknown_syntax_is_not_typed_into(self) -> None:
-        self.runner.line = lambda command: None
+        self.shell.line = lambda command: None
         result = self.successResultOf(self.run_command())
         self.assertEqual((result.outcome, self.shell.written), (StepOutcome.NOT_RUN, b""))
 
@@ -277,7 +284,7 @@ class RunTests(ShellTestCase):
     )
     def test_whatever_comes_the_shell_itself_is_not_signalled_and_the_end_is_seen(self, course: list[str]) -> None:
         clock, shell = Clock(), GuardedShell()
-        runner = CommandRunner(shell, clock, 1000)
+        runner = CommandRunner(shell, clock, 1000, lambda message: None)
         runner.prompt_ended()
         running = Deferred.fromCoroutine(runner.run("ls", 60.0, lambda data: None))
 

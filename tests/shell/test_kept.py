@@ -6,8 +6,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.escalation.permission import Scope, make_scope
 from ironcurtain.shell.approval import read_approval
+from ironcurtain.shell.commands import RUN_TOOL
 from ironcurtain.shell.gate import CommandGate
-from ironcurtain.shell.judge import RUN_TOOL
 
 HOME = "/home/ann"
 HERE = f"{HOME}/project"

@@ -12,7 +12,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.policy.verdict import SEVERITY, Decision
 from ironcurtain.shell.inheritance import VARIABLE
-from ironcurtain.shell.narrowing import DEEPEST_AGENT, NarrowedGate
+from ironcurtain.shell.narrowing import NarrowedGate
+from ironcurtain.shell.nesting import DEEPEST_AGENT
 from tests.cli.cases import ProductCase
 from tests.shell.test_gate import HERE, gate
 

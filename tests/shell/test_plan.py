@@ -64,7 +64,7 @@ class ConfirmTests(PlanTestCase):
         self.begin("ls", "df", "allow x")
         self.say("allow")
         self.assertEqual(self.outcomes(), [StepOutcome.DONE] * 3)
-        self.assertEqual((self.shell.ran, self.prepared, self.finished), (["ls", "df", "allow x"], 1, 1))
+        self.assertEqual((self.shell.ran, self.undo.prepared, self.undo.finished), (["ls", "df", "allow x"], 1, 1))
 
     def test_each_approval_is_recorded_with_who_gave_it(self) -> None:
         self.begin("ls")
@@ -80,7 +80,7 @@ class ConfirmTests(PlanTestCase):
         self.say("deny")
         self.assertEqual(self.outcomes(), [StepOutcome.NOT_RUN] * 2)
         self.assertEqual((self.shell.ran, self.plan.ending), ([], PlanEnding.REFUSED))
-        self.assertEqual((self.prepared, self.finished), (0, 0))
+        self.assertEqual((self.undo.prepared, self.undo.finished), (0, 0))
 
     def test_interrupted_nothing_runs(self) -> None:
         for action in (Interrupt(), Kill()):
@@ -272,7 +272,7 @@ class RunTests(PlanTestCase):
         self.assertEqual((self.shell.ran, self.plan.ending), (["false"], PlanEnding.STEP_FAILED))
 
     def test_what_a_hook_rewrote_is_asked_about_although_the_plan_was_confirmed(self) -> None:
-        self.judge.rewritten["ls"] = "ls --color=never"
+        self.commands.rewritten["ls"] = "ls --color=never"
         self.begin("ls")
         self.say("allow")
         question = self.last(ApprovalRequested)
@@ -317,7 +317,7 @@ class RunTests(PlanTestCase):
             self.plan.receive(action)
             back.callback(None)
             self.assertEqual(self.outcomes(), [StepOutcome.NOT_RUN])
-        self.assertEqual((self.shell.ran, self.judge.finished_steps), ([], []))
+        self.assertEqual((self.shell.ran, self.commands.finished_steps), ([], []))
 
     def test_a_kill_counts_before_the_command_has_begun(self) -> None:
         self.shell.deaf = True
@@ -390,4 +390,4 @@ class RunTests(PlanTestCase):
         self.assertEqual([r["status"] for r in records if r["kind"] == "outcome"], ["error"])
         completed = self.last(StepCompleted)
         self.assertEqual((completed.exit_code, completed.output), (3, "output of false"))  # type: ignore[union-attr]
-        self.assertEqual(self.judge.finished_steps, [1])
+        self.assertEqual(self.commands.finished_steps, [1])

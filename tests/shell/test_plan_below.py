@@ -10,7 +10,6 @@ from ironcurtain.mcp_proxy.admission import OpenCall
 from ironcurtain.mcp_proxy.catalogue import ToolDefinition
 from ironcurtain.mcp_proxy.refusals import CallRefused
 from ironcurtain.policy.verdict import Decision, Verdict
-from ironcurtain.shell.commands import CommandHand
 from ironcurtain.shell.execution import CommandResult
 from ironcurtain.shell.messages import (
     Action,
@@ -29,10 +28,10 @@ from ironcurtain.shell.model import PlanEnding
 from ironcurtain.shell.plan import PlanRun
 from ironcurtain.shell.reported_plan import Plan
 from ironcurtain.shell.tools import Hands, JudgedStep, StepRun
-from tests.shell.support import ShellTestCase, steps
+from tests.shell.support import ShellTestCase, WordHand, steps
 
 
-class AskingHand(CommandHand, dict=True):
+class AskingHand(WordHand):
     """Its steps ask about one more command, and wait until they are interrupted if that is refused."""
 
     kind = StepKind.AGENT
@@ -63,8 +62,7 @@ class BelowTests(ShellTestCase):
 
     def setUp(self) -> None:
         super().setUp()
-        self.commands = CommandHand(self.admission, self.judge, self.runner)
-        self.hand = AskingHand(self.admission, self.judge, self.runner, StepKind.AGENT)
+        self.hand = AskingHand(self.commands.policy, self.runner, StepKind.AGENT)
         parts = replace(self.parts, hands=Hands([self.commands, self.hand]))
         (first,) = steps("rm x")
         agent = ProposedStep(number=2, command="agent", kind=StepKind.AGENT)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import msgspec
-from msgspec.structs import replace
 from twisted.internet.defer import Deferred
 
 from ironcurtain.shell.messages import ApprovalRequested, PlanProposed, StepOutcome
@@ -17,7 +16,7 @@ class PlanUndoTests(PlanTestCase):
 
     def test_without_the_snapshot_that_was_promised_each_step_is_asked_about(self) -> None:
         for has_snapshot, waits in ((True, False), (False, True)):
-            self.has_snapshot = has_snapshot
+            self.undo.ready = has_snapshot
             proposed = [self.parts.preview(step) for step in steps("ls")]
             self.plan = PlanRun("p1", proposed, self.parts)
             self.running = Deferred.fromCoroutine(self.plan.run())
@@ -32,8 +31,8 @@ class PlanUndoTests(PlanTestCase):
 
     def test_a_plan_promises_no_snapshot_that_the_settings_do_not_want(self) -> None:
         (step,) = steps("ls")
-        parts = replace(self.parts, snapshots=lambda: False)
-        self.assertEqual(parts.preview(step).undo, "no-snapshot")
+        self.undo.possible = False
+        self.assertEqual(self.parts.preview(step).undo, "no-snapshot")
 
     def test_a_plan_that_only_reads_has_no_snapshot(self) -> None:
         for undo, prepared in (("reads", 0), ("snapshot", 1), ("unknown", 2)):
@@ -42,4 +41,4 @@ class PlanUndoTests(PlanTestCase):
             self.running = Deferred.fromCoroutine(self.plan.run())
             self.turn()
             self.say("allow")
-            self.assertEqual((self.outcomes(), self.prepared), ([StepOutcome.DONE], prepared))
+            self.assertEqual((self.outcomes(), self.undo.prepared), ([StepOutcome.DONE], prepared))

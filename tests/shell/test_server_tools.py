@@ -35,7 +35,7 @@ class HandTests(ShellTestCase):
 
     def test_without_servers_there_are_no_tools(self) -> None:
         hand = self.hand()
-        self.successResultOf(Deferred.fromCoroutine(self.servers.ready()))
+        self.successResultOf(Deferred.fromCoroutine(self.servers.ready(self.told.append)))
         self.assertEqual(list(hand.specs()), [])
         with self.assertRaisesRegex(UsageError, "no tool files__rm"):
             hand.proposed(1, ToolUse("1", "files__rm", {}), "/work")
@@ -52,9 +52,8 @@ class HandTests(ShellTestCase):
             raise ConfigurationError("mcp-servers.json", "is no JSON", line=1)
 
         servers = ServerTools(wrong)
-        servers.tell = told.append
         for _ in range(2):
-            self.successResultOf(Deferred.fromCoroutine(servers.ready()))
+            self.successResultOf(Deferred.fromCoroutine(servers.ready(told.append)))
         self.assertEqual(told, [Notice(text="there are no tools of MCP servers: mcp-servers.json:1: is no JSON")])
 
     def test_below_other_agents_each_call_is_asked(self) -> None:

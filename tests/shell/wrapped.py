@@ -9,10 +9,13 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IReactorTime
 
 from ironcurtain.approver.trusted_input import TrustedInput
 from ironcurtain.audit.log import AuditLog
 from ironcurtain.escalation import Outcome
+from ironcurtain.home.sections import Shell
+from ironcurtain.home.settings import Settings
 from ironcurtain.llm.registry import Chosen
 from ironcurtain.process.accounts import Account
 from ironcurtain.secrets.redaction import Redactor
@@ -24,18 +27,17 @@ from ironcurtain.session.parts import Core
 from ironcurtain.session.records import make_snapshots
 from ironcurtain.shell.agent import ShellAgent
 from ironcurtain.shell.assistant import Assistant, AssistantLimits
-from ironcurtain.shell.commands import CommandHand
 from ironcurtain.shell.context import Prompt
 from ironcurtain.shell.execution import CommandRunner
+from ironcurtain.shell.front_ends import FrontEnds
 from ironcurtain.shell.messages import Message, StepCompleted
 from ironcurtain.shell.model import ConfirmMode
 from ironcurtain.shell.model_requests import ModelRequests
 from ironcurtain.shell.relay import Relayed
 from ironcurtain.shell.session_budget import SessionBudget
+from ironcurtain.shell.starting import ShellStart
 from ironcurtain.shell.streams import ShellStreams
-from ironcurtain.shell.terminal_lines import TerminalLines
 from ironcurtain.shell.terminal_mode import Left
-from ironcurtain.shell.tools import Hands
 from ironcurtain.shell.typed_instructions import JOIN_SECONDS
 from ironcurtain.shell.window import ContextWindow
 from ironcurtain.shell.wrapped import WrappedShell
@@ -45,6 +47,7 @@ from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.model import Mode, ProgramExit
 from ironcurtain.terminal.pty import LocalPty, PtyOwner
 from ironcurtain.terminal.screen import RingScreen
+from ironcurtain.traces.context import TraceContext
 from tests.audit.doubles import at_once, scratch
 from tests.session.doubles import World
 from tests.shell.model import HandModel
@@ -183,22 +186,21 @@ class AgentTestCase(ShellTestCase):
         self.ends: list[str] = []
         self.relayed = Relayed(ShellStreams(MarkReader(NONCE)), (), (), b"", b"")
         self.core = self._core(SIZE)
-        prepared = Prepared(("/bin/bash",), {}, self.integrated)
-        self.lines = TerminalLines(100, SIZE[0])
-        self.wrapped = HandShell(self.clock, prepared, NONCE, "/work", SIZE, self.lines)
-        self.pty = self.wrapped.pty
-        self.runner = CommandRunner(self.pty, self.clock, 10_000)
-        self.agent = ShellAgent(self.core, self.wrapped, self.runner)
+        start = ShellStart(Prepared(("/bin/bash",), {}, self.integrated), NONCE, TraceContext("7f", "a1"))
+        settings = Settings(shell=Shell(history=True))
+        self.wrapped = HandShell(self.clock, start, "/work", SIZE, settings)
+        self.pty, self.lines = self.wrapped.pty, self.wrapped.output.lines
+        self.front_ends = FrontEnds(self.core, self.wrapped, self.core.services.redactor.text, "7f")
+        self.runner = self.commands.runner = CommandRunner(self.wrapped, self.clock, 10_000, self.front_ends.tell)
         self.parts = replace(
             self.parts,
-            hands=Hands([CommandHand(self.admission, self.judge, self.runner)]),
-            resumed=self.agent.resumed,
-            tell=self.agent.tell,
+            resumed=self.front_ends.holder.resumed,
+            tell=self.front_ends.tell,
             directory=lambda: self.wrapped.directory,
             confirm=ConfirmMode.AUTO,
         )
-        self.agent.assistant = self._assistant()
-        self.agent.watch(self.told.append)
+        self.agent = ShellAgent(self.core, self.wrapped, self.runner, self.front_ends, self._assistant())
+        self.front_ends.watch(self.told.append)
         self.addCleanup(self.finish)
 
     def finish(self) -> None:
@@ -257,9 +259,13 @@ class AgentTestCase(ShellTestCase):
 
     def start(self) -> None:
         """Start it in a terminal that somebody looks at."""
-        self.hub = Hub(self.agent, self.clock, RingScreen(), SIZE)
-        self.eye, self.mode = Eye(), NotingMode(self.hub)
-        self.agent.front_ends.terminal, self.agent.front_ends.agent_mode = self.hub, self.mode
+
+        def noting(agent: ShellAgent, hub: Hub, clock: IReactorTime) -> NotingMode:
+            self.hub, self.mode = hub, NotingMode(hub)
+            return self.mode
+
+        self.agent.open(lambda columns, rows: RingScreen(), noting, SIZE)
+        self.eye = Eye()
         self.successResultOf(Deferred.fromCoroutine(self.agent.start()))
         self.agent.take_over(os.getpid(), -1, self.relayed)
         self.person = self.hub.attach(self.eye, Mode.DRIVE, *SIZE)

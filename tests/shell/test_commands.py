@@ -11,11 +11,12 @@ from twisted.internet.defer import Deferred
 from ironcurtain.mcp_proxy.hooks import Hooks
 from ironcurtain.policy.verdict import Decision
 from ironcurtain.shell.approval import read_approval
+from ironcurtain.shell.commands import CommandHand
 from ironcurtain.shell.execution import CommandResult
 from ironcurtain.shell.gate import CommandGate
-from ironcurtain.shell.judge import HookedJudge
 from ironcurtain.shell.messages import Message, Notice, ProposedStep, StepOutcome
 from ironcurtain.shell.narrowing import NarrowedGate
+from ironcurtain.shell.step_policy import StepPolicy
 from ironcurtain.shell.tools import JudgedStep
 from tests.process.commands import PlayedTime, RealCommandCase
 
@@ -24,7 +25,7 @@ ALLOW = """echo '{"decision": "allow"}'"""
 
 
 class JudgeTests(RealCommandCase):
-    """:class:`HookedJudge`"""
+    """:class:`CommandHand`"""
 
     def setUp(self) -> None:
         super().setUp()
@@ -36,7 +37,10 @@ class JudgeTests(RealCommandCase):
             read_approval(TABLES, "policy.toml", "/home/ann"), ("/home/ann/.ssh",), "/home/ann", str, "/home/ann/work"
         )
         self.told: list[Message] = []
-        self.judge = HookedJudge(NarrowedGate(gate, ()), hooks, lambda: "look around", self.told.append)
+        unused: Any = None  # nothing is recorded here, or run
+        narrowed = NarrowedGate(gate, ())
+        policy = StepPolicy(narrowed, hooks, unused, lambda: "look around", self.told.append, "/home/ann")
+        self.hand = CommandHand(policy, unused)
 
     def hook(self, name: str, script: str) -> None:
         """Install a hook."""
@@ -47,7 +51,7 @@ class JudgeTests(RealCommandCase):
     async def judged(self, command: str) -> JudgedStep:
         """:returns: what is said of a command whose turn has come."""
         step = ProposedStep(number=3, command=command)
-        return await Deferred.fromCoroutine(self.judge.judge(step, "/home/ann"))
+        return await Deferred.fromCoroutine(self.hand.judge(step, "/home/ann"))
 
     async def check(self, command: str, decision: Decision, rule: str, by: str = "policy") -> JudgedStep:
         """Judge a command."""
@@ -105,7 +109,7 @@ class JudgeTests(RealCommandCase):
 
     async def preview(self, command: str) -> JudgedStep:
         """:returns: what is said of it before hooks are asked."""
-        return self.judge.preview(ProposedStep(number=1, command=command), "/home/ann")
+        return self.hand.preview(ProposedStep(number=1, command=command), "/home/ann")
 
     async def test_a_preview_asks_no_hook(self) -> None:
         self.hook("pre-exec", f"touch '{self.mark}'")
@@ -115,7 +119,7 @@ class JudgeTests(RealCommandCase):
     async def finished(self, command: str = "ls") -> bool:
         """:returns: whether the plan goes on after a command that failed."""
         step, result = ProposedStep(number=3, command=command), CommandResult(StepOutcome.FAILED, 2, b"")
-        return await Deferred.fromCoroutine(self.judge.finished(step, "/home/ann", result))
+        return await Deferred.fromCoroutine(self.hand.finished(step, "/home/ann", result))
 
     async def test_names_are_asked_about_after_a_line_that_may_change_them(self) -> None:
         await self.finished("rm x")
