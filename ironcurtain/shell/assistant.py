@@ -171,7 +171,7 @@ class Assistant:
     async def _rounds(self) -> str:
         for number in range(1, self._limits.rounds + 1):
             self._plans, self._forming = self._plans + 1, 0
-            reply = await self._requests.ask(number, self._parts.hands.specs(), self._formed)
+            reply = await self._requests.ask(number, self._parts.hands.specs, self._formed)
             uses = self._window.answer(reply.content, reply.usage)
             if self._notes:
                 self._window.results([ToolResult(use.id, PlanEnding.STEERED.value, True) for use in uses])

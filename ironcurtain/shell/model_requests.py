@@ -80,12 +80,14 @@ class ModelRequests:
         """It has ended."""
         self.budget.end()
 
-    async def ask(self, number: int, tools: tuple[ToolSpec, ...], formed: Callable[[ToolUse], None]) -> ModelReply:
+    async def ask(
+        self, number: int, tools: Callable[[], tuple[ToolSpec, ...]], formed: Callable[[ToolUse], None]
+    ) -> ModelReply:
         """
         Ask for the next answer in the conversation.
 
         :param number: of the request, from 1 in each instruction.
-        :param tools: that the model is offered.
+        :param tools: gives those that the model is offered, once it is chosen: by then servers are up.
         :param formed: gets each use of a tool as soon as it is whole.
         :raises SessionError: there is no answer, or the budget is used up.
         """
@@ -114,12 +116,12 @@ class ModelRequests:
         if self._asking is not None:
             self._asking.cancel()
 
-    async def _converse(self, tools: tuple[ToolSpec, ...]) -> ModelReply:
+    async def _converse(self, tools: Callable[[], tuple[ToolSpec, ...]]) -> ModelReply:
         await self.budget.require()
         chosen = await self._choose()
         self.model = chosen.model
         messages = self.window.messages()
-        request = ModelRequest(SYSTEM, messages, tools, chosen.model, self._tokens, self._traceparent)
+        request = ModelRequest(SYSTEM, messages, tools(), chosen.model, self._tokens, self._traceparent)
         try:
             return await chosen.provider.converse(request, self._event)
         finally:

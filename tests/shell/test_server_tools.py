@@ -5,15 +5,19 @@ from __future__ import annotations
 import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import ConfigurationError, UsageError
-from ironcurtain.llm.model import ToolUse
+from ironcurtain.llm.model import ToolSpec, ToolUse
+from ironcurtain.llm.registry import Chosen
 from ironcurtain.policy.verdict import Decision, Verdict
 from ironcurtain.shell.messages import Message, Notice, ProposedStep, StepKind
 from ironcurtain.shell.server_tools import PARENT_RULE, ServerTools, ToolHand, result_text
-from tests.shell.support import ShellTestCase
+from ironcurtain.shell.tools import Hands
+from tests.shell.assistant import AssistantTestCase
+from tests.shell.support import ShellTestCase, WordHand
 
 
 class ResultTests(SynchronousTestCase):
@@ -63,3 +67,29 @@ class HandTests(ShellTestCase):
         self.assertEqual((below.decision, below.rule), (Decision.ESCALATE, PARENT_RULE))
         denied = Verdict(Decision.DENY, "rule", "because", {})
         self.assertIs(self.hand(narrowed=True)._narrowed(denied), denied)
+
+
+class LateHand(WordHand):
+    """A hand for tools of servers, which are not up at once."""
+
+    up = False
+
+    def specs(self) -> tuple[ToolSpec, ...]:
+        return (ToolSpec("files__list", "", {}),) if self.up else ()
+
+
+class OfferedTests(AssistantTestCase):
+    """What the model gets to know of them."""
+
+    def test_first_request_offers_tools_that_came_up_for_it(self) -> None:
+        late = LateHand(self.commands.policy, self.runner, StepKind.TOOL)
+        self.parts = replace(self.parts, hands=Hands([self.commands, late]))
+        self.make()
+        self.choosing = Deferred()
+        self.instruct()
+        late.up = True
+        self.choosing.callback(Chosen(self.model, "m-1"))
+        self.assertEqual([tool.name for tool in self.model.requests[0].tools], ["shell", "files__list"])
+        self.choosing = None
+        self.say("So.")
+        self.done()
