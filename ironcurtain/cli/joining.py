@@ -11,6 +11,7 @@ from ironcurtain.cli.run import run
 from ironcurtain.cli.shell_above import is_above
 from ironcurtain.cli.terminal.frontend import FrontEnd
 from ironcurtain.cli.terminal.plain import standard_surface
+from ironcurtain.cli.terminal.printer import Printer
 from ironcurtain.cli.terminal.watching import Watching
 from ironcurtain.cli.undoing import proposer
 from ironcurtain.cli.viewing import say_how_to_resume, say_that_it_goes_on, view_elsewhere
@@ -75,7 +76,7 @@ class Joining:
     async def _watch(self, reactor: Any, owner: ControlClient, info: SessionInfo) -> int:
         stdin = sys.stdin if have_terminal() else None
         surface = standard_surface(reactor, stdin, sys.stdout, sys.stdout, os.environ, reactor.seconds)
-        self._front = watching = Watching(owner, info, reactor, time.time, surface)
+        self._front = watching = Watching(owner, info, Printer(surface, reactor, time.time))
         try:
             return await watching.watch()
         finally:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine
 from enum import Enum, auto
 from math import inf
 from typing import Any, TypeVar
@@ -124,7 +124,7 @@ class FrontEnd:
         self._surface = surface or standard_surface(
             reactor, sys.stdin, sys.stdout, sys.stderr, os.environ, reactor.seconds
         )
-        self._printer = Printer(self._surface, reactor, now, self.lost)
+        self._printer = Printer(self._surface, reactor, now)
         self._view = self._printer.view
         self._commands = Commands(api, session.number, paths, self._printer, propose)
         self._sender = Sender(api, session.number, reactor)
@@ -157,8 +157,8 @@ class FrontEnd:
             the output is gone; 130 after Ctrl-C; 143 after SIGTERM.
         """
         self._view.begin(Answers.FLOWING if self._surface.live else Answers.WHOLE)
-        greeting = self._view.note(f"session {self._session.number} in {self._session.workspace}")
-        status = await self._run(lambda: self._exit.end, greeting)
+        self._printer.note(f"session {self._session.number} in {self._session.workspace}", "dim")
+        status = await self._run(lambda: self._exit.end)
         return 1 if self._exit.cause is _Cause.LOST else status
 
     def interrupt(self) -> None:
@@ -216,22 +216,14 @@ class FrontEnd:
         """The exit status if the person ends it."""
         return 130 if self._single else 0 if self._surface.live else int(self._sender.failed)
 
-    async def _run(self, main: Callable[[], Awaitable[T]], greeting: Iterable[Item] = ()) -> T:
-        unfollow: Callable[[], None] | None = None
-        self._open, self._began = True, self._printer.now()
-        self._surface.open(self, reads=not self._single)
-        try:
-            self._printer.start()
-            self._printer.add(greeting)
-            unfollow = await self._api.follow(self._session.number, 0, self._heard)
-            return await main()
-        finally:
-            self._open = False
-            if unfollow is not None:
-                unfollow()
-            self._exit.forget()
-            self._printer.stop()
-            await self._surface.close()
+    async def _run(self, main: Callable[[], Awaitable[T]]) -> T:
+        self._open, self._began, number = True, self._printer.now(), self._session.number
+        async with self._printer.following(self._api, number, self, self._heard, reads=not self._single):
+            try:
+                return await main()
+            finally:
+                self._open = False
+                self._exit.forget()
 
     async def _one_answer(self, task: str, typed: str) -> Reply:
         outcome: Deferred[Delivered] = Deferred()

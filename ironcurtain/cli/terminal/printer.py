@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
 from itertools import groupby
 
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.internet.task import LoopingCall
 
-from ironcurtain.cli.terminal.surface import Surface
+from ironcurtain.cli.terminal.surface import Listener, Surface
 from ironcurtain.escalation.decision_keys import DecisionKeys, Part, ShownPart
 from ironcurtain.operations.api import SessionApi
 from ironcurtain.operations.model import raised_event
-from ironcurtain.session.events import EscalationRaised
+from ironcurtain.session.events import EscalationRaised, Stamped
 from ironcurtain.text.columns import Line, Style, fold
 from ironcurtain.view.banner import banner
 from ironcurtain.view.look import TICK_SECONDS
@@ -25,16 +26,14 @@ GATHER_SECONDS = 0.03
 class Printer:
     """
     :param now: returns seconds since the epoch.
-    :param lost: called, with the reason, when nothing more can be shown.
     :ivar view: the state of the session's display.
     :ivar keys: what was shown to the person, in seconds of ``clock``.
     """
 
-    def __init__(
-        self, surface: Surface, clock: IReactorTime, now: Callable[[], float], lost: Callable[[str], None]
-    ) -> None:
+    def __init__(self, surface: Surface, clock: IReactorTime, now: Callable[[], float]) -> None:
         self.view, self.keys = Narration(airy=surface.live, signs=surface.signs), DecisionKeys()
-        self.surface, self._clock, self.now, self._lost = surface, clock, now, lost
+        self.surface, self._clock, self.now = surface, clock, now
+        self._listener: Listener | None = None
         self._items: list[Item] = []
         self._ticking = LoopingCall(self._redraw)
         self._ticking.clock = clock
@@ -42,16 +41,30 @@ class Printer:
         self._drawn = -GATHER_SECONDS
         self._calling = self._stopped = False
 
-    def start(self) -> None:
-        """Start redrawing the live part."""
-        self._ticking.start(TICK_SECONDS, now=False)
+    @asynccontextmanager
+    async def following(
+        self, api: SessionApi, number: int, listener: Listener, heard: Callable[[Stamped], None], *, reads: bool
+    ) -> AsyncIterator[None]:
+        """
+        Have the surface open, and get the session's events. At the end the remaining items are printed.
 
-    def stop(self) -> None:
-        """Print the remaining items, and stop: what comes later is dropped."""
-        if self._ticking.running:
-            self._ticking.stop()
-        self.draw()
-        self._stopped = True
+        :param listener: as for :meth:`~ironcurtain.cli.terminal.surface.Surface.open`, with ``reads``.
+        """
+        unfollow: Callable[[], None] | None = None
+        self._listener = listener
+        self.surface.open(listener, reads)
+        try:
+            self._ticking.start(TICK_SECONDS, now=False)
+            unfollow = await api.follow(number, 0, heard)
+            yield
+        finally:
+            if unfollow is not None:
+                unfollow()
+            if self._ticking.running:
+                self._ticking.stop()
+            self.draw()
+            self._stopped = True
+            await self.surface.close()
 
     @property
     def seconds(self) -> float:
@@ -108,7 +121,8 @@ class Printer:
             self._call_person(items)
             self._redraw()
         except OSError as e:
-            self._lost(f"the output cannot be written: {e.strerror or e}")
+            if self._listener is not None:
+                self._listener.lost(f"the output cannot be written: {e.strerror or e}")
 
     def _redraw(self) -> None:
         self.surface.show(self.view.live(self.now()))

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
 
 from twisted.internet.defer import Deferred
-from twisted.internet.interfaces import IReactorTime
 
 from ironcurtain.cli.terminal.commands import parse
 from ironcurtain.cli.terminal.printer import Printer
-from ironcurtain.cli.terminal.surface import Surface
 from ironcurtain.operations.api import SessionApi
 from ironcurtain.session import events
 from ironcurtain.session.model import SessionInfo
@@ -21,22 +18,11 @@ from ironcurtain.view.narration import Answers, Ask, Say
 
 
 class Watching:
-    """
-    Used once.
+    """Used once."""
 
-    :param now: returns seconds since the epoch.
-    """
-
-    def __init__(
-        self,
-        api: SessionApi,
-        session: SessionInfo,
-        clock: IReactorTime,
-        now: Callable[[], float],
-        surface: Surface,
-    ) -> None:
-        self._api, self._session, self._surface = api, session, surface
-        self._printer = Printer(surface, clock, now, self.lost)
+    def __init__(self, api: SessionApi, session: SessionInfo, printer: Printer) -> None:
+        self._api, self._session, self._printer = api, session, printer
+        self._live = printer.surface.live
         self._end: Deferred[int] = Deferred()
 
     async def watch(self) -> int:
@@ -45,20 +31,11 @@ class Watching:
 
         :returns: the exit status: 0; 1 if the output is gone; 130 after Ctrl-C; 143 after SIGTERM.
         """
-        unfollow: Callable[[], None] | None = None
         self._printer.view.begin(Answers.FLOWING)
-        self._surface.open(self, reads=False)
-        try:
-            self._printer.start()
-            how = "; Ctrl-D leaves it" if self._surface.live else ""
-            self._printer.note(f"session {self._session.number} in {self._session.workspace}{how}", "dim")
-            unfollow = await self._api.follow(self._session.number, 0, self._heard)
+        how = "; Ctrl-D leaves it" if self._live else ""
+        self._printer.note(f"session {self._session.number} in {self._session.workspace}{how}", "dim")
+        async with self._printer.following(self._api, self._session.number, self, self._heard, reads=False):
             return await self._end
-        finally:
-            if unfollow is not None:
-                unfollow()
-            self._printer.stop()
-            await self._surface.close()
 
     def signalled(self, number: int) -> bool:
         """:returns: ``True``: a signal of the process, of this number, is handled."""
@@ -82,7 +59,7 @@ class Watching:
 
     def input_ended(self) -> None:
         """Ctrl-D was pressed, or there is no input."""
-        if self._surface.live:
+        if self._live:
             self._leave(0)
 
     def lost(self, why: str) -> None:

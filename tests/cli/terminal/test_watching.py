@@ -6,6 +6,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
+from ironcurtain.cli.terminal.printer import Printer
 from ironcurtain.cli.terminal.watching import Watching
 from ironcurtain.session import events
 from tests.cli.terminal.doubles import INFO, KeptSurface, PlayedSession
@@ -15,7 +16,7 @@ class WatchingTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.clock = Clock()
         self.session, self.surface = PlayedSession(self.clock.seconds), KeptSurface(True)
-        self.watching = Watching(self.session, INFO, self.clock, self.clock.seconds, self.surface)
+        self.watching = Watching(self.session, INFO, Printer(self.surface, self.clock, self.clock.seconds))
         self.done: Deferred[int] = Deferred.fromCoroutine(self.watching.watch())
         self.clock.pump([0.05, 0])
 
