@@ -150,7 +150,7 @@ def _confirming(state: ConsoleState, question: Question, key: str, now: float, a
         case Verdict.DECIDES if not approves or question.every or question.keys == (state.shown.whole,):
             values = None if state.dialogue is None else state.dialogue.values
             decided = replace(state, question=None, dialogue=None, message=("", ""))
-            return decided, tuple(_sent(state, question.outcome, each, question.keep, values) for each in question.keys)
+            return decided, _sent(state, question, values)
         case Verdict.DECIDES | Verdict.UNSEEN:
             unread = _unread(state, question.keys[0])
             return replace(state, question=None, dialogue=None).with_message(unread, "warn"), ()
@@ -206,19 +206,15 @@ def _decide(state: ConsoleState, outcome: Outcome, number: int, keep: bool, now:
     is_there = key in state.shown.rows if outcome is Outcome.DENIED else state.shown.whole == key
     typed = state.keys.word(needed(*key, outcome), state.began, now)
     if is_there and (outcome is Outcome.DENIED or found.form is None) and not keep and typed is Verdict.DECIDES:
-        return state, (_sent(state, outcome, key),)
+        return state, _sent(state, Question(outcome, (key,)))
     visible = state if found in state.listed(Section.WAITING) else state.narrow("")
     return _ask(visible.choose(Section.WAITING, number), outcome, keep), ()
 
 
-def _sent(
-    state: ConsoleState,
-    outcome: Outcome,
-    key: ShownEscalation,
-    keep: bool = False,
-    content: Mapping[str, Any] | None = None,
-) -> Send:
-    return Send(outcome, key, keep, state.keys.calls(ShownPart(*key, Part.CALL)), content)
+def _sent(state: ConsoleState, asked: Question, content: Mapping[str, Any] | None = None) -> tuple[Send, ...]:
+    """:returns: a decision that was made, on each of its calls."""
+    calls = {key: state.keys.calls(ShownPart(*key, Part.CALL)) for key in asked.keys}
+    return tuple(Send(asked.outcome, key, asked.keep, calls[key], content) for key in asked.keys)
 
 
 def _next(state: ConsoleState, step: int) -> ConsoleState:

@@ -177,10 +177,9 @@ def _list(
 def _step(panel: Panel, question: Question, request: ApprovalRequested, width: int, room: int) -> Frame:
     step, look = request.step, panel.look
     about = [row for line in about_asked(step, look) if line for row in rows(line, width, 2)]
-    scope = rows((Span(f"{SCOPE}: ", "dim"), Span(look.text(request.scope).replace("\n", " "))), width, 2)
-    scope = scope if request.scope else []
-    if request.category:
-        scope += rows((Span("C allows: ", "dim"), Span(look.text(request.category))), width, 2)
+    kept = [(f"{SCOPE}: ", request.scope), ("C allows: ", request.category)]
+    said = [(Span(label, "dim"), Span(look.text(text).replace("\n", " "))) for label, text in kept if text]
+    scope = [row for line in said for row in rows(line, width, 2)]
     rest = (Span(f"{look.signs.rest} more: Enter shows all", "warn"),)
     below = shortened([*about, *scope], max((room - 1) // 2, 1), rest)
     command, whole = part_of(step, width, max(room - 1 - len(below), 1), look)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable
+from collections.abc import Hashable, Iterable
 
 import msgspec
 
@@ -44,12 +44,9 @@ class Question(msgspec.Struct, eq=False):
         if self.request is None:
             steps = [shown_step(step) for step in waiting]
             return Offer(self, {"a": steps, "y": steps, **dict.fromkeys("sdeq", ())}, NOTES, _PLAN_VIEWS)
-        once = [shown_step(self.request.step)]
-        allowed: dict[str, Collection[Hashable]] = {"a": once, "y": once}
-        if self.request.scope:
-            allowed |= {key: (*once, shown_scope(self.request)) for key in "AS"}
-        if self.request.category:
-            allowed["C"] = (*once, shown_scope(self.request))
+        once = (shown_step(self.request.step),)
+        lasting = "AS" * bool(self.request.scope) + "C" * bool(self.request.category)
+        allowed = {**dict.fromkeys("ay", once), **dict.fromkeys(lasting, (*once, shown_scope(self.request)))}
         return Offer(self, {**allowed, **dict.fromkeys("xdeq", ())}, NOTES, ("enter",))
 
 

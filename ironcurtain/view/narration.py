@@ -107,10 +107,6 @@ class Narration:
         self._refused = False
 
     @property
-    def _signs(self) -> Signs:
-        return self._tools.signs
-
-    @property
     def working(self) -> bool:
         """Whether a message is being processed."""
         return self.state == "processing"
@@ -255,7 +251,7 @@ class Narration:
         why = why.strip()
         more = f"… (+{len(why) - limit} characters)" if len(why) > limit else ""
         first, *rest = f"{shown(why[:limit])}{more}".split("\n")
-        yield from self._say("note", (Span(f"{self._signs.failed} {what}: {first}", "bad"),))
+        yield from self._say("note", (Span(f"{self._tools.signs.failed} {what}: {first}", "bad"),))
         yield from (Say((Span(f"  {line}", "bad"),)) for line in rest)
 
     def _text(self, lines: Iterable[str]) -> Iterator[Item]:
@@ -277,24 +273,25 @@ class Narration:
                 yield Say(())
 
     def _status(self, now: float) -> Line:
+        signs = self._tools.signs
         if self.pending:
-            return (Span(f"{self._signs.working} {self._waiting(now)}", "warn"),)
+            return (Span(f"{signs.working} {self._waiting(now)}", "warn"),)
         starting = starting_words(self.servers_starting, now)
         if self.state != "processing":
             hint = starting or "/help lists the commands"
-            words = {"ready": f"ready{self._signs.dot}{hint}", "initializing": "starting"}
-            return (Span(f"{self._signs.left_out} {words.get(self.state, one_line(self.state, 20))}", "dim"),)
-        dot = Span(f"{self._signs.working} ", "good")
+            words = {"ready": f"ready{signs.dot}{hint}", "initializing": "starting"}
+            return (Span(f"{signs.left_out} {words.get(self.state, one_line(self.state, 20))}", "dim"),)
+        dot = Span(f"{signs.working} ", "good")
         if self._tools:
             return (dot, *self._tools.status(now, self.width - len(dot.text)))
         # The time is that of the message, so that it does not begin anew with each request to the model.
         time = elapsed(now - (self._turn.since or now))
-        waits = f"{self._signs.dot}{starting}" if starting else ""
+        waits = f"{signs.dot}{starting}" if starting else ""
         return (dot, Span(f"{self._turn.activity or 'working'} {time}{waits}", "dim"))
 
     def _waiting(self, now: float) -> str:
         soonest = min(self.pending.values(), key=lambda pending: pending.expires_at)
-        time, dot = left(soonest.expires_at - now), self._signs.dot
+        time, dot = left(soonest.expires_at - now), self._tools.signs.dot
         if len(self.pending) == 1:
             return f"escalation {soonest.number} waits for you{dot}{time} left"
         numbers = ", ".join(map(str, list(self.pending)[:8]))
