@@ -91,13 +91,11 @@ class Console:
 
     def resized(self, *size: int) -> None:
         """The terminal has a new size, which the channel knows."""
-        if self._running:
-            self._display.resized()
+        self._display.resized()
 
     def drained(self) -> None:
         """The channel accepts bytes again."""
-        if self._running:
-            self._display.wake()
+        self._display.wake()
 
     def _make(self, columns: int, rows: int) -> Frame:
         due = self._state.keys.due(self._state.question)

@@ -18,6 +18,7 @@ from ironcurtain.view.escalations import (
     outcome_words,
     permission_rows,
     question,
+    session_words,
     tool_name,
 )
 from ironcurtain.view.sessions import DIGEST, head_words, sandbox
@@ -109,7 +110,7 @@ def escalation_lines(escalation: EscalationView, width: int) -> tuple[list[Line]
     name, whole_name = (tool_name(escalation.server, escalation.tool, limit) for limit in (NAME_LIMIT, None))
     lines: list[Line] = [(Span(name, "bold"),)]
     room = max(width - LABEL, LEAST_WIDTH)
-    agent = f"session {escalation.session}, {one_line(escalation.label, 100)}"
+    agent = session_words(escalation, 100)
     for label, text, most in (("agent", agent, 1), ("rule", reason, REASON_LINES), ("undo", shown.undo, 1)):
         parts: list[Line] = [(Span(part, "dim"),) for part in brief_rows(text, room, most)] if text else []
         lines += indented(parts, (Span(f"{label:<{LABEL}}", "dim"),))

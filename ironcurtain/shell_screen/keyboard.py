@@ -61,6 +61,7 @@ _DECISIONS: dict[str, Decision] = {
     "d": "deny",
 }
 _LINES = {"n": "note: ", "c": "note: ", "#": "# "}
+_PASTED = "pasted text presses no keys: # begins a line for the agent"
 _TOO_LATE = "a command runs already: Ctrl-C interrupts it"
 _READING = frozenset((*VIEWS, *_DECISIONS))
 
@@ -182,10 +183,7 @@ class Keyboard:
             panel.keys.strike(now)
             if panel.question is None:
                 self.untake(key.data)
-            pasted = key.name == "paste"
-            panel.hint = (
-                "pasted text presses no keys: # begins a line for the agent" if pasted else without_meaning(key)
-            )
+            panel.hint = _PASTED if key.name == "paste" else without_meaning(key)
         elif panel.question is not None:
             return self._answer(panel.question, key, now)
         elif key.name == "#":

@@ -89,6 +89,11 @@ def why(asked: EscalationView | EscalationRaised, reason: int | None = None, rul
     return f"why: {one_line(asked.reason, reason)} (rule {one_line(asked.rule, rule)})"
 
 
+def session_words(asked: EscalationView | PermissionView, limit: int = 80) -> str:
+    """:returns: from which session it comes, with at most so many characters of that one's label; escaped."""
+    return f"session {asked.session}, {one_line(asked.label, limit)}"
+
+
 def approvals_words(asked: EscalationView | EscalationRaised) -> str:
     """:returns: whose approval it has and still needs, escaped; empty if one approval is enough."""
     if asked.approvals == 1:
@@ -185,7 +190,7 @@ def _why(view: EscalationView, words: str, most: int | None = None) -> list[str]
         lines.append(f"   {needed}")
     if view.scope and not view.outcome:
         lines.append(f"   an approval can be kept for: {one_line(view.scope, most)}")
-    return [*lines, f"   session {view.session}, {one_line(view.label, 80)}; digest {view.digest[:16]}"]
+    return [*lines, f"   {session_words(view)}; digest {view.digest[:16]}"]
 
 
 def _size(view: EscalationView) -> int:
@@ -215,7 +220,7 @@ def permission_lines(view: PermissionView, now: float) -> Iterator[str]:
     times = "once" if view.used == 1 else f"{view.used} times"
     yield f"{view.number}  {one_line(view.scope)}"
     yield f"   kept by {one_line(view.by, NAME_LIMIT)} {ago(now - view.since)} ago, used {times}"
-    yield f"   session {view.session}, {one_line(view.label, 80)}"
+    yield f"   {session_words(view)}"
 
 
 def permission_rows(views: Iterable[PermissionView], width: int, now: float) -> list[Line]:
