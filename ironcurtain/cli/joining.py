@@ -10,7 +10,7 @@ from typing import Any
 from ironcurtain.cli.run import run
 from ironcurtain.cli.shell_above import is_above
 from ironcurtain.cli.terminal.frontend import FrontEnd
-from ironcurtain.cli.terminal.plain import standard_surface
+from ironcurtain.cli.terminal.plain import standard_printer, standard_surface
 from ironcurtain.cli.terminal.printer import Printer
 from ironcurtain.cli.terminal.watching import Watching
 from ironcurtain.cli.undoing import proposer
@@ -65,8 +65,8 @@ class Joining:
 
     async def _talk(self, reactor: Any, owner: ControlClient, info: SessionInfo) -> int:
         await owner.join(info.number)
-        propose = proposer(reactor, self._home, info)
-        self._front = front = FrontEnd(owner, info, self._home.session(info.id), reactor, time.time, propose)
+        propose, paths = proposer(reactor, self._home, info), self._home.session(info.id)
+        self._front = front = FrontEnd(owner, info, paths, reactor, standard_printer(reactor), propose)
         try:
             return await front.interactive()
         finally:

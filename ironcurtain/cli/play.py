@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
@@ -21,6 +20,7 @@ from ironcurtain.cli.progress import ProgressDisplay, started_by
 from ironcurtain.cli.review import review_of
 from ironcurtain.cli.run import run
 from ironcurtain.cli.terminal.frontend import FrontEnd, Left
+from ironcurtain.cli.terminal.plain import standard_printer
 from ironcurtain.cli.undoing import proposer
 from ironcurtain.errors import IronCurtainError, StaleDecision
 from ironcurtain.escalation import Outcome
@@ -157,8 +157,8 @@ class Play:
     async def _talk(self, reactor: Any, api: SessionApi, info: SessionInfo, again: bool = False) -> int:
         if self._answer is not None and not again:
             await api.follow(info.number, 0, lambda stamped: self._answer_for_person(reactor, api, stamped))
-        propose = proposer(reactor, self._home, info)
-        self._front = front = FrontEnd(api, info, self._home.session(info.id), reactor, time.time, propose)
+        propose, paths = proposer(reactor, self._home, info), self._home.session(info.id)
+        self._front = front = FrontEnd(api, info, paths, reactor, standard_printer(reactor), propose)
         try:
             if again or not self._request.task:
                 return await front.interactive()

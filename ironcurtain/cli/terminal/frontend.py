@@ -7,9 +7,7 @@ ends the session; its starter does.
 
 from __future__ import annotations
 
-import os
 import signal
-import sys
 from collections.abc import Awaitable, Callable, Coroutine
 from enum import Enum, auto
 from math import inf
@@ -22,9 +20,7 @@ from twisted.python.failure import Failure
 
 from ironcurtain.cli.terminal.carrying_out import Commands
 from ironcurtain.cli.terminal.commands import Input, LineQueue, parse
-from ironcurtain.cli.terminal.plain import standard_surface
 from ironcurtain.cli.terminal.printer import Printer
-from ironcurtain.cli.terminal.surface import Surface
 from ironcurtain.cli.undoing import Propose
 from ironcurtain.errors import IronCurtainError, SessionError
 from ironcurtain.home.session_paths import SessionPaths
@@ -102,10 +98,7 @@ class FrontEnd:
     The front end of one session for one person; used once.
 
     :param paths: paths of the session's logs.
-    :param reactor: for time, and for reading plain input.
-    :param now: returns seconds since the epoch.
     :param propose: finds out what an undo would restore.
-    :param surface: where to show it; by default the standard streams.
     """
 
     log = Logger()
@@ -115,20 +108,15 @@ class FrontEnd:
         api: SessionApi,
         session: SessionInfo,
         paths: SessionPaths,
-        reactor: Any,
-        now: Callable[[], float],
+        clock: IReactorTime,
+        printer: Printer,
         propose: Propose,
-        surface: Surface | None = None,
     ) -> None:
         self._api, self._session = api, session
-        self._surface = surface or standard_surface(
-            reactor, sys.stdin, sys.stdout, sys.stderr, os.environ, reactor.seconds
-        )
-        self._printer = Printer(self._surface, reactor, now)
-        self._view = self._printer.view
-        self._commands = Commands(api, session.number, paths, self._printer, propose)
-        self._sender = Sender(api, session.number, reactor)
-        self._queue, self._exit = LineQueue(), _Exit(reactor)
+        self._printer, self._surface, self._view = printer, printer.surface, printer.view
+        self._commands = Commands(api, session.number, paths, printer, propose)
+        self._sender = Sender(api, session.number, clock)
+        self._queue, self._exit = LineQueue(), _Exit(clock)
         self._single = self._open = False
         self._began = 0.0
 

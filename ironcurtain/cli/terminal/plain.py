@@ -5,13 +5,16 @@ from __future__ import annotations
 import codecs
 import math
 import os
+import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TextIO
+from typing import Any, TextIO
 
 from twisted.internet.abstract import FileDescriptor
 from twisted.internet.interfaces import IReactorFDSet
 from twisted.python.failure import Failure
 
+from ironcurtain.cli.terminal.printer import Printer
 from ironcurtain.cli.terminal.surface import Listener, Surface
 from ironcurtain.terminal.raw import in_foreground
 from ironcurtain.text.columns import Line, unstyled
@@ -119,6 +122,12 @@ class PlainSurface(Surface):
         if self._lines is not None:
             self._lines.stopReading()
             self._lines = None
+
+
+def standard_printer(reactor: Any) -> Printer:
+    """:returns: what prints on the standard streams of this process."""
+    surface = standard_surface(reactor, sys.stdin, sys.stdout, sys.stderr, os.environ, reactor.seconds)
+    return Printer(surface, reactor, time.time)
 
 
 def standard_surface(

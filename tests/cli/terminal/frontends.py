@@ -12,6 +12,7 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.cli.terminal.frontend import FrontEnd
+from ironcurtain.cli.terminal.printer import Printer
 from ironcurtain.cli.undoing import Proposal
 from ironcurtain.escalation.decision_keys import QUIET_SECONDS
 from ironcurtain.home.session_paths import SessionPaths
@@ -36,7 +37,8 @@ class FrontEndCase(SynchronousTestCase):
         self.proposal = Proposal(4, "/workspace", (), True, ("+agent", "Undo restores 1 file as before turn 1."))
         self.proposing: Deferred[None] = succeed(None)
         self.asked: list[int | None] = []
-        self.front = FrontEnd(self.session, INFO, self.logs, self.clock, self.clock.seconds, self.propose, self.surface)
+        printer = Printer(self.surface, self.clock, self.clock.seconds)
+        self.front = FrontEnd(self.session, INFO, self.logs, self.clock, printer, self.propose)
 
     async def propose(self, turn: int | None) -> Proposal:
         """:returns: the undo that is to be shown, once it may be."""

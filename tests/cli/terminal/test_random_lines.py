@@ -22,7 +22,7 @@ from twisted.internet.task import Clock, deferLater
 from twisted.trial.unittest import TestCase
 
 from ironcurtain.cli.terminal.frontend import FrontEnd
-from ironcurtain.cli.terminal.printer import GATHER_SECONDS
+from ironcurtain.cli.terminal.printer import GATHER_SECONDS, Printer
 from ironcurtain.cli.terminal.prompt import PromptSurface
 from ironcurtain.cli.undoing import Proposal
 from ironcurtain.escalation import Outcome
@@ -105,9 +105,8 @@ class WholeTests(TestCase):
 
         await deferLater(reactor, 0)  # as above
         with create_pipe_input() as pipe, TemporaryDirectory() as directory:
-            surface = PromptSurface(pipe, _Output(), clock.seconds)
-            logs = SessionPaths(Path(directory))
-            front = FrontEnd(session, INFO, logs, clock, clock.seconds, propose, surface)
+            printer = Printer(PromptSurface(pipe, _Output(), clock.seconds), clock, clock.seconds)
+            front = FrontEnd(session, INFO, SessionPaths(Path(directory)), clock, printer, propose)
             done = Deferred.fromCoroutine(front.interactive())
             for number in range(1, 150):
                 first, text, asks = None, "", chance.randrange(0, 5)
