@@ -12,6 +12,7 @@ from ironcurtain.shell.streams import AHEAD_LIMIT
 from ironcurtain.shell.terminal_mode import Left
 from ironcurtain.shell.typed_instructions import JOIN_SECONDS
 from ironcurtain.shell.wrapped import MARKS_SECONDS
+from ironcurtain.shell_integration.typed_marks import UNRECORDED
 from ironcurtain.terminal.key_reader import PASTE_SECONDS
 from tests.shell.model import last_words, problems
 from tests.shell.wrapped import PASTING, PROMPT, AgentTestCase, mark, private
@@ -52,6 +53,10 @@ class WordTests(AgentTestCase):
         self.instructs("again")
         self.says("So.")
         self.assertEqual(self.turns[1].answer, "So.")
+
+    def test_history_has_commands_of_the_agent_only_if_the_settings_say_so(self) -> None:
+        typed = [self.wrap(history=history).line("ls") for history in (True, False)]
+        self.assertEqual(typed, ["ls", f"{UNRECORDED}ls"])
 
     def test_what_no_command_read_is_said_to_be_off_the_line(self) -> None:
         cleared = messages.Notice(text=CLEARED)

@@ -98,6 +98,7 @@ class HandsTests(SpokenCase):
         spans = [json.loads(line) for line in (self.product.home / "traces.jsonl").read_text().splitlines()]
         self.assertEqual(len({span["trace_id"] for span in spans}), 1)
         self.assertEqual(len({span["pid"] for span in spans}), 2)
+        self.assertEqual([span["instruction"] for span in spans].count(""), 2)  # of the sessions themselves
         self.assertEqual(sum(span["tokens_in"] for span in spans if span["instruction"]), 4000)
 
     def test_questions_of_an_agent_below_are_asked_here(self) -> None:

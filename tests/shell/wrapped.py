@@ -186,9 +186,7 @@ class AgentTestCase(ShellTestCase):
         self.ends: list[str] = []
         self.relayed = Relayed(ShellStreams(MarkReader(NONCE)), (), (), b"", b"")
         self.core = self._core(SIZE)
-        start = ShellStart(Prepared(("/bin/bash",), {}, self.integrated), NONCE, TraceContext("7f", "a1"))
-        settings = Settings(shell=Shell(history=True))
-        self.wrapped = HandShell(self.clock, start, "/work", SIZE, settings)
+        self.wrapped = self.wrap(history=True)
         self.pty, self.lines = self.wrapped.pty, self.wrapped.output.lines
         self.front_ends = FrontEnds(self.core, self.wrapped, self.core.services.redactor.text, "7f")
         self.runner = self.commands.runner = CommandRunner(self.wrapped, self.clock, 10_000, self.front_ends.tell)
@@ -202,6 +200,11 @@ class AgentTestCase(ShellTestCase):
         self.agent = ShellAgent(self.core, self.wrapped, self.runner, self.front_ends, self._assistant())
         self.front_ends.watch(self.told.append)
         self.addCleanup(self.finish)
+
+    def wrap(self, *, history: bool) -> HandShell:
+        """:returns: a shell, whose history has the agent's commands or not."""
+        start = ShellStart(Prepared(("/bin/bash",), {}, self.integrated), NONCE, TraceContext("7f", "a1"))
+        return HandShell(self.clock, start, "/work", SIZE, Settings(shell=Shell(history=history)))
 
     def finish(self) -> None:
         """The shell ends, if it has not, and with it all that is under way."""

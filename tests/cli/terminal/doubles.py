@@ -243,6 +243,11 @@ class PlayedSession:
         more()
         return lambda: self._followers.remove(more)
 
+    @property
+    def followed(self) -> bool:
+        """Whether anybody gets its events."""
+        return bool(self._followers)
+
     def _over(self, text: str, error: str, code: str) -> None:
         reply, self._reply = self._reply, None
         assert reply is not None, "no message is being worked on"

@@ -29,8 +29,10 @@ class WatchingTests(SynchronousTestCase):
         self.assertEqual(self.surface.text.count("to take part: ironcurtain attach"), 3)
         self.assertNotIn("/approve", self.surface.text)
         self.assertNoResult(self.done)
+        self.assertTrue(self.session.followed)
         self.watching.typed("/quit", 0.0, "/quit")
         self.assertEqual(self.successResultOf(self.done), 0)
+        self.assertFalse(self.session.followed)
 
     def test_lost_end_is_found_out(self) -> None:
         self.session.state = "closed"
