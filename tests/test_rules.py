@@ -273,7 +273,7 @@ MANY_ATTRIBUTES = {
     "ironcurtain.policy.judgement.Judgement": 15,
     "ironcurtain.prove.outside.Outside": 15,
     "ironcurtain.session.snapshots.WorkspaceSnapshots": 13,
-    "ironcurtain.shell.execution.CommandRunner": 17,
+    "ironcurtain.shell.execution.CommandRunner": 14,
     "ironcurtain.shell.plan.PlanRun": 15,
     "ironcurtain.ssh.channel.SessionChannel": 13,
     "ironcurtain.ssh.transport.SshTransport": 16,
