@@ -184,5 +184,5 @@ def _problem(program: Bubblewrap, account: Account | None) -> str | None:
         return f"{program.path} cannot be started: {e}"
     if done.status == 0:
         return None
-    said = done.errors.decode(errors="replace").strip() or f"status {done.status}"
+    said = done.errors.decode(errors="replace").strip().rstrip(".") or f"status {done.status}"
     return f"{program.path} cannot make a sandbox here: {said}. {explain(said, program.path)}".rstrip(". ")
