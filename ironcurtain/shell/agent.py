@@ -336,10 +336,7 @@ class ShellAgent:
 
     def _leave(self) -> None:
         left = Left()
-        if self.front_ends.agent_mode is not None and self._holder.mode in (
-            ShellMode.AGENT,
-            ShellMode.SUSPENDED,
-        ):
+        if self.front_ends.agent_mode is not None and self._holder.mode in (ShellMode.AGENT, ShellMode.SUSPENDED):
             left = self.front_ends.agent_mode.end()
         self._holder.give_back()
         self._flush()

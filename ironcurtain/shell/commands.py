@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-import msgspec
 from msgspec.structs import replace
 
 from ironcurtain.command_rules import Risk
@@ -81,7 +80,7 @@ class CommandHand:
         answer = await self.policy.hooks.before(self._action(step, directory, risk))
         if answer.decision == "deny":
             return JudgedStep(step, _denied(answer, step.command, directory), step.risk, answer.hook)
-        judged = self.preview(msgspec.structs.replace(step, command=answer.command or step.command), directory)
+        judged = self.preview(replace(step, command=answer.command or step.command), directory)
         return judged if not answer.hook else replace(judged, by=f"{judged.by}, changed by {answer.hook}")
 
     async def finished(self, step: ProposedStep, directory: str, result: CommandResult) -> bool:
@@ -92,7 +91,7 @@ class CommandHand:
         """
         self.policy.gate.ran(step.command)
         action = self._action(step, directory, step.risk)
-        return await self.policy.finished(msgspec.structs.replace(action, exit_code=result.status))
+        return await self.policy.finished(replace(action, exit_code=result.status))
 
     def tool(self, judged: JudgedStep) -> ToolDefinition | None:
         """:returns: the definition under which an approval of such a command can be kept."""
