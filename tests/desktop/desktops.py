@@ -37,12 +37,17 @@ _PARTS = ("dbus-daemon", "/usr/libexec/at-spi-bus-launcher", "zenity", "mousepad
 
 
 def wait_for(condition: Callable[[], Any], what: str) -> Any:
-    """:returns: the first true result of a condition, which other processes bring about."""
-    until = time.monotonic() + SECONDS
+    """
+    Look ever less often, since a look at a desktop takes its processes tens of milliseconds.
+
+    :returns: the first true result of a condition, which other processes bring about.
+    """
+    pause, until = 0.02, time.monotonic() + SECONDS
     while not (found := condition()):
         if time.monotonic() > until:
             raise AssertionError(f"{what} did not come within {SECONDS:g} s")
-        select.select([], [], [], 0.02)
+        select.select([], [], [], pause)
+        pause = min(pause * 1.5, 0.25)
     return found
 
 
