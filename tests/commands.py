@@ -66,14 +66,21 @@ class ForkServer:
         return alike and words[0] in programs
 
     def start(
-        self, words: Sequence[str], environ: Mapping[str, str], directory: Path, stdin: int | None
+        self,
+        words: Sequence[str],
+        environ: Mapping[str, str],
+        directory: Path,
+        stdin: int | None,
+        *,
+        alone: bool = False,
     ) -> ForkedCommand:
         """
         :param words: the command, of which :meth:`can_run` is true.
         :param stdin: what the command reads, which stays open here; nothing: a pipe.
+        :param alone: whether it begins a session of its own, without a terminal.
         """
         encoded = {os.fsencode(name): os.fsencode(value) for name, value in environ.items()}
-        asked = marshal.dumps((list(words), encoded, str(directory)))
+        asked = marshal.dumps((list(words), encoded, str(directory), alone))
         written = None
         (out, *theirs), (err, *more) = os.pipe(), os.pipe()
         theirs += more

@@ -2,9 +2,10 @@
 A program that runs commands of ours for tests, each in a process forked from it: in that, most modules are imported.
 
 A command started as usual imports them first, and that takes longer than what most commands do. The program's standard
-input is a socket on which each packet asks for a command: its program, words, environment and directory, with a socket
-for the answer and its three streams. The answer is its pid. Its parent has ended then, so that it is a child of whoever
-adopts such processes (``PR_SET_CHILD_SUBREAPER``). The program ends once nobody can ask any more.
+input is a socket on which each packet asks for a command: its program, words, environment, directory, and whether it
+begins a session of its own (setsid(2)), with a socket for the answer and its three streams. The answer is its pid. Its
+parent has ended then, so that it is a child of whoever adopts such processes (``PR_SET_CHILD_SUBREAPER``). The program
+ends once nobody can ask any more.
 """
 
 from __future__ import annotations
@@ -89,8 +90,10 @@ def serve(asked: socket.socket) -> list[str] | None:
             if pid := os.fork():
                 os.write(descriptors[0], marshal.dumps(pid))
                 os._exit(0)
-            words, environ, directory = marshal.loads(packet)
+            words, environ, directory, alone = marshal.loads(packet)
             os.close(descriptors[0])
+            if alone:
+                os.setsid()
             become(environ, directory, descriptors[1:])
             return list(words)
         os.waitpid(between, 0)

@@ -111,18 +111,32 @@ class Product:
         """Run twistd to its end: with a daemon, until that is up."""
         return self._run(self._start(self.command(*words, program="twistd"), self.person, subprocess.DEVNULL))
 
-    def _start(self, line: Sequence[str], directory: Path, stdin: int) -> Command:
+    def daemon(self, *words: str, inside: Sequence[str] = (), **variables: str) -> Command:
+        """
+        Start a daemon that stays in the foreground, without a terminal, as one of systemd's has none.
+
+        :param words: options of twistd and of the daemon, with the name of the plugin.
+        :param inside: the beginning of the command line.
+        :param variables: more of its environment.
+        """
+        line = [*inside, *self.command("-n", "--pidfile=", *words, program="twistd")]
+        return self._start(line, self.person, subprocess.DEVNULL, alone=True, **variables)
+
+    def _start(
+        self, line: Sequence[str], directory: Path, stdin: int, *, alone: bool = False, **variables: str
+    ) -> Command:
         """Start a program of ours, if it makes no difference in a process where Python has begun already."""
-        pipe = subprocess.PIPE
+        pipe, environ = subprocess.PIPE, {**self.environ, **variables}
         process: Command
-        if self._fork_server.can_run(line, self.environ):
+        if self._fork_server.can_run(line, environ):
             with open(os.devnull, "rb") as nothing:
                 given = {pipe: None, subprocess.DEVNULL: nothing.fileno()}.get(stdin, stdin)
-                process = self._fork_server.start(line, self.environ, directory, given)
+                process = self._fork_server.start(line, environ, directory, given, alone=alone)
         else:
             process = subprocess.Popen(
-                line, env=self.environ, cwd=directory, text=True, stdin=stdin, stdout=pipe, stderr=pipe
-            )
+                line, env=environ, cwd=directory, text=True, stdin=stdin, stdout=pipe, stderr=pipe,
+                start_new_session=alone,
+            )  # fmt: skip
         self._started.append(process)
         return process
 

@@ -52,13 +52,9 @@ class DaemonCase(SynchronousTestCase):
         self.assertEqual(self.product.close(), [])
 
     def begin(self, *words: str, **variables: str) -> Command:
-        """:returns: a daemon that has no terminal, as one of systemd's has none."""
+        """:returns: a daemon that tells what it does."""
         heard = {"NOTIFY_SOCKET": str(self.product.person / "notify"), **variables}
-        line = [str(Path(sys.executable).parent / "twistd"), "-n", "--pidfile=", "ironcurtain", *words]
-        process = subprocess.Popen(
-            line, env={**self.product.environ, **heard}, cwd=self.product.person, text=True, start_new_session=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )  # fmt: skip
+        process = self.product.daemon("ironcurtain", *words, **heard)
         self.addCleanup(self._end, process)
         return process
 

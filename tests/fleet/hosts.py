@@ -53,7 +53,7 @@ class Host:
         if os.geteuid() == 0:  # our Python is not always where another user reaches it
             self.product.environ["IRONCURTAIN_RUN_AS"] = "0"
         self.home = Home(self.product.home, self.product.home / "run")
-        self.daemon: subprocess.Popen[bytes] | None = None
+        self.daemon: Command | None = None
         self._starts = 0
 
     def fleet(self, *words: str) -> str:
@@ -72,10 +72,7 @@ class Host:
         """Start the daemon."""
         self._starts += 1
         self.log.touch()
-        line = [*self._inside, str(BIN / "twistd"), "-n", "--pidfile=", "--logfile", str(self.log), "ironcurtain"]
-        self.daemon = subprocess.Popen(
-            line, env=self.product.environ, cwd=self.product.person, stdin=subprocess.DEVNULL
-        )
+        self.daemon = self.product.daemon("--logfile", str(self.log), "ironcurtain", inside=self._inside)
 
     def joined(self) -> None:
         """Wait until the daemon that was started last is a member."""
