@@ -75,7 +75,7 @@ class ForkServer:
         alone: bool = False,
     ) -> ForkedCommand:
         """
-        :param words: the command, of which :meth:`can_run` is true.
+        :param words: the command, of which :meth:`can_run` is true, or ``-m`` with a module below its directory.
         :param stdin: what the command reads, which stays open here; nothing: a pipe.
         :param alone: whether it begins a session of its own, without a terminal.
         """

@@ -114,10 +114,13 @@ def become(environ: dict[bytes, bytes], directory: str, streams: Sequence[int]) 
 
 
 def run(words: Sequence[str]) -> None:
-    """Be a program."""
+    """Be a program, or what ``python -m`` runs."""
     program, *sys.argv[1:] = words
     try:
-        if Path(program).name == "ironcurtain":
+        if program == "-m":
+            sys.path.insert(0, os.getcwd())
+            runpy.run_module(sys.argv.pop(1), run_name="__main__", alter_sys=True)
+        elif Path(program).name == "ironcurtain":
             runpy.run_module(COMMAND, run_name="__main__", alter_sys=True)
         else:
             sys.argv[0] = program

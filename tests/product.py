@@ -53,7 +53,7 @@ def _toml(value: Any) -> str:
 
 
 @cache
-def _fork_server() -> ForkServer:
+def fork_server() -> ForkServer:
     """:returns: one for all tests of this process, with a login like that of each home."""
     place = tempfile.TemporaryDirectory(prefix="ic-")
     atexit.register(place.cleanup)
@@ -64,7 +64,7 @@ class Product:
     """A person's home with IronCurtain in it, below the temporary directory."""
 
     def __init__(self) -> None:
-        self._fork_server = _fork_server()
+        self._fork_server = fork_server()
         self._before = set(children())
         self.person = Path(tempfile.mkdtemp(prefix="ic-"))
         self.person.chmod(

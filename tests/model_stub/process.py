@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import ssl
-import subprocess
-import sys
 import tempfile
 import urllib.request
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from tests.product import fork_server
 
 TOP = Path(__file__).parents[2]
 
@@ -43,10 +44,7 @@ class StubProcess:
         words = ["--ca-out", self.ca, *(f"--name={name}" for name in names)]
         words += [f"--key={provider}={key}" for provider, key in (keys or {}).items()]
         words += ["--plain"] if plain else []
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.model_stub", *words], cwd=TOP, stdout=subprocess.PIPE, text=True
-        )
-        assert self._process.stdout is not None
+        self._process = fork_server().start(["-m", "tests.model_stub", *words], os.environ, TOP, None)
         where = json.loads(self._process.stdout.readline())
         self.url: str = where["url"]
         self.port: int = where["port"]
