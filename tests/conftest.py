@@ -18,7 +18,7 @@ from _pytest.unittest import UnitTestCase
 from hypothesis import HealthCheck, settings
 from twisted.internet.asyncioreactor import AsyncioSelectorReactor, install
 from twisted.internet.error import ReactorAlreadyInstalledError
-from twisted.trial import util
+from twisted.trial import _synctest, util
 from twisted.trial.unittest import SkipTest
 
 from ironcurtain.services.steady_clock import use_steady_clock
@@ -41,6 +41,10 @@ gc.set_threshold(50_000)
 
 # pytest asks before each test which Twisted is installed, and to answer that takes longer than most tests.
 importlib.metadata.version = cache(importlib.metadata.version)
+
+# Before each test, trial lets every module forget which warnings it has given, and with thousands of modules that takes
+# longer than most tests. Python does so by itself when it is needed, since trial changes the filters of warnings, too.
+_synctest._setWarningRegistryToNone = lambda modules: None
 
 # Trial ends a test with crash(), which prepares the next start. Called while the reactor starts, as when a process had
 # already ended by then, that is used up at once, and in the next test nobody would hear that processes end.
