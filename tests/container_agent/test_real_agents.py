@@ -111,11 +111,7 @@ class RealAgentCase(SynchronousTestCase):
 
     def run_agent(self, *words: str, status: int = 0) -> subprocess.CompletedProcess[str]:
         """Run a single task."""
-        done = subprocess.run(
-            self.product.command("start", "--agent", self.agent.id, *words), env=self.product.environ,
-            cwd=self.product.project, text=True, capture_output=True, timeout=PATIENCE, stdin=subprocess.DEVNULL,
-            check=False,
-        )  # fmt: skip
+        done = self.product.run("start", "--agent", self.agent.id, *words)
         self.assertEqual(done.returncode, status, done.stderr)
         return done
 
@@ -345,11 +341,7 @@ class HostileProjectTests(RealAgentCase):
         self.product.project.chmod(0o777)
         with (self.product.home / "config.toml").open("a") as file:
             file.write("[agents]\nturn_seconds = 20\n")
-        done = subprocess.run(
-            self.product.command("start", "--agent", "claude-code", "--workspace", ".", "hello"),
-            env=self.product.environ, cwd=self.product.project, text=True, capture_output=True, timeout=PATIENCE,
-            stdin=subprocess.DEVNULL, check=False,
-        )  # fmt: skip
+        done = self.product.run("start", "--agent", "claude-code", "--workspace", ".", "hello")
         self.assertIn(done.returncode, (0, 1), done.stderr)
         asked = {record["host"] for record in self.records("model-request") if record["decision"] == "allow"}
         self.assertLessEqual(asked, {"api.anthropic.com"})

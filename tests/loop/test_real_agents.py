@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
-
 from ironcurtain.loop.state import read_state
-from tests.container_agent.test_real_agents import CLAUDE, PATIENCE, RealAgentCase, call, text
+from tests.container_agent.test_real_agents import CLAUDE, RealAgentCase, call, text
 from tests.container_agent.test_real_screens import ScreenCase
 
 PROMPT = "Fix the tests. When all is done, print LOOP_COMPLETE on a line of its own.\n"
@@ -35,11 +33,7 @@ class HeadlessTests(LoopingCase):
             text("All mended.\n\nLOOP_COMPLETE"),
         )
         self.prompt()
-        done = subprocess.run(
-            self.product.command("loop", "--agent", "claude-code", "-n", "5", "--max-cost", "100"),
-            env=self.product.environ, cwd=self.product.project, text=True, capture_output=True, timeout=PATIENCE,
-            stdin=subprocess.DEVNULL, check=False,
-        )  # fmt: skip
+        done = self.product.run("loop", "--agent", "claude-code", "-n", "5", "--max-cost", "100")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(done.stdout, '<event topic="begun">one file</event> Not yet.\nAll mended.\n\nLOOP_COMPLETE\n')
         self.assertEqual(self.outcomes(), ["done", "promise"])
