@@ -38,7 +38,6 @@ READING = {
     "sandbox/landlock/reach.py": "the kernel's",
     "sandbox/obstacles.py": "the kernel's",
     "secrets/rules.py": "data of this package",
-    "servers/desktop/processes.py": "the kernel's",
     "session/cleanup.py": "a record",
     "session/elsewhere.py": "a record",
     "session/verification.py": "a record",

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping
-from pathlib import Path
 
 import msgspec
 
@@ -69,23 +68,29 @@ def read_processes(proc: str = "/proc") -> dict[int, Process]:
     """:returns: all processes that can be seen."""
     found = {}
     for entry in os.listdir(proc) if os.path.isdir(proc) else ():
-        if entry.isdecimal() and (process := _process(int(entry), Path(proc, entry))) is not None:
+        if entry.isdecimal() and (process := _process(int(entry), f"{proc}/{entry}")) is not None:
             found[process.pid] = process
     return found
 
 
-def _process(pid: int, place: Path) -> Process | None:
+def _process(pid: int, place: str) -> Process | None:
     try:
-        before, _, after = (place / "stat").read_text(errors="replace").rpartition(")")
+        before, _, after = _text(f"{place}/stat").rpartition(")")
         fields = after.split()
-        words = (place / "cmdline").read_bytes().decode(errors="replace").split("\0")[:-1]
+        words = _text(f"{place}/cmdline").split("\0")[:-1]
     except OSError:
         return None  # it has ended
     try:
-        program = os.readlink(place / "exe").removesuffix(" (deleted)")
+        program = os.readlink(f"{place}/exe").removesuffix(" (deleted)")
     except OSError:
         program = ""
     return Process(pid, int(fields[1]), before.partition("(")[2], program, tuple(words), int(fields[4]))
+
+
+def _text(path: str) -> str:
+    """:returns: the text of a file; this is done so often that it is done without buffers and the like."""
+    with open(path, "rb", buffering=0) as file:
+        return file.readall().decode(errors="replace")
 
 
 def app_name(process: Process) -> str:
@@ -136,7 +141,7 @@ def _below(pid: int, processes: Processes) -> Iterator[Process]:
 def holds_terminal(pid: int, proc: str = "/proc") -> bool:
     """:returns: whether a process has the controlling side of a terminal open, or hides what it has open."""
     try:
-        with os.scandir(Path(proc, str(pid), "fd")) as entries:
+        with os.scandir(f"{proc}/{pid}/fd") as entries:
             return any(os.path.basename(_target(entry.path)) == "ptmx" for entry in entries)
     except OSError:
         return True
