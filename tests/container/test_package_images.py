@@ -146,8 +146,8 @@ class BuildTests(ImageCase):
         first = await self.images().ensure("mine", self.said.append)
         self.assertIn(f"Building the image {first}.", self.said)
         container = await self.running(image=first)
-        said = await self.sh(container, "/usr/local/bin/tool; cat /note /mark")
-        self.assertEqual(said.out, f"it works\none{self.mark}")
+        said = await self.sh(container, "/usr/local/bin/tool; cat /note; echo $MARK")
+        self.assertEqual(said.out, f"it works\none{self.mark}\n")
         kept = {name.rpartition("/")[2].partition(":")[0] for name in self.names()}
         self.assertEqual(kept, {"base", "mine"}, "nothing was to be fetched")
         self.said.clear()
