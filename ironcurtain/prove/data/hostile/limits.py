@@ -56,11 +56,9 @@ def filled_memory():
     return mapped
 
 
-BEYOND = 2
-"""Number of pieces more than there is memory."""
-
-# More than that of each, so that it succeeds if one of them is not counted; the rest is what takes least time.
-WAYS = (memory_file, shared_memory, filled_memory) * (BEYOND + 1)
+# Two of each, so that one piece more than there is memory is possible if one of them is not counted; the rest is what
+# takes least time.
+WAYS = (memory_file, shared_memory, filled_memory) * 2
 
 
 @attempt("limits", "take more than all its memory by memory files, shared memory and processes")
@@ -78,7 +76,7 @@ def _():
         reader, writer = os.pipe()
         started = []
         try:
-            for number in range(TARGETS["memory"] // PIECE + BEYOND):
+            for number in range(TARGETS["memory"] // PIECE + 1):
                 if not (child := os.fork()):
                     keep(number, writer)
                 started.append(child)
