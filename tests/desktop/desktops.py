@@ -36,13 +36,14 @@ SCREEN = (1280, 800)
 _PARTS = ("dbus-daemon", "/usr/libexec/at-spi-bus-launcher", "zenity", "mousepad")
 
 
-def wait_for(condition: Callable[[], Any], what: str) -> Any:
+def wait_for(condition: Callable[[], Any], what: str, pause: float = 0.02) -> Any:
     """
     Look ever less often, since a look at a desktop takes its processes tens of milliseconds.
 
+    :param pause: seconds between the first two looks.
     :returns: the first true result of a condition, which other processes bring about.
     """
-    pause, until = 0.02, time.monotonic() + SECONDS
+    until = time.monotonic() + SECONDS
     while not (found := condition()):
         if time.monotonic() > until:
             raise AssertionError(f"{what} did not come within {SECONDS:g} s")
@@ -236,13 +237,16 @@ class Server:
         return str(result["content"][0]["text"])
 
     def window(self, app: str, title: str = "") -> dict[str, Any]:
-        """:returns: a window, once it is there."""
+        """:returns: a window, once it is there and where it stays: it may be moved after it was drawn."""
+        places = list[Any]()
 
         def found() -> Any:
             listed = self.call("windows", app=app)
-            return next((each for each in listed if title in each["title"] and each["bounds"][2] > 20), None)
+            window = next((each for each in listed if title in each["title"] and each["bounds"][2] > 20), None)
+            places.append(window and window["bounds"])
+            return window if places[-2:-1] == places[-1:] else None
 
-        return dict(wait_for(found, f"a window of {app}"))
+        return dict(wait_for(found, f"a window of {app}", 0.1))
 
     def element(self, app: str, role: str, name: str = "", ref: str = "") -> dict[str, Any]:
         """:returns: an element, once it is there."""

@@ -33,6 +33,7 @@ class ReflowTests(SynchronousTestCase):
         terminal.keys("-l", MESSAGE)
         terminal.wait(f"^> {MESSAGE}$")
         printed = self.lines(terminal)
+        self.seconds_pass(terminal)  # so that nothing is drawn in the moment in which the size changes
         for columns in (60, 45, 32, 100):
             terminal.resize(columns, 24)
             pattern = r"\s*".join(map(re.escape, MESSAGE.replace(" ", "")))
