@@ -117,7 +117,10 @@ class ProjectPart:
     def _release(self) -> None:
         if self._held is not None:
             held, self._held = self._held, None
-            held.release()
+            try:
+                held.release()
+            except OSError as e:  # the agent can close the directory, or put something else in its place
+                self._core.emit(events.Notice(text=f"git's settings stay held: {one_line(str(e))}"))
 
     async def _compare(self) -> None:
         clock, begun = self._core.services.clock, self._core.services.clock.seconds()

@@ -71,6 +71,14 @@ class LinkedRepositoryTests(SynchronousTestCase):
         (review,) = [record for record in self.product.audit() if record["kind"] == "review"]
         self.assertEqual((review["files"], review["complete"]), ([], True))
 
+    def test_settings_that_cannot_be_let_go_are_named(self) -> None:
+        part, own = self.submodule(), self.common / "modules/part"
+        words = ("--prompt", "x", "-n", "1", "--workspace", str(part), "--", "sh", "-c")
+        self.product.run("loop", *words, f"mv '{own}' '{own}2'; echo >'{own}'")
+        (log,) = self.product.home.glob("sessions/*/session.log")
+        self.assertIn("git's settings stay held: [Errno 20] Not a directory", log.read_text())
+        self.assertNotIn("Traceback", log.read_text())
+
     def test_git_only_reads_a_submodule_in_sessions_without_a_comparison_even_if_another_holds_it(self) -> None:
         demand_sandbox(LINKED)
         part = self.submodule()
