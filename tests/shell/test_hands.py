@@ -101,6 +101,25 @@ class HandsTests(SpokenCase):
         self.assertEqual([span["instruction"] for span in spans].count(""), 2)  # of the sessions themselves
         self.assertEqual(sum(span["tokens_in"] for span in spans if span["instruction"]), 4000)
 
+    def test_an_agent_below_has_the_policy_that_was_chosen_here(self) -> None:
+        child, policy = "make a file", self.product.person / "wide.toml"
+        policy.write_text("version = 1\n[approval]\ndefault = 'allow'\n")
+        self.begin(
+            {"first_user_contains": child, "text": "", "commands": [{"command": "touch one"}]},
+            {"first_user_contains": child, "text": "It is there."},
+            {"text": "So.", "tools": [{"name": "agent", "input": {"task": child, "purpose": "make"}}]},
+            {"text": "Done."},
+            options=("--policy", str(policy)),
+        )
+        self.say("# let somebody do it")
+        self.say({"type": "approval", "plan_id": self.until("plan")["plan_id"], "decision": "allow"})
+        assert self.process.stdout is not None
+        said = map(json.loads, self.process.stdout)
+        last = next(each for each in said if each["type"] in ("approval_request", "done"))
+        self.assertEqual((last["type"], last.get("error")), ("done", ""), last)
+        self.assertTrue((self.product.project / "one").exists())
+        self.assertEqual(self.ends()[0], 0)
+
     def test_questions_of_an_agent_below_are_asked_here(self) -> None:
         child = "make files"
         tools = [{"name": "agent", "input": {"task": child, "purpose": "make"}}]

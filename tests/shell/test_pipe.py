@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+from collections.abc import Sequence
 from typing import Any
 
 from tests.cli.cases import ProductCase
@@ -136,9 +137,9 @@ class OneInstructionTests(PipeCase):
 class SpokenCase(PipeCase):
     """NDJSON on both sides."""
 
-    def begin(self, *turns: dict[str, Any]) -> None:
+    def begin(self, *turns: dict[str, Any], options: Sequence[str] = ()) -> None:
         """Start it."""
-        self.process = self.product.start("shell", "--backend", self.product.script(*turns))
+        self.process = self.product.start("shell", "--backend", self.product.script(*turns), *options)
         self.said: list[dict[str, Any]] = []
 
     def say(self, line: object) -> None:
